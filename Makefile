@@ -1,0 +1,54 @@
+# Everything that a person or CI calls. A virtual environment in .venv is made on first use.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.brimline-installed
+PURE := errors,usage,windows,events,settings,providers,tracker,formulas
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check quick lint types coverage corpus catalogue fixtures bench clean
+
+help:  ## Show what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml constraints.txt scripts/setup.py
+	@$(PYTHON) scripts/setup.py $(VENV)
+	@touch $@
+
+setup: $(STAMP)  ## Make the virtual environment
+
+run: setup  ## Show how full every agent on this machine is; the demo where there is none
+	@$(BIN)/brimline --or-demo
+
+check: lint types quick  ## The gate for every change: lint, format, types, the quick tests
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/pyright
+
+quick: setup
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not clients"
+
+test: lint types coverage corpus  ## Everything, as CI runs it
+
+coverage: setup
+	$(BIN)/python scripts/cover.py
+
+corpus: setup  ## Compare with a corpus of transcripts: make corpus DIR=...
+	$(BIN)/python scripts/corpus.py $(DIR)
+
+catalogue: setup  ## Write the model catalogue anew
+	$(BIN)/python scripts/catalogue.py
+
+fixtures: setup  ## Record the fixtures anew from the real clients
+	$(BIN)/python scripts/fixtures.py
+
+bench: setup  ## Measure against the references
+	$(BIN)/python bench/report.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .coverage*
