@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup.py
 setup: $(STAMP)  ## Make the virtual environment
 
 run: setup  ## Show how full every agent on this machine is; the demo where there is none
-	@$(BIN)/brimline --or-demo
+	@$(BIN)/brimline
 
 check: lint types quick  ## The gate for every change: lint, format, types, the quick tests
 

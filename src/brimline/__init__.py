@@ -1,0 +1,83 @@
+"""Brimline tells how full the context windows of AI coding agents are.
+
+    from brimline import Session, fold, read, source
+
+Names are imported when they are first used, so that `import brimline` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from brimline._version import __version__
+
+if TYPE_CHECKING:
+    from brimline.errors import (
+        BrimlineError,
+        InvalidSettings,
+        InvalidUsage,
+        UnknownAgent,
+        UnknownSession,
+        UnreadableTranscript,
+        UnrecognisedFormat,
+    )
+    from brimline.formulas import Formulas, audit
+    from brimline.settings import Settings
+    from brimline.sources import source
+    from brimline.tracker import Compaction, Reading, Session, Thread, fold, read
+    from brimline.usage import Usage, context_line, percent, percent_raw
+    from brimline.windows import Limit, Window, limit_of, window_of
+
+__all__ = [
+    "BrimlineError",
+    "Compaction",
+    "Formulas",
+    "InvalidSettings",
+    "InvalidUsage",
+    "Limit",
+    "Reading",
+    "Session",
+    "Settings",
+    "Thread",
+    "UnknownAgent",
+    "UnknownSession",
+    "UnreadableTranscript",
+    "UnrecognisedFormat",
+    "Usage",
+    "Window",
+    "__version__",
+    "audit",
+    "context_line",
+    "fold",
+    "limit_of",
+    "percent",
+    "percent_raw",
+    "read",
+    "source",
+    "window_of",
+]
+
+_ROOMS = {
+    "errors": (
+        "BrimlineError",
+        "InvalidSettings",
+        "InvalidUsage",
+        "UnknownAgent",
+        "UnknownSession",
+        "UnreadableTranscript",
+        "UnrecognisedFormat",
+    ),
+    "formulas": ("Formulas", "audit"),
+    "settings": ("Settings",),
+    "sources": ("source",),
+    "tracker": ("Compaction", "Reading", "Session", "Thread", "fold", "read"),
+    "usage": ("Usage", "context_line", "percent", "percent_raw"),
+    "windows": ("Limit", "Window", "limit_of", "window_of"),
+}
+
+_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'brimline' has no attribute {name!r}")
+    return getattr(import_module(f"brimline.{_WHERE[name]}"), name)

@@ -1,0 +1,94 @@
+"""The historic formulas by name, computed beside the reading so that anyone can audit them.
+
+`latest` is ours. Each other one was a tool's answer to "how full is the window?"; what is wrong
+with it stands beside it.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from brimline.tracker import Thread
+from brimline.usage import Usage
+
+
+class Components(msgspec.Struct, frozen=True):
+    """The raw figures that the summing formulas are made of, each call counted once."""
+
+    max_cache_read: int
+    sum_input: int
+    sum_output: int
+    sum_cache_creation: int
+    unique_calls: int
+
+
+class Formulas(msgspec.Struct, frozen=True):
+    """Every formula's value for one thread, None where no call was made yet."""
+
+    values: dict[str, int | None]
+    components: Components
+
+
+def components(calls: Sequence[Usage]) -> Components:
+    """The raw figures of these calls."""
+    return Components(
+        max_cache_read=max((call.cache_read for call in calls), default=0),
+        sum_input=sum(call.input for call in calls),
+        sum_output=sum(call.output for call in calls),
+        sum_cache_creation=sum(call.cache_write for call in calls),
+        unique_calls=len(calls),
+    )
+
+
+def latest(calls: Sequence[Usage]) -> int:
+    """Ours: what the last call sent."""
+    return calls[-1].sent
+
+
+def max_cache_read_plus_sums(calls: Sequence[Usage]) -> int:
+    """max(cache_read) + sum(input) + sum(output): starts low, never falls after a compaction."""
+    raw = components(calls)
+    return raw.max_cache_read + raw.sum_input + raw.sum_output
+
+
+def sum_cache_creation(calls: Sequence[Usage]) -> int:
+    """sum(cache_creation) + sum(input) + sum(output): each cache miss adds the prompt again."""
+    raw = components(calls)
+    return raw.sum_cache_creation + raw.sum_input + raw.sum_output
+
+
+def last_input(calls: Sequence[Usage]) -> int:
+    """The last call's uncached input alone: a few tokens wherever the cache works."""
+    return calls[-1].input
+
+
+def result_sums(calls: Sequence[Usage]) -> int:
+    """What a result message sums up: every prompt of the session added to the next."""
+    return sum(call.sent for call in calls)
+
+
+def effective(calls: Sequence[Usage]) -> int:
+    """The cost view of the last prompt: what it was billed like, not what it holds."""
+    return calls[-1].effective
+
+
+FORMULAS: dict[str, Callable[[Sequence[Usage]], int]] = {
+    formula.__name__: formula
+    for formula in (
+        latest,
+        max_cache_read_plus_sums,
+        sum_cache_creation,
+        last_input,
+        result_sums,
+        effective,
+    )
+}
+
+
+def audit(thread: Thread) -> Formulas:
+    """Every formula on a thread's unique calls; the one that holds now is the last."""
+    last = thread.last
+    others = [call.usage for call in thread.calls.values() if call is not last]
+    calls = [*others, last.usage] if last else []
+    values = {name: formula(calls) if calls else None for name, formula in FORMULAS.items()}
+    return Formulas(values, components(calls))

@@ -1,0 +1,10 @@
+"""Usage out of a provider's answer or stream; a shape says if the cache is in the prompt."""
+
+from brimline.providers.anthropic import MESSAGES
+from brimline.providers.gemini import GENERATE
+from brimline.providers.openai import CHAT, RESPONSES
+from brimline.providers.rows import Row, Shape
+
+SHAPES: dict[str, Shape] = {shape.name: shape for shape in (MESSAGES, RESPONSES, CHAT, GENERATE)}
+
+__all__ = ["CHAT", "GENERATE", "MESSAGES", "RESPONSES", "SHAPES", "Row", "Shape"]

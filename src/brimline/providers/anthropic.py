@@ -1,0 +1,134 @@
+"""Anthropic Messages: an answer's usage, and a stream's from its SSE events."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+
+from brimline.providers.rows import Row, Shape, Straight, walk
+from brimline.usage import NOTHING, Usage
+
+MESSAGES = Shape(
+    "anthropic-messages",
+    "disjoint",
+    (
+        Row("input", ("input_tokens",), required=True),
+        Row("cache_read", ("cache_read_input_tokens",)),
+        Row("cache_write", ("cache_creation_input_tokens",)),
+        Row("output", ("output_tokens",), required=True),
+    ),
+)
+
+ADVISOR = "advisor_message"
+
+
+class Pass(msgspec.Struct, frozen=True, gc=False):
+    """One pass of a call that the API made in several: an entry of `usage.iterations`."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    type: str | None = None
+
+
+class MessageUsage(msgspec.Struct, frozen=True, gc=False):
+    """The `usage` of a message, typed for records that are read in bulk."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    iterations: tuple[Pass, ...] | None = None
+
+
+_straight = Straight(MESSAGES)
+
+
+def usage_of(reported: object) -> Usage | None:
+    """The usage of a message; None where it is all zero, as on a message that was no call.
+
+    With several passes the top level is their sum: the last pass that is no advisor's tells what
+    the thread sent. A zero top level over passes is an old message written again: no call.
+    """
+    typed = isinstance(reported, MessageUsage)
+    usage = _straight(reported) if typed else MESSAGES.usage(reported)
+    if usage.held == 0:
+        return None
+    passes = reported.iterations if typed else walk(reported, "iterations")
+    return usage if passes is None else _last_pass(passes) or usage
+
+
+def _last_pass(passes: object) -> Usage | None:
+    if not isinstance(passes, Sequence) or len(cast("Sequence[object]", passes)) < 2:
+        return None
+    own = [p for p in cast("Sequence[object]", passes) if walk(p, "type") != ADVISOR]
+    return MESSAGES.usage(own[-1]) if own else None
+
+
+class Streamed(msgspec.Struct, frozen=True):
+    """What a stream has told of its message so far."""
+
+    id: str
+    model: str | None
+    usage: Usage
+    final: bool
+
+
+class MessageStream:
+    """Follows the SSE events of one message: input at message_start, output at message_delta."""
+
+    def __init__(self) -> None:
+        self._message: Streamed | None = None
+
+    def follows(self, call: str) -> bool:
+        """Whether the message that it follows is this one."""
+        return self._message is not None and self._message.id == call
+
+    def feed(self, event: object) -> Streamed | None:
+        """What is known after this event, where it changed anything."""
+        match walk(event, "type"):
+            case "message_start":
+                return self._start(walk(event, "message"))
+            case "message_delta":
+                return self._delta(walk(event, "usage"))
+            case _:
+                return None
+
+    def _start(self, message: object) -> Streamed | None:
+        name, model = walk(message, "id"), walk(message, "model")
+        self._message = None
+        if not isinstance(name, str):
+            return None
+        usage = usage_of(walk(message, "usage"))
+        model = model if isinstance(model, str) else None
+        self._message = Streamed(name, model, usage or NOTHING, final=False)
+        return self._message if usage else None
+
+    def _delta(self, reported: object) -> Streamed | None:
+        if self._message is None or reported is None:
+            return None
+        begun = self._message.usage
+        usage = usage_of(
+            {
+                "input_tokens": _told(reported, "input_tokens", begun.input),
+                "cache_read_input_tokens": _told(
+                    reported, "cache_read_input_tokens", begun.cache_read
+                ),
+                "cache_creation_input_tokens": _told(
+                    reported, "cache_creation_input_tokens", begun.cache_write
+                ),
+                "output_tokens": walk(reported, "output_tokens"),
+                "iterations": walk(reported, "iterations"),
+            }
+        )
+        if usage is None:
+            return None
+        self._message = msgspec.structs.replace(self._message, usage=usage, final=True)
+        return self._message
+
+
+def _told(reported: object, field: str, begun: int) -> object:
+    """A count of the delta; the one of message_start where the delta does not repeat it."""
+    value = walk(reported, field)
+    return value if value else begun

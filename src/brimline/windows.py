@@ -1,0 +1,400 @@
+"""Window and limit: how large a context window is, where its client compacts, and how we know.
+
+The order in which they are resolved stands in `window_of` and `limit_of` and nowhere else. What is
+known about clients and models is data: `data/clients.json`, `data/catalogue.json`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+import msgspec
+
+WindowOrigin: TypeAlias = Literal["set", "reported", "client", "catalogue", "default", "observed"]
+LimitOrigin: TypeAlias = Literal[
+    "set", "reported", "configured", "learned", "known", "off", "not enforced"
+]
+
+_DATED = re.compile(r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)$")
+_LONG = "[1m]"
+
+
+class Window(msgspec.Struct, frozen=True):
+    """The size of a context window, where it is known from, and in words why."""
+
+    tokens: int
+    origin: WindowOrigin
+    why: str
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """The point at which the client compacts, where it is known from, and in words why."""
+
+    tokens: int
+    origin: LimitOrigin
+    why: str
+
+
+class Price(msgspec.Struct, frozen=True, array_like=True):
+    """Dollars per million tokens, from a day on, for calls whose prompt is above a size."""
+
+    since: str
+    above: int
+    input: float
+    cache_read: float
+    cache_write: float
+    output: float
+
+
+class Model(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A row of the catalogue: the total window, the cap on the prompt, the longest reply, prices.
+
+    `origin` is set where the row is our own, and not from what the catalogue is made from.
+    """
+
+    window: int | None = None
+    input_cap: int | None = None
+    max_output: int | None = None
+    origin: str | None = None
+    prices: tuple[Price, ...] = ()
+
+
+class Catalogue(msgspec.Struct, frozen=True):
+    """Models by exact id and by prefix, as `make catalogue` wrote them."""
+
+    made_from: str
+    exact: dict[str, Model]
+    prefix: dict[str, Model]
+
+
+class ClientWindow(msgspec.Struct, frozen=True):
+    """The window that a client gives to a model; `unknown_only`: to one that nobody knows."""
+
+    agent: str
+    model: str
+    window: int
+    seen: str
+    date: str
+    how: str
+    unknown_only: bool = False
+    since: str | None = None
+    until: str | None = None
+
+
+class ClientLimit(msgspec.Struct, frozen=True):
+    """Where a client compacts: fraction x base - margin - min(longest reply, output_cap).
+
+    The base is the window, or the cap on the prompt where a row is `of` that and it is known.
+    `granted` is the part of the raw window that the client reports as the window.
+    """
+
+    agent: str
+    model: str
+    seen: str
+    date: str
+    how: str
+    fraction: float = 1.0
+    granted: float = 1.0
+    margin: int = 0
+    output_cap: int = 0
+    enforced: bool = True
+    of: Literal["window", "input"] = "window"
+    since: str | None = None
+    until: str | None = None
+
+    def tokens(self, window: int, max_output: int | None) -> int:
+        """The limit in a window of this size; a reply of unknown length counts with the cap."""
+        reply = self.output_cap if max_output is None else min(max_output, self.output_cap)
+        return round(self.fraction * window / self.granted) - self.margin - reply
+
+
+class Clients(msgspec.Struct, frozen=True):
+    """The client table."""
+
+    about: str
+    sizes: dict[str, tuple[int, ...]]
+    windows: tuple[ClientWindow, ...]
+    limits: tuple[ClientLimit, ...]
+
+
+class ClientSettings(msgspec.Struct, frozen=True):
+    """What the user told a client about its windows and its compaction; None: nothing.
+
+    The maps are by model, `*` for every model.
+    """
+
+    auto_compact: bool | None = None
+    auto_compact_windows: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
+    limit: int | None = None
+    reserve: int | None = None
+    fraction: float | None = None
+    windows: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
+    max_outputs: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
+    place: str = "the client's settings"
+
+
+UNTOLD = ClientSettings()
+
+
+class Overrides(msgspec.Struct, frozen=True):
+    """What the user told us; keys are a model, an agent, `agent/model`, or `*`."""
+
+    windows: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
+    limits: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
+    default_window: int | None = None
+
+
+NO_OVERRIDES = Overrides()
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What is known about a thread when its window and limit are asked for.
+
+    `most_sent` is the most that the thread ever sent: more than a window holds disproves it.
+    `learned` is the lowest point at which the client was lately seen to compact by itself.
+    """
+
+    agent: str | None = None
+    model: str | None = None
+    version: str | None = None
+    reported: int | None = None
+    reported_limit: int | None = None
+    most_sent: int = 0
+    learned: int | None = None
+    settings: ClientSettings = UNTOLD
+
+
+@cache
+def catalogue() -> Catalogue:
+    """The model catalogue."""
+    return msgspec.json.decode(_data("catalogue.json"), type=Catalogue)
+
+
+@cache
+def clients() -> Clients:
+    """The client table."""
+    return msgspec.json.decode(_data("clients.json"), type=Clients)
+
+
+def _data(name: str) -> bytes:
+    return Path(__file__).with_name("data").joinpath(name).read_bytes()
+
+
+def plain(model: str) -> str:
+    """A model's id without the case, the provider's path and the mark of a long window."""
+    return model.lower().removesuffix(_LONG).rpartition("/")[2]
+
+
+@cache
+def model_row(model: str) -> Model | None:
+    """The catalogue's row: the exact id, the id without its date, then the longest prefix."""
+    name, table = plain(model), catalogue()
+    row = table.exact.get(name) or table.exact.get(_DATED.sub("", name))
+    if row:
+        return row
+    fitting = [prefix for prefix in table.prefix if name.startswith(prefix)]
+    return table.prefix[max(fitting, key=len)] if fitting else None
+
+
+def window_of(known: Known, overrides: Overrides = NO_OVERRIDES) -> Window | None:
+    """The window: set by the user > reported > the client's > the catalogue's > unknown.
+
+    A thread that sent more than the size so found disproves it (the user's own word excepted, that
+    is kept and the overshoot is shown): the next known size is taken, and marked as observed.
+    """
+    if tokens := _override(overrides.windows, known):
+        return Window(tokens, "set", "set in Brimline's settings")
+    found = _reported(known) or _client_window(known) or _catalogued(known) or _assumed(overrides)
+    if found and known.most_sent > found.tokens:
+        return _disproved(found, known)
+    return found
+
+
+def _reported(known: Known) -> Window | None:
+    if known.reported is None or known.reported <= 0:
+        return None
+    return Window(known.reported, "reported", "reported by the client")
+
+
+def _client_window(known: Known) -> Window | None:
+    told = _by_model(known.settings.windows, known.model)
+    if told:
+        return Window(told, "client", f"set in {known.settings.place}")
+    row = _best(clients().windows, known)
+    if not row:
+        return None
+    return Window(row.window, "client", f"{row.how} ({row.agent} {row.seen}, {row.date})")
+
+
+def _catalogued(known: Known) -> Window | None:
+    row = model_row(known.model) if known.model else None
+    if not row or not row.window:
+        return None
+    return Window(row.window, "catalogue", row.origin or catalogue().made_from)
+
+
+def _assumed(overrides: Overrides) -> Window | None:
+    if overrides.default_window is None:
+        return None
+    return Window(overrides.default_window, "default", "the default window of Brimline's settings")
+
+
+def _disproved(window: Window, known: Known) -> Window:
+    row = model_row(known.model) if known.model else None
+    own = {row.window} if row and row.window else set[int]()
+    sizes = own | {*clients().sizes.get(known.agent or "", () if own else _all_sizes())}
+    larger = [size for size in sizes if size >= known.most_sent]
+    said = f"{window.why} says {window.tokens:,}, but {known.most_sent:,} were sent"
+    if not larger:
+        return Window(
+            known.most_sent, "observed", f"{said}: at least that, no larger size is known"
+        )
+    return Window(min(larger), "observed", f"{said}: the next known size")
+
+
+@cache
+def _all_sizes() -> frozenset[int]:
+    return frozenset(size for sizes in clients().sizes.values() for size in sizes)
+
+
+def limit_of(
+    known: Known, window: Window | None, overrides: Overrides = NO_OVERRIDES
+) -> Limit | None:
+    """The limit: set > reported > the client's settings > learned > the client's default > unknown.
+
+    Switched off or not enforced, it is the window, and says so.
+    """
+    if tokens := _override(overrides.limits, known):
+        return Limit(tokens, "set", "set in Brimline's settings")
+    if known.reported_limit is not None:
+        return Limit(known.reported_limit, "reported", "reported by the client")
+    found = _in_tokens(known, window) or (
+        (_configured(known, window) if window else None)
+        or _learned(known)
+        or (_default_limit(known, window) if window else None)
+    )
+    return found if found and found.tokens > 0 else None
+
+
+def _in_tokens(known: Known, window: Window | None) -> Limit | None:
+    told = known.settings
+    if told.limit is None or told.auto_compact is False:
+        return None
+    tokens = min(told.limit, window.tokens) if window else told.limit
+    return Limit(tokens, "configured", f"set in {told.place}")
+
+
+def _configured(known: Known, window: Window) -> Limit | None:
+    told = known.settings
+    why = f"set in {told.place}"
+    if told.auto_compact is False:
+        return Limit(window.tokens, "off", f"auto-compaction is off, {why}: the window")
+    row = _best(clients().limits, known)
+    base = _by_model(told.auto_compact_windows, known.model)
+    if row and base:
+        tokens = row.tokens(min(base, window.tokens), _max_output(known))
+        return Limit(tokens, "configured", f"{row.how}, window {base:,} {why}")
+    if told.reserve is not None:
+        return Limit(
+            window.tokens - told.reserve, "configured", f"a reserve of {told.reserve:,}, {why}"
+        )
+    if told.fraction is not None:
+        return Limit(round(told.fraction * window.tokens), "configured", why)
+    return None
+
+
+def _learned(known: Known) -> Limit | None:
+    if known.learned is None:
+        return None
+    return Limit(known.learned, "learned", "the lowest of the last automatic compactions seen")
+
+
+def _default_limit(known: Known, window: Window) -> Limit | None:
+    row = _best(clients().limits, known)
+    if not row:
+        return None
+    why = f"{row.how} ({row.agent} {row.seen}, {row.date})"
+    if not row.enforced:
+        return Limit(window.tokens, "not enforced", f"{why}: the window")
+    base = _input_cap(known) if row.of == "input" else None
+    return Limit(row.tokens(base or window.tokens, _max_output(known)), "known", why)
+
+
+def _input_cap(known: Known) -> int | None:
+    row = model_row(known.model) if known.model else None
+    return row.input_cap if row else None
+
+
+def _max_output(known: Known) -> int | None:
+    told = _by_model(known.settings.max_outputs, known.model)
+    if told:
+        return told
+    row = model_row(known.model) if known.model else None
+    return row.max_output if row else None
+
+
+def _override(table: Mapping[str, int], known: Known) -> int | None:
+    agent, model = known.agent or "", known.model or ""
+    for key in (f"{agent}/{model}", model, f"{agent}/{plain(model)}", plain(model), agent, "*"):
+        if key in table:
+            return table[key]
+    return None
+
+
+def _by_model(table: Mapping[str, int], model: str | None) -> int | None:
+    if model is not None and model in table:
+        return table[model]
+    if model is not None and plain(model) in table:
+        return table[plain(model)]
+    return table.get("*")
+
+
+RowT = TypeVar("RowT", ClientWindow, ClientLimit)
+
+
+def _best(rows: Iterable[RowT], known: Known) -> RowT | None:
+    """The row of this client that names the model most closely and holds for this version."""
+    fitting = [row for row in rows if row.agent == known.agent and _holds(row, known)]
+    return max(
+        fitting,
+        key=lambda row: (
+            _closeness(row.model, known.model),
+            isinstance(row, ClientLimit) and row.of == "input",
+        ),
+        default=None,
+    )
+
+
+def _holds(row: ClientWindow | ClientLimit, known: Known) -> bool:
+    if _closeness(row.model, known.model) < 0:
+        return False
+    if isinstance(row, ClientWindow):
+        if row.unknown_only and known.model and model_row(known.model):
+            return False
+    elif row.of == "input" and _input_cap(known) is None:
+        return False
+    if known.version is None:
+        return row.until is None
+    version = _version(known.version)
+    since = row.since is None or _version(row.since) <= version
+    return since and (row.until is None or version < _version(row.until))
+
+
+def _closeness(pattern: str, model: str | None) -> int:
+    """How closely a pattern names a model: an exact id most, then the longest prefix; -1: not."""
+    if pattern == "*":
+        return 0
+    if model is None:
+        return -1
+    if pattern == f"*{_LONG}":
+        return 1_000 if model.endswith(_LONG) else -1
+    if not pattern.endswith("*"):
+        return 500 if pattern in (plain(model), _DATED.sub("", plain(model))) else -1
+    return len(pattern) if plain(model).startswith(pattern[:-1]) else -1
+
+
+@cache
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text.partition("-")[0]))

@@ -1,0 +1,99 @@
+"""Every error says what was expected, what came, where, and what to do."""
+
+import pytest
+
+from brimline import errors
+from brimline.errors import (
+    BrimlineError,
+    InvalidSettings,
+    InvalidUsage,
+    UnknownAgent,
+    UnknownSession,
+    UnreadableTranscript,
+    UnrecognisedFormat,
+)
+
+EVERY: list[BrimlineError] = [
+    InvalidUsage("output", -1),
+    InvalidSettings("user file", "since", "expected a span"),
+    UnknownAgent("emacs", ("claude", "codex")),
+    UnknownSession("abc"),
+    UnreadableTranscript("x.jsonl", "Is a directory"),
+    UnrecognisedFormat("stdin", ("claude", "codex")),
+]
+
+
+@pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)
+def test_one_base(error: BrimlineError) -> None:
+    """One except clause catches them all."""
+    assert isinstance(error, BrimlineError)
+    assert str(error)
+
+
+def test_tree_is_drawn() -> None:
+    """The docstring of the module names every class of the tree."""
+    drawn = errors.__doc__ or ""
+    own = {name for name, value in vars(errors).items() if value.__class__ is type}
+    assert own == {type(error).__name__ for error in EVERY} | {"BrimlineError"}
+    assert all(name in drawn for name in own)
+
+
+def test_usage_that_is_missing() -> None:
+    """A count that is not there is called missing, not None."""
+    error = InvalidUsage("input_tokens", None)
+    assert (error.field, error.value) == ("input_tokens", None)
+    assert str(error) == (
+        "usage field 'input_tokens' must be an integer of 0 or more: it is missing"
+    )
+
+
+def test_usage_that_came_wrong() -> None:
+    """A wrong count is shown as it came, with what was expected."""
+    error = InvalidUsage("reasoning", "7", "at most the output, 3")
+    assert error.expected == "at most the output, 3"
+    assert str(error) == "usage field 'reasoning' must be at most the output, 3: got '7'"
+
+
+def test_setting() -> None:
+    """A wrong setting names its place and its field."""
+    error = InvalidSettings("environment", "limits.*", "expected more than 0: got 0")
+    assert (error.place, error.field) == ("environment", "limits.*")
+    assert error.problem == "expected more than 0: got 0"
+    assert str(error) == "environment: limits.*: expected more than 0: got 0"
+
+
+def test_agent() -> None:
+    """An unknown agent is told which ones are known."""
+    error = UnknownAgent("emacs", ("claude", "codex"))
+    assert (error.name, error.known) == ("emacs", ("claude", "codex"))
+    assert str(error) == "unknown agent 'emacs'\nKnown agents: claude, codex."
+
+
+def test_session_that_is_not_there() -> None:
+    """An unknown session is told how to list them."""
+    error = UnknownSession("abc")
+    assert (error.name, error.candidates) == ("abc", ())
+    assert str(error).startswith("no file or session named 'abc'\n")
+    assert "brimline status --all" in str(error)
+
+
+def test_session_that_is_not_clear() -> None:
+    """A beginning that fits several sessions names them."""
+    error = UnknownSession("ab", ("abc", "abd"))
+    assert error.candidates == ("abc", "abd")
+    assert str(error) == ("more than one session begins with 'ab'\nIt could be: abc, abd.")
+
+
+def test_transcript_with_and_without_a_hint() -> None:
+    """A hint stands on a line of its own, and none leaves no empty line."""
+    assert str(UnreadableTranscript("x", "No such file")) == "cannot read x: No such file"
+    hinted = UnreadableTranscript("x", "locked", "Try again.")
+    assert (hinted.path, hinted.reason, hinted.hint) == ("x", "locked", "Try again.")
+    assert str(hinted) == "cannot read x: locked\nTry again."
+
+
+def test_format() -> None:
+    """An unrecognised stream is told how to say whose it is."""
+    error = UnrecognisedFormat("stdin", ("claude", "pi"))
+    assert (error.place, error.known) == ("stdin", ("claude", "pi"))
+    assert str(error).endswith("Say whose it is with --agent (claude, pi).")

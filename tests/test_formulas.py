@@ -1,0 +1,139 @@
+"""The historic formulas, on the worked examples of the designs they come from."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.events import AnyEvent, Call, Compacted, Rewound
+from brimline.formulas import (
+    FORMULAS,
+    Components,
+    audit,
+    components,
+    effective,
+    last_input,
+    latest,
+    max_cache_read_plus_sums,
+    result_sums,
+    sum_cache_creation,
+)
+from brimline.tracker import Session, Thread, fold, main_of, read
+from brimline.usage import Usage, percent
+
+ARBITER = (
+    Usage(input=4, cache_read=0, cache_write=16_500, output=30),
+    Usage(input=3, cache_read=16_500, cache_write=10_800, output=28),
+    Usage(input=2, cache_read=27_300, cache_write=4_500, output=25),
+    Usage(input=3, cache_read=34_966, cache_write=260, output=10),
+)
+"""Calls with the sums of the first design's test run: 12 in, 93 out, 32,060 written."""
+
+
+def thread_of(events: list[AnyEvent]) -> Thread:
+    """The main thread after these events."""
+    return main_of(fold(Session(), events)) or Thread("main")
+
+
+def calls(*usages: Usage) -> list[AnyEvent]:
+    """A call for each usage."""
+    return [Call(id=f"msg_{n}", usage=usage) for n, usage in enumerate(usages)]
+
+
+def test_worked_example_of_the_arbiter() -> None:
+    """34,966 alone; 35,071 with the sums is 17.5 %; 32,165 by cache creation is 16.1 %."""
+    raw = components(ARBITER)
+    assert raw == Components(34_966, 12, 93, 32_060, 4)
+    assert percent(raw.max_cache_read, 200_000) == 17.5
+    assert max_cache_read_plus_sums(ARBITER) == 35_071
+    assert percent(35_071, 200_000) == 17.5
+    assert sum_cache_creation(ARBITER) == 32_165
+    assert percent(32_165, 200_000) == 16.1
+
+
+def test_copies_count_once() -> None:
+    """The sums are made of unique calls: a second copy with the same id changes nothing."""
+    once, twice = calls(*ARBITER), [event for event in calls(*ARBITER) for _ in range(3)]
+    assert audit(thread_of(once)) == audit(thread_of(twice))
+    assert audit(thread_of(twice)).components.unique_calls == 4
+
+
+def test_worked_example_of_codelet() -> None:
+    """100k with 80k cached is 28k effective, 50k without a cache is 50k."""
+    assert effective([Usage(20_000, 80_000, 0, 9)]) == 28_000
+    assert effective([Usage(50_000, 0, 0, 9)]) == 50_000
+
+
+@pytest.mark.parametrize(("cached", "compacts"), [(0, True), (80_000, False)])
+def test_trigger_of_codelet(cached: int, compacts: bool) -> None:
+    """95k of 100k at a threshold of 90 %: without a cache it compacts, with one it does not."""
+    usage = Usage(95_000 - cached, cached, 0, 0)
+    assert latest([usage]) == 95_000
+    assert (effective([usage]) > 0.9 * 100_000) is compacts
+
+
+def test_last_input_reads_a_few_tokens() -> None:
+    """The last input alone is what the cache leaves over."""
+    assert last_input(ARBITER) == 3
+
+
+def test_result_sums_every_prompt() -> None:
+    """The result's sum counts the conversation again with every call."""
+    assert result_sums(ARBITER) == 16_504 + 27_303 + 31_802 + 35_229
+    assert latest(ARBITER) == 35_229
+
+
+def test_audit_has_them_all() -> None:
+    """An audit has every formula by name, and the raw components beside it."""
+    found = audit(thread_of(calls(*ARBITER)))
+    assert found.values == {
+        "latest": 35_229,
+        "max_cache_read_plus_sums": 35_071,
+        "sum_cache_creation": 32_165,
+        "last_input": 3,
+        "result_sums": 110_838,
+        "effective": 35_229 - 34_966 * 9 // 10,
+    }
+    assert list(found.values) == list(FORMULAS)
+    assert found.components == components(ARBITER)
+
+
+def test_audit_before_the_first_call() -> None:
+    """Before the first call every formula is unknown, and none is 0."""
+    found = audit(Thread("main"))
+    assert set(found.values) == set(FORMULAS)
+    assert set(found.values.values()) == {None}
+    assert found.components == Components(0, 0, 0, 0, 0)
+
+
+def test_after_a_compaction() -> None:
+    """After a compaction the summing formulas do not come down; ours does."""
+    events = [
+        *calls(Usage(5, 0, 150_000, 900), Usage(5, 150_000, 4_000, 900)),
+        Compacted(before=155_000),
+        Call(id="next", usage=Usage(5, 20_000, 10_000, 100)),
+    ]
+    values = audit(thread_of(events)).values
+    assert values["latest"] == 30_005
+    assert values["max_cache_read_plus_sums"] == 151_915
+    assert values["sum_cache_creation"] == 165_915
+
+
+def test_latest_is_the_reading() -> None:
+    """`latest` is ours: after a rewind it is what is held now, as the reading says."""
+    events = [*calls(Usage(10, 0, 0, 1), Usage(20, 0, 0, 1)), Rewound(to="msg_0")]
+    session = fold(Session(), events)
+    thread = session.threads["main"]
+    assert read(session, thread, "transcript").sent == 10
+    assert audit(thread).values["latest"] == 10
+
+
+COUNTS = st.integers(0, 1_000_000)
+
+
+@given(st.lists(st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS), min_size=1, max_size=8))
+def test_formulas_are_counts(usages: list[Usage]) -> None:
+    """Every formula is a count of 0 or more, and no sum is below its own last part."""
+    values = {name: formula(usages) for name, formula in FORMULAS.items()}
+    assert all(value >= 0 for value in values.values())
+    assert values["result_sums"] >= values["latest"] >= values["last_input"]
+    assert values["latest"] >= values["effective"]

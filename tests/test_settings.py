@@ -1,0 +1,226 @@
+"""Settings: argument > environment > project file > user file > default."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from brimline.errors import InvalidSettings
+from brimline.settings import (
+    PROJECT_FILE,
+    Settings,
+    cache_dir,
+    load,
+    project_file,
+    seconds,
+    user_file,
+)
+from brimline.windows import Overrides
+
+
+class Desk:
+    """A home and a project of their own."""
+
+    def __init__(self, root: Path) -> None:
+        self.home, self.cwd = root / "home", root / "work" / "project" / "deep"
+        self.home.mkdir(parents=True)
+        self.cwd.mkdir(parents=True)
+
+    def user(self, text: str) -> Path:
+        """Write the user's file."""
+        path = self.home / ".config" / "brimline" / "config.toml"
+        path.parent.mkdir(parents=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    def project(self, text: str) -> Path:
+        """Write the project's file, two folders above."""
+        path = self.cwd.parent / PROJECT_FILE
+        path.write_text(text, "utf-8")
+        return path
+
+    def load(
+        self, env: Mapping[str, str] | None = None, arguments: Mapping[str, Any] | None = None
+    ) -> Settings:
+        """The settings as they are here."""
+        return load(env or {}, self.home, self.cwd, arguments)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """An empty desk."""
+    return Desk(tmp_path)
+
+
+def test_default(desk: Desk) -> None:
+    """With nothing said the defaults hold, and no window is assumed."""
+    assert desk.load() == Settings()
+    assert Settings().default_window is None
+    assert Settings().since == "24h"
+
+
+def test_layers(desk: Desk) -> None:
+    """Each layer lies over the one below it."""
+    desk.user('since = "1h"\ncolour = "never"\ndefault_window = 1\ncache_dir = "user"')
+    assert desk.load().since == "1h"
+    desk.project('since = "2h"\ncolour = "always"\ndefault_window = 2')
+    assert desk.load().since == "2h"
+    env = {"BRIMLINE_SINCE": "3h", "BRIMLINE_COLOUR": "auto"}
+    assert desk.load(env).since == "3h"
+    loaded = desk.load(env, {"since": "4h", "colour": None})
+    assert loaded == Settings(since="4h", colour="auto", default_window=2, cache_dir="user")
+
+
+def test_tables_are_merged(desk: Desk) -> None:
+    """Windows and limits of several layers are laid together, key by key."""
+    desk.user("[windows]\na = 1\nb = 2\n[limits]\na = 9")
+    desk.project("[windows]\nb = 3\nc = 4")
+    env = {"BRIMLINE_WINDOWS": "c=5, d=1_000", "BRIMLINE_LIMITS": "claude/x=7,"}
+    loaded = desk.load(env, {"windows": {"d": 6}})
+    assert loaded.windows == {"a": 1, "b": 3, "c": 5, "d": 6}
+    assert loaded.limits == {"a": 9, "claude/x": 7}
+    assert loaded.overrides == Overrides(loaded.windows, loaded.limits, None)
+
+
+def test_nothing_is_an_empty_variable(desk: Desk) -> None:
+    """An empty variable says nothing."""
+    assert desk.load({"BRIMLINE_SINCE": "", "BRIMLINE_DEFAULT_WINDOW": ""}) == Settings()
+
+
+def test_user_file(tmp_path: Path) -> None:
+    """BRIMLINE_CONFIG names it, else it lies below XDG_CONFIG_HOME or ~/.config."""
+    usual = tmp_path / ".config" / "brimline" / "config.toml"
+    assert user_file({}, tmp_path) == usual
+    assert user_file({"XDG_CONFIG_HOME": ""}, tmp_path) == usual
+    assert user_file({"XDG_CONFIG_HOME": "/x"}, tmp_path) == Path("/x/brimline/config.toml")
+    assert user_file({"BRIMLINE_CONFIG": "/y.toml", "XDG_CONFIG_HOME": "/x"}, tmp_path) == (
+        Path("/y.toml")
+    )
+
+
+def test_named_user_file(desk: Desk, tmp_path: Path) -> None:
+    """The file that BRIMLINE_CONFIG names is read, not the usual one."""
+    desk.user('since = "1h"')
+    named = tmp_path / "own.toml"
+    named.write_text('since = "5h"', "utf-8")
+    assert desk.load({"BRIMLINE_CONFIG": str(named)}).since == "5h"
+
+
+def test_project_file_is_the_nearest(desk: Desk) -> None:
+    """From here upwards the first project file counts; a folder of that name is none."""
+    assert project_file(desk.cwd) is None
+    above = desk.project("")
+    assert project_file(desk.cwd) == above
+    (desk.cwd / PROJECT_FILE).mkdir()
+    assert project_file(desk.cwd) == above
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "problem"),
+    [
+        ("colour = 7", "colour", "Expected `str`"),
+        ('colour = "pink"', "colour", "Invalid enum value 'pink'"),
+        ('windows = {a = "x"}', "windows[...]", "Expected `int`, got `str`"),
+        ("windows = {a = 0}", "windows.a", "expected more than 0: got 0"),
+        ("limits = {a = -5}", "limits.a", "expected more than 0: got -5"),
+        ("default_window = 0", "default_window", "expected more than 0: got 0"),
+        ("default_window = -1", "default_window", "expected more than 0: got -1"),
+        ('since = "soon"', "since", "expected a span such as 90m, 24h, 7d, 2w: got 'soon'"),
+        ("colur = 1", "settings", "Object contains unknown field `colur`"),
+        ("windows = {a = 1.5}", "windows[...]", "Expected `int`, got `float`"),
+        ("= 5", "file", "Invalid"),
+    ],
+)
+def test_file_that_cannot_be_used(desk: Desk, text: str, field: str, problem: str) -> None:
+    """A wrong file names its path, the field and what was expected."""
+    path = desk.project(text)
+    with pytest.raises(InvalidSettings) as caught:
+        desk.load()
+    assert caught.value.place == str(path)
+    assert caught.value.field == field
+    assert problem in caught.value.problem
+
+
+def test_file_that_is_no_text(desk: Desk) -> None:
+    """A file that is no UTF-8 is an error with its path."""
+    path = desk.project("")
+    path.write_bytes(b'since = "\xff"')
+    with pytest.raises(InvalidSettings) as caught:
+        desk.load()
+    assert caught.value.place == str(path)
+
+
+def test_a_wrong_layer_is_not_hidden(desk: Desk) -> None:
+    """A wrong value is an error also where a higher layer says it right."""
+    path = desk.user('since = "soon"')
+    with pytest.raises(InvalidSettings) as caught:
+        desk.load({"BRIMLINE_SINCE": "1h"})
+    assert caught.value.place == str(path)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("BRIMLINE_DEFAULT_WINDOW", "many"),
+        ("BRIMLINE_WINDOWS", "claude"),
+        ("BRIMLINE_LIMITS", "claude=x"),
+    ],
+)
+def test_variable_that_is_no_number(desk: Desk, variable: str, text: str) -> None:
+    """A wrong variable is named."""
+    with pytest.raises(InvalidSettings) as caught:
+        desk.load({variable: text})
+    assert caught.value.place == variable
+    assert caught.value.field == variable.removeprefix("BRIMLINE_").lower()
+
+
+def test_variable_that_is_out_of_range(desk: Desk) -> None:
+    """A number that cannot be used names the environment and the field."""
+    with pytest.raises(InvalidSettings, match=r"environment: limits\.claude"):
+        desk.load({"BRIMLINE_LIMITS": "claude=0"})
+
+
+def test_argument_that_is_wrong(desk: Desk) -> None:
+    """A wrong argument is called an argument."""
+    with pytest.raises(InvalidSettings, match="argument: since"):
+        desk.load(arguments={"since": "never"})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("90m", 5_400.0),
+        ("24h", 86_400.0),
+        ("7d", 604_800.0),
+        (" 2w ", 1_209_600.0),
+        ("1.5h", 5_400),
+    ],
+)
+def test_span(text: str, expected: float) -> None:
+    """A span of time is a number and a unit."""
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "5", "h", "-5h", "1h30m", "1 h", "1y", "1e3h", ".5h"])
+def test_no_span(text: str) -> None:
+    """Anything else is an error that names what was given and where."""
+    with pytest.raises(InvalidSettings, match="expected a span") as caught:
+        seconds(text, "since", "user file")
+    assert (caught.value.place, caught.value.field) == ("user file", "since")
+
+
+def test_cache_dir(tmp_path: Path) -> None:
+    """The cache is where it is set to be, else below XDG_CACHE_HOME or ~/.cache."""
+    assert cache_dir(Settings(), {}, tmp_path) == tmp_path / ".cache" / "brimline"
+    assert cache_dir(Settings(), {"XDG_CACHE_HOME": "/c"}, tmp_path) == Path("/c/brimline")
+    assert cache_dir(Settings(cache_dir="/own"), {"XDG_CACHE_HOME": "/c"}, tmp_path) == Path("/own")
+
+
+def test_is_frozen_and_small() -> None:
+    """One frozen value of about a dozen fields at most."""
+    fields = msgspec.structs.fields(Settings)
+    assert len(fields) <= 14
+    with pytest.raises(AttributeError):
+        Settings().since = "1h"  # pyright: ignore[reportAttributeAccessIssue]
