@@ -1,0 +1,150 @@
+"""The lines of `claude -p --output-format stream-json` as events."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Compacting,
+    SessionSeen,
+    Spent,
+    WindowReported,
+)
+from brimline.providers.anthropic import MessageStream, Streamed, usage_of
+from brimline.sources.base import epoch
+from brimline.sources.claude.parse import compacted
+from brimline.sources.claude.wire import STREAM_KINDS, Kind, StreamLine
+from brimline.usage import Usage
+from brimline.windows import plain
+
+_line = msgspec.json.Decoder(StreamLine)
+_kind = msgspec.json.Decoder(Kind)
+
+READ = frozenset({"assistant", "stream_event", "result"})
+READ_SYSTEM = frozenset({"init", "compact_boundary", "status"})
+
+
+class StreamParser:
+    """One run's stream: a line a content block, several init and result lines, subagents between.
+
+    Without --include-partial-messages a call's output is what message_start said (1 or so): the
+    prompt side is exact, the reply is not. What a turn's result says beyond is told as Spent.
+    """
+
+    def __init__(self) -> None:
+        self._asked_for: str | None = None
+        self._streams: dict[str, MessageStream] = {}
+        self._outputs: dict[str, int] = {}
+        self._final: set[str] = set()
+
+    def carry(self) -> bytes:
+        """A stream is read from its beginning, always."""
+        return b""
+
+    def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
+        """The events of one line."""
+        try:
+            line = _line.decode(record)
+        except msgspec.ValidationError:
+            return _unfitting(record)
+        match line.type:
+            case "assistant":
+                return self._assistant(line)
+            case "stream_event":
+                return self._event(line)
+            case "system":
+                return self._system(line)
+            case "result":
+                return (*self._windows(line), *self._unseen_output(line))
+            case _:
+                return () if line.type in STREAM_KINDS else None
+
+    def _assistant(self, line: StreamLine) -> Sequence[AnyEvent]:
+        message = line.message
+        if message is None or message.usage is None or message.id is None:
+            return ()
+        usage = usage_of(message.usage)
+        if usage is None or self._finished(line, message.id):
+            return ()
+        told = Streamed(message.id, message.model, usage, final=False)
+        return (self._call(line, told),)
+
+    def _finished(self, line: StreamLine, call: str) -> bool:
+        """Whether the raw events told this call better already."""
+        stream = self._streams.get(_thread(line))
+        return call in self._final or (stream is not None and stream.follows(call))
+
+    def _event(self, line: StreamLine) -> Sequence[AnyEvent]:
+        if not bytes(line.event):
+            return ()
+        stream = self._streams.setdefault(_thread(line), MessageStream())
+        told = stream.feed(msgspec.json.decode(line.event))
+        return (self._call(line, told),) if told else ()
+
+    def _call(self, line: StreamLine, told: Streamed) -> Call:
+        thread = _thread(line)
+        if told.final:
+            self._final.add(told.id)
+        if thread == MAIN:
+            self._outputs[told.id] = told.usage.output
+        asked = self._asked_for if thread == MAIN else None
+        fits = asked is not None and told.model is not None and plain(asked) == plain(told.model)
+        return Call(
+            at=epoch(line.timestamp),
+            id=told.id,
+            usage=told.usage,
+            model=told.model,
+            asked_for=asked if fits else None,
+            thread=thread,
+            final=told.final,
+        )
+
+    def _system(self, line: StreamLine) -> Sequence[AnyEvent]:
+        match line.subtype:
+            case "init":
+                self._asked_for = line.model
+                return (_seen(line),)
+            case "compact_boundary":
+                return (compacted(line.compact_metadata, line.timestamp, MAIN),)
+            case "status" if line.status == "compacting":
+                return (Compacting(at=epoch(line.timestamp)),)
+            case _:
+                return ()
+
+    def _windows(self, line: StreamLine) -> Iterator[AnyEvent]:
+        for name, told in line.model_usage.items():
+            if told.context_window is None:
+                continue
+            for model in dict.fromkeys((name, plain(name), told.canonical_model or name)):
+                yield WindowReported(tokens=told.context_window, model=model)
+
+    def _unseen_output(self, line: StreamLine) -> Iterator[AnyEvent]:
+        """The replies' tokens that no line of the turn told."""
+        known, self._outputs = sum(self._outputs.values()), {}
+        if line.usage is not None and line.usage.output_tokens > known:
+            yield Spent(usage=Usage(0, 0, 0, line.usage.output_tokens - known))
+
+
+def _unfitting(record: bytes) -> Sequence[AnyEvent] | None:
+    """A line that we do not read may look any way; one that we read may not."""
+    kind = _kind.decode(record)
+    if kind.type in READ or (kind.type == "system" and kind.subtype in READ_SYSTEM):
+        _line.decode(record)
+    return () if kind.type in STREAM_KINDS else None
+
+
+def _thread(line: StreamLine) -> str:
+    return line.parent_tool_use_id or MAIN
+
+
+def _seen(line: StreamLine) -> SessionSeen:
+    return SessionSeen(
+        session=line.session_id,
+        agent="claude",
+        project=line.cwd,
+        version=line.claude_code_version,
+        records_compactions=True,
+    )

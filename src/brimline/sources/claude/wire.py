@@ -1,0 +1,142 @@
+"""The parts of Claude Code's records that we read; everything else in them is passed over."""
+
+import msgspec
+
+from brimline.providers.anthropic import MessageUsage
+
+ABSENT = msgspec.Raw()
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """The provider's message in an `assistant` record; in a `user` record nothing of it is set."""
+
+    id: str | None = None
+    model: str | None = None
+    usage: MessageUsage | None = None
+
+
+class CompactMetadata(msgspec.Struct, frozen=True, gc=False):
+    """What a compaction says of itself: camel case in transcripts, snake case in streams."""
+
+    trigger: str | None = None
+    camel_before: int | None = msgspec.field(default=None, name="preTokens")
+    snake_before: int | None = msgspec.field(default=None, name="pre_tokens")
+
+    @property
+    def before(self) -> int | None:
+        """What the context held, whichever way it is spelled."""
+        return self.snake_before if self.camel_before is None else self.camel_before
+
+
+class Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One line of a transcript."""
+
+    type: str
+    subtype: str | None = None
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    is_sidechain: bool = False
+    agent_id: str | None = None
+    timestamp: str | None = None
+    session_id: str | None = None
+    cwd: str | None = None
+    version: str | None = None
+    requested_model: str | None = None
+    is_compact_summary: bool = False
+    compact_metadata: CompactMetadata | None = None
+    message: Message | None = None
+
+
+class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
+    """What a `result` line says about one model."""
+
+    context_window: int | None = None
+    canonical_model: str | None = None
+
+
+class StreamLine(msgspec.Struct, frozen=True):
+    """One line of `--output-format stream-json`."""
+
+    type: str
+    subtype: str | None = None
+    session_id: str | None = None
+    parent_tool_use_id: str | None = None
+    timestamp: str | None = None
+    cwd: str | None = None
+    model: str | None = None
+    claude_code_version: str | None = None
+    status: str | None = None
+    message: Message | None = None
+    event: msgspec.Raw = ABSENT
+    usage: MessageUsage | None = None
+    compact_metadata: CompactMetadata | None = None
+    model_usage: dict[str, ModelUsage] = msgspec.field(
+        default_factory=dict[str, ModelUsage], name="modelUsage"
+    )
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What tells a record's kind, where the rest of it does not fit its type."""
+
+    type: str
+    subtype: object = None
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What tells whose a first line is."""
+
+    type: str | None = None
+    transcript_session: str | None = msgspec.field(default=None, name="sessionId")
+    stream_session: str | None = msgspec.field(default=None, name="session_id")
+    leaf: str | None = msgspec.field(default=None, name="leafUuid")
+    snapshot: msgspec.Raw = ABSENT
+
+
+TRANSCRIPT_KINDS = frozenset(
+    {
+        "agent-name",
+        "agent-setting",
+        "ai-title",
+        "api-request",
+        "api-request-blob",
+        "api-request-shape",
+        "assistant",
+        "atis-latch",
+        "attachment",
+        "bridge-session",
+        "cost-state",
+        "custom-title",
+        "file-history-delta",
+        "file-history-snapshot",
+        "frame-link",
+        "last-prompt",
+        "mode",
+        "permission-mode",
+        "pr-link",
+        "progress",
+        "queue-operation",
+        "relocated",
+        "summary",
+        "system",
+        "tag",
+        "tools-used",
+        "user",
+        "worktree-state",
+    }
+)
+
+STREAM_KINDS = frozenset(
+    {
+        "assistant",
+        "control_request",
+        "control_response",
+        "keep_alive",
+        "rate_limit_event",
+        "result",
+        "stream_event",
+        "system",
+        "tool_progress",
+        "tool_use_summary",
+        "user",
+    }
+)

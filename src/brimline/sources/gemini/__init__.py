@@ -1,0 +1,80 @@
+"""Gemini CLI."""
+
+import re
+from collections.abc import Iterable
+from io import BufferedReader, RawIOBase
+from typing import BinaryIO, cast
+
+import msgspec
+
+from brimline.sources.base import START, Cursor, Depth, Form, Places, Reader, Transcript
+from brimline.sources.gemini import paths
+from brimline.sources.gemini.document import Document
+from brimline.sources.gemini.parse import ChatParser
+from brimline.sources.gemini.stream import StreamParser
+from brimline.sources.gemini.wire import Head, decoded
+from brimline.sources.lines import JsonLines, opened
+from brimline.windows import ClientSettings
+
+_head = msgspec.json.Decoder(Head)
+_chat = re.compile(rb'\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"\s*:\s*"')
+
+
+class Gemini:
+    """Gemini CLI: chats of lines, and the older chats that are one document."""
+
+    agent = "gemini"
+
+    def transcripts(self, places: Places) -> Iterable[Transcript]:
+        """Every chat, subagents' too."""
+        return paths.transcripts(places)
+
+    def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
+        """Its events; a document may also be told by its first line, which opens it."""
+        path, file = transcript.path, _buffered(opened(transcript.path))
+        whose = (transcript.session or paths.whose(path)[0], transcript.thread, transcript.project)
+        if path.endswith(".json") or _is_document(file):
+            return Document(path, file, ChatParser(b"", *whose), cursor)
+        file.seek(cursor.offset)
+        return JsonLines(file, ChatParser(cursor.carry, *whose), cursor)
+
+    def parse(self, file: BinaryIO) -> Reader:
+        """The events of a chat that comes from anywhere."""
+        peekable = _buffered(file)
+        if _is_document(peekable):
+            return Document("the transcript", peekable, ChatParser())
+        return JsonLines(peekable, ChatParser())
+
+    def stream(self) -> StreamParser:
+        """A parser for `--output-format stream-json`."""
+        return StreamParser()
+
+    def recognise(self, head: bytes) -> Form | None:
+        """A chat begins with its session and its project's hash, a stream with its `init`."""
+        if _chat.match(head):
+            return "transcript"
+        return "stream" if any(_is_init(line) for line in head.split(b"\n")[:8]) else None
+
+    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
+        """What the user told Gemini CLI about its compression."""
+        return paths.settings(places, project)
+
+
+def _buffered(file: BinaryIO) -> BufferedReader:
+    return BufferedReader(cast("RawIOBase", file))
+
+
+def _is_document(file: BufferedReader) -> bool:
+    """Whether the first line only opens an object, as in pretty-printed JSON."""
+    return file.peek(2)[:2] in (b"{\n", b"{\r")
+
+
+def _is_init(line: bytes) -> bool:
+    try:
+        first = decoded(_head, line)
+    except msgspec.DecodeError:
+        return False
+    return first.type == "init" and first.session_id is not None and first.model is not None
+
+
+SOURCE = Gemini()

@@ -1,0 +1,100 @@
+"""The parts of Gemini CLI's records that we read; everything else in them is passed over."""
+
+from typing import TypeVar
+
+import msgspec
+
+
+class Tokens(msgspec.Struct, frozen=True, gc=False):
+    """The usage of one call; `input` includes `cached`, `thoughts` stand beside `output`."""
+
+    input: int
+    output: int
+    cached: int
+    thoughts: int
+    tool: int
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """One message in a list of messages; its content is looked at for a summary alone."""
+
+    id: str
+    type: str
+    timestamp: str | None = None
+    model: str | None = None
+    tokens: Tokens | None = None
+    content: msgspec.Raw = msgspec.Raw(b"")
+
+
+class Patch(msgspec.Struct, frozen=True, rename="camel"):
+    """What a `$set` changes; `messages` replaces the whole conversation."""
+
+    last_updated: str | None = None
+    summary: str | None = None
+    messages: list[Message] | None = None
+
+
+class Record(msgspec.Struct, frozen=True, rename="camel"):
+    """One line of a chat, or a whole older one: a header, a message, a patch or a rewind."""
+
+    session_id: str | None = None
+    project_hash: str | None = None
+    start_time: str | None = None
+    kind: str | None = None
+    summary: str | None = None
+    directories: list[str] | None = None
+    messages: list[Message] | None = None
+    id: str | None = None
+    type: str | None = None
+    timestamp: str | None = None
+    model: str | None = None
+    tokens: Tokens | None = None
+    patch: Patch | None = msgspec.field(default=None, name="$set")
+    rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
+
+
+class ModelStats(msgspec.Struct, frozen=True):
+    """What a run spent on one model; `total_tokens` also has the thoughts, which are not told."""
+
+    total_tokens: int
+    input_tokens: int
+    cached: int = 0
+
+
+class Stats(ModelStats, frozen=True):
+    """What a run spent; older versions do not tell the models apart."""
+
+    models: dict[str, ModelStats] | None = None
+
+
+class StreamLine(msgspec.Struct, frozen=True):
+    """One line of `--output-format stream-json`."""
+
+    type: str
+    timestamp: str | None = None
+    session_id: str | None = None
+    stats: Stats | None = None
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What tells whose a first line is."""
+
+    type: str | None = None
+    session_id: str | None = None
+    model: str | None = None
+
+
+MESSAGE_KINDS = frozenset({"user", "gemini", "info", "error", "warning"})
+
+STREAM_KINDS = frozenset({"init", "message", "tool_use", "tool_result", "error", "result"})
+
+
+StructT = TypeVar("StructT")
+
+
+def decoded(decoder: "msgspec.json.Decoder[StructT]", record: bytes | msgspec.Raw) -> StructT:
+    """A record; one that is nested too deeply to be decoded is malformed like any other."""
+    try:
+        return decoder.decode(record)
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deeply") from error

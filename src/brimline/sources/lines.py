@@ -1,0 +1,171 @@
+"""JSON lines of a file that may be growing, broken or huge, in bounded memory."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, Protocol, cast
+
+import msgspec
+
+from brimline.errors import InvalidUsage, UnreadableTranscript
+from brimline.events import AnyEvent
+from brimline.sources.base import START, Cursor, Parser, Tally
+
+CHUNK = 1 << 20
+LONGEST = 32 << 20
+"""A longer line is counted as malformed and never held; the longest real one seen had 1.4 MB."""
+
+PADDING = b" \t\r\n\0"
+"""What may stand around a record; NUL bytes are what a crash leaves of a file's end."""
+
+MALFORMED = (msgspec.DecodeError, InvalidUsage, RecursionError, UnicodeDecodeError)
+"""What a parser raises on a record that it cannot read."""
+
+_scan = json.JSONDecoder().raw_decode
+
+
+class Lines:
+    """The complete lines of a file from where it stands; `rest` is the last one without an end."""
+
+    def __init__(self, file: BinaryIO, offset: int = 0) -> None:
+        self._file = file
+        self.offset = offset
+        """Where the line after the last one given begins."""
+        self.rest = b""
+        self.too_long = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        held = b""
+        skipping = 0
+        while chunk := self._file.read(CHUNK):
+            first, *others = chunk.split(b"\n")
+            held += first
+            if skipping or len(held) > LONGEST:
+                skipping += len(held)
+                held = b""
+            if not others:
+                continue
+            if skipping:
+                self.offset += skipping + 1
+                self.too_long += 1
+                skipping = 0
+            else:
+                yield self._pass(held)
+            *whole, held = others
+            for line in whole:
+                yield self._pass(line)
+        if skipping:
+            self.offset += skipping
+            self.too_long += 1
+        self.rest = held
+
+    def _pass(self, line: bytes) -> bytes:
+        self.offset += len(line) + 1
+        return line
+
+
+def salvage(line: bytes) -> list[bytes]:
+    """The JSON objects in a line that is not one: glued together, padded, or bad UTF-8."""
+    text = line.strip(PADDING).decode("utf-8", "replace")
+    found: list[bytes] = []
+    place = 0
+    while place < len(text):
+        try:
+            value, end = cast("tuple[object, int]", _scan(text, place))
+        except (ValueError, RecursionError):
+            return []
+        if not isinstance(value, dict):
+            return []
+        found.append(text[place:end].encode())
+        place = end
+        while place < len(text) and text[place] in " \t\r\n\0":
+            place += 1
+    return found
+
+
+class LineSource(Protocol):
+    """Lines one after the other; then, where the next begins and what was left."""
+
+    offset: int
+    rest: bytes
+    too_long: int
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+
+class JsonLines:
+    """The events that a parser finds in the lines of a file, which it closes; a Reader."""
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        parser: Parser,
+        cursor: Cursor = START,
+        lines: LineSource | None = None,
+    ) -> None:
+        self._file = file
+        self._lines = Lines(file, cursor.offset) if lines is None else lines
+        self._parser = parser
+        self._consumed_rest = 0
+        self.tally = Tally()
+
+    @property
+    def cursor(self) -> Cursor:
+        """How far it came: a last line that is not complete is left for the next time."""
+        return Cursor(self._lines.offset + self._consumed_rest, self._parser.carry())
+
+    def __iter__(self) -> Iterator[AnyEvent]:
+        feed, tally = self._parser.feed, self.tally
+        with self._file:
+            for line in self._lines:
+                try:
+                    events = feed(line)
+                except MALFORMED as error:
+                    yield from self._salvaged(line, error)
+                    continue
+                tally.records += 1
+                if events:
+                    yield from events
+                elif events is None:
+                    tally.unknown += 1
+        yield from self._last(self._lines.rest)
+        for _ in range(self._lines.too_long):
+            tally.bad(f"a line longer than {LONGEST >> 20} MiB")
+
+    def _last(self, rest: bytes) -> Iterator[AnyEvent]:
+        pieces = salvage(rest)
+        if pieces:
+            self._consumed_rest = len(rest)
+        for piece in pieces:
+            yield from self._record(piece)
+
+    def _salvaged(self, line: bytes, error: Exception) -> Iterator[AnyEvent]:
+        pieces = salvage(line)
+        if not pieces and line.strip(PADDING):
+            self.tally.records += 1
+            self._bad(error)
+        for piece in pieces:
+            yield from self._record(piece)
+
+    def _record(self, record: bytes) -> Iterable[AnyEvent]:
+        self.tally.records += 1
+        try:
+            events = self._parser.feed(record)
+        except MALFORMED as error:
+            self._bad(error)
+            return ()
+        if events is None:
+            self.tally.unknown += 1
+        return events or ()
+
+    def _bad(self, error: Exception) -> None:
+        self.tally.bad(f"before byte {self._lines.offset}: {error}")
+
+
+def opened(path: str, offset: int = 0) -> BinaryIO:
+    """A transcript opened for reading at an offset; raises UnreadableTranscript and says why."""
+    try:
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 - its reader closes it
+        file.seek(offset)
+    except OSError as error:
+        raise UnreadableTranscript(path, error.strerror or str(error)) from error
+    return cast("BinaryIO", file)

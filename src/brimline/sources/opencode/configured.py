@@ -1,0 +1,101 @@
+"""What the user told opencode about windows and compaction."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from brimline.sources.base import Places
+from brimline.windows import ClientSettings
+
+_COMMENT = re.compile(rb'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMA = re.compile(rb'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+
+NAMES = ("opencode.json", "opencode.jsonc")
+
+
+class _Limit(msgspec.Struct, frozen=True):
+    context: int | None = None
+    input: int | None = None
+    output: int | None = None
+
+
+class _Model(msgspec.Struct, frozen=True):
+    limit: _Limit = _Limit()
+
+
+class _Provider(msgspec.Struct, frozen=True):
+    models: dict[str, _Model] = msgspec.field(default_factory=dict[str, _Model])
+
+
+class _Compaction(msgspec.Struct, frozen=True):
+    auto: bool | None = None
+
+
+class _Config(msgspec.Struct, frozen=True):
+    provider: dict[str, _Provider] = msgspec.field(default_factory=dict[str, _Provider])
+    compaction: _Compaction = _Compaction()
+
+
+def settings(places: Places, project: str | None) -> ClientSettings:
+    """opencode's configuration: environment over project over user."""
+    auto: bool | None = None
+    limits: dict[str, _Limit] = {}
+    for config in _configs(places, project):
+        if config.compaction.auto is not None:
+            auto = config.compaction.auto
+        for provider in config.provider.values():
+            limits |= {name: model.limit for name, model in provider.models.items()}
+    if places.env.get("OPENCODE_DISABLE_AUTOCOMPACT", "").lower() in ("1", "true"):
+        auto = False
+    return ClientSettings(
+        auto_compact=auto,
+        auto_compact_windows={m: told.input for m, told in limits.items() if told.input},
+        windows={m: told.context for m, told in limits.items() if told.context},
+        max_outputs={m: told.output for m, told in limits.items() if told.output},
+        place="opencode.json",
+    )
+
+
+def _configs(places: Places, project: str | None) -> Iterator[_Config]:
+    """Every configuration that is there, in the order in which the client merges them."""
+    for path in _files(places, project):
+        try:
+            yield _decoded(path.read_bytes())
+        except (OSError, msgspec.DecodeError):
+            continue
+    if content := places.env.get("OPENCODE_CONFIG_CONTENT"):
+        try:
+            yield _decoded(content.encode())
+        except (UnicodeEncodeError, msgspec.DecodeError):
+            return
+
+
+def _files(places: Places, project: str | None) -> Iterator[Path]:
+    user = places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
+    yield from (user / name for name in ("config.json", *NAMES))
+    if named := places.env.get("OPENCODE_CONFIG"):
+        yield Path(named)
+    for folder in reversed(_upwards(project)):
+        yield from (folder / name for name in NAMES)
+        yield from (folder / ".opencode" / name for name in NAMES)
+    if named := places.env.get("OPENCODE_CONFIG_DIR"):
+        yield from (Path(named) / name for name in NAMES)
+
+
+def _upwards(project: str | None) -> list[Path]:
+    """The project's folder and those above it, up to the repository's."""
+    found: list[Path] = []
+    folder = Path(project) if project else None
+    while folder is not None and folder.is_absolute():
+        found.append(folder)
+        last = (folder / ".git").exists() or folder.parent == folder
+        folder = None if last else folder.parent
+    return found
+
+
+def _decoded(data: bytes) -> _Config:
+    """JSON with comments and trailing commas."""
+    plain = _COMMA.sub(rb"\1", _COMMENT.sub(rb"\1", data))
+    return msgspec.json.decode(plain, type=_Config)

@@ -1,0 +1,149 @@
+"""The parts of opencode's records that we read; everything else in them is passed over."""
+
+from typing import TypeVar
+
+import msgspec
+
+
+class Cache(msgspec.Struct, frozen=True, gc=False):
+    """What a call read from the cache and wrote to it."""
+
+    read: int
+    write: int
+
+
+class Tokens(msgspec.Struct, frozen=True, gc=False):
+    """The usage of one call, in disjoint counts; `reasoning` stands beside `output`."""
+
+    input: int
+    output: int
+    reasoning: int
+    cache: Cache
+
+
+class Object(msgspec.Struct, frozen=True, gc=False):
+    """An object of which only its being there is read."""
+
+
+class Times(msgspec.Struct, frozen=True, gc=False):
+    """Milliseconds since the epoch."""
+
+    created: float | None = None
+    updated: float | None = None
+    completed: float | None = None
+
+
+NEVER = Times()
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """One message; `summary` is true on a compaction's reply, and an object on a prompt."""
+
+    role: str
+    id: str | None = None
+    parent: str | None = msgspec.field(default=None, name="parentID")
+    model: str | None = msgspec.field(default=None, name="modelID")
+    tokens: Tokens | None = None
+    summary: bool | Object | None = None
+    finish: str | None = None
+    error: Object | None = None
+    time: Times = NEVER
+
+    @property
+    def compacts(self) -> bool:
+        """Whether this is the reply of a compaction."""
+        return self.role == "assistant" and self.summary is True
+
+    @property
+    def compacted(self) -> bool:
+        """Whether that compaction came about; the client asks the same of it."""
+        ended = self.finish is not None or self.time.completed is not None
+        return self.compacts and ended and self.error is None
+
+
+class Part(msgspec.Struct, frozen=True, gc=False):
+    """A part of a message; `tokens` in a step-finish, `auto` in a compaction."""
+
+    type: str
+    id: str | None = None
+    tokens: Tokens | None = None
+    auto: bool | None = None
+
+
+class Revert(msgspec.Struct, frozen=True):
+    """The message from which on the conversation is undone."""
+
+    message: str = msgspec.field(name="messageID")
+
+
+class SessionInfo(msgspec.Struct, frozen=True):
+    """What a session says of itself."""
+
+    id: str
+    parent: str | None = msgspec.field(default=None, name="parentID")
+    directory: str | None = None
+    title: str | None = None
+    version: str | None = None
+    time: Times = NEVER
+    revert: Revert | None = None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A message and its parts, as `opencode export` prints them."""
+
+    info: Message
+    parts: list[Part]
+
+
+class Export(msgspec.Struct, frozen=True):
+    """What `opencode export` prints; each message is decoded on its own."""
+
+    info: SessionInfo
+    messages: list[msgspec.Raw]
+
+
+class StreamMetadata(msgspec.Struct, frozen=True):
+    """What a text says of itself."""
+
+    compaction_continue: bool = False
+
+
+class StreamPart(msgspec.Struct, frozen=True):
+    """The part of a message that a line of the stream carries."""
+
+    id: str | None = None
+    message: str | None = msgspec.field(default=None, name="messageID")
+    tokens: Tokens | None = None
+    metadata: StreamMetadata | None = None
+
+
+class StreamLine(msgspec.Struct, frozen=True):
+    """One line of `run --format json`."""
+
+    type: str
+    session: str | None = msgspec.field(default=None, name="sessionID")
+    timestamp: float | None = None
+    part: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What tells whose a first line is."""
+
+    type: str | None = None
+    session: str | None = msgspec.field(default=None, name="sessionID")
+
+
+STREAM_KINDS = frozenset(
+    {"error", "reasoning", "step_finish", "step_start", "text", "tool_use"},
+)
+
+
+StructT = TypeVar("StructT")
+
+
+def decoded(decoder: "msgspec.json.Decoder[StructT]", record: bytes | msgspec.Raw) -> StructT:
+    """A record; one that is nested too deeply to be decoded is malformed like any other."""
+    try:
+        return decoder.decode(record)
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deeply") from error

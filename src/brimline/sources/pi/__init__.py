@@ -1,0 +1,83 @@
+"""Pi."""
+
+import re
+from collections.abc import Iterable
+from typing import BinaryIO
+
+import msgspec
+
+from brimline.sources.base import START, Cursor, Depth, Form, Places, Reader, Transcript
+from brimline.sources.lines import JsonLines, opened
+from brimline.sources.pi import paths
+from brimline.sources.pi.parse import SessionParser
+from brimline.sources.pi.stream import StreamParser
+from brimline.sources.pi.wire import LINES
+from brimline.windows import ClientSettings
+
+_KIND = re.compile(rb'\s*\{"type":"([a-z_]+)"')
+
+
+class _Header(msgspec.Struct, frozen=True):
+    type: str
+    id: str | None = None
+    cwd: str | None = None
+
+
+_header = msgspec.json.Decoder(_Header)
+
+
+class Pi:
+    """The Pi coding agent."""
+
+    agent = "pi"
+
+    def transcripts(self, places: Places) -> Iterable[Transcript]:
+        """Every session."""
+        return paths.transcripts(places)
+
+    def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
+        """Its events, every record looked at."""
+        file = opened(transcript.path, cursor.offset)
+        return JsonLines(file, SessionParser(cursor.carry), cursor)
+
+    def parse(self, file: BinaryIO) -> Reader:
+        """The events of a session that comes from anywhere."""
+        return JsonLines(file, SessionParser())
+
+    def stream(self) -> StreamParser:
+        """A parser for `pi --mode json`."""
+        return StreamParser()
+
+    def recognise(self, head: bytes) -> Form | None:
+        """By the header, which both have, and the line after it."""
+        line, _, rest = head.partition(b"\n")
+        if _kind(line) == "title":
+            line, _, rest = rest.partition(b"\n")
+        return _form(rest) if _is_header(line) else None
+
+    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
+        """What the user told Pi about its models and its compaction."""
+        return paths.settings(places, project)
+
+
+def _is_header(line: bytes) -> bool:
+    if _kind(line) != "session":
+        return False
+    try:
+        header = _header.decode(line)
+    except msgspec.DecodeError:
+        return False
+    return header.id is not None and header.cwd is not None
+
+
+def _form(rest: bytes) -> Form:
+    """A session is written when its first reply is there: a header alone is a stream's."""
+    return "stream" if not rest.strip() or _kind(rest) in LINES else "transcript"
+
+
+def _kind(line: bytes) -> str | None:
+    found = _KIND.match(line)
+    return found[1].decode() if found else None
+
+
+SOURCE = Pi()

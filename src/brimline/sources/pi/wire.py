@@ -1,0 +1,155 @@
+"""What Pi writes: the entries of a session and the lines of `--mode json`, as far as we read."""
+
+import msgspec
+
+from brimline.usage import Usage
+
+NULL = msgspec.Raw(b"null")
+
+SHORTEST = 13
+"""A response id shorter than this is no identity: Ollama draws its own from a thousand."""
+
+
+class Tokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Pi's count: disjoint, the reasoning a part of the output. v1 has no totalTokens."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    reasoning: int | None = None
+    reasoning_tokens: int | None = None
+
+    @property
+    def blank(self) -> bool:
+        """Whether it counts nothing: the call was refused or broken off."""
+        return not (self.input or self.output or self.cache_read or self.cache_write)
+
+    def usage(self) -> Usage:
+        """As it is; raises InvalidUsage."""
+        told = self.reasoning if self.reasoning is not None else self.reasoning_tokens
+        thought = told if told is not None and told <= self.output else None
+        return Usage(self.input, self.cache_read, self.cache_write, self.output, thought)
+
+
+class Message(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A message; only an assistant's tells what it cost. Its time is in milliseconds."""
+
+    role: str | None = None
+    usage: Tokens | None = None
+    model: str | None = None
+    response_id: str | None = None
+    timestamp: int | float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is a reply that did not come about."""
+        return self.role == "assistant" and (self.usage is None or self.usage.blank)
+
+    @property
+    def named(self) -> bool:
+        """Whether the provider's id names it."""
+        return self.response_id is not None and len(self.response_id) >= SHORTEST
+
+    @property
+    def call(self) -> str | None:
+        """The call's id, the same in every copy of the message: the provider's, else one made."""
+        name = self.response_id or ""
+        if self.named:
+            return name
+        if self.timestamp is None or self.usage is None:
+            return None
+        spent = self.usage
+        counts = f"{spent.input}+{spent.cache_read}+{spent.cache_write}+{spent.output}"
+        return f"{name}@{self.timestamp:.0f}:{counts}"
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A line of a session. Version 1 has no ids: its entries follow one another."""
+
+    type: str
+    id: str | None = None
+    parent_id: str | msgspec.UnsetType | None = msgspec.UNSET
+    timestamp: str | int | float | None = None
+    message: Message | str | None = None
+    cwd: str | None = None
+    usage: msgspec.Raw = NULL
+    model: str | None = None
+    tokens_before: int | None = None
+    target_id: str | None = None
+    name: str | None = None
+    title: str | None = None
+
+
+class Result(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a compaction did."""
+
+    tokens_before: int | None = None
+    estimated_tokens_after: int | None = None
+    usage: Tokens | None = None
+
+
+class Printed(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A line of `--mode json`."""
+
+    type: str
+    id: str | None = None
+    cwd: str | None = None
+    timestamp: str | int | float | None = None
+    message: Message | str | None = None
+    usage: Tokens | None = None
+    reason: str | None = None
+    result: msgspec.Raw = NULL
+    name: str | None = None
+
+
+QUIET = frozenset(
+    {
+        "credential_pin",
+        "custom",
+        "custom_message",
+        "label",
+        "mode_change",
+        "model_change",
+        "session_init",
+        "thinking_level_change",
+        "ttsr_injection",
+    }
+)
+"""Entries that say nothing about tokens."""
+
+QUIET_LINES = frozenset(
+    {
+        "agent_end",
+        "agent_settled",
+        "agent_start",
+        "auto_retry_end",
+        "auto_retry_start",
+        "bash_execution_update",
+        "entry_appended",
+        "extension_error",
+        "extension_ui_request",
+        "queue_update",
+        "response",
+        "summarization_retry_attempt_start",
+        "summarization_retry_finished",
+        "summarization_retry_scheduled",
+        "thinking_level_changed",
+        "tool_execution_end",
+        "tool_execution_start",
+        "tool_execution_update",
+        "turn_end",
+        "turn_start",
+    }
+)
+"""Lines of the stream that say nothing new about tokens."""
+
+LINES = QUIET_LINES | {
+    "compaction_end",
+    "compaction_start",
+    "message_end",
+    "message_start",
+    "message_update",
+    "session_info_changed",
+}
+"""Every line of the stream but its header."""
