@@ -1,0 +1,7 @@
+"""`python -m brimline`."""
+
+import sys
+
+from brimline.cli import main
+
+sys.exit(main())

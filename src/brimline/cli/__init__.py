@@ -1,0 +1,17 @@
+"""The command line. Nothing is imported that the command at hand does not need."""
+
+import sys
+from collections.abc import Sequence
+
+from brimline._version import __version__
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code is 0, 1 (it failed) or 2 (it was asked for wrongly)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments in (["--version"], ["-V"]):
+        print(f"brimline {__version__}")
+        return 0
+    from brimline.cli.commands import run
+
+    return run(arguments)

@@ -1,0 +1,76 @@
+"""The occupancy of a thread over its calls, drawn in text."""
+
+from collections.abc import Sequence
+
+from brimline.cli.paint import painted, shade
+from brimline.usage import shorten
+
+HEIGHT = 10
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_LABEL = 7
+
+
+def chart(
+    sent: Sequence[int],
+    compactions: Sequence[int],
+    window: int | None,
+    limit: int | None,
+    width: int,
+    colour: bool,
+) -> list[str]:
+    """Columns of what was sent, up to the window; the limit is a line, a compaction a mark below.
+
+    Where there are more calls than columns, a column stands for several and shows the highest.
+    """
+    room = max(10, width - _LABEL - 2)
+    top = max(window or 0, max(sent))
+    columns = _columns(sent, room)
+    line = _row_of(limit, top) if limit is not None and limit < top else None
+    rows = [_row(columns, top, row, line, window, colour) for row in reversed(range(HEIGHT))]
+    labels = {HEIGHT - 1: shorten(top)} | ({line: shorten(limit or 0)} if line is not None else {})
+    drawn = [
+        f"{labels.get(row, ''):>{_LABEL}} {'┼' if row == line else '┤'}{text}"
+        for row, text in zip(reversed(range(HEIGHT)), rows, strict=True)
+    ]
+    axis = f"{'0':>{_LABEL}} └" + _axis(len(sent), len(columns), compactions)
+    return [*drawn, axis, f"{'':{_LABEL}}  {_legend(len(sent), compactions, line is not None)}"]
+
+
+def _columns(sent: Sequence[int], room: int) -> list[int]:
+    if len(sent) <= room:
+        return list(sent)
+    return [max(sent[i * len(sent) // room : (i + 1) * len(sent) // room]) for i in range(room)]
+
+
+def _row_of(tokens: int, top: int) -> int:
+    return min(HEIGHT - 1, tokens * HEIGHT // top)
+
+
+def _row(
+    columns: Sequence[int], top: int, row: int, line: int | None, window: int | None, colour: bool
+) -> str:
+    drawn: list[str] = []
+    for tokens in columns:
+        eighths = round(tokens / top * HEIGHT * 8) - row * 8
+        block = _EIGHTHS[max(0, min(8, eighths))]
+        if block == " ":
+            drawn.append(painted("╌", "dim", colour) if row == line else " ")
+        else:
+            drawn.append(painted(block, shade(100 * tokens / (window or top)), colour))
+    return "".join(drawn).rstrip()
+
+
+def _axis(calls: int, columns: int, compactions: Sequence[int]) -> str:
+    marks = ["─"] * columns
+    for after in compactions:
+        marks[min(columns - 1, after * columns // calls)] = "▲"
+    return "".join(marks)
+
+
+def _legend(calls: int, compactions: Sequence[int], limited: bool) -> str:
+    parts = [f"{calls} calls"]
+    if compactions:
+        parts.append(f"▲ compaction ({len(compactions)})")
+    if limited:
+        parts.append("╌ limit")
+    return "   ".join(parts)

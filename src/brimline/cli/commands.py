@@ -1,0 +1,128 @@
+"""The commands, their arguments, and what becomes of an error."""
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+from brimline.cli.context import Context
+from brimline.errors import BrimlineError
+from brimline.settings import load
+from brimline.sources import AGENTS
+from brimline.sources.base import Places
+
+ABOUT = "Tells how full the context windows of AI coding agents are."
+
+
+def run(arguments: list[str]) -> int:
+    """Parse the arguments and run the command."""
+    options = parser().parse_args(arguments)
+    try:
+        context = _context(options)
+        command = import_module(f"brimline.cli.{options.command or 'status'}")
+        code: int = command.run(context, options)
+        sys.stdout.flush()
+    except BrimlineError as error:
+        print(f"brimline: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away; Python's own last flush must not say so again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def _context(options: argparse.Namespace) -> Context:
+    places = Places.here()
+    told = {"since": getattr(options, "since", None), "colour": options.colour}
+    settings = load(places.env, places.home, Path.cwd(), told)
+    return Context.for_terminal(places, settings)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser("brimline", description=ABOUT)
+    top.add_argument("-V", "--version", action="store_true", help="show the version and exit")
+    _colour(top, None)
+    _status_arguments(top, bare=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", prog="brimline")
+    _status_arguments(_command(commands, "status", "every active session, fullest first"))
+    _inspect_arguments(_command(commands, "inspect", "one transcript or stream, call by call"))
+    _report_arguments(_command(commands, "report", "sessions, calls, peaks, compactions, cost"))
+    _windows_arguments(
+        _command(commands, "windows", "which windows and limits we believe, and why")
+    )
+    demo = _command(commands, "demo", "a recorded session, replayed at speed")
+    demo.add_argument(
+        "--speed", type=float, default=1.0, metavar="X", help="times as fast (default 1)"
+    )
+    return top
+
+
+class _Adds(Protocol):
+    def add_parser(self, name: str, *, help: str, description: str) -> argparse.ArgumentParser: ...
+
+
+def _command(commands: _Adds, name: str, about: str) -> argparse.ArgumentParser:
+    made = commands.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+    _colour(made, argparse.SUPPRESS)
+    return made
+
+
+def _colour(to: argparse.ArgumentParser, default: str | None) -> None:
+    to.add_argument(
+        "--colour",
+        "--color",
+        dest="colour",
+        choices=("auto", "always", "never"),
+        default=default,
+        help="colours: auto (on a terminal, unless NO_COLOR is set), always, never",
+    )
+
+
+def _status_arguments(to: argparse.ArgumentParser, bare: bool = False) -> None:
+    default = argparse.SUPPRESS if not bare else None
+    to.add_argument("--all", action="store_true", default=default, help="also older sessions")
+    _agent(to, default)
+    _since(to, default)
+    to.add_argument("--json", action="store_true", default=default, help="JSON instead of a table")
+
+
+def _inspect_arguments(to: argparse.ArgumentParser) -> None:
+    to.add_argument(
+        "target", metavar="PATH|SESSION|-", help="a file, a session's id, or - for stdin"
+    )
+    _agent(to)
+    to.add_argument("--series", action="store_true", help="every call in the output")
+    to.add_argument("--json", action="store_true", help="JSON instead of a chart and a table")
+
+
+def _report_arguments(to: argparse.ArgumentParser) -> None:
+    _agent(to)
+    _since(to)
+    to.add_argument("--project", metavar="TEXT", help="only projects whose path contains this")
+    to.add_argument("--by", choices=("day", "session", "project", "model"), default="day")
+    form = to.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="JSON instead of a table")
+    form.add_argument("--csv", action="store_true", help="CSV instead of a table")
+
+
+def _windows_arguments(to: argparse.ArgumentParser) -> None:
+    to.add_argument("model", nargs="?", metavar="MODEL", help="a model's id, as the agent names it")
+    _agent(to)
+    to.add_argument("--json", action="store_true", help="JSON instead of text")
+
+
+def _agent(to: argparse.ArgumentParser, default: str | None = None) -> None:
+    names = ", ".join(AGENTS)
+    to.add_argument("--agent", metavar="A", default=default, help=f"one agent only: {names}")
+
+
+def _since(to: argparse.ArgumentParser, default: str | None = None) -> None:
+    to.add_argument(
+        "--since", metavar="SPAN", default=default, help="how far back: 90m, 24h, 7d, 2w"
+    )

@@ -1,0 +1,63 @@
+"""What every command is given: the places, the settings, and where it writes."""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from brimline.settings import Settings, cache_dir
+from brimline.sources.base import Places
+
+
+class Context(msgspec.Struct, frozen=True):
+    """Where to look, what the user wants, and what the output can show."""
+
+    places: Places
+    settings: Settings
+    width: int
+    colour: bool
+    now: float
+
+    @classmethod
+    def for_terminal(cls, places: Places, settings: Settings) -> "Context":
+        """The context of this process."""
+        return cls(
+            places=places,
+            settings=settings,
+            width=shutil.get_terminal_size((100, 24)).columns,
+            colour=wants_colour(settings.colour, places.env, sys.stdout),
+            now=time.time(),
+        )
+
+    @property
+    def cache(self) -> Path:
+        """Where what can be made anew is kept."""
+        return cache_dir(self.settings, self.places.env, self.places.home)
+
+
+def wants_colour(wish: str, env: Mapping[str, str], out: TextIO) -> bool:
+    """Whether to colour: as told; else on a terminal that is not dumb, unless NO_COLOR is set."""
+    if wish != "auto":
+        return wish == "always"
+    if env.get("NO_COLOR"):
+        return False
+    if env.get("FORCE_COLOR"):
+        return True
+    return out.isatty() and env.get("TERM") != "dumb"
+
+
+def emit_json(value: object) -> None:
+    """Write a value as indented JSON."""
+    encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
+    sys.stdout.write(encoded.decode() + "\n")
+
+
+def tilde(path: str, home: Path) -> str:
+    """A path for people: the home folder as ~."""
+    inside = path == str(home) or path.startswith(f"{home}{os.sep}")
+    return "~" + path[len(str(home)) :] if inside else path

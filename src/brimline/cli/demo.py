@@ -1,0 +1,84 @@
+"""`brimline demo`: a recorded session, replayed at speed, so that a newcomer sees it at work."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from brimline.cli.chart import chart
+from brimline.cli.context import Context
+from brimline.cli.paint import bar, painted, shade
+from brimline.events import MAIN, Call, Compacted
+from brimline.sources import source
+from brimline.sources.lines import opened
+from brimline.tracker import Reading, Session, Thread, fold, read
+from brimline.usage import context_line, shorten
+
+RECORDING = Path(__file__).parent.parent / "data" / "demo.jsonl"
+SECONDS = 8.0
+BAR = 30
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    """Replay the recording."""
+    return play(context, options.speed)
+
+
+def play(context: Context, speed: float = 1.0) -> int:
+    """Replay the recording: live on a terminal, a line for every compaction elsewhere."""
+    live = sys.stdout.isatty()
+    events = list(source("claude").parse(opened(str(RECORDING))))
+    pause = SECONDS / max(1, len(events)) / speed if live and speed > 0 else 0.0
+    session = Session(agent="claude")
+    print("A recorded Claude Code session, replayed (Ctrl-C ends it):\n")
+    for event in events:
+        session = fold(session, [event])
+        thread = session.threads.get(MAIN)
+        if thread is None:
+            continue
+        if isinstance(event, Compacted):
+            _say(_compaction(thread), live)
+        elif isinstance(event, Call) and live:
+            _draw(context, thread, read(session, thread, "transcript"))
+        time.sleep(pause)
+    _finish(context, session, live)
+    return 0
+
+
+def _draw(context: Context, thread: Thread, reading: Reading) -> None:
+    drawn = painted(bar(reading.percent, BAR), shade(reading.percent), context.colour)
+    limit = f"{reading.percent_of_limit}% of the limit" if reading.percent_of_limit else ""
+    sys.stdout.write(f"\r\x1b[K{_context(reading)}  {drawn}  {limit}  call {len(thread.calls)}")
+    sys.stdout.flush()
+
+
+def _context(reading: Reading) -> str:
+    return context_line(reading.sent, reading.window.tokens if reading.window else None)
+
+
+def _compaction(thread: Thread) -> str:
+    made = thread.compactions[-1]
+    before = "unknown" if made.before is None else shorten(made.before)
+    return f"The client compacts at {before}: unknown until the next reply, never 0 %."
+
+
+def _say(text: str, live: bool) -> None:
+    print(("\r\x1b[K" if live else "") + text)
+
+
+def _finish(context: Context, session: Session, live: bool) -> None:
+    thread = session.threads[MAIN]
+    reading = read(session, thread, "transcript")
+    _say(f"{_context(reading)} after {len(thread.calls)} calls\n", live)
+    drawn = chart(
+        [call.usage.sent for call in thread.calls.values()],
+        [made.calls for made in thread.compactions],
+        reading.window.tokens if reading.window else None,
+        reading.limit.tokens if reading.limit else None,
+        context.width,
+        context.colour,
+    )
+    print("\n".join(drawn))
+    print(
+        "\nNext: `brimline status` for your own sessions, `brimline inspect PATH` for one of them."
+    )

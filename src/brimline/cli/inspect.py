@@ -1,0 +1,299 @@
+"""`brimline inspect`: one transcript or stream, call by call."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from brimline.cli.chart import chart
+from brimline.cli.context import Context, emit_json, tilde
+from brimline.cli.paint import Cell, Column, clean, painted, shade, table
+from brimline.events import MAIN
+from brimline.formulas import Formulas, audit
+from brimline.sources import AGENTS, source
+from brimline.survey.files import Folded
+from brimline.survey.single import find
+from brimline.tracker import Compaction, Reading, Session, Thread, read
+from brimline.usage import context_line, percent_raw, shorten
+from brimline.windows import Limit, Window
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """Records that were not read."""
+
+    unknown: int
+    malformed: int
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One call of a thread's series."""
+
+    call: str
+    at: str | None
+    sent: int
+    output: int
+
+
+class CompactionShown(msgspec.Struct, frozen=True):
+    """A compaction in the output."""
+
+    at: str | None
+    trigger: str | None
+    before: int | None
+    after: int | None
+    inferred: bool
+
+
+class ThreadShown(msgspec.Struct, frozen=True):
+    """A thread in the output: `sent` and `held` are the last call's, the rest is the reading."""
+
+    thread: str
+    model: str | None
+    calls: int
+    sent: int | None
+    held: int | None
+    peak_sent: int | None
+    percent: float | None
+    percent_raw: float | None
+    percent_of_limit: float | None
+    window: Window | None
+    limit: Limit | None
+    cycle: int
+    state: str
+    client_shows: str | None
+    compactions: list[CompactionShown]
+    formulas: Formulas
+    series: list[Point] | msgspec.UnsetType
+
+
+class Inspected(msgspec.Struct, frozen=True):
+    """What `inspect --json` prints."""
+
+    agent: str | None
+    session_id: str | None
+    project: str | None
+    version: str | None
+    records: int
+    skipped: Skipped
+    threads: list[ThreadShown]
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    """Show one transcript or stream."""
+    if options.agent is not None:
+        source(options.agent)
+    folded = find(options.target, context.places, sys.stdin.buffer, options.agent)
+    for problem in folded.problems:
+        print(f"brimline: {problem}", file=sys.stderr)
+    if options.json:
+        emit_json(shown(context, folded, options.series))
+    else:
+        print("\n".join(_text(context, folded, options.series)))
+    return 0
+
+
+def shown(context: Context, folded: Folded, series: bool) -> Inspected:
+    """A session as the output has it."""
+    session, tally = folded.session, folded.tally
+    return Inspected(
+        agent=session.agent,
+        session_id=session.id,
+        project=session.project,
+        version=session.version,
+        records=tally.records,
+        skipped=Skipped(tally.unknown, tally.malformed),
+        threads=[_thread(context, session, t, series) for t in in_order(session)],
+    )
+
+
+def in_order(session: Session) -> list[Thread]:
+    """The session's own thread first, the others as they began."""
+    return sorted(session.threads.values(), key=lambda thread: thread.name != MAIN)
+
+
+def reading_of(context: Context, session: Session, thread: Thread) -> Reading:
+    """The reading of a thread under the user's and the client's settings."""
+    told = (
+        source(session.agent).settings(context.places, session.project) if session.agent else None
+    )
+    overrides = context.settings.overrides
+    if told is None:
+        return read(session, thread, "transcript", overrides)
+    return read(session, thread, "transcript", overrides, told)
+
+
+def _thread(context: Context, session: Session, thread: Thread, series: bool) -> ThreadShown:
+    reading = reading_of(context, session, thread)
+    last = thread.last
+    return ThreadShown(
+        thread=thread.name,
+        model=thread.model,
+        calls=len(thread.calls),
+        sent=last.usage.sent if last else None,
+        held=last.usage.held if last else None,
+        peak_sent=thread.peak_sent,
+        percent=reading.percent,
+        percent_raw=reading.percent_raw,
+        percent_of_limit=reading.percent_of_limit,
+        window=reading.window,
+        limit=reading.limit,
+        cycle=thread.cycle,
+        state=reading.state,
+        client_shows=reading.client_shows,
+        compactions=[_compaction(c) for c in thread.compactions],
+        formulas=audit(thread),
+        series=_series(thread) if series else msgspec.UNSET,
+    )
+
+
+def _compaction(made: Compaction) -> CompactionShown:
+    return CompactionShown(iso(made.at), made.trigger, made.before, made.after, made.inferred)
+
+
+def _series(thread: Thread) -> list[Point]:
+    return [
+        Point(call.id, iso(call.at), call.usage.sent, call.usage.output)
+        for call in thread.calls.values()
+    ]
+
+
+def iso(at: float | None) -> str | None:
+    """A time as ISO 8601 in UTC."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _text(context: Context, folded: Folded, series: bool) -> list[str]:
+    session = folded.session
+    name = AGENTS.get(session.agent or "", session.agent or "unknown agent")
+    place = tilde(session.project, context.places.home) if session.project else None
+    facts = [name, session.version, place, f"session {session.id}" if session.id else None]
+    lines = [painted(clean("  ".join(f for f in facts if f)), "bold", context.colour)]
+    lines += _counts(folded)
+    for thread in in_order(session):
+        lines += ["", *_thread_text(context, session, thread, series)]
+    return lines
+
+
+def _counts(folded: Folded) -> list[str]:
+    tally = folded.tally
+    text = f"{tally.records:,} records read"
+    if tally.unknown:
+        text += f", {tally.unknown:,} of a kind we do not know"
+    if tally.malformed:
+        text += f", {tally.malformed:,} malformed"
+    if not folded.session.threads:
+        text += ": no model call in it"
+    return [text, *(f"  malformed: {clean(place)}" for place in tally.places)]
+
+
+def _thread_text(context: Context, session: Session, thread: Thread, series: bool) -> list[str]:
+    reading = reading_of(context, session, thread)
+    if not thread.calls:
+        return [f"{thread.name}: no call; {shorten(thread.spent.held)} tokens in all"]
+    lines = [_headline(context, thread, reading)]
+    lines += chart(
+        [call.usage.sent for call in thread.calls.values()],
+        [c.calls for c in thread.compactions],
+        reading.window.tokens if reading.window else None,
+        reading.limit.tokens if reading.limit else None,
+        context.width,
+        context.colour,
+    )
+    lines += _origins(reading)
+    lines += _compactions(thread)
+    lines += ["", *_formulas(context, thread, reading)]
+    if series:
+        lines += ["", *_calls(context, thread)]
+    return lines
+
+
+def _headline(context: Context, thread: Thread, reading: Reading) -> str:
+    now = "unknown until the next reply"
+    if reading.sent is not None:
+        now = context_line(reading.sent, reading.window.tokens if reading.window else None)
+    parts = [thread.name, clean(thread.model or "unknown model"), now]
+    if reading.percent_of_limit is not None:
+        parts.append(f"{reading.percent_of_limit}% of the limit")
+    parts += [f"{len(thread.calls)} calls", f"cycle {thread.cycle}"]
+    if reading.percent_raw is not None and reading.percent_raw > 100:
+        parts.append(f"WARNING: {reading.percent_raw}% of the window")
+    return painted("  ".join(parts), shade(reading.percent), context.colour)
+
+
+def _origins(reading: Reading) -> list[str]:
+    lines: list[str] = []
+    if reading.window:
+        lines.append(
+            f"window {reading.window.tokens:,} ({reading.window.origin}): {reading.window.why}"
+        )
+    else:
+        lines.append("window unknown: set it in [windows] of Brimline's settings")
+    if reading.limit:
+        lines.append(
+            f"limit  {reading.limit.tokens:,} ({reading.limit.origin}): {reading.limit.why}"
+        )
+    if reading.client_shows:
+        lines.append(f"the client itself shows {reading.client_shows}")
+    return lines
+
+
+def _compactions(thread: Thread) -> list[str]:
+    return [
+        f"compaction after call {made.calls}: {_tokens(made.before)} -> {_tokens(made.after)}"
+        f"{f' ({made.trigger})' if made.trigger else ''}{' (inferred)' if made.inferred else ''}"
+        for made in thread.compactions
+    ]
+
+
+def _tokens(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,}"
+
+
+def _formulas(context: Context, thread: Thread, reading: Reading) -> list[str]:
+    values = audit(thread).values
+    truth = values["latest"]
+    size = reading.window.tokens if reading.window else None
+    rows = [
+        [
+            Cell(name),
+            Cell(_tokens(value)),
+            Cell(_percent(percent_raw(value, size))),
+            Cell(_off(value, truth)),
+        ]
+        for name, value in values.items()
+    ]
+    columns = [
+        Column("formula"),
+        Column("tokens", right=True),
+        Column("of window", right=True),
+        Column("off by", right=True),
+    ]
+    return table(columns, rows, context.width, context.colour)
+
+
+def _percent(value: float | None) -> str:
+    return "unknown" if value is None else f"{value}%"
+
+
+def _off(value: int | None, truth: int | None) -> str:
+    if not truth or value is None:
+        return ""
+    return "0" if value == truth else f"{100 * (value - truth) / truth:+.1f}%"
+
+
+def _calls(context: Context, thread: Thread) -> list[str]:
+    columns = [
+        Column("call", least=12),
+        Column("at", drop=1),
+        Column("sent", right=True),
+        Column("output", right=True),
+    ]
+    rows: Sequence[Sequence[Cell]] = [
+        [Cell(clean(p.call)), Cell(p.at or ""), Cell(f"{p.sent:,}"), Cell(f"{p.output:,}")]
+        for p in _series(thread)
+    ]
+    return table(columns, rows, context.width, context.colour)

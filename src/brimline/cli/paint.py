@@ -1,0 +1,158 @@
+"""Text for a terminal: colours, bars, ages, and columns that fit."""
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Shade: TypeAlias = Literal["low", "medium", "high", "dim", "bold", "none"]
+
+_CODES: dict[Shade, str] = {
+    "low": "32",
+    "medium": "33",
+    "high": "31",
+    "dim": "2",
+    "bold": "1",
+    "none": "",
+}
+MEDIUM_FROM, HIGH_FROM = 50, 80
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+GAP = "  "
+
+
+def shade(percent: float | None) -> Shade:
+    """The colour of a percentage: low, medium from 50, high from 80."""
+    if percent is None:
+        return "dim"
+    if percent >= HIGH_FROM:
+        return "high"
+    return "medium" if percent >= MEDIUM_FROM else "low"
+
+
+def painted(text: str, how: Shade, colour: bool) -> str:
+    """The text in a colour, where colours are wanted."""
+    if not colour or how == "none" or not text:
+        return text
+    return f"\x1b[{_CODES[how]}m{text}\x1b[0m"
+
+
+def clean(text: str) -> str:
+    """Text that an agent wrote, without anything that a terminal would obey."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def cells(text: str) -> int:
+    """How many columns a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def cut(text: str, width: int, keep_end: bool = False) -> str:
+    """A text that takes at most so many columns, with … where something is missing."""
+    if cells(text) <= width:
+        return text
+    letters = list(reversed(text)) if keep_end else list(text)
+    kept: list[str] = []
+    room = width - 1
+    for letter in letters:
+        room -= cells(letter)
+        if room < 0:
+            break
+        kept.append(letter)
+    return "…" + "".join(reversed(kept)) if keep_end else "".join(kept) + "…"
+
+
+def bar(percent: float | None, width: int) -> str:
+    """A bar of so many columns; empty dots where nothing is known."""
+    if percent is None:
+        return "·" * width
+    eighths = round(min(100.0, percent) / 100 * width * 8)
+    full, part = divmod(eighths, 8)
+    drawn = "█" * full + (_EIGHTHS[part] if part else "")
+    return drawn + "░" * (width - len(drawn))
+
+
+def age(seconds: float) -> str:
+    """How long ago, in one unit."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{max(0, seconds):.0f}s"
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """What stands in a table's field, and its colour."""
+
+    text: str
+    shade: Shade = "none"
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A table's column. `least` is how far it may be cut; `drop` who goes first when it is tight.
+
+    `drop` 0 stays always; otherwise the highest number goes first.
+    """
+
+    title: str
+    right: bool = False
+    least: int | None = None
+    keep_end: bool = False
+    drop: int = 0
+
+
+def table(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int, colour: bool
+) -> list[str]:
+    """The lines of a table that fits the width."""
+    wide = [
+        max([cells(column.title), *(cells(row[i].text) for row in rows)])
+        for i, column in enumerate(columns)
+    ]
+    shown = _fit(columns, wide, width)
+    head = [Cell(column.title, "dim") for column in columns]
+    return [_line(columns, row, shown, colour) for row in (head, *rows)]
+
+
+def _fit(columns: Sequence[Column], wide: list[int], width: int) -> dict[int, int]:
+    """The columns that are shown, and how wide each is."""
+    shown = dict(enumerate(wide))
+    while (over := sum(shown.values()) + len(GAP) * (len(shown) - 1) - width) > 0:
+        loose = {
+            i: shown[i] - least
+            for i in shown
+            if (least := columns[i].least) is not None and shown[i] > least
+        }
+        if sum(loose.values()) >= over:
+            _shrink(shown, loose, over)
+            break
+        going = max(shown, key=lambda i: columns[i].drop)
+        if columns[going].drop == 0:
+            _shrink(shown, loose, sum(loose.values()))
+            break
+        del shown[going]
+    return shown
+
+
+def _shrink(shown: dict[int, int], loose: dict[int, int], over: int) -> None:
+    """Take what is too much from the columns that have the most to give."""
+    for _ in range(over):
+        i = max(loose, key=lambda j: loose[j])
+        loose[i] -= 1
+        shown[i] -= 1
+
+
+def _line(
+    columns: Sequence[Column], row: Sequence[Cell], shown: dict[int, int], colour: bool
+) -> str:
+    fields: list[str] = []
+    for i, width in shown.items():
+        text = cut(row[i].text, width, columns[i].keep_end)
+        space = " " * (width - cells(text))
+        drawn = painted(text, row[i].shade, colour)
+        fields.append(space + drawn if columns[i].right else drawn + space)
+    return GAP.join(fields).rstrip()

@@ -1,0 +1,140 @@
+"""`brimline report`: sessions, calls, peaks, compactions, tokens and cost."""
+
+import argparse
+import sys
+import time
+
+import msgspec
+
+from brimline.cli.context import Context, emit_json, tilde
+from brimline.cli.paint import Cell, Column, clean, table
+from brimline.settings import seconds
+from brimline.sources import AGENTS, source
+from brimline.survey.files import transcripts
+from brimline.survey.known import Knowledge
+from brimline.survey.report import Filter, Line, Report, items, report
+from brimline.survey.summary import day_of
+from brimline.usage import shorten
+
+FIELDS = (
+    "key",
+    "agents",
+    "sessions",
+    "calls",
+    "peak_sent",
+    "end_sent",
+    "compactions",
+    "input",
+    "cache_read",
+    "cache_write",
+    "output",
+    "cost",
+)
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    """Show the report."""
+    agents = [source(options.agent).agent] if options.agent else list(AGENTS)
+    found = transcripts(context.places, agents)
+    knowledge = Knowledge.of(context.cache)
+    knowledge.learn(found, progress=_progress())
+    knowledge.settle(found, whole=options.agent is None)
+    knowledge.save()
+    for problem in knowledge.problems:
+        print(f"brimline: {problem}", file=sys.stderr)
+    since = day_of(context.now - seconds(options.since)) if options.since else None
+    made = report(items(knowledge, found), options.by, Filter(since, options.project))
+    if options.json:
+        emit_json(made)
+    elif options.csv:
+        _csv(made)
+    elif made.lines:
+        print("\n".join(_table(context, made)))
+    else:
+        print(
+            "No calls found."
+            if found
+            else f"No agent's files found ({', '.join(AGENTS.values())})."
+        )
+    return 0
+
+
+def _csv(made: Report) -> None:
+    import csv
+
+    writer = csv.writer(sys.stdout)
+    writer.writerow((made.by, *FIELDS[1:]))
+    for line in made.lines:
+        flat = {**msgspec.structs.asdict(line), **msgspec.structs.asdict(line.usage)}
+        flat["agents"] = " ".join(line.agents)
+        writer.writerow(["" if flat[name] is None else flat[name] for name in FIELDS])
+
+
+def _table(context: Context, made: Report) -> list[str]:
+    columns = [
+        Column(made.by, least=16, keep_end=made.by in ("project", "session")),
+        Column("agents", drop=5, least=6),
+        Column("sessions", right=True, drop=3),
+        Column("calls", right=True),
+        Column("peak", right=True),
+        Column("end", right=True, drop=7),
+        Column("compactions", right=True, drop=2),
+        Column("input", right=True, drop=6),
+        Column("cache read", right=True, drop=8),
+        Column("cache write", right=True, drop=9),
+        Column("output", right=True, drop=4),
+        Column("cost", right=True),
+    ]
+    rows = [_row(context, made, line) for line in made.lines]
+    total = [Cell(cell.text, "bold") for cell in _row(context, made, made.total)]
+    lines = table(columns, [*rows, total], context.width, context.colour)
+    if made.total.unpriced:
+        lines.append(f"{made.total.unpriced:,} calls on models whose price is not known cost more.")
+    return lines
+
+
+def _row(context: Context, made: Report, line: Line) -> list[Cell]:
+    usage = line.usage
+    key = tilde(line.key, context.places.home) if made.by == "project" else line.key
+    return [
+        Cell(clean(key)),
+        Cell(" ".join(line.agents)),
+        Cell(f"{line.sessions:,}"),
+        Cell(f"{line.calls:,}"),
+        Cell(_tokens(line.peak_sent)),
+        Cell(_tokens(line.end_sent)),
+        Cell(f"{line.compactions:,}"),
+        Cell(shorten(usage.input)),
+        Cell(shorten(usage.cache_read)),
+        Cell(shorten(usage.cache_write)),
+        Cell(shorten(usage.output)),
+        Cell("unknown" if line.cost is None else f"${line.cost:,.2f}"),
+    ]
+
+
+def _tokens(count: int | None) -> str:
+    return "" if count is None else shorten(count)
+
+
+class _Bar:
+    """A progress bar on standard error, once the work has taken a second."""
+
+    WIDTH = 30
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._drawn = False
+
+    def __call__(self, done: int, whole: int) -> None:
+        if time.monotonic() - self._begun < 1 and not self._drawn:
+            return
+        self._drawn = True
+        full = self.WIDTH * done // max(1, whole)
+        bar = "█" * full + "░" * (self.WIDTH - full)
+        end = "\r\x1b[K" if done >= whole else ""
+        sys.stderr.write(f"\r{bar} {done >> 20:,} of {whole >> 20:,} MB{end}")
+        sys.stderr.flush()
+
+
+def _progress() -> _Bar | None:
+    return _Bar() if sys.stderr.isatty() else None

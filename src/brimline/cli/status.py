@@ -1,0 +1,176 @@
+"""`brimline status`: every active session, fullest first, its subagents below it."""
+
+import argparse
+import sys
+
+import msgspec
+
+from brimline.cli.context import Context, emit_json, tilde
+from brimline.cli.paint import Cell, Column, age, bar, clean, shade, table
+from brimline.events import MAIN
+from brimline.settings import seconds
+from brimline.sources import AGENTS, source
+from brimline.survey.status import Glance, Row, glances
+from brimline.tracker import Reading
+from brimline.usage import shorten
+from brimline.windows import Limit, Window, plain
+
+BAR = 16
+SUBAGENTS = 4
+"""How many subagents are shown below a session, the latest; `--all` shows the others."""
+
+NOTHING_FOUND = "No agent's files on this machine ({agents})."
+NOTHING_ACTIVE = "No session was active in the last {since}; --all or --since 7d shows older ones."
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A thread's line in the JSON of `status`."""
+
+    agent: str
+    session_id: str
+    thread: str
+    project: str | None
+    model: str | None
+    sent: int | None
+    held: int | None
+    percent: float | None
+    percent_raw: float | None
+    percent_of_limit: float | None
+    window: Window | None
+    limit: Limit | None
+    client_shows: str | None
+    state: str
+    cycle: int | None
+    source: str
+    at: float | None
+    age_seconds: float
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    """Show every active session."""
+    agents = [source(options.agent).agent] if options.agent else list(AGENTS)
+    since = None if options.all else context.now - seconds(context.settings.since)
+    found = glances(context.places, agents, since, context.settings.overrides, context.cache)
+    for problem in found.problems:
+        print(f"brimline: {problem}", file=sys.stderr)
+    rows = sorted(found.glances, key=lambda glance: _order(glance.main.reading))
+    if options.json:
+        emit_json([_json(context, g, r) for g in rows for r in g.rows])
+    elif rows:
+        print("\n".join(_table(context, rows, bool(options.all))))
+    elif found.transcripts:
+        print(NOTHING_ACTIVE.format(since=context.settings.since))
+    else:
+        return _nothing(context, options)
+    return 0
+
+
+def _nothing(context: Context, options: argparse.Namespace) -> int:
+    print(NOTHING_FOUND.format(agents=", ".join(AGENTS.values())))
+    if options.command is None:
+        from brimline.cli import demo
+
+        return demo.play(context)
+    return 0
+
+
+def _order(reading: Reading) -> tuple[bool, float]:
+    known = reading.percent_raw
+    return (known is None, 0 if known is None else -known)
+
+
+def _json(context: Context, glance: Glance, row: Row) -> Shown:
+    reading = row.reading
+    return Shown(
+        agent=glance.agent,
+        session_id=glance.session,
+        thread=row.thread,
+        project=glance.project,
+        model=row.model,
+        sent=reading.sent,
+        held=reading.held,
+        percent=reading.percent,
+        percent_raw=reading.percent_raw,
+        percent_of_limit=reading.percent_of_limit,
+        window=reading.window,
+        limit=reading.limit,
+        client_shows=reading.client_shows,
+        state=reading.state,
+        cycle=row.cycle,
+        source=reading.source,
+        at=reading.at,
+        age_seconds=round(context.now - (reading.at or glance.modified), 1),
+    )
+
+
+def _table(context: Context, rows: list[Glance], every: bool) -> list[str]:
+    columns = [
+        Column("agent"),
+        Column("project", least=16, keep_end=True),
+        Column("model", least=12, drop=3),
+        Column(""),
+        Column("context", right=True),
+        Column("tokens", right=True),
+        Column("to limit", right=True, drop=1),
+        Column("cycle", right=True, drop=4),
+        Column("age", right=True, drop=2),
+        Column("source", drop=5),
+    ]
+    cells = [line for glance in rows for line in _lines(context, glance, every)]
+    return table(columns, cells, context.width, context.colour)
+
+
+def _lines(context: Context, glance: Glance, every: bool) -> list[list[Cell]]:
+    shown = glance.subagents if every else glance.subagents[:SUBAGENTS]
+    lines = [_line(context, glance, row) for row in (glance.main, *shown)]
+    hidden = len(glance.subagents) - len(shown)
+    if hidden:
+        lines.append([Cell(""), Cell(f"  + {hidden} more", "dim"), *[Cell("")] * 8])
+    return lines
+
+
+def _line(context: Context, glance: Glance, row: Row) -> list[Cell]:
+    reading = row.reading
+    own = row.thread == MAIN
+    how = shade(reading.percent)
+    place = tilde(glance.project, context.places.home) if glance.project else glance.session
+    at = reading.at or glance.modified
+    return [
+        Cell(glance.agent if own else ""),
+        Cell(clean(place) if own else f"└ {clean(row.thread)}", "none" if own else "dim"),
+        Cell(clean(_short(row.model))),
+        Cell(bar(reading.percent, BAR if context.width >= 100 else BAR // 2), how),
+        Cell(_percent(reading), how),
+        Cell(_tokens(reading)),
+        Cell(_known(reading.percent_of_limit, "%")),
+        Cell(_known(row.cycle)),
+        Cell(age(context.now - at)),
+        Cell(reading.source, "dim"),
+    ]
+
+
+def _short(model: str | None) -> str:
+    """A model's name without what every model of its maker has."""
+    if model is None:
+        return "unknown"
+    mark = "[1m]" if model.endswith("[1m]") else ""
+    return plain(model).removeprefix("claude-") + mark
+
+
+def _percent(reading: Reading) -> str:
+    if reading.percent is None:
+        return reading.state if reading.sent is None else "?"
+    if reading.percent_raw is not None and reading.percent_raw > 100:
+        return f"{reading.percent_raw:.0f}%!"
+    return f"{reading.percent:.1f}%"
+
+
+def _tokens(reading: Reading) -> str:
+    if reading.sent is None:
+        return f"?/{shorten(reading.window.tokens)}" if reading.window else "unknown"
+    window = shorten(reading.window.tokens) if reading.window else "?"
+    return f"{shorten(reading.sent)}/{window}"
+
+
+def _known(value: float | None, unit: str = "") -> str:
+    return "?" if value is None else f"{value:.0f}{unit}"

@@ -1,0 +1,123 @@
+"""`brimline windows`: which windows and limits we believe, and why."""
+
+import argparse
+
+import msgspec
+
+from brimline.cli.context import Context, emit_json
+from brimline.cli.paint import Cell, Column, clean, table
+from brimline.sources import AGENTS, source
+from brimline.windows import (
+    ClientLimit,
+    ClientWindow,
+    Known,
+    Limit,
+    Model,
+    Overrides,
+    Window,
+    catalogue,
+    clients,
+    limit_of,
+    model_row,
+    window_of,
+)
+
+
+class Belief(msgspec.Struct, frozen=True):
+    """What we believe about a model in an agent."""
+
+    agent: str | None
+    model: str
+    window: Window | None
+    limit: Limit | None
+
+
+class Beliefs(msgspec.Struct, frozen=True):
+    """What `windows MODEL --json` prints: per agent, and the catalogue's own row."""
+
+    model: str
+    catalogue: Model | None
+    agents: list[Belief]
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    """Show what we believe about a model, or the whole client table."""
+    agents = [source(options.agent).agent] if options.agent else list(AGENTS)
+    if options.model is None:
+        _clients(context, agents, options.json)
+    else:
+        _model(context, options.model, agents, options.json)
+    return 0
+
+
+def _model(context: Context, model: str, agents: list[str], as_json: bool) -> None:
+    believed = [belief(context, agent, model) for agent in agents]
+    row = model_row(model)
+    if as_json:
+        emit_json(Beliefs(model, row, believed))
+        return
+    for one in believed:
+        print(f"{AGENTS[one.agent or '']}, {clean(model)}")
+        print("  window " + (_said(one.window) or "unknown: no client row, not in the catalogue"))
+        print("  limit  " + (_said(one.limit) or "unknown"))
+    print(f"catalogue ({catalogue().made_from}): {_row(row)}")
+
+
+def belief(context: Context, agent: str, model: str) -> Belief:
+    """The window and limit of a model in an agent, under the user's and the client's settings."""
+    overrides: Overrides = context.settings.overrides
+    known = Known(agent=agent, model=model, settings=source(agent).settings(context.places))
+    window = window_of(known, overrides)
+    return Belief(agent, model, window, limit_of(known, window, overrides))
+
+
+def _said(value: Window | Limit | None) -> str | None:
+    return f"{value.tokens:,} ({value.origin}): {value.why}" if value else None
+
+
+def _row(row: Model | None) -> str:
+    if row is None:
+        return "not in it"
+    parts = {"window": row.window, "input cap": row.input_cap, "longest reply": row.max_output}
+    return ", ".join(f"{name} {size:,}" for name, size in parts.items() if size) or "no window"
+
+
+def _clients(context: Context, agents: list[str], as_json: bool) -> None:
+    known = clients()
+    windows = [row for row in known.windows if row.agent in agents]
+    limits = [row for row in known.limits if row.agent in agents]
+    if as_json:
+        emit_json({"windows": windows, "limits": limits, "catalogue": catalogue().made_from})
+        return
+    columns = [
+        Column("agent"),
+        Column("model", least=8),
+        Column("versions", drop=3),
+        Column("tokens", right=True),
+        Column("seen in", drop=2),
+        Column("how", least=12, drop=1),
+    ]
+    print("Windows that the clients give:")
+    print("\n".join(table(columns, [_window_cells(row) for row in windows], context.width, False)))
+    print("\nWhere the clients compact:")
+    print("\n".join(table(columns, [_limit_cells(row) for row in limits], context.width, False)))
+    models = len(catalogue().exact)
+    print(f"\nOther models: {models} ids in the catalogue, made from {catalogue().made_from}.")
+
+
+def _window_cells(row: ClientWindow) -> list[Cell]:
+    return _cells(row, f"{row.window:,}")
+
+
+def _limit_cells(row: ClientLimit) -> list[Cell]:
+    parts = [f"{row.fraction / row.granted:.0%}" if row.fraction != 1 else "window"]
+    parts += [f"- {row.margin:,}"] if row.margin else []
+    parts += [f"- reply (up to {row.output_cap:,})"] if row.output_cap else []
+    return _cells(row, " ".join(parts) if row.enforced else "not enforced")
+
+
+def _cells(row: ClientWindow | ClientLimit, tokens: str) -> list[Cell]:
+    bounds = [f"from {row.since}" if row.since else "", f"before {row.until}" if row.until else ""]
+    versions = " ".join(bound for bound in bounds if bound) or "all"
+    texts = (row.agent, row.model, versions, tokens, f"{row.seen}, {row.date}", row.how)
+    return [Cell(text) for text in texts]

@@ -1,0 +1,142 @@
+"""What the sessions on a machine add up to, by day, session, project or model."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from brimline.events import MAIN
+from brimline.prices import cost
+from brimline.sources.base import Transcript
+from brimline.survey.known import Knowledge
+from brimline.survey.summary import Row, Summary
+from brimline.usage import NOTHING, Usage
+
+By: TypeAlias = Literal["day", "session", "project", "model"]
+UNKNOWN = "unknown"
+
+
+class Item(msgspec.Struct, frozen=True):
+    """A transcript and what it adds up to."""
+
+    transcript: Transcript
+    summary: Summary
+
+    @property
+    def session(self) -> str:
+        """The session that it belongs to."""
+        return self.transcript.session or self.summary.session or self.transcript.path
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A line of the report. `cost` is an estimate in dollars, None where a price is not known.
+
+    `end_sent` is what the last call of the only session sent; of several sessions there is none.
+    """
+
+    key: str
+    agents: tuple[str, ...]
+    sessions: int
+    calls: int
+    peak_sent: int | None
+    end_sent: int | None
+    compactions: int
+    usage: Usage
+    cost: float | None
+    unpriced: int = 0
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The lines and their total."""
+
+    by: By
+    lines: list[Line]
+    total: Line
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """Which sessions count: from a day on, of a project whose path contains a text."""
+
+    first_day: str | None = None
+    project: str | None = None
+
+    def rows(self, summary: Summary) -> list[Row]:
+        """The rows of a transcript that count."""
+        if self.project is not None and self.project not in (summary.project or ""):
+            return []
+        return [row for row in summary.rows if self.first_day is None or row.day >= self.first_day]
+
+
+def items(knowledge: Knowledge, transcripts: Iterable[Transcript]) -> list[Item]:
+    """The transcripts of which something is known."""
+    found = ((transcript, knowledge.summary(transcript)) for transcript in transcripts)
+    return [Item(transcript, summary) for transcript, summary in found if summary is not None]
+
+
+def report(found: Sequence[Item], by: By, chosen: Filter) -> Report:
+    """The lines of a report, in the order of their keys."""
+    groups: dict[str, _Sum] = {}
+    total = _Sum()
+    projects = _projects(found)
+    for item in found:
+        for row in chosen.rows(item.summary):
+            key = _key(by, item, row, projects)
+            groups.setdefault(key, _Sum()).add(item, row)
+            total.add(item, row)
+    lines = [group.line(key) for key, group in sorted(groups.items())]
+    return Report(by, lines, total.line("total"))
+
+
+def _projects(found: Iterable[Item]) -> dict[str, str]:
+    """The project of each session: its own thread's; a subagent elsewhere counts with it."""
+    known: dict[str, str] = {}
+    for item in sorted(found, key=lambda item: item.transcript.thread != MAIN):
+        if item.summary.project:
+            known.setdefault(item.session, item.summary.project)
+    return known
+
+
+def _key(by: By, item: Item, row: Row, projects: dict[str, str]) -> str:
+    match by:
+        case "day":
+            return row.day
+        case "session":
+            return item.session
+        case "project":
+            return projects.get(item.session, UNKNOWN)
+        case "model":
+            return row.model or UNKNOWN
+
+
+class _Sum:
+    """A line while rows are added to it."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, Item] = {}
+        self._rows: list[Row] = []
+        self._own_rows: list[Row] = []
+
+    def add(self, item: Item, row: Row) -> None:
+        self._items[item.transcript.path + (item.transcript.session or "")] = item
+        self._rows.append(row)
+        if item.transcript.thread == MAIN:
+            self._own_rows.append(row)
+
+    def line(self, key: str) -> Line:
+        owners = [i for i in self._items.values() if i.transcript.thread == MAIN]
+        peaks = [row.peak_sent for row in self._own_rows if row.peak_sent is not None]
+        costs = [cost(row.model, row.day, row.tier, row.usage) for row in self._rows]
+        known = [value for value in costs if value is not None]
+        unpriced = sum(r.calls for r, value in zip(self._rows, costs, strict=True) if value is None)
+        return Line(
+            key=key,
+            agents=tuple(sorted({i.transcript.agent for i in self._items.values()})),
+            sessions=len({i.session for i in self._items.values()}),
+            calls=sum(row.calls for row in self._rows),
+            peak_sent=max(peaks, default=None),
+            end_sent=owners[0].summary.end_sent if len(owners) == 1 else None,
+            compactions=sum(row.compactions for row in self._own_rows),
+            usage=sum((row.usage for row in self._rows), NOTHING),
+            cost=sum(known) if known else None,
+            unpriced=unpriced,
+        )
