@@ -15,7 +15,7 @@ from brimline.providers import CHAT, GENERATE, MESSAGES, RESPONSES, SHAPES, Row,
 from brimline.providers.anthropic import MessageStream, MessageUsage, Pass, usage_of
 from brimline.providers.gemini import generate_usage
 from brimline.providers.openai import chat_usage, responses_usage
-from brimline.providers.rows import Straight, walk
+from brimline.providers.rows import walk
 from brimline.usage import Usage
 
 Json = dict[str, Any]
@@ -410,19 +410,19 @@ COUNTS = st.integers(0, 1 << 40)
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
-def test_straight_is_the_shape(uncached: int, read: int, write: int, output: int) -> None:
+def test_getter_is_the_shape(uncached: int, read: int, write: int, output: int) -> None:
     """The quick way on typed records gives what the rows give."""
     record = MessageUsage(uncached, output, read, write)
-    assert Straight(MESSAGES)(record) == MESSAGES.usage(record)
+    assert Usage(*MESSAGES.getter()(record)) == MESSAGES.usage(record)
     assert MESSAGES.usage(msgspec.to_builtins(record)) == MESSAGES.usage(record)
 
 
-def test_straight_refuses_what_is_not() -> None:
+def test_getter_refuses_what_is_not() -> None:
     """A subset, or two rows of one bucket, has no quick way."""
     doubled = Shape("doubled", "disjoint", (Row("input", ("a",)), Row("input", ("b",))))
     for shape in (CHAT, GENERATE, doubled):
-        with pytest.raises(ValueError, match=f"{shape.name} has no straight way"):
-            Straight(shape)
+        with pytest.raises(ValueError, match=f"{shape.name} has no quick way"):
+            shape.getter()
 
 
 JSONISH = st.recursive(

@@ -1,11 +1,13 @@
 """What calls cost, by the catalogue's prices. Importing genai-prices itself would cost 0.3 s."""
 
+from bisect import bisect_left
 from functools import cache
 
 from brimline.usage import Usage
 from brimline.windows import Price, model_row
 
 MILLION = 1_000_000
+ENDLESS = 1 << 62
 
 
 @cache
@@ -14,12 +16,16 @@ def thresholds(model: str | None) -> tuple[int, ...]:
     return tuple(sorted({price.above for price in _prices(model)} - {0}))
 
 
+def tier_around(model: str | None, sent: int) -> tuple[int, int]:
+    """The tier of a prompt: above which size it begins, and up to which it reaches."""
+    steps = (-1, *thresholds(model), ENDLESS)
+    at = bisect_left(steps, sent)
+    return steps[at - 1], steps[at]
+
+
 def tier_of(model: str | None, usage: Usage) -> int:
     """The highest threshold that a call's prompt exceeds; 0 for none."""
-    steps = thresholds(model)
-    if not steps:
-        return 0
-    return max((step for step in steps if usage.sent > step), default=0)
+    return max(0, tier_around(model, usage.sent)[0])
 
 
 def cost(model: str | None, day: str, tier: int, usage: Usage) -> float | None:

@@ -67,8 +67,12 @@ def user_file(env: Mapping[str, str], home: Path) -> Path:
 
 def project_file(cwd: Path) -> Path | None:
     """The nearest project file from here upwards."""
-    candidates = (folder / PROJECT_FILE for folder in (cwd, *cwd.parents))
-    return next((path for path in candidates if path.is_file()), None)
+    return next((path for path in project_files(cwd) if path.is_file()), None)
+
+
+def project_files(cwd: Path) -> list[Path]:
+    """Where a project file could be, the nearest first."""
+    return [folder / PROJECT_FILE for folder in (cwd, *cwd.parents)]
 
 
 def cache_dir(settings: Settings, env: Mapping[str, str], home: Path) -> Path:

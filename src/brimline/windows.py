@@ -5,7 +5,7 @@ known about clients and models is data: `data/clients.json`, `data/catalogue.jso
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
@@ -354,7 +354,7 @@ def _by_model(table: Mapping[str, int], model: str | None) -> int | None:
 RowT = TypeVar("RowT", ClientWindow, ClientLimit)
 
 
-def _best(rows: Iterable[RowT], known: Known) -> RowT | None:
+def _best(rows: tuple[RowT, ...], known: Known) -> RowT | None:
     """The row of this client that names the model most closely and holds for this version."""
     fitting = [row for row in rows if row.agent == known.agent and _holds(row, known)]
     return max(

@@ -12,6 +12,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments in (["--version"], ["-V"]):
         print(f"brimline {__version__}")
         return 0
+    if arguments[:1] == ["report"]:
+        from brimline.cli import again
+
+        if (output := again.recall(arguments)) is not None:
+            sys.stdout.buffer.write(output)
+            return 0
     from brimline.cli.commands import run
 
     return run(arguments)

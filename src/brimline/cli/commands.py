@@ -20,7 +20,7 @@ def run(arguments: list[str]) -> int:
     """Parse the arguments and run the command."""
     options = parser().parse_args(arguments)
     try:
-        context = _context(options)
+        context = _context(options, arguments)
         command = import_module(f"brimline.cli.{options.command or 'status'}")
         code: int = command.run(context, options)
         sys.stdout.flush()
@@ -36,11 +36,11 @@ def run(arguments: list[str]) -> int:
     return code
 
 
-def _context(options: argparse.Namespace) -> Context:
+def _context(options: argparse.Namespace, arguments: list[str]) -> Context:
     places = Places.here()
     told = {"since": getattr(options, "since", None), "colour": options.colour}
     settings = load(places.env, places.home, Path.cwd(), told)
-    return Context.for_terminal(places, settings)
+    return Context.for_terminal(places, settings, arguments)
 
 
 def parser() -> argparse.ArgumentParser:

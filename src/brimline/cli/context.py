@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -22,9 +22,12 @@ class Context(msgspec.Struct, frozen=True):
     width: int
     colour: bool
     now: float
+    arguments: tuple[str, ...] = ()
 
     @classmethod
-    def for_terminal(cls, places: Places, settings: Settings) -> "Context":
+    def for_terminal(
+        cls, places: Places, settings: Settings, arguments: Sequence[str]
+    ) -> "Context":
         """The context of this process."""
         return cls(
             places=places,
@@ -32,6 +35,7 @@ class Context(msgspec.Struct, frozen=True):
             width=shutil.get_terminal_size((100, 24)).columns,
             colour=wants_colour(settings.colour, places.env, sys.stdout),
             now=time.time(),
+            arguments=tuple(arguments),
         )
 
     @property
@@ -51,10 +55,14 @@ def wants_colour(wish: str, env: Mapping[str, str], out: TextIO) -> bool:
     return out.isatty() and env.get("TERM") != "dumb"
 
 
+def as_json(value: object) -> str:
+    """A value as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
 def emit_json(value: object) -> None:
     """Write a value as indented JSON."""
-    encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
-    sys.stdout.write(encoded.decode() + "\n")
+    sys.stdout.write(as_json(value))
 
 
 def tilde(path: str, home: Path) -> str:

@@ -12,7 +12,7 @@ from brimline.cli.context import Context, emit_json, tilde
 from brimline.cli.paint import Cell, Column, clean, painted, shade, table
 from brimline.events import MAIN
 from brimline.formulas import Formulas, audit
-from brimline.sources import AGENTS, source
+from brimline.sources import AGENTS, known, source
 from brimline.survey.files import Folded
 from brimline.survey.single import find
 from brimline.tracker import Compaction, Reading, Session, Thread, read
@@ -83,7 +83,7 @@ class Inspected(msgspec.Struct, frozen=True):
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show one transcript or stream."""
     if options.agent is not None:
-        source(options.agent)
+        known(options.agent)
     folded = find(options.target, context.places, sys.stdin.buffer, options.agent)
     for problem in folded.problems:
         print(f"brimline: {problem}", file=sys.stderr)

@@ -1,15 +1,19 @@
 """`brimline report`: sessions, calls, peaks, compactions, tokens and cost."""
 
 import argparse
+import os
 import sys
 import time
+from pathlib import Path
 
 import msgspec
 
-from brimline.cli.context import Context, emit_json, tilde
+from brimline.cli import again
+from brimline.cli.context import Context, as_json, tilde
 from brimline.cli.paint import Cell, Column, clean, table
-from brimline.settings import seconds
-from brimline.sources import AGENTS, source
+from brimline.settings import project_files, seconds, user_file
+from brimline.sources import AGENTS, SIGNS, known, present, source
+from brimline.sources.base import Transcript
 from brimline.survey.files import transcripts
 from brimline.survey.known import Knowledge
 from brimline.survey.report import Filter, Line, Report, items, report
@@ -33,8 +37,9 @@ FIELDS = (
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Show the report."""
-    agents = [source(options.agent).agent] if options.agent else list(AGENTS)
+    """Show the report, and keep it for when it is asked for again with nothing changed."""
+    agents = [known(options.agent)] if options.agent else list(AGENTS)
+    folders = _witnesses(context)
     found = transcripts(context.places, agents)
     knowledge = Knowledge.of(context.cache)
     knowledge.learn(found, progress=_progress())
@@ -44,30 +49,56 @@ def run(context: Context, options: argparse.Namespace) -> int:
         print(f"brimline: {problem}", file=sys.stderr)
     since = day_of(context.now - seconds(options.since)) if options.since else None
     made = report(items(knowledge, found), options.by, Filter(since, options.project))
-    if options.json:
-        emit_json(made)
-    elif options.csv:
-        _csv(made)
-    elif made.lines:
-        print("\n".join(_table(context, made)))
-    else:
-        print(
-            "No calls found."
-            if found
-            else f"No agent's files found ({', '.join(AGENTS.values())})."
-        )
+    output = _rendered(context, options, made, bool(found))
+    sys.stdout.write(output)
+    if since is None and not knowledge.problems and all(map(_unchanged, found)):
+        again.keep(context.arguments, output.encode(), [t.path for t in found], folders)
     return 0
 
 
-def _csv(made: Report) -> None:
-    import csv
+def _witnesses(context: Context) -> list[str]:
+    """What the list of transcripts and the settings depend on, as it was before they were read."""
+    places = context.places
+    below = [str(path) for agent in present(places) for path in source(agent).folders(places)]
+    signs = [str(places.home / folder) for _, folders in SIGNS.values() for folder in folders]
+    settings = map(str, (user_file(places.env, places.home), *project_files(Path.cwd())))
+    return [
+        *(line for folder in below for line in again.folders_below(folder)),
+        *(again.witness(path) for path in (*signs, *settings)),
+    ]
 
-    writer = csv.writer(sys.stdout)
+
+def _unchanged(transcript: Transcript) -> bool:
+    """Whether a transcript is a file, and still the one that was read."""
+    try:
+        status = os.stat(transcript.path)
+    except OSError:
+        return False
+    return (status.st_size, status.st_mtime) == (transcript.size, transcript.modified)
+
+
+def _rendered(context: Context, options: argparse.Namespace, made: Report, files: bool) -> str:
+    if options.json:
+        return as_json(made)
+    if options.csv:
+        return _csv(made)
+    if made.lines:
+        return "\n".join(_table(context, made)) + "\n"
+    return "No calls found.\n" if files else f"No agent's files ({', '.join(AGENTS.values())}).\n"
+
+
+def _csv(made: Report) -> str:
+    import csv
+    import io
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
     writer.writerow((made.by, *FIELDS[1:]))
     for line in made.lines:
         flat = {**msgspec.structs.asdict(line), **msgspec.structs.asdict(line.usage)}
         flat["agents"] = " ".join(line.agents)
         writer.writerow(["" if flat[name] is None else flat[name] for name in FIELDS])
+    return out.getvalue()
 
 
 def _table(context: Context, made: Report) -> list[str]:

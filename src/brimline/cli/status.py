@@ -9,7 +9,7 @@ from brimline.cli.context import Context, emit_json, tilde
 from brimline.cli.paint import Cell, Column, age, bar, clean, shade, table
 from brimline.events import MAIN
 from brimline.settings import seconds
-from brimline.sources import AGENTS, source
+from brimline.sources import AGENTS, known
 from brimline.survey.status import Glance, Row, glances
 from brimline.tracker import Reading
 from brimline.usage import shorten
@@ -48,7 +48,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show every active session."""
-    agents = [source(options.agent).agent] if options.agent else list(AGENTS)
+    agents = [known(options.agent)] if options.agent else list(AGENTS)
     since = None if options.all else context.now - seconds(context.settings.since)
     found = glances(context.places, agents, since, context.settings.overrides, context.cache)
     for problem in found.problems:

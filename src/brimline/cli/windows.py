@@ -6,7 +6,7 @@ import msgspec
 
 from brimline.cli.context import Context, emit_json
 from brimline.cli.paint import Cell, Column, clean, table
-from brimline.sources import AGENTS, source
+from brimline.sources import AGENTS, known, source
 from brimline.windows import (
     ClientLimit,
     ClientWindow,
@@ -42,7 +42,7 @@ class Beliefs(msgspec.Struct, frozen=True):
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show what we believe about a model, or the whole client table."""
-    agents = [source(options.agent).agent] if options.agent else list(AGENTS)
+    agents = [known(options.agent)] if options.agent else list(AGENTS)
     if options.model is None:
         _clients(context, agents, options.json)
     else:

@@ -5,7 +5,7 @@ from typing import cast
 
 import msgspec
 
-from brimline.providers.rows import Row, Shape, Straight, walk
+from brimline.providers.rows import Row, Shape, walk
 from brimline.usage import NOTHING, Usage
 
 MESSAGES = Shape(
@@ -42,7 +42,8 @@ class MessageUsage(msgspec.Struct, frozen=True, gc=False):
     iterations: tuple[Pass, ...] | None = None
 
 
-_straight = Straight(MESSAGES)
+_counts = MESSAGES.getter()
+EMPTY = Usage(0, 0, 0, 0)
 
 
 def usage_of(reported: object) -> Usage | None:
@@ -51,19 +52,21 @@ def usage_of(reported: object) -> Usage | None:
     With several passes the top level is their sum: the last pass that is no advisor's tells what
     the thread sent. A zero top level over passes is an old message written again: no call.
     """
-    typed = isinstance(reported, MessageUsage)
-    usage = _straight(reported) if typed else MESSAGES.usage(reported)
-    if usage.held == 0:
+    if isinstance(reported, MessageUsage):
+        usage, passes = Usage(*_counts(reported)), reported.iterations
+    else:
+        usage, passes = MESSAGES.usage(reported), _passes(reported)
+    if usage == EMPTY:
         return None
-    passes = reported.iterations if typed else walk(reported, "iterations")
-    return usage if passes is None else _last_pass(passes) or usage
+    if passes is None or len(passes) < 2:
+        return usage
+    own = [each for each in passes if walk(each, "type") != ADVISOR]
+    return MESSAGES.usage(own[-1]) if own else usage
 
 
-def _last_pass(passes: object) -> Usage | None:
-    if not isinstance(passes, Sequence) or len(cast("Sequence[object]", passes)) < 2:
-        return None
-    own = [p for p in cast("Sequence[object]", passes) if walk(p, "type") != ADVISOR]
-    return MESSAGES.usage(own[-1]) if own else None
+def _passes(reported: object) -> Sequence[object] | None:
+    passes = walk(reported, "iterations")
+    return cast("Sequence[object]", passes) if isinstance(passes, Sequence) else None
 
 
 class Streamed(msgspec.Struct, frozen=True):

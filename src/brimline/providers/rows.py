@@ -1,8 +1,8 @@
 """A provider's usage as data: rows of path -> bucket, and whether the prompt has the cache in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 import msgspec
 
@@ -49,6 +49,16 @@ class Shape(msgspec.Struct, frozen=True):
         make = from_subset if self.cached == "subset" else _disjoint
         return make(prompt, read, written, output, counts.get("reasoning"))
 
+    def getter(self) -> Callable[[object], tuple[int, ...]]:
+        """The quick way for typed records whose fields have the shape's own names: Usage(*got).
+
+        It holds for a disjoint shape with one row a bucket; `usage` is what it is tested against.
+        """
+        paths = {row.bucket: row.paths[0] for row in self.rows}
+        if self.cached != "disjoint" or len(paths) != len(self.rows):
+            raise ValueError(f"{self.name} has no quick way")
+        return attrgetter(*(paths[bucket] for bucket in BUCKETS if bucket in paths))
+
     def _count(self, reported: object, row: Row) -> int | None:
         for path in row.paths:
             value = walk(reported, path)
@@ -74,20 +84,3 @@ def walk(value: object, path: str) -> object:
         else:
             value = getattr(value, part, None)
     return value
-
-
-class Straight:
-    """The quick way for a shape on typed records whose fields have the shape's own names.
-
-    It holds for a disjoint shape with one row a bucket; `Shape.usage` is what it is tested against.
-    """
-
-    def __init__(self, shape: Shape) -> None:
-        paths = {row.bucket: row.paths[0] for row in shape.rows}
-        if shape.cached != "disjoint" or len(paths) != len(shape.rows):
-            raise ValueError(f"{shape.name} has no straight way")
-        self._get: Any = attrgetter(*(paths[bucket] for bucket in BUCKETS if bucket in paths))
-
-    def __call__(self, record: object) -> Usage:
-        """The usage of a record whose counts were checked when it was decoded."""
-        return Usage(*self._get(record))

@@ -118,6 +118,10 @@ class Source(Protocol):
         """Every transcript that is there now; a folder that cannot be read is passed over."""
         ...
 
+    def folders(self, places: Places) -> list[Path]:
+        """The folders at or below which its transcripts are, or would be."""
+        ...
+
     def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
         """Its events from the cursor on.
 

@@ -63,6 +63,24 @@ BUFFER = Buffer if HAS_MEMMEM else PlainBuffer
 """The buffer that this machine's libc allows."""
 
 
+_spare: list[Buffer] = []
+
+
+def borrow(size: int) -> Buffer:
+    """A buffer of this size: one that was given back, or a new one."""
+    try:
+        spare = _spare.pop()
+    except IndexError:
+        return BUFFER(size)
+    return spare if len(spare.data) == size else BUFFER(size)
+
+
+def give_back(buffer: Buffer) -> None:
+    """Keep a buffer for the next file; making one costs more than reading a small file."""
+    if len(buffer.data) == CHUNK and not _spare:
+        _spare.append(buffer)
+
+
 class Chunks:
     """A file in chunks of whole lines: `buffer.data[:end]`, the last newline included.
 
@@ -71,7 +89,7 @@ class Chunks:
 
     def __init__(self, file: BinaryIO, offset: int = 0, size: int = CHUNK) -> None:
         self._file = cast("FileIO", file)
-        self.buffer = BUFFER(size)
+        self.buffer = borrow(size)
         self.offset = offset
         self.rest = b""
         self.too_long = 0
@@ -91,6 +109,7 @@ class Chunks:
             yield newline + 1
             have = self._passed(newline + 1, have)
         self.rest = bytes(self.buffer.view[:have])
+        give_back(self.buffer)
 
     def _more(self, have: int) -> int:
         return self._file.readinto(self.buffer.view[have:])

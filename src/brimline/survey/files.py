@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
-from brimline.sources import AGENTS, source
+from brimline.sources import AGENTS, present, source
 from brimline.sources.base import START, Form, Places, Tally, Transcript
 from brimline.tracker import Session, fold
 
@@ -38,7 +38,8 @@ class Folded(msgspec.Struct, frozen=True):
 
 def transcripts(places: Places, agents: Iterable[str] = AGENTS) -> list[Transcript]:
     """Every transcript of these agents."""
-    return [found for agent in agents for found in source(agent).transcripts(places)]
+    here = present(places)
+    return [t for agent in agents if agent in here for t in source(agent).transcripts(places)]
 
 
 def sessions(found: Iterable[Transcript]) -> list[SessionFiles]:

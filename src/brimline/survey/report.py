@@ -125,9 +125,7 @@ class _Sum:
     def line(self, key: str) -> Line:
         owners = [i for i in self._items.values() if i.transcript.thread == MAIN]
         peaks = [row.peak_sent for row in self._own_rows if row.peak_sent is not None]
-        costs = [cost(row.model, row.day, row.tier, row.usage) for row in self._rows]
-        known = [value for value in costs if value is not None]
-        unpriced = sum(r.calls for r, value in zip(self._rows, costs, strict=True) if value is None)
+        known, unpriced = _cost(self._rows)
         return Line(
             key=key,
             agents=tuple(sorted({i.transcript.agent for i in self._items.values()})),
@@ -137,6 +135,18 @@ class _Sum:
             end_sent=owners[0].summary.end_sent if len(owners) == 1 else None,
             compactions=sum(row.compactions for row in self._own_rows),
             usage=sum((row.usage for row in self._rows), NOTHING),
-            cost=sum(known) if known else None,
+            cost=known,
             unpriced=unpriced,
         )
+
+
+def _cost(rows: Iterable[Row]) -> tuple[float | None, int]:
+    """What the rows cost where it is known, and how many calls it is not known of."""
+    sums: dict[tuple[str | None, str, int], tuple[int, Usage]] = {}
+    for row in rows:
+        key = (row.model, row.day, row.tier)
+        calls, usage = sums.get(key, (0, NOTHING))
+        sums[key] = calls + row.calls, usage + row.usage
+    priced = [(calls, cost(*key, usage)) for key, (calls, usage) in sums.items()]
+    known = [dollars for _, dollars in priced if dollars is not None]
+    return (sum(known) if known else None), sum(calls for calls, value in priced if value is None)

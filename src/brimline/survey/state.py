@@ -5,7 +5,6 @@ is never believed when the file's id, its size or the bytes before the cursor di
 """
 
 import os
-import tempfile
 import time
 import zlib
 from pathlib import Path
@@ -93,6 +92,8 @@ def load(folder: Path) -> State:
 
 def save(state: State, folder: Path) -> None:
     """Keep the state; a disk that is full or read-only only makes the next run slower."""
+    import tempfile
+
     data = _encoder.encode(state)
     try:
         folder.mkdir(parents=True, exist_ok=True)

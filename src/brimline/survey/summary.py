@@ -1,15 +1,21 @@
 """What a transcript adds up to, small enough to keep for every file there is."""
 
 import time
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import msgspec
 
 from brimline.events import MAIN, Call
-from brimline.prices import tier_of
+from brimline.prices import tier_around
 from brimline.tracker import Session, Thread
 from brimline.usage import NOTHING, Usage
 
 UNKNOWN_DAY = "unknown"
+
+Key: TypeAlias = tuple[str, str | None, int]
+"""Day, model, tier."""
+
 _QUARTER = 900
 """Every time zone's offset is a multiple of this: all of it lies in one day."""
 
@@ -75,49 +81,64 @@ def summarise(session: Session, without: frozenset[str] = frozenset()) -> Summar
 
 
 class _Rows:
-    """Rows while calls are added to them."""
+    """Rows while threads are added to them."""
 
     def __init__(self, without: frozenset[str]) -> None:
         self._without = without
-        self._sums: dict[tuple[str, str | None, int], list[int]] = {}
+        self._usages: dict[Key, list[Usage]] = {}
+        self._peaks: dict[Key, int] = {}
+        self._compactions: dict[Key, int] = {}
+        self._spent: list[Row] = []
 
     def thread(self, thread: Thread, own: bool) -> None:
-        for call in thread.calls.values():
-            if call.id not in self._without:
-                self._call(call, own)
-        if thread.spent != NOTHING:
-            self._add(self._row(day_of(thread.at), thread.model, 0), thread.spent)
+        """Add a thread; of the one that the file is about also its peak and its compactions."""
+        mine = _by_key(call for call in thread.calls.values() if call.id not in self._without)
+        for key, usages in mine.items():
+            self._usages.setdefault(key, []).extend(usages)
+            if own and usages:
+                self._peaks[key] = max([u.input + u.cache_read + u.cache_write for u in usages])
         if own:
-            calls = list(thread.calls.values())
-            for made in thread.compactions:
-                model = calls[made.calls - 1].model if made.calls else thread.model
-                self._row(day_of(made.at), model, 0)[6] += 1
+            self._compacted(thread)
+        if thread.spent != NOTHING:
+            self._spent.append(Row(day_of(thread.at), thread.model, 0, 0, thread.spent))
 
-    def _call(self, call: Call, own: bool) -> None:
-        usage = call.usage
-        into = self._row(day_of(call.at), call.model, tier_of(call.model, usage))
-        into[0] += 1
-        self._add(into, usage)
-        if own and usage.sent > into[5]:
-            into[5] = usage.sent
-
-    def _row(self, day: str, model: str | None, tier: int) -> list[int]:
-        into = self._sums.get((day, model, tier))
-        if into is None:
-            into = self._sums[day, model, tier] = [0, 0, 0, 0, 0, -1, 0]
-        return into
-
-    def _add(self, into: list[int], usage: Usage) -> None:
-        into[1] += usage.input
-        into[2] += usage.cache_read
-        into[3] += usage.cache_write
-        into[4] += usage.output
+    def _compacted(self, thread: Thread) -> None:
+        for made in thread.compactions:
+            key = (day_of(made.at), made.model, 0)
+            self._usages.setdefault(key, [])
+            self._compactions[key] = self._compactions.get(key, 0) + 1
 
     def made(self) -> tuple[Row, ...]:
-        return tuple(
-            Row(day, model, tier, calls, Usage(*counts), None if peak < 0 else peak, compactions)
-            for (day, model, tier), (calls, *counts, peak, compactions) in self._sums.items()
+        """The rows."""
+        return (*(self._row(key, usages) for key, usages in self._usages.items()), *self._spent)
+
+    def _row(self, key: Key, usages: list[Usage]) -> Row:
+        total = Usage(
+            sum([u.input for u in usages]),
+            sum([u.cache_read for u in usages]),
+            sum([u.cache_write for u in usages]),
+            sum([u.output for u in usages]),
         )
+        return Row(*key, len(usages), total, self._peaks.get(key), self._compactions.get(key, 0))
+
+
+def _by_key(calls: Iterable[Call]) -> dict[Key, list[Usage]]:
+    """The calls' usage by day, model and tier; a call's neighbour has mostly the same key."""
+    found: dict[Key, list[Usage]] = {}
+    into: list[Usage] = []
+    model: str | None = None
+    first, end, above, up_to = 0.0, 0.0, 0, 0
+    for call in calls:
+        at, usage = call.at or 0.0, call.usage
+        sent = usage.input + usage.cache_read + usage.cache_write
+        if not (first <= at < end and above < sent <= up_to and call.model == model):
+            model = call.model
+            above, up_to = tier_around(model, sent)
+            first = at // _QUARTER * _QUARTER
+            end = first + _QUARTER
+            into = found.setdefault((day_of(call.at), model, max(0, above)), [])
+        into.append(usage)
+    return found
 
 
 _days: dict[int, str] = {}

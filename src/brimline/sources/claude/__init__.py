@@ -1,6 +1,7 @@
 """Claude Code."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -25,6 +26,10 @@ class Claude:
     def transcripts(self, places: Places) -> Iterable[Transcript]:
         """Every transcript, subagents' too."""
         return paths.transcripts(places)
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are, or would be."""
+        return [root / "projects" for root in paths.roots(places)]
 
     def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
         """Its events."""

@@ -71,15 +71,20 @@ class TranscriptParser:
         usage = usage_of(message.usage)
         if usage is None:
             return ()
-        self._carry.boundary.discard(thread)
+        asked = line.requested_model
         call = Call(
             at=epoch(line.timestamp),
             id=message.id,
             usage=usage,
             model=message.model,
-            asked_for=_asked_for(line.requested_model, message.model),
+            asked_for=None if asked is None else _asked_for(asked, message.model),
             thread=thread,
         )
+        known = self._carry
+        if known.boundary:
+            known.boundary.discard(thread)
+        if known.session is not None and known.version == line.version:
+            return (call,)
         return (*self._seen(line), call)
 
     def _summary(self, line: Record, thread: str) -> Sequence[AnyEvent]:
@@ -124,9 +129,9 @@ class TranscriptParser:
         return f"sidechain-{root[:8]}"
 
 
-def _asked_for(asked: str | None, model: str | None) -> str | None:
+def _asked_for(asked: str, model: str | None) -> str | None:
     """The model as it was asked for, where that is the same model with more said of it."""
-    if asked is None or model is None or asked == model or plain(asked) != plain(model):
+    if model is None or asked == model or plain(asked) != plain(model):
         return None
     return asked
 

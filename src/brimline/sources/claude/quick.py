@@ -72,89 +72,85 @@ class QuickReader:
         """A last line without its end is read if it is whole, else left for the next time."""
         pieces = salvage(rest)
         for piece in pieces:
-            self._take(self._fed(piece))
+            self._events += self._fed(piece)
         return len(rest) if pieces else 0
 
     def _chunk(self, chunks: Chunks, end: int) -> None:
+        """Read the whole lines of a chunk. Time is spent here: no call is to spare."""
         buffer = chunks.buffer
+        data, view, search = buffer.data, buffer.view, buffer.find
+        find, rfind, feed = data.find, data.rfind, self._parser.feed
         start, self._cached = 0, _FAR
-        while (hit := buffer.find(USAGE, start, end)) >= 0:
-            first, stop = buffer.line(start, hit, end)
-            line, stop = _last_copy(buffer, first, hit, stop, end)
+        while (hit := search(USAGE, start, end)) >= 0:
+            first = line = rfind(b"\n", start, hit) + 1 or start
+            stop = find(b"\n", hit, end)
+            key = find(_ID, first, hit)
+            if key >= 0:  # of the copies of a call, which follow each other, the last
+                name = data[key : find(b'"', key + 6, hit) + 1]
+                behind = key - first + 1
+                while data.startswith(name, stop + behind, end) and find(_GLUED, line, stop) < 0:
+                    line = stop + 1
+                    stop = find(b"\n", line, end)
             if self._cached == _FAR:
                 self._gap(buffer, start, first)
-            events = self._decoded(buffer, first, line, stop)
-            if self._cached != _FAR and not self._follows(events):
+            try:
+                events = feed(view[line:stop]) or ()
+            except MALFORMED as error:
+                events = self._pieces(bytes(view[line:stop]), error)
+            if not events and line > first:
+                events = self._copies(bytes(view[first:line]))
+            if not self._follows(events):
                 self._gap(buffer, start, first)
-            self._take(events)
+            self._events += events
             start = stop + 1
-        self._gap(buffer, start, end)
+        self._gap(buffer, start, end, last=True)
 
-    def _decoded(self, buffer: Buffer, first: int, line: int, stop: int) -> Sequence[AnyEvent]:
-        """The events of a call's last copy; of all its copies where the last tells nothing."""
-        events = self._fed(buffer.view[line:stop])
-        if events or line == first:
-            return events
-        copies = bytes(buffer.view[first:line]).splitlines()
-        return [event for copy in copies for event in self._fed(copy)]
+    def _copies(self, lines: bytes) -> Sequence[AnyEvent]:
+        """The events of a call's earlier copies, for when the last tells nothing."""
+        return [event for line in lines.splitlines() for event in self._fed(line)]
 
     def _follows(self, events: Sequence[AnyEvent]) -> bool:
-        """Whether these go on from the call before, with nothing of its prompt lost."""
-        for event in events:
-            if isinstance(event, Call):
-                read = event.usage.cache_read
-                return read > 0 and read >= self._cached and event.thread == self._thread
-        return False
+        """Whether these go on from the call before, with nothing of its prompt lost.
 
-    def _take(self, events: Sequence[AnyEvent]) -> None:
-        self._events += events
-        last = events[-1] if events else None
-        if isinstance(last, Call):
-            self._cached = last.usage.cache_read + last.usage.cache_write
-            self._thread = last.thread
-        else:
-            self._cached = _FAR
+        What the next ones are compared with is kept. After what is no call nothing can be told, and
+        the gap before it was searched already.
+        """
+        call = events[-1] if events else None
+        if type(call) is not Call:
+            told, self._cached = self._cached == _FAR, _FAR
+            return told
+        usage, before, thread = call.usage, self._cached, self._thread
+        read = usage.cache_read
+        self._cached, self._thread = read + usage.cache_write, call.thread
+        return before == _FAR or (read >= before and read > 0 and call.thread == thread)
 
-    def _gap(self, buffer: Buffer, start: int, end: int) -> None:
-        """Look between two calls for a compaction, or a trim, and read it."""
+    def _gap(self, buffer: Buffer, start: int, end: int, last: bool = False) -> None:
+        """Look between two calls for a compaction and read it.
+
+        A boundary has its summary behind it, which may be in the next chunk; one without, that only
+        trims, says nothing that the next call does not say, unless there is none.
+        """
         if start >= end:
             return
-        lines = {
-            *_lines_with(buffer, SUMMARY, start, end),
-            *_lines_with(buffer, BOUNDARY, start, end),
-        }
+        lines = set(_lines_with(buffer, SUMMARY, start, end))
+        if lines or last:
+            lines.update(_lines_with(buffer, BOUNDARY, start, end))
         for first, stop in sorted(lines):
-            self._events += self._fed(buffer.view[first:stop])
+            self._events += self._fed(bytes(buffer.view[first:stop]))
 
-    def _fed(self, record: memoryview | bytes) -> Sequence[AnyEvent]:
+    def _fed(self, record: bytes) -> Sequence[AnyEvent]:
         """The events of a line, or of the pieces of one that is broken."""
-        self.tally.records += 1
         try:
             return self._parser.feed(record) or ()
         except MALFORMED as error:
-            pieces = salvage(bytes(record))
-            if len(pieces) < 2:
-                self.tally.bad(str(error))
-                return ()
+            return self._pieces(record, error)
+
+    def _pieces(self, line: bytes, error: Exception) -> Sequence[AnyEvent]:
+        pieces = salvage(line)
+        if len(pieces) < 2:
+            self.tally.bad(str(error))
+            return ()
         return [event for piece in pieces for event in self._fed(piece)]
-
-
-def _last_copy(buffer: Buffer, first: int, hit: int, stop: int, end: int) -> tuple[int, int]:
-    """Of the lines from `first` on that follow each other with the same message id, the last.
-
-    A line with another record glued to it is not passed over.
-    """
-    data = buffer.data
-    key = data.find(_ID, first, hit)
-    if key < 0:
-        return first, stop
-    name = data[key : data.find(b'"', key + len(_ID), hit) + 1]
-    behind = key - first + 1
-    line = first
-    while data.startswith(name, stop + behind, end) and data.find(_GLUED, line, stop) < 0:
-        line = stop + 1
-        stop = data.find(b"\n", line, end)
-    return line, stop
 
 
 def _lines_with(buffer: Buffer, needle: Needle, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -165,7 +161,10 @@ def _lines_with(buffer: Buffer, needle: Needle, start: int, end: int) -> Iterato
 
 
 class EndReader:
-    """The events at the end of a transcript, back to a call of its own thread; a Reader."""
+    """The last call of a transcript and what came after it; a Reader.
+
+    It looks from the end backwards, in ever larger pieces, for a call that is not a sidechain's.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -179,19 +178,40 @@ class EndReader:
             while True:
                 start = max(0, size - tail)
                 file.seek(start)
-                events = self._read(file.read(size - start), start > 0)
-                if start == 0 or any(isinstance(event, Call) for event in events):
+                data = file.read(size - start)
+                whole = data if start == 0 else data[data.find(b"\n") + 1 :]
+                events = _from_last_call(whole)
+                if events or start == 0:
                     return iter(events)
                 tail *= 4
 
-    def _read(self, data: bytes, cut: bool) -> list[AnyEvent]:
-        """The events of the lines with usage or a compaction; the first line may be a piece."""
+
+def _from_last_call(data: bytes) -> list[AnyEvent]:
+    """The events from the last call on; nothing where there is no call."""
+    end = len(data)
+    while (hit := data.rfind(USAGE.raw, 0, end)) >= 0:
+        end = data.rfind(b"\n", 0, hit) + 1
         parser = TranscriptParser()
-        events: list[AnyEvent] = []
-        for line in data.split(b"\n")[cut:]:
-            if any(needle.raw in line for needle in (USAGE, SUMMARY, BOUNDARY)):
-                try:
-                    events += parser.feed(line) or ()
-                except MALFORMED:
-                    continue
-        return events
+        stop = data.find(b"\n", hit)
+        events = _read_line(parser, data[end : stop if stop >= 0 else None])
+        if any(isinstance(event, Call) for event in events) and not parser.inline:
+            return [*events, *_after(parser, data[stop:] if stop >= 0 else b"")]
+    return []
+
+
+def _after(parser: TranscriptParser, data: bytes) -> Iterator[AnyEvent]:
+    if SUMMARY.raw in data or BOUNDARY.raw in data:
+        for line in data.splitlines():
+            if SUMMARY.raw in line or BOUNDARY.raw in line:
+                yield from _read_line(parser, line)
+
+
+def _read_line(parser: TranscriptParser, line: bytes) -> Sequence[AnyEvent]:
+    """The events of a line or of its pieces; what is broken tells nothing here."""
+    try:
+        return parser.feed(line) or ()
+    except MALFORMED:
+        pieces = salvage(line)
+    if len(pieces) < 2:
+        return ()
+    return [event for piece in pieces for event in _read_line(parser, piece)]

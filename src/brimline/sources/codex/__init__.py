@@ -1,6 +1,7 @@
 """Codex."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -38,6 +39,10 @@ class Codex:
     def transcripts(self, places: Places) -> Iterable[Transcript]:
         """Every rollout."""
         return paths.transcripts(places)
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are, or would be."""
+        return [paths.home(places) / folder for folder in paths.FOLDERS]
 
     def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
         """Its events, every record looked at."""

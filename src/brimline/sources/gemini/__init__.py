@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from io import BufferedReader, RawIOBase
+from pathlib import Path
 from typing import BinaryIO, cast
 
 import msgspec
@@ -28,6 +29,10 @@ class Gemini:
     def transcripts(self, places: Places) -> Iterable[Transcript]:
         """Every chat, subagents' too."""
         return paths.transcripts(places)
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are, or would be."""
+        return [paths.root(places) / "tmp"]
 
     def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
         """Its events; a document may also be told by its first line, which opens it."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from io import BufferedReader, RawIOBase
+from pathlib import Path
 from typing import BinaryIO, cast
 
 import msgspec
@@ -35,6 +36,10 @@ class Opencode:
     def transcripts(self, places: Places) -> Iterable[Transcript]:
         """Every session; a child session is a thread of its root."""
         return paths.transcripts(places)
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are, or would be."""
+        return [paths.root(places)]
 
     def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
         """Its events; the beginning of the file tells in which of the three ways it is stored."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -34,6 +35,10 @@ class Pi:
     def transcripts(self, places: Places) -> Iterable[Transcript]:
         """Every session."""
         return paths.transcripts(places)
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are, or would be."""
+        return paths.session_folders(places)
 
     def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
         """Its events, every record looked at."""

@@ -1,0 +1,120 @@
+"""The same report once more: where nothing that it was made from has changed, its text as it was.
+
+Only the interpreter's own modules are imported here; starting Python is then most of the time. What
+is kept may be deleted at any moment, and counts for nothing when any file or folder that it was
+made from has another id, size, time or end, or when the command, the settings' files, the
+environment or the version of Brimline is another.
+"""
+
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Sequence
+
+from brimline._version import __version__
+from brimline.sources import SIGNS
+
+NAME = "again"
+TAIL = 64
+MOST = 50_000
+"""A report on more files than this is not kept."""
+
+_PREFIXES = ("BRIMLINE_", "XDG_", "LC_")
+_NAMES = {"HOME", "TZ", "LANG", "NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS"}
+_NAMES.update(name for variables, _ in SIGNS.values() for name in variables)
+
+
+def recall(arguments: Sequence[str]) -> bytes | None:
+    """The output of this command, if it would be the same again."""
+    try:
+        with open(_place(), "rb") as file:
+            kept = file.read()
+    except OSError:
+        return None
+    sum_, _, rest = kept.partition(b"\n")
+    if sum_ != _sum(rest):
+        return None
+    key, _, rest = rest.partition(b"\n")
+    if key != _key(arguments):
+        return None
+    witnesses, _, output = rest.partition(b"\n\n")
+    return output if all(map(_stands, witnesses.decode().split("\n"))) else None
+
+
+def keep(
+    arguments: Sequence[str], output: bytes, files: Iterable[str], folders: Iterable[str]
+) -> None:
+    """Keep an output and what it was made from; `folders` are witnesses from before that."""
+    try:
+        witnesses = "\n".join([*folders, *(witness(path) for path in files)])
+        if witnesses.count("\n") > MOST or "\n\n" in witnesses:
+            return
+        rest = b"\n".join([_key(arguments), witnesses.encode(), b"", output])
+        place = _place()
+        os.makedirs(os.path.dirname(place), exist_ok=True)  # noqa: PTH103 - no pathlib here
+        with open(f"{place}.{os.getpid()}", "wb") as file:
+            file.write(_sum(rest) + b"\n" + rest)
+        os.replace(file.name, place)  # noqa: PTH105
+    except (OSError, UnicodeEncodeError):
+        return
+
+
+def folders_below(folder: str) -> list[str]:
+    """Witnesses of a folder and every folder below it: whatever is added there changes one."""
+    found = [witness(folder)]
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return found
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            found += folders_below(entry.path)
+    return found
+
+
+def witness(path: str) -> str:
+    """What a file or folder looks like now, in a line."""
+    return f"{path}\t{_look(path)}"
+
+
+def _stands(line: str) -> bool:
+    path, _, look = line.rpartition("\t")
+    return _look(path) == look
+
+
+def _look(path: str) -> str:
+    """Id, size, time, and of a file its last bytes; `-` where there is nothing."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return "-"
+    try:
+        status = os.fstat(file)
+        folder = (status.st_mode & 0o170000) == 0o040000
+        tail = b"" if folder else os.pread(file, TAIL, max(0, status.st_size - TAIL))
+    finally:
+        os.close(file)
+    size = 0 if folder else status.st_size
+    return f"{status.st_dev} {status.st_ino} {size} {status.st_mtime_ns} {zlib.crc32(tail)}"
+
+
+def _key(arguments: Sequence[str]) -> bytes:
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _NAMES or name.startswith(_PREFIXES)
+    }
+    terminal = (sys.stdout.isatty(), os.get_terminal_size() if sys.stdout.isatty() else None)
+    whole = (__version__, sys.version, list(arguments), os.getcwd(), terminal, sorted(env.items()))  # noqa: PTH109
+    return _sum(repr(whole).encode("utf-8", "surrogateescape"))
+
+
+def _sum(data: bytes) -> bytes:
+    return b"%08x %d" % (zlib.crc32(data), len(data))
+
+
+def _place() -> str:
+    home = os.environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    folder = os.environ.get("BRIMLINE_CACHE_DIR") or os.path.join(cache, "brimline")
+    return os.path.join(folder, NAME)
