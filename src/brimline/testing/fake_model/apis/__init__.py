@@ -1,0 +1,56 @@
+"""One module per model API: how its requests are read and its answers are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..billed import Api, Usage
+from ..cache import PrefixCache, Split
+from ..prompt import Block, Prompt
+from ..scenario import ErrorKind, Reply
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One answer about to be written: what is said, under which id, at which usage."""
+
+    sequence: int
+    model: str
+    reply: Reply
+    usage: Usage
+    split: Split
+    tell_writes: bool = False
+    tell_usage: bool = True
+
+    def tool_id(self, prefix: str, place: int) -> str:
+        """An id for the n-th tool call of this answer."""
+        return f"{prefix}{self.sequence:06d}{place:02d}"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One server-sent event; `name` is None where the API sends data alone."""
+
+    data: Json | str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Wire:
+    """An API as four functions and the way it caches."""
+
+    api: Api
+    read: Callable[[bytes, str, Mapping[str, str]], Prompt]
+    """Body, path with query, and lower-case headers in; a prompt out."""
+    split: Callable[[PrefixCache, tuple[Block, ...], int, bool], Split]
+    """Cache, prompt, tokens added, and whether writes are told apart."""
+    raw: Callable[[Turn], Json]
+    """The usage object of the API."""
+    message_id: Callable[[Turn], str]
+    answer: Callable[[Turn], Json]
+    events: Callable[[Turn], Iterator[Event]]
+    error: Callable[[ErrorKind, str], Json]

@@ -1,0 +1,132 @@
+"""OpenAI Chat Completions: the cached tokens are a part of the prompt tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ..cache import OPENAI_GRAIN, PrefixCache, Split
+from ..prompt import Block, Prompt, block, text_of
+from . import Event, Json, Turn, Wire, responses
+
+
+class _StreamOptions(msgspec.Struct):
+    include_usage: bool = False
+
+
+class _Request(msgspec.Struct):
+    model: str
+    messages: list[Json]
+    tools: list[Json] = []
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+
+
+def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
+    """Read a Chat Completions request; a body of another shape is msgspec.ValidationError."""
+    request = msgspec.json.decode(body, type=_Request)
+    told = [one for one in request.messages if one.get("role") in responses.INSTRUCTION_ROLES]
+    pieces = [block(tool, in_conversation=False) for tool in request.tools]
+    pieces += [block(one, in_conversation=one not in told) for one in request.messages]
+    names = tuple(str(tool.get("function", {}).get("name", "")) for tool in request.tools)
+    return Prompt(
+        model=request.model,
+        stream=request.stream,
+        blocks=tuple(pieces),
+        system=text_of([one.get("content") for one in told]),
+        newest=text_of(_newest(request.messages)),
+        tools=names,
+        headers=headers,
+        tell_usage=request.stream_options is not None and request.stream_options.include_usage,
+    )
+
+
+def _newest(messages: list[Json]) -> list[Any]:
+    """The contents after the model's last answer."""
+    newest: list[Any] = []
+    for message in messages:
+        newest = [] if message.get("role") == "assistant" else [*newest, message.get("content")]
+    return newest
+
+
+def split(cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool) -> Split:
+    """Read the longest known prefix; this API never tells what it writes."""
+    return cache.automatic(blocks, added, grain=OPENAI_GRAIN)
+
+
+def message_id(turn: Turn) -> str:
+    """The id of the answer."""
+    return f"chatcmpl-fake{turn.sequence:06d}"
+
+
+def raw(turn: Turn) -> Json:
+    """The usage of an answer: details are parts of their totals."""
+    usage = turn.usage
+    sent = usage.input + usage.cache_read + usage.cache_write
+    return {
+        "prompt_tokens": sent,
+        "completion_tokens": usage.output,
+        "total_tokens": sent + usage.output,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+    }
+
+
+def _message(turn: Turn) -> Json:
+    message: Json = {"role": "assistant", "content": turn.reply.text}
+    if turn.reply.tools:
+        message["tool_calls"] = _tool_calls(turn)
+    return message
+
+
+def _tool_calls(turn: Turn) -> list[Json]:
+    calls: list[Json] = []
+    for place, tool in enumerate(turn.reply.tools):
+        function = {"name": tool.name, "arguments": msgspec.json.encode(tool.input).decode()}
+        call: Json = {"id": turn.tool_id("call_fake", place), "type": "function"}
+        calls.append(call | {"function": function})
+    return calls
+
+
+def _finish(turn: Turn) -> str:
+    return "tool_calls" if turn.reply.tools else "stop"
+
+
+def answer(turn: Turn) -> Json:
+    """A whole answer."""
+    choice = {"index": 0, "message": _message(turn), "finish_reason": _finish(turn)}
+    return _head(turn, "chat.completion") | {"choices": [choice], "usage": raw(turn)}
+
+
+def _head(turn: Turn, kind: str) -> Json:
+    return {"id": message_id(turn), "object": kind, "created": 0, "model": turn.model}
+
+
+def events(turn: Turn) -> Iterator[Event]:
+    """The answer as a stream; usage comes in a chunk of its own, where it was asked for."""
+    delta = _message(turn)
+    for place, call in enumerate(delta.get("tool_calls", [])):
+        call["index"] = place
+    yield _chunk(turn, [{"index": 0, "delta": delta, "finish_reason": None}])
+    yield _chunk(turn, [{"index": 0, "delta": {}, "finish_reason": _finish(turn)}])
+    if turn.tell_usage:
+        yield Event(_head(turn, "chat.completion.chunk") | {"choices": [], "usage": raw(turn)})
+    yield Event("[DONE]")
+
+
+def _chunk(turn: Turn, choices: list[Json]) -> Event:
+    return Event(_head(turn, "chat.completion.chunk") | {"choices": choices})
+
+
+WIRE = Wire(
+    api="openai-chat",
+    read=read,
+    split=split,
+    raw=raw,
+    message_id=message_id,
+    answer=answer,
+    events=events,
+    error=responses.error,
+)

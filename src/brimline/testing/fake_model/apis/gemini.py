@@ -1,0 +1,146 @@
+"""Gemini generateContent: the cached tokens are a part of the prompt, thoughts stand apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ..cache import PrefixCache, Split
+from ..prompt import Block, Prompt, block, text_of
+from ..scenario import STATUS, ErrorKind
+from . import Event, Json, Turn, Wire
+
+PATH = re.compile(r"/models/(?P<model>[^/:?]+):(?P<verb>\w+)")
+
+ERROR_STATUS: dict[ErrorKind, str] = {
+    "overloaded": "UNAVAILABLE",
+    "rate_limited": "RESOURCE_EXHAUSTED",
+    "server": "INTERNAL",
+    "prompt_too_long": "INVALID_ARGUMENT",
+}
+
+
+class _Content(msgspec.Struct):
+    parts: list[Json] = []
+    role: str = "user"
+
+
+class _Request(msgspec.Struct, rename="camel"):
+    contents: list[_Content]
+    system_instruction: _Content | None = None
+    tools: list[Json] = []
+    generation_config: Json = {}
+
+
+def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
+    """Read a generateContent request; a body of another shape is msgspec.ValidationError."""
+    request = msgspec.json.decode(body, type=_Request)
+    found = PATH.search(path)
+    system = request.system_instruction.parts if request.system_instruction else []
+    pieces = [block(one, in_conversation=False) for one in (*request.tools, *system)]
+    for content in request.contents:
+        pieces += [block([content.role, one], in_conversation=True) for one in content.parts]
+    return Prompt(
+        model=found["model"] if found else "unknown",
+        stream=found is not None and found["verb"] == "streamGenerateContent",
+        blocks=tuple(pieces),
+        system=text_of(system),
+        newest=text_of(_newest(request.contents)),
+        tools=tuple(_tool_names(request.tools)),
+        headers=headers,
+    )
+
+
+def _newest(contents: list[_Content]) -> list[Any]:
+    """The parts after the model's last answer."""
+    newest: list[Any] = []
+    for content in contents:
+        newest = [] if content.role == "model" else [*newest, content.parts]
+    return newest
+
+
+def _tool_names(tools: list[Json]) -> Iterator[str]:
+    for tool in tools:
+        declared: list[Json] = tool.get("functionDeclarations", [])
+        yield from (str(one.get("name", "")) for one in declared)
+
+
+def split(cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool) -> Split:
+    """Read the longest known prefix."""
+    return cache.automatic(blocks, added)
+
+
+def message_id(turn: Turn) -> str:
+    """The id of the answer."""
+    return f"fake{turn.sequence:06d}"
+
+
+def raw(turn: Turn) -> Json:
+    """The usage of an answer; a bucket of zero is left out, as the real API does."""
+    usage = turn.usage
+    sent = usage.input + usage.cache_read + usage.cache_write
+    optional = {
+        "cachedContentTokenCount": usage.cache_read,
+        "thoughtsTokenCount": usage.reasoning,
+    }
+    return {
+        "promptTokenCount": sent,
+        "candidatesTokenCount": usage.output - usage.reasoning,
+        "totalTokenCount": sent + usage.output,
+        **{name: tokens for name, tokens in optional.items() if tokens},
+    }
+
+
+def parts(turn: Turn) -> list[Json]:
+    """The parts of an answer."""
+    reply = turn.reply
+    found: list[Json] = []
+    if reply.reasoning is not None:
+        found.append({"text": reply.reasoning, "thought": True})
+    if reply.text is not None:
+        found.append({"text": reply.text})
+    for place, tool in enumerate(reply.tools):
+        call = {"id": turn.tool_id("call_fake", place), "name": tool.name, "args": tool.input}
+        found.append({"functionCall": call})
+    return found
+
+
+def answer(turn: Turn) -> Json:
+    """A whole answer."""
+    return _chunk(turn, parts(turn), last=True)
+
+
+def _chunk(turn: Turn, some: list[Json], *, last: bool) -> Json:
+    candidate: Json = {"index": 0, "content": {"role": "model", "parts": some}}
+    if last:
+        candidate["finishReason"] = "STOP"
+    head: Json = {"responseId": message_id(turn), "modelVersion": turn.model}
+    return head | {"candidates": [candidate], "usageMetadata": raw(turn)}
+
+
+def events(turn: Turn) -> Iterator[Event]:
+    """The answer as a stream of one chunk per part; each has the usage."""
+    some = parts(turn)
+    for place, part in enumerate(some, start=1):
+        yield Event(_chunk(turn, [part], last=place == len(some)))
+
+
+def error(kind: ErrorKind, message: str) -> Json:
+    """The body of an error answer."""
+    code = 503 if kind == "overloaded" else STATUS[kind]
+    return {"error": {"code": code, "message": message, "status": ERROR_STATUS[kind]}}
+
+
+WIRE = Wire(
+    api="gemini",
+    read=read,
+    split=split,
+    raw=raw,
+    message_id=message_id,
+    answer=answer,
+    events=events,
+    error=error,
+)

@@ -1,0 +1,160 @@
+"""OpenAI Responses: the cached tokens are a part of the input tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ..cache import OPENAI_GRAIN, PrefixCache, Split
+from ..prompt import Block, Prompt, block, text_of
+from ..scenario import ErrorKind
+from . import Event, Json, Turn, Wire
+
+ERROR_CODES: dict[ErrorKind, tuple[str, str]] = {
+    "overloaded": ("server_error", "server_is_overloaded"),
+    "rate_limited": ("requests", "rate_limit_exceeded"),
+    "server": ("server_error", "server_error"),
+    "prompt_too_long": ("invalid_request_error", "context_length_exceeded"),
+}
+
+
+class _Request(msgspec.Struct):
+    model: str
+    input: str | list[Json]
+    instructions: str | None = None
+    tools: list[Json] = []
+    stream: bool = False
+
+
+def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
+    """Read a Responses request; a body of another shape is msgspec.ValidationError."""
+    request = msgspec.json.decode(body, type=_Request)
+    items = _items(request.input)
+    told = [one for one in items if one.get("role") in INSTRUCTION_ROLES]
+    heads: list[Any] = [*request.tools, request.instructions]
+    pieces = [block(one, in_conversation=False) for one in heads if one is not None]
+    pieces += [block(one, in_conversation=one not in told) for one in items]
+    return Prompt(
+        model=request.model,
+        stream=request.stream,
+        blocks=tuple(pieces),
+        system=text_of([request.instructions, *told]),
+        newest=text_of(_newest(items)),
+        tools=tuple(str(tool.get("name", tool.get("type", ""))) for tool in request.tools),
+        headers=headers,
+    )
+
+
+def _items(given: str | list[Json]) -> list[Json]:
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+
+INSTRUCTION_ROLES = ("system", "developer")
+MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call")
+
+
+def _newest(items: list[Json]) -> list[Json]:
+    """The items after the model's last answer."""
+    newest: list[Json] = []
+    for item in items:
+        by_model = item.get("role") == "assistant" or item.get("type") in MODEL_ITEMS
+        newest = [] if by_model else [*newest, item]
+    return newest
+
+
+def split(cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool) -> Split:
+    """Read the longest known prefix and write the rest, in grains of 128 tokens."""
+    return cache.automatic(blocks, added, grain=OPENAI_GRAIN, tell_writes=tell_writes)
+
+
+def message_id(turn: Turn) -> str:
+    """The id of the answer."""
+    return f"resp_fake{turn.sequence:06d}"
+
+
+def raw(turn: Turn) -> Json:
+    """The usage of an answer: details are parts of their totals."""
+    usage = turn.usage
+    details = {"cached_tokens": usage.cache_read}
+    if turn.tell_writes:
+        details["cache_write_tokens"] = usage.cache_write
+    sent = usage.input + usage.cache_read + usage.cache_write
+    return {
+        "input_tokens": sent,
+        "input_tokens_details": details,
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": sent + usage.output,
+    }
+
+
+def items(turn: Turn) -> list[Json]:
+    """The output items of an answer."""
+    reply, number = turn.reply, f"{turn.sequence:06d}"
+    output: list[Json] = []
+    if reply.reasoning is not None:
+        summary = [{"type": "summary_text", "text": reply.reasoning}]
+        output.append({"type": "reasoning", "id": f"rs_fake{number}", "summary": summary})
+    if reply.text is not None:
+        text: Json = {"type": "output_text", "text": reply.text, "annotations": []}
+        output.append({"type": "message", "id": f"msg_fake{number}", "content": [text]})
+        output[-1] |= {"role": "assistant", "status": "completed"}
+    for place, tool in enumerate(reply.tools):
+        call: Json = {"type": "function_call", "id": turn.tool_id("fc_fake", place)}
+        call |= {"call_id": turn.tool_id("call_fake", place), "name": tool.name}
+        call |= {"arguments": msgspec.json.encode(tool.input).decode(), "status": "completed"}
+        if tool.namespace is not None:
+            call["namespace"] = tool.namespace
+        output.append(call)
+    return output
+
+
+def answer(turn: Turn) -> Json:
+    """A whole answer."""
+    return _response(turn, "completed") | {"output": items(turn), "usage": raw(turn)}
+
+
+def _response(turn: Turn, status: str) -> Json:
+    head: Json = {"id": message_id(turn), "object": "response", "status": status}
+    return head | {"model": turn.model, "output": [], "usage": None, "error": None}
+
+
+def events(turn: Turn) -> Iterator[Event]:
+    """The answer as a stream; usage comes with its last event."""
+    yield _event({"type": "response.created", "response": _response(turn, "in_progress")})
+    for place, item in enumerate(items(turn)):
+        yield _event({"type": "response.output_item.added", "output_index": place, "item": item})
+        if item["type"] == "message":
+            yield _text_delta(place, item)
+        yield _event({"type": "response.output_item.done", "output_index": place, "item": item})
+    yield _event({"type": "response.completed", "response": answer(turn)})
+
+
+def _text_delta(place: int, item: Json) -> Event:
+    where = {"item_id": item["id"], "output_index": place, "content_index": 0}
+    delta = item["content"][0]["text"]
+    return _event({"type": "response.output_text.delta", **where, "delta": delta})
+
+
+def _event(data: Json) -> Event:
+    return Event(data, str(data["type"]))
+
+
+def error(kind: ErrorKind, message: str) -> Json:
+    """The body of an error answer."""
+    family, code = ERROR_CODES[kind]
+    return {"error": {"message": message, "type": family, "param": None, "code": code}}
+
+
+WIRE = Wire(
+    api="openai-responses",
+    read=read,
+    split=split,
+    raw=raw,
+    message_id=message_id,
+    answer=answer,
+    events=events,
+    error=error,
+)

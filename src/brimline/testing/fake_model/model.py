@@ -1,0 +1,134 @@
+"""The fake model without its sockets: a request in, an answer out, a record in the log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .apis import Json, Turn, Wire
+from .billed import Billed, BillingLog, Refused, Usage
+from .cache import PrefixCache, Split, uncached
+from .prompt import Prompt, estimate
+from .scenario import STATUS, ErrorKind, Reply, Scenario
+from .script import Line, Script
+from .threads import Sender, recognise
+
+MESSAGES: dict[ErrorKind, str] = {
+    "overloaded": "Overloaded",
+    "rate_limited": "This request would exceed the rate limit",
+    "server": "Internal server error",
+}
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A call that was answered and billed."""
+
+    turn: Turn
+    stream: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A call that was refused."""
+
+    status: int
+    body: Json
+    delay: float
+
+
+class Model:
+    """Answers requests of any API from one scenario; safe for several threads."""
+
+    def __init__(self, scenario: Scenario, log: BillingLog) -> None:
+        self._scenario = scenario
+        self._log = log
+        self._script = Script(scenario)
+        self._caches: dict[str, PrefixCache] = {}
+        self._lock = threading.Lock()
+
+    def ask(
+        self, wire: Wire, body: bytes, path: str, headers: Mapping[str, str]
+    ) -> Answered | Failed:
+        """Answer one request and bill it, or refuse it."""
+        prompt = wire.read(body, path, headers)
+        sender = recognise(prompt)
+        with self._lock:
+            line = self._script.next_line(prompt, sender)
+            split = self._split(wire, prompt, line)
+            kind = self._error(line.reply, split)
+            if kind is not None:
+                return self._refuse(wire, kind, split, line.reply, sender)
+            return Answered(self._bill(wire, prompt, line.reply, split, sender), prompt.stream)
+
+    def count(self, wire: Wire, body: bytes, path: str) -> int:
+        """The tokens of a prompt, as the counting endpoints tell them; nothing is billed."""
+        prompt = wire.read(body, path, {})
+        return sum(one.tokens for one in prompt.blocks)
+
+    def _split(self, wire: Wire, prompt: Prompt, line: Line) -> Split:
+        if line.reply.error is not None or not self._scenario.cache:
+            return uncached(prompt.blocks, line.added)
+        cache = self._caches.setdefault(f"{wire.api} {prompt.model}", PrefixCache())
+        return wire.split(cache, prompt.blocks, line.added, self._scenario.cache_writes)
+
+    def _error(self, reply: Reply, split: Split) -> ErrorKind | None:
+        window = self._scenario.window
+        if reply.error is None and window is not None and split.total > window:
+            return "prompt_too_long"
+        return reply.error
+
+    def _refuse(
+        self, wire: Wire, kind: ErrorKind, split: Split, reply: Reply, sender: Sender
+    ) -> Failed:
+        status = STATUS[kind]
+        self._log.add(
+            Refused(
+                after=self._log.last_sequence, api=wire.api, status=status, thread=sender.thread
+            )
+        )
+        window = self._scenario.window or 200_000
+        too_long = f"prompt is too long: {max(split.total, window + 1)} tokens > {window} maximum"
+        return Failed(status, wire.error(kind, MESSAGES.get(kind, too_long)), reply.delay)
+
+    def _bill(self, wire: Wire, prompt: Prompt, reply: Reply, split: Split, sender: Sender) -> Turn:
+        turn = Turn(
+            sequence=self._log.next_sequence(),
+            model=prompt.model,
+            reply=reply,
+            usage=_usage(reply, split),
+            split=split,
+            tell_writes=self._scenario.cache_writes,
+            tell_usage=prompt.tell_usage,
+        )
+        self._log.add(_billed(wire, turn, sender))
+        return turn
+
+
+def _usage(reply: Reply, split: Split) -> Usage:
+    reasoning = estimate(reply.reasoning) if reply.reasoning else 0
+    said = sum(estimate(str(tool.input)) + 10 for tool in reply.tools)
+    said += estimate(reply.text) if reply.text else 0
+    output = reasoning + max(1, said) if reply.output is None else reply.output
+    return Usage(
+        input=split.input,
+        cache_read=split.read,
+        cache_write=split.write,
+        output=output,
+        reasoning=min(reasoning, output),
+    )
+
+
+def _billed(wire: Wire, turn: Turn, sender: Sender) -> Billed:
+    return Billed(
+        sequence=turn.sequence,
+        api=wire.api,
+        id=wire.message_id(turn),
+        model=turn.model,
+        usage=turn.usage,
+        raw=wire.raw(turn),
+        thread=sender.thread,
+        agent_id=sender.agent_id,
+        session_id=sender.session_id,
+    )

@@ -1,0 +1,90 @@
+"""What the fake model answers: a frozen value, written in Python or read from a JSON file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+ErrorKind = Literal["overloaded", "rate_limited", "server", "prompt_too_long"]
+
+CAPTURED = "{captured}"
+
+STATUS: dict[ErrorKind, int] = {
+    "overloaded": 529,
+    "rate_limited": 429,
+    "server": 500,
+    "prompt_too_long": 400,
+}
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A tool that the model asks for, by the name and with the arguments of the client."""
+
+    name: str
+    input: dict[str, Any] = {}
+    namespace: str | None = None
+    """OpenAI alone: the group that the tool is declared in."""
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer of the model: reasoning, text, tool calls; or an error instead of them."""
+
+    text: str | None = None
+    reasoning: str | None = None
+    tools: tuple[ToolCall, ...] = ()
+    error: ErrorKind | None = None
+    when: str | None = None
+    """Taken only by a request whose newest messages hold this text."""
+    capture: str | None = None
+    """A pattern sought in the newest messages; its group 1 replaces CAPTURED in tool inputs."""
+    output: int | None = None
+    """Output tokens billed; without it, estimated from the content."""
+    added: int | None = None
+    """Prompt tokens billed beyond those sent, in place of the ramp's."""
+    delay: float = 0.0
+    """Seconds before the first byte."""
+    pace: float = 0.0
+    """Seconds between two events of a stream."""
+
+
+class Ramp(msgspec.Struct, frozen=True, kw_only=True):
+    """Prompt tokens billed beyond those sent: `start`, then `step` more on every call."""
+
+    start: int = 0
+    step: int = 0
+    after_compaction: int = 0
+    """The new start once a compaction was answered."""
+
+    def at(self, call: int, compactions: int) -> int:
+        """Tokens added to the n-th call (from 0) since the last of so many compactions."""
+        return (self.after_compaction if compactions else self.start) + self.step * call
+
+
+SUMMARY = "<summary>The work so far: the commands were run and their output was read.</summary>"
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """Replies for the main thread and for each subagent, taken in order, then `otherwise`."""
+
+    main: tuple[Reply, ...] = ()
+    subagent: tuple[Reply, ...] = ()
+    otherwise: Reply = Reply(text="Done.")
+    summary: str = SUMMARY
+    ramp: Ramp = Ramp()
+    window: int | None = None
+    """A prompt billed above this is refused as too long."""
+    cache: bool = True
+    cache_writes: bool = False
+    """OpenAI alone: tell the tokens newly written to the cache, as its newer models do."""
+
+
+def load(path: Path) -> Scenario:
+    """The scenario of a JSON file; a wrong field is msgspec.ValidationError with its place."""
+    return msgspec.json.decode(path.read_bytes(), type=Scenario)
+
+
+def save(scenario: Scenario, path: Path) -> None:
+    """Write a scenario so that `load` gives it back."""
+    path.write_bytes(msgspec.json.encode(scenario))

@@ -1,0 +1,88 @@
+"""Where a scenario stands: which reply comes next in each thread, and how much is added to it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import msgspec
+
+from .prompt import Prompt
+from .scenario import CAPTURED, Reply, Scenario, ToolCall
+from .threads import Sender
+
+ROUTED = '{"complexity_reasoning": "A simple task.", "complexity_score": 10}'
+TITLE = "Run the commands"
+
+
+@dataclass
+class _Progress:
+    """How far one thread is in its replies and on its ramp."""
+
+    left: list[Reply]
+    calls: int = 0
+    compactions: int = 0
+
+
+@dataclass(frozen=True)
+class Line:
+    """The reply to one request and the prompt tokens added to it."""
+
+    reply: Reply
+    added: int
+
+
+@dataclass
+class Script:
+    """Walks through a scenario; not safe for several threads without a lock."""
+
+    scenario: Scenario
+    _threads: dict[str | None, _Progress] = field(default_factory=dict[str | None, _Progress])
+
+    def next_line(self, prompt: Prompt, sender: Sender) -> Line:
+        """The reply for a request; it moves the sender's thread one step on."""
+        progress = self._progress(sender)
+        match sender.thread:
+            case "router":
+                return Line(Reply(text=ROUTED), 0)
+            case "title":
+                return Line(Reply(text=TITLE), 0)
+            case "compaction":
+                return self._compaction(progress)
+            case _:
+                return self._answer(prompt, progress)
+
+    def _progress(self, sender: Sender) -> _Progress:
+        if sender.agent_id not in self._threads:
+            replies = self.scenario.subagent if sender.agent_id else self.scenario.main
+            self._threads[sender.agent_id] = _Progress(list(replies))
+        return self._threads[sender.agent_id]
+
+    def _compaction(self, progress: _Progress) -> Line:
+        added = self.scenario.ramp.at(max(0, progress.calls - 1), progress.compactions)
+        progress.calls, progress.compactions = 0, progress.compactions + 1
+        return Line(Reply(text=self.scenario.summary), added)
+
+    def _answer(self, prompt: Prompt, progress: _Progress) -> Line:
+        reply = _filled(self._take(prompt, progress), prompt)
+        ramp = self.scenario.ramp.at(progress.calls, progress.compactions)
+        if reply.error is None:
+            progress.calls += 1
+        return Line(reply, ramp if reply.added is None else reply.added)
+
+    def _take(self, prompt: Prompt, progress: _Progress) -> Reply:
+        for reply in progress.left:
+            if reply.when is None or reply.when in prompt.newest:
+                progress.left.remove(reply)
+                return reply
+        return self.scenario.otherwise
+
+
+def _filled(reply: Reply, prompt: Prompt) -> Reply:
+    """The reply with what it captures from the request put into its tool inputs."""
+    found = re.search(reply.capture, prompt.newest) if reply.capture is not None else None
+    if found is None:
+        return reply
+    text = msgspec.json.encode(reply.tools).decode().replace(CAPTURED, found[1])
+    tools = msgspec.json.decode(text, type=tuple[ToolCall, ...])
+    return msgspec.structs.replace(reply, tools=tools)

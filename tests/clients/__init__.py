@@ -1,0 +1,1 @@
+"""Runs the real clients against the fake model."""

@@ -1,0 +1,74 @@
+"""The committed fixtures as recordings, so that what holds of a run is tested without a client."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from itertools import accumulate
+from pathlib import Path
+
+import msgspec
+
+from brimline.testing.fake_model import Billed, Refused, read_records
+
+from .opencode import EXPORT
+from .run import ClientRun
+from .scenes import Recording
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+
+class Note(msgspec.Struct, frozen=True):
+    """One run of a fixture: its client, its exit code, and how many records it was billed."""
+
+    client: str
+    exit_code: int
+    records: int
+
+
+def notes_of(made: Recording) -> str:
+    """The notes of a recording, as JSON."""
+    notes = [
+        Note(run.client, run.exit_code, len(run.billed) + len(run.refused)) for run in made.runs
+    ]
+    return msgspec.json.encode(notes).decode()
+
+
+def committed(client: str, scene: str, scratch: Path) -> Recording:
+    """A committed fixture as a recording; a database is made of its dump in the scratch folder."""
+    folder = FIXTURES / client / scene
+    notes = msgspec.json.decode((folder / "runs.json").read_bytes(), type=list[Note])
+    home = scratch / "home"
+    shutil.copytree(folder / "home", home)
+    for dump in home.rglob("*.sql"):
+        _restore(dump)
+    starts = accumulate((one.records for one in notes), initial=0)
+    numbered = enumerate(zip(notes, starts, strict=False), start=1)
+    runs = (_run(folder, home, number, note, start) for number, (note, start) in numbered)
+    return Recording(client, scene, tuple(runs))
+
+
+def _run(folder: Path, home: Path, number: int, note: Note, before: int) -> ClientRun:
+    records = read_records(folder / "billed.jsonl")[before : before + note.records]
+    name = "export.json" if note.client == EXPORT else f"stream-{number}.jsonl"
+    return ClientRun(
+        client=note.client,
+        exit_code=note.exit_code,
+        stream=folder / name,
+        stderr="",
+        home=home,
+        project=Path("/home/dev/project"),
+        billed=tuple(one for one in records if isinstance(one, Billed)),
+        refused=tuple(one for one in records if isinstance(one, Refused)),
+        transcripts=tuple(sorted(path for path in home.rglob("*") if path.is_file())),
+        requests=folder / "requests.jsonl",
+    )
+
+
+def _restore(dump: Path) -> None:
+    """Make the database that a dump was made of."""
+    with closing(sqlite3.connect(dump.with_suffix(".db"))) as database:
+        database.executescript(dump.read_text(encoding="utf-8"))
+        database.commit()
+    dump.unlink()

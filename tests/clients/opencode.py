@@ -1,0 +1,78 @@
+"""opencode: `opencode run --format json`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from brimline.testing.fake_model import Reply, Scenario, ToolCall
+
+from .install import require
+from .run import ClientRun, Place, run_client
+
+MODEL = "fake-claude"
+ENVIRONMENT = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+DATABASE = ".local/share/opencode/opencode.db"
+EXPORT = "opencode export"
+COST = {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}
+
+
+def run_opencode(
+    scenario: Scenario,
+    folder: Path,
+    prompt: str,
+    *arguments: str,
+    window: int = 200_000,
+    package: str = "@ai-sdk/anthropic",
+) -> ClientRun:
+    """Run one turn; `-c` continues the last session of the folder."""
+    command = [require("opencode"), "run", "--format", "json", "--print-logs"]
+    command += [*arguments, prompt]
+    config = {"OPENCODE_CONFIG_CONTENT": json.dumps(_config(window, package))}
+    return run_client(
+        "opencode",
+        command,
+        Place(folder),
+        scenario,
+        environment=ENVIRONMENT | config,
+        transcripts=DATABASE,
+    )
+
+
+def export_opencode(run: ClientRun, folder: Path) -> ClientRun:
+    """Run `opencode export` on the session of a run; the stream is one JSON document."""
+    session = run.billed[0].session_id
+    return run_client(
+        EXPORT,
+        [require("opencode"), "export", str(session)],
+        Place(folder),
+        Scenario(),
+        environment=ENVIRONMENT,
+        transcripts=DATABASE,
+    )
+
+
+def _config(window: int, package: str) -> dict[str, Any]:
+    model = {"name": "Fake", "limit": {"context": window, "output": 8192}, "cost": COST}
+    options = {"baseURL": "{base_url}/v1", "apiKey": "sk-dummy"}
+    provider = {"npm": package, "options": options, "models": {MODEL: model}}
+    return {
+        "provider": {"fake": provider},
+        "model": f"fake/{MODEL}",
+        "small_model": f"fake/{MODEL}",
+        "autoupdate": False,
+        "share": "disabled",
+    }
+
+
+def bash(command: str) -> Reply:
+    """A reply that says a line and runs a shell command."""
+    tool = ToolCall("bash", {"command": command, "description": "Run a command"})
+    return Reply(text=f"I run {command}.", tools=(tool,))
+
+
+def task(prompt: str) -> Reply:
+    """A reply that starts a subagent."""
+    what = {"description": "Look around", "prompt": prompt, "subagent_type": "general"}
+    return Reply(text="I ask an agent.", tools=(ToolCall("task", what),))

@@ -1,0 +1,67 @@
+"""What Brimline reads of a recording, and what was billed for it, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import add
+from pathlib import Path
+
+from brimline.events import MAIN, AnyEvent
+from brimline.sources import source
+from brimline.sources.base import Places
+from brimline.testing.fake_model import Billed
+from brimline.tracker import Session, Thread, fold
+from brimline.usage import NOTHING, Usage
+
+from .run import ClientRun
+from .scenes import Recording
+
+Tokens = tuple[int, int, int, int]
+
+
+def tokens(usage: Usage) -> Tokens:
+    """The four buckets that every client tells."""
+    return usage.input, usage.cache_read, usage.cache_write, usage.output
+
+
+def billed_usage(one: Billed) -> Usage:
+    """A billed call in Brimline's own type."""
+    usage = one.usage
+    return Usage(usage.input, usage.cache_read, usage.cache_write, usage.output, usage.reasoning)
+
+
+def total(usages: Iterable[Usage]) -> Tokens:
+    """The sum of usages."""
+    return tokens(reduce(add, usages, NOTHING))
+
+
+def transcripts(made: Recording) -> list[Session]:
+    """Each transcript of a recording, found and read as a user's would be."""
+    agent = source(made.client)
+    found = sorted(agent.transcripts(Places(made.last.home, {})), key=lambda one: one.modified)
+    return [fold(Session(), agent.read(one)) for one in found]
+
+
+def threads(sessions: Iterable[Session]) -> list[Thread]:
+    """Every thread of some sessions."""
+    return [thread for session in sessions for thread in session.threads.values()]
+
+
+def main(sessions: Iterable[Session]) -> list[Thread]:
+    """The main thread of each session, where it has one."""
+    return [thread for thread in threads(sessions) if thread.name == MAIN]
+
+
+def streams(runs: Iterable[ClientRun], client: str) -> Session:
+    """The streams of several runs, one after the other through one parser."""
+    return fold(Session(), _events(client, [run.stream for run in runs]))
+
+
+def _events(client: str, files: Iterable[Path]) -> Iterator[AnyEvent]:
+    parser = source(client).stream()
+    for file in files:
+        for line in file.read_bytes().splitlines():
+            events = parser.feed(line)
+            assert events is not None, f"unknown kind of line in {file}: {line[:80]!r}"
+            yield from events

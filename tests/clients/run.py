@@ -1,0 +1,187 @@
+"""Runs one client once against the fake model, cut off from every network but loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import brimline.testing.fake_model as fake
+from brimline.testing.fake_model import Billed, Refused, Scenario
+
+from .install import node
+
+TIMEOUT = 90.0
+LOOPBACK_ONLY = ("unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+SOURCES = Path(fake.__file__).parents[3]
+
+
+@dataclass(frozen=True)
+class ClientRun:
+    """What one run of a client left behind, and what it was billed."""
+
+    client: str
+    exit_code: int
+    stream: Path
+    """The client's standard output."""
+    stderr: str
+    home: Path
+    project: Path
+    billed: tuple[Billed, ...]
+    refused: tuple[Refused, ...]
+    transcripts: tuple[Path, ...]
+    """The client's own files of this home, oldest first."""
+    requests: Path
+    """Every request of this run, whole."""
+
+    @property
+    def stdout(self) -> str:
+        """The stream as text."""
+        return self.stream.read_text(encoding="utf-8")
+
+    def of(self, *threads: str) -> tuple[Billed, ...]:
+        """The calls billed to these threads."""
+        return tuple(one for one in self.billed if one.thread in threads)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The scratch folder of a client; a second run in the same folder goes on from the first."""
+
+    root: Path
+
+    @property
+    def home(self) -> Path:
+        """The client's HOME."""
+        return self.root / "home"
+
+    @property
+    def project(self) -> Path:
+        """The client's working directory."""
+        return self.root / "project"
+
+    @property
+    def log(self) -> Path:
+        """The billing log of all runs here."""
+        return self.root / "billed.jsonl"
+
+    def make(self) -> None:
+        """Make the folders."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.project.mkdir(exist_ok=True)
+
+    def next_number(self) -> int:
+        """The number of the run to come, from 1."""
+        return len(list(self.root.glob("stream-*.jsonl"))) + 1
+
+
+class TookTooLong(Exception):
+    """A client did not end in its time and was killed."""
+
+
+@functools.cache
+def isolation() -> tuple[str, ...]:
+    """The words that run a command with loopback alone, where we may; else none."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return ()
+    tried = subprocess.run([*LOOPBACK_ONLY, "true"], capture_output=True, check=False)
+    return LOOPBACK_ONLY if tried.returncode == 0 else ()
+
+
+def run_client(
+    client: str,
+    command: Sequence[str | Path],
+    place: Place,
+    scenario: Scenario,
+    *,
+    environment: Mapping[str, str],
+    transcripts: str,
+    fill: Mapping[Path, Path] | None = None,
+    timeout: float = TIMEOUT,
+) -> ClientRun:
+    """Run a command under a fresh environment; `transcripts` is a pattern below its home.
+
+    `fill` are templates of the client's files, in which {base_url} becomes the address.
+    """
+    place.make()
+    number = place.next_number()
+    before = fake.read_records(place.log)
+    script = place.root / f"scenario-{number}.json"
+    stream, errors = (place.root / f"{name}-{number}" for name in ("stream", "stderr"))
+    stream, errors = stream.with_suffix(".jsonl"), errors.with_suffix(".txt")
+    requests = place.root / f"requests-{number}.jsonl"
+    fake.save(scenario, script)
+    server = ["--scenario", script, "--log", place.log, "--requests", requests]
+    for template, file in (fill or {}).items():
+        server += ["--fill", template, file]
+    words = _words(server, command, _environment(place) | dict(environment))
+    code = _wait(words, place.project, stream, errors, timeout)
+    records = fake.read_records(place.log)[len(before) :]
+    return ClientRun(
+        client=client,
+        exit_code=code,
+        stream=stream,
+        stderr=errors.read_text(encoding="utf-8", errors="replace"),
+        home=place.home,
+        project=place.project,
+        billed=tuple(one for one in records if isinstance(one, Billed)),
+        refused=tuple(one for one in records if isinstance(one, Refused)),
+        transcripts=tuple(sorted(place.home.glob(transcripts), key=_age)),
+        requests=requests,
+    )
+
+
+def _age(path: Path) -> tuple[float, str]:
+    return (path.stat().st_mtime, str(path))
+
+
+def _environment(place: Place) -> dict[str, str]:
+    return {
+        "HOME": str(place.home),
+        "PATH": f"{node().binary.parent}:/usr/local/bin:/usr/bin:/bin",
+        "TERM": "xterm-256color",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+    }
+
+
+def _words(
+    options: Sequence[str | Path], command: Sequence[str | Path], environment: Mapping[str, str]
+) -> list[str]:
+    """Fake and client in one command line, so that both are in one network namespace."""
+    server = (*isolation(), sys.executable, "-m", "brimline.testing.fake_model")
+    settings = (f"{name}={value}" for name, value in environment.items())
+    return [str(word) for word in (*server, *options, "--", "env", "-i", *settings, *command)]
+
+
+def _wait(words: Sequence[str], folder: Path, stream: Path, errors: Path, timeout: float) -> int:
+    """Run to the end or to the timeout; nothing of the group that was started is left."""
+    ours = os.environ | {"PYTHONPATH": str(SOURCES)}
+    with stream.open("wb") as out, errors.open("wb") as err:
+        process = subprocess.Popen(
+            words,
+            cwd=folder,
+            env=ours,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            raise TookTooLong(f"{words[-1]!r}: no end in {timeout} s, see {errors}") from error
+        finally:
+            _end_group(process)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

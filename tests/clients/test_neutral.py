@@ -1,0 +1,101 @@
+"""Recorded files keep their shape and tell nothing of the machine they were made on."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from .fixture import FIXTURES
+from .neutral import LONGEST, Neutral
+from .scenes import SCENES
+
+ONE, TWO = "6adc6b93-5468-4e87-bf38-216c67fc4acc", "01a1dd35-8a80-72e1-abdd-0084d298249d"
+
+
+def neutral(*texts: str, paths: dict[str, str] | None = None) -> list[str]:
+    """The texts as one scene's files."""
+    made = Neutral(paths if paths is not None else {"/scratch/x_1/project": "/home/dev/project"})
+    for text in texts:
+        made.learn("", text)
+    return [made.text(text) for text in texts]
+
+
+def test_equal_ids_stay_equal() -> None:
+    """One id is one id in every file, and two are two."""
+    first, second = neutral(f'"{ONE}" "{TWO}"', f'"{TWO}" session-{ONE[:8]}.jsonl')
+    one, two = first.split()
+    assert one != two
+    assert second == f"{two} session-{one[1:9]}.jsonl"
+
+
+def test_opencode_ids_keep_their_order() -> None:
+    """They are sorted by, so the smaller one stays the smaller one."""
+    low, high = "msg_1dd3a0b89001KvUiumJ9ZmUEC7", "msg_1dd3a134b001My7WWkGes9umqD"
+    (text,) = neutral(f"{high} {low}")
+    assert text.split()[0] > text.split()[1]
+
+
+def test_times_keep_their_order() -> None:
+    """Moments become steps of 100 ms from a fixed start, whatever their notation."""
+    (text,) = neutral('"2026-11-15T03:17:16.070Z" 1794712636066 "2026-11-15T03:17:16.070Z"')
+    assert text == '"2026-01-02T03:04:05.100Z" 1767323045000 "2026-01-02T03:04:05.100Z"'
+
+
+def test_times_in_names_become_the_start() -> None:
+    """File names keep their form, with an id behind the time or without."""
+    names = f"session-2026-11-15T03-25-{ONE[:8]} rollout-2026-11-15T03-18-04-{TWO} 2026/11/15"
+    _, text = neutral(f"{ONE} {TWO}", names)
+    assert text.split() == [
+        "session-2026-01-02T03-04-00000001",
+        "rollout-2026-01-02T03-04-05-00000002-0000-4000-8000-000000000002",
+        "2026/01/02",
+    ]
+
+
+def test_paths_are_replaced_in_every_spelling() -> None:
+    """Also where a client makes a folder name of them."""
+    spelt = "/scratch/x_1/project 'scratch/x_1/project' -scratch-x-1-project -scratch-x_1-project"
+    plain = "/home/dev/project 'home/dev/project' -home-dev-project -home-dev-project"
+    assert neutral(spelt) == [plain]
+
+
+def test_long_strings_are_cut_between_escapes() -> None:
+    """What a client says to its model is none of our text, and the line stays JSON."""
+    (text,) = neutral(msgspec.json.encode({"a": '\n"é' * 200, "b": 1}).decode())
+    value = msgspec.json.decode(text, type=dict[str, object])
+    assert len(str(value["a"])) == LONGEST + 1
+    assert value["b"] == 1
+
+
+def _fixtures() -> Iterator[Path]:
+    return (path for path in sorted(FIXTURES.rglob("*")) if path.is_file())
+
+
+def test_every_scene_has_its_fixture() -> None:
+    """`make fixtures` was run after the last scene was added."""
+    wanted = {FIXTURES / client / scene for client, scenes in SCENES.items() for scene in scenes}
+    assert wanted <= {path.parent for path in FIXTURES.rglob("billed.jsonl")}
+
+
+@pytest.mark.parametrize("path", list(_fixtures()), ids=lambda path: path.name)
+def test_fixture_is_readable_and_neutral(path: Path) -> None:
+    """Every line is JSON, every dump is a database, and no home but the neutral one is named."""
+    text = path.read_text(encoding="utf-8")
+    assert not list(_marks(text))
+    if path.suffix == ".sql":
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.executescript(text)
+            assert database.execute("select count(*) from message").fetchone()[0] > 0
+    elif path.suffix in (".json", ".jsonl"):
+        for document in [text] if path.suffix == ".json" else text.splitlines():
+            msgspec.json.decode(document)
+
+
+def _marks(text: str) -> Iterator[str]:
+    """The signs of a machine that a text shows."""
+    return (mark for mark in ("tmp/brimline", "/root/", "/Users/") if mark in text)
