@@ -1,0 +1,182 @@
+"""Brimline beside ccusage on the same tree of transcripts: times, peak memory, totals."""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+import reference
+from measure import Case, Failed, run
+from tree import Plan, Tree, make, transcripts
+
+CACHE = Path(__file__).parent / ".cache"
+TARGETS = {"report, cold": 0.6, "report, unchanged": 0.1}
+STATUS_SECONDS = 0.25
+COLD_MB = 100
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens, as `brimline report --json` names them."""
+
+    input: int
+    cache_read: int
+    cache_write: int
+    output: int
+
+
+class Total(msgspec.Struct, frozen=True):
+    """The last line of `brimline report --json`."""
+
+    calls: int
+    usage: Usage
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What is read of `brimline report --json`."""
+
+    total: Total
+
+
+class Bench:
+    """The cases, and the surroundings they run in."""
+
+    def __init__(self, tree: Path, work: Path, program: Path) -> None:
+        brimline = [sys.executable, "-m", "brimline"]
+        self._tree = tree
+        self._state = work / "cache"
+        self._env = _environment(tree, work)
+        self.daily = Case("ccusage daily", reference.command(program, "daily"))
+        self.session = Case("ccusage session", reference.command(program, "session"))
+        self.cold = Case("report, cold", [*brimline, "report", "--json"])
+        self.again = Case("report, unchanged", self.cold.command)
+        self.grown = Case("report, one file grew", self.cold.command)
+        self.status = Case("status, cold", [*brimline, "status", "--json"])
+
+    @property
+    def cases(self) -> list[Case]:
+        """All cases in the order of the table."""
+        return [self.daily, self.session, self.cold, self.again, self.grown, self.status]
+
+    @property
+    def yardstick(self) -> Case:
+        """The faster of ccusage's two reports."""
+        return min(self.daily, self.session, key=lambda case: case.median)
+
+    def round(self) -> None:
+        """Run every case once; ours and the reference alternate, so that noise hits both."""
+        self._measure(self.daily)
+        self._forget()
+        self._measure(self.cold)
+        self._measure(self.session)
+        self._measure(self.again)
+        with _grown(transcripts(self._tree)):
+            self._measure(self.grown)
+        self._forget()
+        self._measure(self.status)
+
+    def _forget(self) -> None:
+        shutil.rmtree(self._state, ignore_errors=True)
+
+    def _measure(self, case: Case) -> None:
+        case.runs.append(run(case.command, self._env))
+
+
+def _environment(tree: Path, work: Path) -> dict[str, str]:
+    """An environment in which nothing of this machine is found but the tree."""
+    home = work / "home"
+    home.mkdir()
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(home),
+        "TZ": "UTC",
+        "CLAUDE_CONFIG_DIR": str(tree),
+        "BRIMLINE_CACHE_DIR": str(work / "cache"),
+    }
+
+
+@contextmanager
+def _grown(files: list[Path]) -> Generator[None, None, None]:
+    """Let the median file grow by its own last 20 lines, which are calls it has already."""
+    path = sorted(files, key=lambda file: file.stat().st_size)[len(files) // 2]
+    before = path.stat()
+    data = path.read_bytes()
+    with path.open("ab") as file:
+        file.write(b"".join(data.splitlines(keepends=True)[-20:]))
+    try:
+        yield
+    finally:
+        os.truncate(path, before.st_size)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _table(bench: Bench) -> Iterator[str]:
+    base = bench.yardstick.median
+    yield f"{'':24}{'median s':>9}{'best s':>9}{'peak MB':>9}{'ratio':>8}  target"
+    for case in bench.cases:
+        row = f"{case.name:24}{case.median:9.3f}{case.best:9.3f}{case.peak_mb:9.0f}"
+        yield f"{row}{case.median / base:8.2f}  {_target(case, bench)}"
+
+
+def _target(case: Case, bench: Bench) -> str:
+    if case is bench.cold:
+        return f"<= {TARGETS[case.name]} x, <= {COLD_MB} MB"
+    if case is bench.status:
+        return f"<= {STATUS_SECONDS} s"
+    return f"<= {TARGETS[case.name]} x" if case.name in TARGETS else ""
+
+
+def _sums(bench: Bench, tree: Tree) -> Iterator[str]:
+    """Our totals beside ccusage's, and beside what was written into the tree."""
+    theirs = msgspec.json.decode(bench.session.runs[-1].output, type=reference.Report).totals
+    ours = msgspec.json.decode(bench.cold.runs[-1].output, type=Report).total
+    yield f"{'':24}{'brimline':>16}{'expected':>16}"
+    yield _compared("calls (as written)", ours.calls, tree.calls)
+    yield _compared("input", ours.usage.input, theirs.input_tokens)
+    yield _compared("cache write", ours.usage.cache_write, theirs.cache_creation_tokens)
+    yield _compared("cache read", ours.usage.cache_read, theirs.cache_read_tokens)
+    yield _compared("output", ours.usage.output, theirs.output_tokens)
+
+
+def _compared(name: str, ours: int, expected: int) -> str:
+    return f"{name:24}{ours:>16,}{expected:>16,}  {'equal' if ours == expected else 'DIFFERENT'}"
+
+
+def _bench(args: argparse.Namespace) -> None:
+    folder = args.cache / "tree"
+    tree = make(folder, Plan(size=int(args.mb * 1_000_000), files=args.files, recent=True))
+    program = reference.binary(args.cache)
+    print(f"{args.files} files, {args.mb:.0f} MB, {tree.calls} calls; ", end="")
+    print(f"ccusage {reference.VERSION}, {os.cpu_count()} cores, {args.rounds} rounds\n")
+    with tempfile.TemporaryDirectory() as work:
+        bench = Bench(folder, Path(work), program)
+        bench.round()
+        for case in bench.cases:
+            case.runs.clear()
+        for _ in range(args.rounds):
+            bench.round()
+    print(*_table(bench), "", *_sums(bench, tree), sep="\n")
+
+
+def main() -> int:
+    """Print the comparison; fail only where something does not run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mb", type=float, default=1000, help="size of the tree")
+    parser.add_argument("--files", type=int, default=600)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cache", type=Path, default=CACHE, help="keeps the tree and ccusage")
+    try:
+        _bench(parser.parse_args())
+    except (Failed, msgspec.DecodeError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
