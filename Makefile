@@ -4,10 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.brimline-installed
-PURE := errors,usage,windows,events,settings,providers,tracker,formulas
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check quick lint types coverage corpus catalogue fixtures bench clean
+.PHONY: help setup run test check quick lint types coverage corpus catalogue catalogue-check fixtures bench clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -33,7 +32,7 @@ types: setup
 quick: setup
 	$(BIN)/python -m pytest -q -n 2 -m "not slow and not clients"
 
-test: lint types coverage corpus  ## Everything, as CI runs it
+test: lint types catalogue-check coverage corpus  ## Everything, as CI runs it
 
 coverage: setup
 	$(BIN)/python scripts/cover.py
@@ -43,6 +42,9 @@ corpus: setup  ## Compare with a corpus of transcripts: make corpus DIR=...
 
 catalogue: setup  ## Write the model catalogue anew
 	$(BIN)/python scripts/catalogue.py
+
+catalogue-check: setup
+	$(BIN)/python scripts/catalogue.py --check
 
 fixtures: setup  ## Record the fixtures anew from the real clients
 	$(BIN)/python scripts/fixtures.py
