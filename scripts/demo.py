@@ -17,15 +17,15 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 import msgspec  # noqa: E402
+
+from brimline.testing.fake_model import Reply, Scenario  # noqa: E402
 from clients.claude import bash, run_claude  # noqa: E402
 from clients.neutral import Neutral  # noqa: E402
 from clients.run import Place  # noqa: E402
 
-from brimline.testing.fake_model import Reply, Scenario  # noqa: E402
-
 TARGET = ROOT / "src/brimline/data/demo.jsonl"
 WINDOW = "200000"
-FULL = 147_500
+FULL = 144_000
 """What is billed beyond the prompt when the client's own threshold is passed."""
 
 MARGIN = 4_000
