@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.brimline-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check quick lint types coverage corpus catalogue catalogue-check fixtures bench clean
+.PHONY: help setup run test check quick lint types coverage corpus catalogue catalogue-check reference fixtures bench clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ catalogue: setup  ## Write the model catalogue anew
 
 catalogue-check: setup
 	$(BIN)/python scripts/catalogue.py --check
+
+reference: setup  ## Write the reference pages anew
+	$(BIN)/python scripts/reference.py
 
 fixtures: setup  ## Record the fixtures anew from the real clients
 	$(BIN)/python scripts/fixtures.py

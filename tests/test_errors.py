@@ -81,7 +81,8 @@ def test_session_that_is_not_clear() -> None:
     """A beginning that fits several sessions names them."""
     error = UnknownSession("ab", ("abc", "abd"))
     assert error.candidates == ("abc", "abd")
-    assert str(error) == ("more than one session begins with 'ab'\nIt could be: abc, abd.")
+    told = "It could be abc, abd: write more of it, or say --agent."
+    assert str(error) == f"more than one session begins with 'ab'\n{told}"
 
 
 def test_transcript_with_and_without_a_hint() -> None:

@@ -85,7 +85,7 @@ def test_result_sums_every_prompt() -> None:
 def test_audit_has_them_all() -> None:
     """An audit has every formula by name, and the raw components beside it."""
     found = audit(thread_of(calls(*ARBITER)))
-    assert found.values == {
+    assert found.by_name == {
         "latest": 35_229,
         "max_cache_read_plus_sums": 35_071,
         "sum_cache_creation": 32_165,
@@ -93,15 +93,15 @@ def test_audit_has_them_all() -> None:
         "result_sums": 110_838,
         "effective": 35_229 - 34_966 * 9 // 10,
     }
-    assert list(found.values) == list(FORMULAS)
+    assert list(found.by_name) == list(FORMULAS)
     assert found.components == components(ARBITER)
 
 
 def test_audit_before_the_first_call() -> None:
     """Before the first call every formula is unknown, and none is 0."""
     found = audit(Thread("main"))
-    assert set(found.values) == set(FORMULAS)
-    assert set(found.values.values()) == {None}
+    assert set(found.by_name) == set(FORMULAS)
+    assert set(found.by_name.values()) == {None}
     assert found.components == Components(0, 0, 0, 0, 0)
 
 
@@ -112,7 +112,7 @@ def test_after_a_compaction() -> None:
         Compacted(before=155_000),
         Call(id="next", usage=Usage(5, 20_000, 10_000, 100)),
     ]
-    values = audit(thread_of(events)).values
+    values = audit(thread_of(events)).by_name
     assert values["latest"] == 30_005
     assert values["max_cache_read_plus_sums"] == 151_915
     assert values["sum_cache_creation"] == 165_915
@@ -124,7 +124,7 @@ def test_latest_is_the_reading() -> None:
     session = fold(Session(), events)
     thread = session.threads["main"]
     assert read(session, thread, "transcript").sent == 10
-    assert audit(thread).values["latest"] == 10
+    assert audit(thread).by_name["latest"] == 10
 
 
 COUNTS = st.integers(0, 1_000_000)

@@ -57,7 +57,8 @@ class UnknownSession(BrimlineError):
 
     def __init__(self, name: str, candidates: Iterable[str] = ()) -> None:
         self.name, self.candidates = name, tuple(candidates)
-        found = f"It could be: {', '.join(self.candidates)}." if self.candidates else None
+        listed = ", ".join(self.candidates)
+        found = f"It could be {listed}: write more of it, or say --agent." if listed else None
         self.hint = found or "`brimline status --all` lists the sessions on this machine."
         kind = (
             "more than one session begins with" if self.candidates else "no file or session named"

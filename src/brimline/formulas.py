@@ -25,8 +25,18 @@ class Components(msgspec.Struct, frozen=True):
 class Formulas(msgspec.Struct, frozen=True):
     """Every formula's value for one thread, None where no call was made yet."""
 
-    values: dict[str, int | None]
+    latest: int | None
+    max_cache_read_plus_sums: int | None
+    sum_cache_creation: int | None
+    last_input: int | None
+    result_sums: int | None
+    effective: int | None
     components: Components
+
+    @property
+    def by_name(self) -> dict[str, int | None]:
+        """The values by their formula's name."""
+        return {name: getattr(self, name) for name in FORMULAS}
 
 
 def components(calls: Sequence[Usage]) -> Components:
@@ -91,4 +101,4 @@ def audit(thread: Thread) -> Formulas:
     others = [call.usage for call in thread.calls.values() if call is not last]
     calls = [*others, last.usage] if last else []
     values = {name: formula(calls) if calls else None for name, formula in FORMULAS.items()}
-    return Formulas(values, components(calls))
+    return Formulas(**values, components=components(calls))

@@ -105,7 +105,12 @@ def _report_arguments(to: argparse.ArgumentParser) -> None:
     _agent(to)
     _since(to)
     to.add_argument("--project", metavar="TEXT", help="only projects whose path contains this")
-    to.add_argument("--by", choices=("day", "session", "project", "model"), default="day")
+    to.add_argument(
+        "--by",
+        choices=("day", "session", "project", "model"),
+        default="day",
+        help="what a line stands for (default: day)",
+    )
     form = to.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="JSON instead of a table")
     form.add_argument("--csv", action="store_true", help="CSV instead of a table")

@@ -254,7 +254,7 @@ def _tokens(count: int | None) -> str:
 
 
 def _formulas(context: Context, thread: Thread, reading: Reading) -> list[str]:
-    values = audit(thread).values
+    values = audit(thread).by_name
     truth = values["latest"]
     size = reading.window.tokens if reading.window else None
     rows = [

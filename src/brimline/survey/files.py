@@ -86,7 +86,7 @@ def by_id(places: Places, name: str, agents: Iterable[str] = AGENTS) -> SessionF
     fitting = exact or [files for files in found if files.session.startswith(name)]
     if len(fitting) == 1:
         return fitting[0]
-    raise UnknownSession(name, sorted(files.session for files in fitting)[:5])
+    raise UnknownSession(name, sorted(f"{f.session} ({f.agent})" for f in fitting)[:5])
 
 
 def recognise(head: bytes, place: str) -> tuple[str, Form]:

@@ -1,0 +1,124 @@
+"""Write the reference pages from the code: `python scripts/reference.py`; `--check` compares."""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import brimline
+from brimline.cli import inspect as inspected
+from brimline.cli import status as shown
+from brimline.cli.commands import ABOUT, parser
+from brimline.formulas import Components, Formulas
+from brimline.survey.report import Line, Report
+from brimline.usage import Usage
+from brimline.windows import Limit, Window
+
+FOLDER = Path(__file__).parent.parent / "docs/reference"
+
+JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
+    "brimline inspect --json": (
+        inspected.Inspected,
+        inspected.Skipped,
+        inspected.ThreadShown,
+        inspected.CompactionShown,
+        inspected.Point,
+        Formulas,
+        Components,
+    ),
+    "brimline status --json": (shown.Shown,),
+    "brimline report --json": (Report, Line, Usage),
+    "in all of them": (Window, Limit),
+}
+
+
+def options(command: argparse.ArgumentParser) -> Iterator[str]:
+    """A command's arguments as the rows of a table."""
+    yield "| argument | meaning |\n|---|---|"
+    for action in command._actions:  # pyright: ignore[reportPrivateUsage]
+        if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage]
+            continue
+        names = ", ".join(f"`{name}`" for name in action.option_strings)
+        value = action.metavar or ("|".join(action.choices) if action.choices else "")
+        value = f" `{value}`".replace("|", "\\|") if value else ""
+        name = f"{names}{value}" if names else value.strip()
+        yield f"| {name} | {action.help or ''} |"
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """Every command by its name."""
+    actions: list[Any] = parser()._actions  # pyright: ignore[reportPrivateUsage]
+    for action in actions:
+        if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage]
+            return dict(action.choices)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    return {}
+
+
+def cli() -> str:
+    """The page of the command line."""
+    parts = [f"# Command line\n\n{ABOUT} Without a command, `brimline` is `brimline status`."]
+    for name, command in commands().items():
+        table = "\n".join(options(command))
+        parts.append(f"## brimline {name}\n\n{command.description}\n\n{table}")
+    parts.append(
+        "## Exit codes\n\n| code | meaning |\n|---|---|\n"
+        "| 0 | done; what could not be read among the rest is told on standard error |\n"
+        "| 2 | asked for wrongly: an unknown path, session, agent or option, a bad setting |\n"
+        "| 130 | ended by Ctrl-C |"
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def fields(struct: type[msgspec.Struct]) -> Iterator[str]:
+    """A struct's fields as the rows of a table."""
+    yield "| field | type |\n|---|---|"
+    for field in msgspec.structs.fields(struct):
+        kind = getattr(field.type, "__name__", None) if isinstance(field.type, type) else None
+        text = re.sub(r"\b(?:\w+\.)+", "", kind or str(field.type))
+        text = text.replace(" | UnsetType", " (with --series)").replace("|", "\\|")
+        yield f"| `{field.encode_name}` | `{text}` |"
+
+
+def json_page() -> str:
+    """The page of the JSON that the commands print."""
+    parts = ["# JSON\n\nUnknown is `null`, never 0."]
+    for command, structs in JSON.items():
+        parts.append(f"## {command}")
+        for struct in structs:
+            about = (struct.__doc__ or "").strip().replace("\n    ", "\n")
+            parts.append(f"### {struct.__name__}\n\n{about}\n\n" + "\n".join(fields(struct)))
+    return "\n\n".join(parts) + "\n"
+
+
+def library() -> str:
+    """The page of the public names."""
+    rows = ["| name | what it is |\n|---|---|"]
+    for name in brimline.__all__:
+        about = (getattr(brimline, name).__doc__ or "").strip().partition("\n")[0]
+        rows.append(f"| `{name}` | {about if name != '__version__' else 'The version.'} |")
+    return "# Library\n\nEverything that `import brimline` offers.\n\n" + "\n".join(rows) + "\n"
+
+
+PAGES = {"cli.md": cli, "json.md": json_page, "library.md": library}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or check them."""
+    stale: list[str] = []
+    for name, make in PAGES.items():
+        path, text = FOLDER / name, make()
+        if "--check" not in arguments:
+            path.write_text(text, "utf-8")
+        elif not path.exists() or path.read_text("utf-8") != text:
+            stale.append(name)
+    if stale:
+        print(f"stale: {', '.join(stale)}; run `make reference`", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
