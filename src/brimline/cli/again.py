@@ -16,6 +16,7 @@ from brimline.sources import SIGNS
 
 NAME = "again"
 TAIL = 64
+_KIND, _REGULAR = 0o170000, 0o100000
 MOST = 50_000
 """A report on more files than this is not kept."""
 
@@ -85,17 +86,17 @@ def _stands(line: str) -> bool:
 def _look(path: str) -> str:
     """Id, size, time, and of a file its last bytes; `-` where there is nothing."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        status = os.stat(path)
+        if (status.st_mode & _KIND) != _REGULAR:
+            return f"{status.st_dev} {status.st_ino} {status.st_mtime_ns}"
+        file = os.open(path, os.O_RDONLY)
     except OSError:
         return "-"
     try:
-        status = os.fstat(file)
-        folder = (status.st_mode & 0o170000) == 0o040000
-        tail = b"" if folder else os.pread(file, TAIL, max(0, status.st_size - TAIL))
+        tail = zlib.crc32(os.pread(file, TAIL, max(0, status.st_size - TAIL)))
     finally:
         os.close(file)
-    size = 0 if folder else status.st_size
-    return f"{status.st_dev} {status.st_ino} {size} {status.st_mtime_ns} {zlib.crc32(tail)}"
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {tail}"
 
 
 def _key(arguments: Sequence[str]) -> bytes:

@@ -4,7 +4,7 @@
 """
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import FileIO
 from typing import BinaryIO, cast
 
@@ -36,15 +36,23 @@ class Buffer:
         self.data = bytearray(size)
         self.view = memoryview(self.data)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self.data))
-        self._from = ctypes.c_size_t()
-        self._room = ctypes.c_size_t()
+
+    def search(self, needle: Needle) -> Callable[[int, int], int]:
+        """A function that tells where a needle stands between two places; -1 where it does not."""
+        base, memmem = self._base, _LIBC.memmem
+        start_at, room, at, size = ctypes.c_size_t(), ctypes.c_size_t(), needle.at, needle.size
+
+        def find(start: int, end: int) -> int:
+            start_at.value = base + start
+            room.value = end - start
+            found: int = memmem(start_at, room, at, size)
+            return found - base if found else -1
+
+        return find
 
     def find(self, needle: Needle, start: int, end: int) -> int:
         """Where a needle stands between two places; -1 where it does not."""
-        self._from.value = self._base + start
-        self._room.value = end - start
-        found: int = _LIBC.memmem(self._from, self._room, needle.at, needle.size)
-        return found - self._base if found else -1
+        return self.search(needle)(start, end)
 
     def line(self, start: int, hit: int, end: int) -> tuple[int, int]:
         """The line around a hit: from its beginning, not before `start`, to its newline."""
@@ -54,9 +62,9 @@ class Buffer:
 class PlainBuffer(Buffer):
     """The same without libc."""
 
-    def find(self, needle: Needle, start: int, end: int) -> int:
-        """Where a needle stands between two places; -1 where it does not."""
-        return self.data.find(needle.raw, start, end)
+    def search(self, needle: Needle) -> Callable[[int, int], int]:
+        """A function that tells where a needle stands between two places; -1 where it does not."""
+        return lambda start, end: self.data.find(needle.raw, start, end)
 
 
 BUFFER = Buffer if HAS_MEMMEM else PlainBuffer

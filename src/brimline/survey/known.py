@@ -94,15 +94,15 @@ class Knowledge:
             self._share([t for t in there if t.path in self._state.entries])
 
     def _share(self, there: Iterable[Transcript]) -> None:
-        entries = {path: self._state.entries[path] for path in (t.path for t in there)}
+        entries = [self._state.entries[path] for path in (t.path for t in there)]
         owned: set[bytes] = set()
-        for path, entry in sorted(entries.items(), key=lambda e: (e[1].summary.first or 0, e[0])):
+        for entry in sorted(entries, key=lambda entry: (entry.summary.first or 0, entry.path)):
             ids = set(filter(None, entry.summary.ids.split(b"\n")))
             again = ids & owned
             if b"\n".join(sorted(again)) != entry.summary.shared:
                 without = frozenset(id.decode() for id in again)
                 summary = summarise(entry.load().session, without)
-                self._state.entries[path] = msgspec.structs.replace(entry, summary=summary)
+                self._state.entries[entry.path] = msgspec.structs.replace(entry, summary=summary)
             owned |= ids
 
     def save(self) -> None:

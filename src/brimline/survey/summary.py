@@ -16,9 +16,6 @@ UNKNOWN_DAY = "unknown"
 Key: TypeAlias = tuple[str, str | None, int]
 """Day, model, tier."""
 
-_QUARTER = 900
-"""Every time zone's offset is a multiple of this: all of it lies in one day."""
-
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
     """The calls of one day on one model that are billed at one tier of its price.
@@ -134,22 +131,21 @@ def _by_key(calls: Iterable[Call]) -> dict[Key, list[Usage]]:
         if not (first <= at < end and above < sent <= up_to and call.model == model):
             model = call.model
             above, up_to = tier_around(model, sent)
-            first = at // _QUARTER * _QUARTER
-            end = first + _QUARTER
+            first, end = midnights(at)
             into = found.setdefault((day_of(call.at), model, max(0, above)), [])
         into.append(usage)
     return found
 
 
-_days: dict[int, str] = {}
+def midnights(at: float) -> tuple[float, float]:
+    """The beginning and the end of the local day of a moment."""
+    year, month, day, *_ = time.localtime(at)
+    begins = time.mktime((year, month, day, 0, 0, 0, 0, 0, -1))
+    return begins, time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
 
 
 def day_of(at: float | None) -> str:
     """The local day of a moment, as 2026-11-15."""
     if at is None:
         return UNKNOWN_DAY
-    quarter = int(at // _QUARTER)
-    day = _days.get(quarter)
-    if day is None:
-        day = _days[quarter] = time.strftime("%Y-%m-%d", time.localtime(at))
-    return day
+    return time.strftime("%Y-%m-%d", time.localtime(at))

@@ -43,8 +43,6 @@ class QuickReader:
         self._size = size
         self._parser = TranscriptParser(cursor.carry)
         self._events: list[AnyEvent] = []
-        self._cached = _FAR
-        self._thread = ""
         self.cursor = cursor
         self.tally = Tally()
 
@@ -78,20 +76,23 @@ class QuickReader:
     def _chunk(self, chunks: Chunks, end: int) -> None:
         """Read the whole lines of a chunk. Time is spent here: no call is to spare."""
         buffer = chunks.buffer
-        data, view, search = buffer.data, buffer.view, buffer.find
-        find, rfind, feed = data.find, data.rfind, self._parser.feed
-        start, self._cached = 0, _FAR
-        while (hit := search(USAGE, start, end)) >= 0:
+        data, view, search = buffer.data, buffer.view, buffer.search(USAGE)
+        find, rfind, begins, feed = data.find, data.rfind, data.startswith, self._parser.feed
+        start, cached, thread = 0, _FAR, ""
+        while (hit := search(start, end)) >= 0:
             first = line = rfind(b"\n", start, hit) + 1 or start
             stop = find(b"\n", hit, end)
             key = find(_ID, first, hit)
             if key >= 0:  # of the copies of a call, which follow each other, the last
                 name = data[key : find(b'"', key + 6, hit) + 1]
                 behind = key - first + 1
-                while data.startswith(name, stop + behind, end) and find(_GLUED, line, stop) < 0:
+                while begins(name, stop + behind, end) and find(_GLUED, hit, stop) < 0:
                     line = stop + 1
                     stop = find(b"\n", line, end)
-            if self._cached == _FAR:
+                    hit = rfind(USAGE.raw, line, stop)
+                    if hit < 0:
+                        break
+            if cached == _FAR:
                 self._gap(buffer, start, first)
             try:
                 events = feed(view[line:stop]) or ()
@@ -99,8 +100,17 @@ class QuickReader:
                 events = self._pieces(bytes(view[line:stop]), error)
             if not events and line > first:
                 events = self._copies(bytes(view[first:line]))
-            if not self._follows(events):
-                self._gap(buffer, start, first)
+            call = events[-1] if events else None
+            if type(call) is Call:
+                usage = call.usage
+                read = usage.cache_read
+                if cached != _FAR and (read < cached or not read or call.thread != thread):
+                    self._gap(buffer, start, first)
+                cached, thread = read + usage.cache_write, call.thread
+            else:
+                if cached != _FAR:
+                    self._gap(buffer, start, first)
+                cached = _FAR
             self._events += events
             start = stop + 1
         self._gap(buffer, start, end, last=True)
@@ -108,21 +118,6 @@ class QuickReader:
     def _copies(self, lines: bytes) -> Sequence[AnyEvent]:
         """The events of a call's earlier copies, for when the last tells nothing."""
         return [event for line in lines.splitlines() for event in self._fed(line)]
-
-    def _follows(self, events: Sequence[AnyEvent]) -> bool:
-        """Whether these go on from the call before, with nothing of its prompt lost.
-
-        What the next ones are compared with is kept. After what is no call nothing can be told, and
-        the gap before it was searched already.
-        """
-        call = events[-1] if events else None
-        if type(call) is not Call:
-            told, self._cached = self._cached == _FAR, _FAR
-            return told
-        usage, before, thread = call.usage, self._cached, self._thread
-        read = usage.cache_read
-        self._cached, self._thread = read + usage.cache_write, call.thread
-        return before == _FAR or (read >= before and read > 0 and call.thread == thread)
 
     def _gap(self, buffer: Buffer, start: int, end: int, last: bool = False) -> None:
         """Look between two calls for a compaction and read it.
