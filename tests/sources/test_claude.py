@@ -628,7 +628,7 @@ def test_transcripts(home: Path) -> None:
     """Every transcript is found with its session and thread; folders and dangling links are not."""
     assert found_in(home) == {
         "s1.jsonl": ("s1", MAIN),
-        "agent-old.jsonl": (None, "old"),
+        "agent-old.jsonl": ("s1", "old"),
         "agent-a1.jsonl": ("s1", "a1"),
     }
 

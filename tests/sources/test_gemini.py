@@ -370,12 +370,12 @@ def test_transcripts(tmp_path: Path) -> None:
     (root / "projects.json").write_text(json.dumps(projects), encoding="utf-8")
     found = {Path(t.path).name: t for t in SOURCE.transcripts(Places(tmp_path, {}))}
     assert {name: (t.session, t.thread, t.project) for name, t in found.items()} == {
-        "session-a.jsonl": (None, "main", "/marked"),
+        "session-a.jsonl": ("s1", "main", "/marked"),
         "agent7.jsonl": ("s1", "agent7", "/marked"),
-        "session-b.jsonl": (None, "main", "/marked"),
-        "session-c.json": (None, "main", "/listed"),
-        "session-d.json": (None, "main", "/old"),
-        "session-e.jsonl": (None, "main", None),
+        "session-b.jsonl": ("s1", "main", "/marked"),
+        "session-c.json": ("s1", "main", "/listed"),
+        "session-d.json": ("s1", "main", "/old"),
+        "session-e.jsonl": ("s1", "main", None),
     }
     assert all(t.size > 0 and t.modified > 0 for t in found.values())
 

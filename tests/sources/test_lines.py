@@ -295,7 +295,7 @@ def test_line_that_is_too_long(flood: int) -> None:
     found = JsonLines(Filler(head, flood, tail), Numbered())  # pyright: ignore[reportArgumentType]
     assert numbers(found) == [1, 3]
     assert found.tally.malformed == 1
-    assert found.tally.places == ["a line longer than 32 MiB"]
+    assert found.tally.places == ["a line longer than 16 MiB"]
     assert found.cursor.offset == len(head) + flood + len(tail)
 
 

@@ -1,5 +1,6 @@
 """The command line. Nothing is imported that the command at hand does not need."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -8,7 +9,19 @@ from brimline._version import __version__
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0, 1 (it failed) or 2 (it was asked for wrongly)."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output went away; Python's own last flush must not say so again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     if arguments in (["--version"], ["-V"]):
         print(f"brimline {__version__}")
         return 0

@@ -53,11 +53,22 @@ def keep(
         rest = b"\n".join([_key(arguments), witnesses.encode(), b"", output])
         place = _place()
         os.makedirs(os.path.dirname(place), exist_ok=True)  # noqa: PTH103 - no pathlib here
-        with open(f"{place}.{os.getpid()}", "wb") as file:
-            file.write(_sum(rest) + b"\n" + rest)
-        os.replace(file.name, place)  # noqa: PTH105
+        _write(place, _sum(rest) + b"\n" + rest)
     except (OSError, UnicodeEncodeError):
         return
+
+
+def _write(place: str, data: bytes) -> None:
+    """Put a file in place whole; where that fails, leave nothing behind."""
+    draft = f"{place}.{os.getpid()}"
+    try:
+        with open(draft, "wb") as file:
+            file.write(data)
+        os.replace(draft, place)  # noqa: PTH105
+    except OSError:
+        if os.path.exists(draft):
+            os.remove(draft)  # noqa: PTH107
+        raise
 
 
 def folders_below(folder: str) -> list[str]:
@@ -70,6 +81,8 @@ def folders_below(folder: str) -> list[str]:
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             found += folders_below(entry.path)
+        elif entry.is_symlink():
+            found.append(witness(entry.path))
     return found
 
 

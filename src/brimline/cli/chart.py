@@ -23,7 +23,7 @@ def chart(
     Where there are more calls than columns, a column stands for several and shows the highest.
     """
     room = max(10, width - _LABEL - 2)
-    top = max(window or 0, max(sent))
+    top = max(window or 1, *sent)
     columns = _columns(sent, room)
     line = _row_of(limit, top) if limit is not None and limit < top else None
     rows = [_row(columns, top, row, line, window, colour) for row in reversed(range(HEIGHT))]

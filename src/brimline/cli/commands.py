@@ -1,13 +1,14 @@
 """The commands, their arguments, and what becomes of an error."""
 
 import argparse
-import os
 import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
+from brimline._version import __version__
 from brimline.cli.context import Context
+from brimline.cli.paint import clean
 from brimline.errors import BrimlineError
 from brimline.settings import load
 from brimline.sources import AGENTS
@@ -18,21 +19,23 @@ ABOUT = "Tells how full the context windows of AI coding agents are."
 
 def run(arguments: list[str]) -> int:
     """Parse the arguments and run the command."""
-    options = parser().parse_args(arguments)
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(errors="replace")
+    try:
+        options = parser().parse_args(arguments)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    if options.version:
+        print(f"brimline {__version__}")
+        return 0
     try:
         context = _context(options, arguments)
         command = import_module(f"brimline.cli.{options.command or 'status'}")
         code: int = command.run(context, options)
-        sys.stdout.flush()
     except BrimlineError as error:
-        print(f"brimline: {error}", file=sys.stderr)
+        lines = [clean(line) for line in str(error).splitlines()]
+        print(f"brimline: {chr(10).join(lines)}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader of our output went away; Python's own last flush must not say so again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return code
 
 

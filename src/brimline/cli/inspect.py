@@ -193,7 +193,7 @@ def _counts(folded: Folded) -> list[str]:
 def _thread_text(context: Context, session: Session, thread: Thread, series: bool) -> list[str]:
     reading = reading_of(context, session, thread)
     if not thread.calls:
-        return [f"{thread.name}: no call; {shorten(thread.spent.held)} tokens in all"]
+        return [f"{clean(thread.name)}: no call; {shorten(thread.spent.held)} tokens in all"]
     lines = [_headline(context, thread, reading)]
     lines += chart(
         [call.usage.sent for call in thread.calls.values()],
@@ -215,7 +215,7 @@ def _headline(context: Context, thread: Thread, reading: Reading) -> str:
     now = "unknown until the next reply"
     if reading.sent is not None:
         now = context_line(reading.sent, reading.window.tokens if reading.window else None)
-    parts = [thread.name, clean(thread.model or "unknown model"), now]
+    parts = [clean(thread.name), clean(thread.model or "unknown model"), now]
     if reading.percent_of_limit is not None:
         parts.append(f"{reading.percent_of_limit}% of the limit")
     parts += [f"{len(thread.calls)} calls", f"cycle {thread.cycle}"]

@@ -43,7 +43,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     found = transcripts(context.places, agents)
     knowledge = Knowledge.of(context.cache)
     knowledge.learn(found, progress=_progress())
-    knowledge.settle(found, whole=options.agent is None)
+    knowledge.settle(found, agents)
     knowledge.save()
     for problem in knowledge.problems:
         print(f"brimline: {problem}", file=sys.stderr)

@@ -1,9 +1,11 @@
 """What every source offers: where an agent's transcripts are, and the events in them."""
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol, TypeAlias
 
@@ -57,6 +59,8 @@ class Cursor(msgspec.Struct, frozen=True):
 
 
 START = Cursor()
+HEAD = 4096
+"""How much of a file is looked at for the session that it names."""
 
 
 class Tally(msgspec.Struct):
@@ -169,6 +173,20 @@ def found(agent: str, entry: "os.DirEntry[str]") -> Transcript | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     return Transcript(agent, entry.path, status.st_mtime, status.st_size)
+
+
+_SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
+
+
+@lru_cache(maxsize=1 << 14)
+def session_in(path: str) -> str | None:
+    """The session that a file's beginning names, which never changes."""
+    try:
+        with open(path, "rb") as file:
+            named = _SESSION.search(file.read(HEAD))
+    except OSError:
+        return None
+    return named[1].decode("utf-8", "replace") if named else None
 
 
 def epoch(text: str | None) -> float | None:

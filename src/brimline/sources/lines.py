@@ -9,10 +9,7 @@ import msgspec
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent
 from brimline.sources.base import START, Cursor, Parser, Tally
-
-CHUNK = 1 << 20
-LONGEST = 32 << 20
-"""A longer line is counted as malformed and never held; the longest real one seen had 1.4 MB."""
+from brimline.sources.scan import CHUNK, LONGEST
 
 PADDING = b" \t\r\n\0"
 """What may stand around a record; NUL bytes are what a crash leaves of a file's end."""
@@ -27,7 +24,7 @@ class Lines:
     """The complete lines of a file from where it stands; `rest` is the last one without an end."""
 
     def __init__(self, file: BinaryIO, offset: int = 0) -> None:
-        self._file = file
+        self.file = file
         self.offset = offset
         """Where the line after the last one given begins."""
         self.rest = b""
@@ -36,7 +33,7 @@ class Lines:
     def __iter__(self) -> Iterator[bytes]:
         held = b""
         skipping = 0
-        while chunk := self._file.read(CHUNK):
+        while chunk := self.file.read(CHUNK):
             first, *others = chunk.split(b"\n")
             held += first
             if skipping or len(held) > LONGEST:

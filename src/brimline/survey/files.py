@@ -1,6 +1,5 @@
 """The transcripts on this machine, and the sessions that they belong to."""
 
-import os
 from collections.abc import Iterable
 
 import msgspec
@@ -13,6 +12,17 @@ from brimline.tracker import Session, fold
 
 HEAD = 64 << 10
 """How much of a file is looked at to tell whose it is."""
+
+
+UNREADABLE = (UnreadableTranscript, OSError)
+"""What reading a transcript may end with."""
+
+
+def problem(transcript: Transcript, error: Exception) -> str:
+    """Why a transcript could not be read, in a line."""
+    if isinstance(error, OSError):
+        return f"cannot read {transcript.path}: {error.strerror or error}"
+    return str(error)
 
 
 class SessionFiles(msgspec.Struct, frozen=True):
@@ -46,7 +56,7 @@ def sessions(found: Iterable[Transcript]) -> list[SessionFiles]:
     """The transcripts by session; one that does not tell its session stands for itself."""
     groups: dict[tuple[str, str], list[Transcript]] = {}
     for transcript in found:
-        session = transcript.session or os.path.basename(transcript.path)
+        session = transcript.session or transcript.path
         groups.setdefault((transcript.agent, session), []).append(transcript)
     return [
         SessionFiles(agent, session, tuple(sorted(group, key=lambda t: (t.thread != MAIN, t.path))))
@@ -60,11 +70,14 @@ def whole(files: SessionFiles) -> Folded:
     tally = Tally()
     problems: list[str] = []
     for transcript in files.transcripts:
-        reader = source(files.agent).read(transcript, START)
         try:
-            session = fold(session, reader)
-        except UnreadableTranscript as error:
-            problems.append(str(error))
+            reader = source(files.agent).read(transcript, START)
+            folded = fold(session, reader)
+        except UNREADABLE as error:
+            problems.append(problem(transcript, error))
+            continue
+        project = session.project or folded.project
+        session = msgspec.structs.replace(folded, project=project)
         add(tally, reader.tally)
     named = msgspec.structs.replace(session, id=files.session) if files.session else session
     return Folded(named, tally, tuple(problems))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.errors import UnreadableTranscript
 from brimline.sources import source
 from brimline.sources.base import START, Tally, Transcript
 from brimline.survey import state as states
+from brimline.survey.files import UNREADABLE, problem
 from brimline.survey.state import Entry, Saved, State
 from brimline.survey.summary import Summary, summarise
 from brimline.survey.workers import cores, shares, spread
@@ -53,6 +53,7 @@ class Knowledge:
         self._folder = folder
         self._state = state
         self._sessions: dict[str, Session] = {}
+        self._glanced: set[str] = set()
         self._changed = False
         self.problems: list[str] = []
 
@@ -75,26 +76,23 @@ class Knowledge:
         if jobs:
             self._read(jobs, progress)
 
-    def _forget_all_but(self, there: Iterable[Transcript]) -> None:
-        """Drop what is known of files that are no more."""
-        paths = {transcript.path for transcript in there}
-        gone = [path for path in self._state.entries if path not in paths]
-        for path in gone:
-            del self._state.entries[path]
-        self._changed = self._changed or bool(gone)
-
-    def settle(self, there: Sequence[Transcript], whole: bool) -> None:
+    def settle(self, there: Sequence[Transcript], agents: Iterable[str]) -> None:
         """Count a call that stands in two files only once: in the file that had it first.
 
-        `whole` says that every transcript of the machine is there: what is not, is gone.
+        `there` are all transcripts of these agents: what else is known of them is gone.
         """
-        if whole:
-            self._forget_all_but(there)
-        if self._changed:
-            self._share([t for t in there if t.path in self._state.entries])
+        paths = {transcript.path for transcript in there}
+        asked = set(agents)
+        entries = self._state.entries
+        gone = [path for path, e in entries.items() if e.agent in asked and path not in paths]
+        for path in gone:
+            del entries[path]
+        if self._changed or gone:
+            self._changed = True
+            for agent in asked:
+                self._share([entry for entry in entries.values() if entry.agent == agent])
 
-    def _share(self, there: Iterable[Transcript]) -> None:
-        entries = [self._state.entries[path] for path in (t.path for t in there)]
+    def _share(self, entries: Iterable[Entry]) -> None:
         owned: set[bytes] = set()
         for entry in sorted(entries, key=lambda entry: (entry.summary.first or 0, entry.path)):
             ids = set(filter(None, entry.summary.ids.split(b"\n")))
@@ -113,6 +111,8 @@ class Knowledge:
 
     def is_whole(self, transcript: Transcript) -> bool:
         """Whether a transcript was read from its beginning."""
+        if _key(transcript) in self._glanced:
+            return False
         return transcript.path in self._state.entries or not transcript.size
 
     def session(self, transcript: Transcript) -> Session | None:
@@ -142,8 +142,8 @@ class Knowledge:
         try:
             events = source(transcript.agent).read(transcript)
             self._sessions[_key(transcript)] = fold(Session(agent=transcript.agent), events)
-        except UnreadableTranscript as error:
-            self.problems.append(str(error))
+        except UNREADABLE as error:
+            self.problems.append(problem(transcript, error))
 
     def _by_tail(self, job: Job) -> bool:
         """A glance at the end of a file that was never read; the cycle stays unknown."""
@@ -153,15 +153,24 @@ class Knowledge:
         try:
             events = source(transcript.agent).read(transcript, how="end")
             self._sessions[_key(transcript)] = fold(Session(agent=transcript.agent), events)
-        except UnreadableTranscript as error:
-            self.problems.append(str(error))
+            self._glanced.add(_key(transcript))
+        except UNREADABLE as error:
+            self.problems.append(problem(transcript, error))
         return True
 
     def _read(self, jobs: list[Job], progress: Progress | None) -> None:
-        count = cores() if sum(job.size for job in jobs) > ALONE else 1
-        for packed in spread(shares(jobs, lambda job: job.size, count), work):
+        whole = sum(job.size for job in jobs)
+        count = cores() if whole > ALONE else 1
+
+        def told(share: float) -> None:
+            if progress:
+                progress(round(share * whole), whole)
+
+        lists = shares(jobs, lambda job: job.size, count)
+        for packed in spread(lists, work, lambda jobs: work(jobs, told)):
             for outcome in _outcomes.decode(packed):
                 self._take(outcome)
+        told(1.0)
 
     def _take(self, outcome: Outcome) -> None:
         if outcome.problem:
@@ -176,27 +185,33 @@ def _key(transcript: Transcript) -> str:
     return transcript.path if transcript.size else f"{transcript.path}#{transcript.session}"
 
 
-def work(jobs: Sequence[Job]) -> bytes:
-    """Read these transcripts; what a worker sends back."""
-    return msgspec.msgpack.encode([absorb(job) for job in jobs])
+def work(jobs: Sequence[Job], told: Callable[[float], None] | None = None) -> bytes:
+    """Read these transcripts; what a worker sends back. `told` is told which part is done."""
+    whole = sum(job.size for job in jobs)
+    outcomes: list[Outcome] = []
+    done = 0
+    for job in jobs:
+        outcomes.append(absorb(job))
+        done += job.size
+        if told and whole:
+            told(done / whole)
+    return msgspec.msgpack.encode(outcomes)
 
 
 def absorb(job: Job) -> Outcome:
     """Read what is new in a transcript and fold it in."""
-    transcript = job.transcript
-    saved = (
-        job.before.load() if job.before else Saved(START, Session(agent=transcript.agent), Tally())
-    )
+    transcript, before = job.transcript, job.before
+    saved = before.load() if before else Saved(START, Session(agent=transcript.agent), Tally())
     try:
         reader = source(transcript.agent).read(transcript, saved.cursor, how="quick")
         session = fold(saved.session, reader)
         cursor = reader.cursor
         mark = states.mark(transcript.path, cursor.offset)
-    except UnreadableTranscript as error:
-        return Outcome(transcript.path, None, str(error))
-    except OSError as error:
-        return Outcome(transcript.path, None, f"cannot read {transcript.path}: {error.strerror}")
+    except UNREADABLE as error:
+        return Outcome(transcript.path, None, problem(transcript, error))
     kept = states.pack(Saved(cursor, session, reader.tally))
     read = (transcript.size, transcript.modified)
-    entry = Entry(transcript.path, mark, read, summarise(session), kept)
-    return Outcome(transcript.path, entry, None)
+    summary = summarise(session)
+    return Outcome(
+        transcript.path, Entry(transcript.agent, transcript.path, mark, read, summary, kept), None
+    )

@@ -31,7 +31,7 @@ class Item(msgspec.Struct, frozen=True):
 class Line(msgspec.Struct, frozen=True):
     """A line of the report. `cost` is an estimate in dollars, None where a price is not known.
 
-    `end_sent` is what the last call of the only session sent; of several sessions there is none.
+    `end_sent` is what the last call sent, on the line of a session.
     """
 
     key: str
@@ -60,9 +60,9 @@ class Filter(msgspec.Struct, frozen=True):
     first_day: str | None = None
     project: str | None = None
 
-    def rows(self, summary: Summary) -> list[Row]:
-        """The rows of a transcript that count."""
-        if self.project is not None and self.project not in (summary.project or ""):
+    def rows(self, summary: Summary, project: str) -> list[Row]:
+        """The rows of a transcript that count, in a session of this project."""
+        if self.project is not None and self.project not in project:
             return []
         return [row for row in summary.rows if self.first_day is None or row.day >= self.first_day]
 
@@ -79,12 +79,13 @@ def report(found: Sequence[Item], by: By, chosen: Filter) -> Report:
     total = _Sum()
     projects = _projects(found)
     for item in found:
-        for row in chosen.rows(item.summary):
-            key = _key(by, item, row, projects)
+        project = projects.get(item.session, UNKNOWN)
+        for row in chosen.rows(item.summary, project):
+            key = _key(by, item, row, project)
             groups.setdefault(key, _Sum()).add(item, row)
             total.add(item, row)
-    lines = [group.line(key) for key, group in sorted(groups.items())]
-    return Report(by, lines, total.line("total"))
+    lines = [group.line(key, by) for key, group in sorted(groups.items())]
+    return Report(by, lines, total.line("total", by))
 
 
 def _projects(found: Iterable[Item]) -> dict[str, str]:
@@ -96,14 +97,14 @@ def _projects(found: Iterable[Item]) -> dict[str, str]:
     return known
 
 
-def _key(by: By, item: Item, row: Row, projects: dict[str, str]) -> str:
+def _key(by: By, item: Item, row: Row, project: str) -> str:
     match by:
         case "day":
             return row.day
         case "session":
             return item.session
         case "project":
-            return projects.get(item.session, UNKNOWN)
+            return project
         case "model":
             return row.model or UNKNOWN
 
@@ -122,7 +123,7 @@ class _Sum:
         if item.transcript.thread == MAIN:
             self._own_rows.append(row)
 
-    def line(self, key: str) -> Line:
+    def line(self, key: str, by: By) -> Line:
         owners = [i for i in self._items.values() if i.transcript.thread == MAIN]
         peaks = [row.peak_sent for row in self._own_rows if row.peak_sent is not None]
         known, unpriced = _cost(self._rows)
@@ -132,7 +133,7 @@ class _Sum:
             sessions=len({i.session for i in self._items.values()}),
             calls=sum(row.calls for row in self._rows),
             peak_sent=max(peaks, default=None),
-            end_sent=owners[0].summary.end_sent if len(owners) == 1 else None,
+            end_sent=owners[0].summary.end_sent if len(owners) == 1 and by == "session" else None,
             compactions=sum(row.compactions for row in self._own_rows),
             usage=sum((row.usage for row in self._rows), NOTHING),
             cost=known,

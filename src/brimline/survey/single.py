@@ -1,12 +1,13 @@
 """One transcript or stream, wherever it is: a path, a session's id, or standard input."""
 
+import io
 import os
 import stat
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
-from brimline.sources import AGENTS, source
+from brimline.sources import AGENTS, known, source
 from brimline.sources.base import Form, Places, Reader, Transcript
 from brimline.sources.lines import JsonLines, opened
 from brimline.survey.files import HEAD, Folded, SessionFiles, by_id, recognise, whole
@@ -17,12 +18,22 @@ STDIN = "-"
 
 def find(target: str, places: Places, stdin: BinaryIO, agent: str | None = None) -> Folded:
     """What a target holds, read whole; `agent` says whose it is where that cannot be told."""
+    if agent is not None:
+        known(agent)
+    try:
+        return _find(target, places, stdin, agent)
+    except OSError as error:
+        raise UnreadableTranscript(target, error.strerror or str(error)) from error
+
+
+def _find(target: str, places: Places, stdin: BinaryIO, agent: str | None) -> Folded:
     if target == STDIN:
         return _loose(_Prefixed(stdin), "standard input", agent)
     if os.path.lexists(target):
         return _file(target, places, agent)
     if os.sep in target:
-        raise UnreadableTranscript(target, "there is no such file")
+        hint = "`brimline status --all` lists the sessions on this machine."
+        raise UnreadableTranscript(target, "there is no such file", hint)
     return whole(by_id(places, target, [agent] if agent else AGENTS))
 
 
@@ -30,13 +41,13 @@ def _file(path: str, places: Places, agent: str | None) -> Folded:
     _check(path)
     with opened(path) as file:
         head = file.read(HEAD)
-    known, form = recognise(head, path) if agent is None else (agent, _form(agent, head))
+    owner, form = recognise(head, path) if agent is None else (agent, _form(agent, head))
     if form == "stream":
-        return _loose(_Prefixed(opened(path)), path, known)
+        return _loose(_Prefixed(opened(path)), path, owner)
     status = os.stat(path)
-    transcript = Transcript(known, path, status.st_mtime, status.st_size)
+    transcript = Transcript(owner, path, status.st_mtime, status.st_size)
     files = [transcript, *_subagents(transcript, places)]
-    folded = whole(SessionFiles(known, "", tuple(files)))
+    folded = whole(SessionFiles(owner, "", tuple(files)))
     if folded.problems and folded.tally.records == 0:
         raise UnreadableTranscript(path, folded.problems[0])
     return folded
@@ -70,22 +81,26 @@ def _subagents(transcript: Transcript, places: Places) -> list[Transcript]:
 
 def _loose(file: "_Prefixed", place: str, agent: str | None) -> Folded:
     head = file.peek(HEAD)
-    known, form = recognise(head, place) if agent is None else (agent, _form(agent, head))
-    made = source(known)
+    owner, form = recognise(head, place) if agent is None else (agent, _form(agent, head))
+    made = source(owner)
     readable = cast("BinaryIO", file)
     reader: Reader = (
         JsonLines(readable, made.stream()) if form == "stream" else made.parse(readable)
     )
-    session = fold(Session(agent=known), reader)
+    session = fold(Session(agent=owner), reader)
     return Folded(session, reader.tally)
 
 
-class _Prefixed:
+class _Prefixed(io.RawIOBase):
     """A file whose beginning can be looked at before it is read; it need not be seekable."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._head = b""
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
 
     def peek(self, size: int) -> bytes:
         """The first bytes, up to a size; what is read later begins with them."""
@@ -93,15 +108,15 @@ class _Prefixed:
             self._head += chunk
         return self._head
 
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
-        if self._head:
-            head, self._head = self._head, b""
-            return head
-        return self._file.read(size)
+    def readinto(self, into: Any, /) -> int:
+        """The next bytes, as many as are there."""
+        view = memoryview(into).cast("B")
+        chunk = self._head[: len(view)] or self._file.read(len(view))
+        self._head = self._head[len(chunk) :]
+        view[: len(chunk)] = chunk
+        return len(chunk)
 
-    def __enter__(self) -> "_Prefixed":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close what it reads from."""
         self._file.close()
+        super().close()

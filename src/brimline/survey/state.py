@@ -41,6 +41,7 @@ class Saved(msgspec.Struct, frozen=True, array_like=True):
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One transcript. `read` is its size and time of change when it was read last."""
 
+    agent: str
     path: str
     mark: Mark
     read: tuple[int, float]

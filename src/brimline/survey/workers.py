@@ -30,14 +30,17 @@ def shares(items: Sequence[ItemT], size: Callable[[ItemT], int], count: int) -> 
 
 
 def spread(
-    lists: Sequence[Sequence[ItemT]], work: Callable[[Sequence[ItemT]], bytes]
+    lists: Sequence[Sequence[ItemT]],
+    work: Callable[[Sequence[ItemT]], bytes],
+    here: Callable[[Sequence[ItemT]], bytes] | None = None,
 ) -> Iterator[bytes]:
     """The work done on each list, the first one here, the others each in a forked process.
 
-    A worker that dies leaves no gap: its list is worked on here.
+    A worker that dies leaves no gap: its list is worked on here. `here` is the same work as it is
+    done in this process, where that can tell how far it came.
     """
     started = [(items, _fork(items, work)) for items in lists[1:] if items]
-    yield work(lists[0])
+    yield (here or work)(lists[0])
     for items, (process, pipe) in started:
         done = _collect(process, pipe)
         yield work(items) if done is None else done

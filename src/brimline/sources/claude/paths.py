@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.events import MAIN
-from brimline.sources.base import Places, Transcript, files_below, found
+from brimline.sources.base import Places, Transcript, files_below, found, session_in
 from brimline.sources.lines import MALFORMED
 from brimline.windows import ClientSettings
 
@@ -44,7 +44,7 @@ def whose(path: str) -> tuple[str | None, str]:
     if not stem.startswith(SUBAGENT):
         return stem, MAIN
     parent, last = os.path.split(folder)
-    session = os.path.basename(parent) if last == "subagents" else None
+    session = os.path.basename(parent) if last == "subagents" else session_in(path)
     return session, stem.removeprefix(SUBAGENT)
 
 

@@ -6,21 +6,21 @@ finds is what `every` finds: that is what it is tested against.
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from brimline.events import AnyEvent, Call
 from brimline.sources.base import START, Cursor, Tally
 from brimline.sources.claude.parse import TranscriptParser
-from brimline.sources.lines import MALFORMED, JsonLines, opened, salvage
+from brimline.sources.lines import MALFORMED, JsonLines, Lines, opened, salvage
 from brimline.sources.scan import CHUNK, Buffer, Chunks, Needle
 
 USAGE = Needle(b'"output_tokens":')
 """In every usage, in whatever order its fields are; escaped text cannot match it."""
 
-SUMMARY = Needle(b'"isCompactSummary":')
 BOUNDARY = Needle(b'compact_boundary"')
+SUMMARY = Needle(b'"isCompactSummary":')
 _ID = b'"id":"'
 _GLUED = b'}{"'
-_FAR = 1 << 62
 
 TAIL = 64 << 10
 
@@ -31,11 +31,7 @@ def every(path: str, cursor: Cursor = START) -> JsonLines:
 
 
 class QuickReader:
-    """The events of a transcript from a cursor on; a Reader whose tally counts what it decoded.
-
-    Between two calls of a thread lies no compaction if the second read all of the first's prompt
-    from the cache: a compaction breaks the cached prefix. Only other gaps are searched for one.
-    """
+    """The events of a transcript from a cursor on; a Reader whose tally counts what is broken."""
 
     def __init__(self, path: str, cursor: Cursor = START, size: int = CHUNK) -> None:
         self._path = path
@@ -61,10 +57,21 @@ class QuickReader:
 
     def _again(self) -> Iterator[AnyEvent]:
         """Sidechains inside the main file: only every record tells which chain is which."""
-        reader = every(self._path, self._start)
+        reader = every(self._path, Cursor(self._start.offset, self._chains()))
         events = list(reader)
         self.cursor, self.tally = reader.cursor, reader.tally
         return iter(events)
+
+    def _chains(self) -> bytes:
+        """The carry of every record before the start: a sidechain may have begun there."""
+        parser, lines = TranscriptParser(self._start.carry), Lines(opened(self._path))
+        with lines.file:
+            for line in lines:
+                if lines.offset > self._start.offset:
+                    break
+                with suppress(*MALFORMED):
+                    parser.feed(line)
+        return parser.carry()
 
     def _rest(self, rest: bytes) -> int:
         """A last line without its end is read if it is whole, else left for the next time."""
@@ -78,81 +85,86 @@ class QuickReader:
         buffer = chunks.buffer
         data, view, search = buffer.data, buffer.view, buffer.search(USAGE)
         find, rfind, begins, feed = data.find, data.rfind, data.startswith, self._parser.feed
-        start, cached, thread = 0, _FAR, ""
+        others = _lines_with(buffer, end)
+        start, name = 0, b""
         while (hit := search(start, end)) >= 0:
             first = line = rfind(b"\n", start, hit) + 1 or start
             stop = find(b"\n", hit, end)
+            if others:
+                self._before(others, buffer, first)
             key = find(_ID, first, hit)
-            if key >= 0:  # of the copies of a call, which follow each other, the last
+            if key >= 0 and not _glued(data, hit, stop):
+                # Of the copies of a call, which follow each other, the last.
                 name = data[key : find(b'"', key + 6, hit) + 1]
                 behind = key - first + 1
-                while begins(name, stop + behind, end) and find(_GLUED, hit, stop) < 0:
-                    line = stop + 1
-                    stop = find(b"\n", line, end)
-                    hit = rfind(USAGE.raw, line, stop)
-                    if hit < 0:
+                while begins(name, stop + behind, end):
+                    upto = find(b"\n", stop + 1, end)
+                    hit = find(USAGE.raw, stop + 1, upto)
+                    if hit < 0 or _glued(data, hit, upto):
                         break
-            if cached == _FAR:
-                self._gap(buffer, start, first)
+                    line, stop = stop + 1, upto
             try:
                 events = feed(view[line:stop]) or ()
             except MALFORMED as error:
                 events = self._pieces(bytes(view[line:stop]), error)
-            if not events and line > first:
-                events = self._copies(bytes(view[first:line]))
-            call = events[-1] if events else None
-            if type(call) is Call:
-                usage = call.usage
-                read = usage.cache_read
-                if cached != _FAR and (read < cached or not read or call.thread != thread):
-                    self._gap(buffer, start, first)
-                cached, thread = read + usage.cache_write, call.thread
-            else:
-                if cached != _FAR:
-                    self._gap(buffer, start, first)
-                cached = _FAR
+            if line > first and not _tells(events, name):
+                events = [*events[:-1], *self._one_by_one(bytes(view[first:stop]))]
             self._events += events
             start = stop + 1
-        self._gap(buffer, start, end, last=True)
+        self._before(others, buffer, end)
 
-    def _copies(self, lines: bytes) -> Sequence[AnyEvent]:
-        """The events of a call's earlier copies, for when the last tells nothing."""
-        return [event for line in lines.splitlines() for event in self._fed(line)]
-
-    def _gap(self, buffer: Buffer, start: int, end: int, last: bool = False) -> None:
-        """Look between two calls for a compaction and read it.
-
-        A boundary has its summary behind it, which may be in the next chunk; one without, that only
-        trims, says nothing that the next call does not say, unless there is none.
-        """
-        if start >= end:
-            return
-        lines = set(_lines_with(buffer, SUMMARY, start, end))
-        if lines or last:
-            lines.update(_lines_with(buffer, BOUNDARY, start, end))
-        for first, stop in sorted(lines):
+    def _before(self, others: list[tuple[int, int]], buffer: Buffer, place: int) -> None:
+        """Read the lines about compactions that stand before a place."""
+        while others and others[0][0] < place:
+            first, stop = others.pop(0)
             self._events += self._fed(bytes(buffer.view[first:stop]))
 
-    def _fed(self, record: bytes) -> Sequence[AnyEvent]:
+    def _one_by_one(self, lines: bytes) -> Sequence[AnyEvent]:
+        """The events of lines that looked like copies of one call, and were not."""
+        return [event for line in lines.split(b"\n") for event in self._fed(line)]
+
+    def _fed(self, line: bytes) -> Sequence[AnyEvent]:
         """The events of a line, or of the pieces of one that is broken."""
         try:
-            return self._parser.feed(record) or ()
+            return self._parser.feed(line) or ()
         except MALFORMED as error:
-            return self._pieces(record, error)
+            return self._pieces(line, error)
 
     def _pieces(self, line: bytes, error: Exception) -> Sequence[AnyEvent]:
         pieces = salvage(line)
-        if len(pieces) < 2:
+        if not pieces:
             self.tally.bad(str(error))
-            return ()
-        return [event for piece in pieces for event in self._fed(piece)]
+        events: list[AnyEvent] = []
+        for piece in pieces:
+            try:
+                events += self._parser.feed(piece) or ()
+            except MALFORMED as worse:
+                self.tally.bad(str(worse))
+        return events
 
 
-def _lines_with(buffer: Buffer, needle: Needle, start: int, end: int) -> Iterator[tuple[int, int]]:
-    while (hit := buffer.find(needle, start, end)) >= 0:
-        first, stop = buffer.line(start, hit, end)
-        yield first, stop
-        start = stop + 1
+def _glued(data: bytearray, hit: int, stop: int) -> bool:
+    """Whether another record stands behind a line's usage, glued to it or after a crash's NULs."""
+    return data.find(_GLUED, hit, stop) >= 0 or data.find(0, hit, stop) >= 0
+
+
+def _tells(events: Sequence[AnyEvent], name: bytes | bytearray) -> bool:
+    """Whether the last event is the call with the id by which lines were taken for copies."""
+    last = events[-1] if events else None
+    return isinstance(last, Call) and last.id.encode() in name
+
+
+def _lines_with(buffer: Buffer, end: int) -> list[tuple[int, int]]:
+    """The lines of a chunk that tell a compaction or a trim, and no usage, in their order."""
+    found: set[tuple[int, int]] = set()
+    for needle in (SUMMARY, BOUNDARY):
+        start, search = 0, buffer.search(needle)
+        while (hit := search(start, end)) >= 0:
+            first, stop = buffer.line(start, hit, end)
+            if buffer.data.find(USAGE.raw, first, stop) < 0:
+                found.add((first, stop))
+            start = stop + 1
+    return sorted(found)
 
 
 class EndReader:
@@ -203,10 +215,8 @@ def _after(parser: TranscriptParser, data: bytes) -> Iterator[AnyEvent]:
 
 def _read_line(parser: TranscriptParser, line: bytes) -> Sequence[AnyEvent]:
     """The events of a line or of its pieces; what is broken tells nothing here."""
-    try:
-        return parser.feed(line) or ()
-    except MALFORMED:
-        pieces = salvage(line)
-    if len(pieces) < 2:
-        return ()
-    return [event for piece in pieces for event in _read_line(parser, piece)]
+    events: list[AnyEvent] = []
+    for piece in salvage(line):
+        with suppress(*MALFORMED):
+            events += parser.feed(piece) or ()
+    return events

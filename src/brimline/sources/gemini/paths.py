@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.events import MAIN
-from brimline.sources.base import Places, Transcript
+from brimline.sources.base import Places, Transcript, session_in
 from brimline.windows import ClientSettings
 
 SYSTEM = (
@@ -76,7 +76,7 @@ def whose(path: str) -> tuple[str | None, str]:
     folder, name = os.path.split(path)
     above, session = os.path.split(folder)
     if os.path.basename(above) != "chats":
-        return None, MAIN
+        return session_in(path), MAIN
     return session, os.path.splitext(name)[0]
 
 

@@ -1,0 +1,140 @@
+"""Compare what `brimline inspect --json` says with the truth of a corpus of transcripts.
+
+`python scripts/corpus.py DIR` reads DIR/truth.json, prints a line for every file in it, and fails
+on a difference. The quick reading is compared with the one that looks at every record, too.
+"""
+
+import os
+import sys
+import tempfile
+from io import BytesIO
+from pathlib import Path
+
+import msgspec
+
+from brimline.cli.context import Context
+from brimline.cli.inspect import Inspected, ThreadShown, shown
+from brimline.errors import BrimlineError
+from brimline.events import MAIN
+from brimline.settings import Settings
+from brimline.sources import source
+from brimline.sources.base import Depth, Places, Transcript
+from brimline.survey.single import find
+from brimline.tracker import Session, fold
+
+FIGURES = ("calls", "sent", "peak_sent", "compactions")
+
+
+class Truth(msgspec.Struct, frozen=True):
+    """What a file holds, computed by somebody else; None is unknown, and not compared."""
+
+    agent: str
+    calls: int | None
+    sent: int | None
+    peak_sent: int | None
+    compactions: int | None
+    subagent_file: bool = False
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """A line of the table: each figure as it is shown, and what is wrong."""
+
+    file: str
+    figures: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+
+def context(home: Path) -> Context:
+    """What a user has who has set nothing."""
+    return Context(Places(home, {}), Settings(), width=100, colour=False, now=0.0)
+
+
+def thread_of(inspected: Inspected, truth: Truth) -> ThreadShown | None:
+    """The thread that the truth is about: the main one, the only one of a subagent's file."""
+    if truth.subagent_file:
+        return inspected.threads[0] if len(inspected.threads) == 1 else None
+    return next((thread for thread in inspected.threads if thread.thread == MAIN), None)
+
+
+def ours(thread: ThreadShown | None) -> dict[str, int | None]:
+    """Our figures; a file without the thread has no call in it."""
+    if thread is None:
+        return {"calls": 0, "sent": None, "peak_sent": None, "compactions": 0}
+    return {
+        "calls": thread.calls,
+        "sent": thread.sent,
+        "peak_sent": thread.peak_sent,
+        "compactions": len(thread.compactions),
+    }
+
+
+def compare(folder: Path, file: str, truth: Truth, home: Path) -> Compared:
+    """One file of the corpus against its truth."""
+    path = str(folder / file)
+    told = context(home)
+    try:
+        inspected = shown(told, find(path, told.places, BytesIO()), series=False)
+    except BrimlineError as error:
+        return Compared(file, ("",) * len(FIGURES), (str(error),))
+    found = ours(thread_of(inspected, truth))
+    figures: list[str] = []
+    wrong: list[str] = []
+    if inspected.agent != truth.agent:
+        wrong.append(f"read as {inspected.agent}, is {truth.agent}")
+    for name in FIGURES:
+        true: int | None = getattr(truth, name)
+        same = true is None or found[name] == true
+        figures.append(f"{_number(found[name])}/{_number(true)}{'' if same else ' <<'}")
+        if not same:
+            wrong.append(name)
+    if not quick_is_every(path, truth.agent):
+        wrong.append("the quick reading is another")
+    return Compared(file, tuple(figures), tuple(wrong))
+
+
+def quick_is_every(path: str, agent: str) -> bool:
+    """Whether the reading that passes over lines finds what looking at each line finds."""
+    quick, every = (_threads(path, agent, how) for how in ("quick", "every"))
+    return quick == every
+
+
+def _threads(path: str, agent: str, how: Depth) -> tuple[object, int]:
+    status = os.stat(path)
+    transcript = Transcript(agent, path, status.st_mtime, status.st_size)
+    reader = source(agent).read(transcript, how=how)
+    threads = fold(Session(agent=agent), reader).threads
+    return threads, reader.cursor.offset
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def table(lines: list[Compared]) -> list[str]:
+    """The lines for people, ours/truth in each column."""
+    rows = [("file", *FIGURES, "differs in")]
+    rows += [(line.file, *line.figures, "; ".join(line.wrong)) for line in lines]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Compare a whole corpus: 0 where all is equal or there is none, 1 on a difference."""
+    folder = Path(arguments[0]) if arguments else None
+    if folder is None or not (folder / "truth.json").is_file():
+        print("no corpus given" + (f": {folder} has no truth.json" if folder else ""))
+        return 0
+    truths = msgspec.json.decode((folder / "truth.json").read_bytes(), type=dict[str, Truth])
+    with tempfile.TemporaryDirectory() as home:
+        lines = [compare(folder, *item, Path(home)) for item in sorted(truths.items())]
+    print("\n".join(table(lines)))
+    differing = sum(bool(line.wrong) for line in lines)
+    print(f"{len(lines)} files, {differing} differing; each figure is ours/truth")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,13 @@
+"""A user for each test."""
+
+from pathlib import Path
+
+import pytest
+
+from .terminal import User
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    """A user with nothing in their home."""
+    return User(tmp_path)

@@ -1,0 +1,315 @@
+"""`brimline inspect`: one transcript or stream, for programs and for people."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .terminal import Json, User, cells, without_colour
+
+TOP = ["agent", "session_id", "records", "skipped", "threads"]
+THREAD = [
+    "thread", "model", "calls", "sent", "held", "peak_sent", "percent", "percent_raw",
+    "percent_of_limit", "window", "limit", "cycle", "compactions", "formulas", "series",
+]  # fmt: skip
+FORMULAS = ["latest", "max_cache_read_plus_sums", "sum_cache_creation", "last_input", "result_sums",
+            "effective"]  # fmt: skip
+
+
+@pytest.fixture
+def one(user: User) -> User:
+    """A user with a session that compacted, and its subagent."""
+    user.now = 1_794_657_600  # 2026-11-14, 12:00 UTC
+    user.session(
+        "s1",
+        user.call("m1", 100_000, 300, output=50),
+        user.call("m1", 100_000, 299, output=500),
+        user.call("m2", 160_000, 200),
+        *user.compaction(150),
+        user.record("hologram", 149),
+        user.call("m3", 40_000, 100, output=1_000),
+    )
+    user.subagent("s1", "a1", user.call("x1", 20_000, 250))
+    return user
+
+
+def test_json(one: User) -> None:
+    """All that the issue asks for is there, with the right values."""
+    done = one.run("inspect", "s1", "--json", "--series")
+    assert (done.code, done.err) == (0, "")
+    made: Json = done.json
+    assert [key for key in TOP if key not in made] == []
+    assert (made["agent"], made["session_id"], made["records"]) == ("claude", "s1", 8)
+    assert made["skipped"] == {"unknown": 1, "malformed": 0}
+    main, sub = made["threads"]
+    for thread in (main, sub):
+        assert [key for key in THREAD if key not in thread] == []
+        assert {"tokens", "origin"} <= set(thread["window"])
+        assert {"tokens", "origin"} <= set(thread["limit"])
+        assert set(FORMULAS) <= set(thread["formulas"])
+    assert (main["thread"], main["model"], main["calls"]) == ("main", "claude-sonnet-4-5", 3)
+    assert (main["sent"], main["held"], main["peak_sent"]) == (40_000, 41_000, 160_000)
+    assert (main["percent"], main["percent_raw"], main["cycle"]) == (20.0, 20.0, 1)
+    assert main["percent_of_limit"] == pytest.approx(100 * 41 / 167, abs=0.05)
+    assert (main["window"]["tokens"], main["limit"]["tokens"]) == (200_000, 167_000)
+    assert main["compactions"] == [
+        {
+            "at": "2026-11-14T11:57:30.000Z",
+            "trigger": "auto",
+            "before": 167_000,
+            "after": 40_000,
+            "inferred": False,
+        }
+    ]
+    assert main["series"] == [
+        {"call": "m1", "at": "2026-11-14T11:55:01.000Z", "sent": 100_000, "output": 500},
+        {"call": "m2", "at": "2026-11-14T11:56:40.000Z", "sent": 160_000, "output": 10},
+        {"call": "m3", "at": "2026-11-14T11:58:20.000Z", "sent": 40_000, "output": 1_000},
+    ]
+    assert main["formulas"]["latest"] == 40_000
+    assert main["formulas"]["result_sums"] == 300_000
+    assert (sub["thread"], sub["calls"], sub["sent"]) == ("a1", 1, 20_000)
+
+
+def test_series_only_when_asked_for(one: User) -> None:
+    """A long series is left out unless it is wanted."""
+    assert "series" not in one.run("inspect", "s1", "--json").json["threads"][0]
+
+
+def test_unknown_after_a_compaction(user: User) -> None:
+    """After a compaction the percentage is null, not 0."""
+    user.session("s1", user.call("m1", 160_000), *user.compaction())
+    thread = user.run("inspect", "s1", "--json").json["threads"][0]
+    assert (thread["percent"], thread["percent_raw"], thread["percent_of_limit"]) == (None,) * 3
+    assert (thread["state"], thread["peak_sent"], thread["calls"]) == ("unknown", 160_000, 1)
+    assert "unknown until the next reply" in user.run("inspect", "s1").out
+
+
+PEOPLE = """\
+Claude Code  2.1.325  ~/project  session s1
+8 records read, 1 of a kind we do not know
+
+main  claude-sonnet-4-5  Context: 20% (40K/200K)  24.6% of the limit  3 calls  cycle 1
+   200K ┤
+   167K ┼╌╌╌
+        ┤ █
+        ┤ █
+        ┤ █
+        ┤██
+        ┤██
+        ┤██
+        ┤███
+        ┤███
+      0 └──▲
+         3 calls   ▲ compaction (1)   ╌ limit
+"""
+
+BELOW = """\
+compaction after call 2: 167,000 -> 40,000 (auto)
+
+formula                    tokens  of window   off by
+latest                     40,000      20.0%        0
+max_cache_read_plus_sums  160,919      80.5%  +302.3%
+sum_cache_creation          3,310       1.7%   -91.7%
+last_input                      3       0.0%  -100.0%
+result_sums               300,000     150.0%  +650.0%
+effective                   4,540       2.3%   -88.7%
+"""
+
+
+def test_for_people(one: User) -> None:
+    """A chart with the compaction and the limit, and the formulas with how far each is off."""
+    done = one.run("inspect", "s1", COLUMNS="100")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(PEOPLE)
+    assert BELOW in done.out
+    assert "\na1  claude-sonnet-4-5  Context: 10% (20K/200K)" in done.out
+
+
+def test_series_for_people(one: User) -> None:
+    """Every call in a table."""
+    out = one.run("inspect", "s1", "--series").out
+    assert "call  at                           sent  output\n" in out
+    assert "m1    2026-11-14T11:55:01.000Z  100,000     500\n" in out
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_chart_fits(user: User, columns: int) -> None:
+    """A chart of many calls is as wide as the terminal, and no wider."""
+    calls = [user.call(f"m{i}", 20_000 + 100 * i) for i in range(1_000)]
+    user.session("s1", *calls[:700], *user.compaction(), *calls[700:])
+    out = without_colour(user.on_terminal("inspect", "s1", columns=columns).out)
+    chart = [line for line in out.splitlines() if {"┤", "└", "┼"} & set(line)]
+    assert len(chart) == 11
+    assert max(map(cells, chart)) == columns
+    assert chart[-1].count("▲") == 1
+
+
+def test_chart_in_colour(one: User) -> None:
+    """The columns of a chart have the colour of their height."""
+    out = one.on_terminal("inspect", "s1").out
+    assert "\x1b[33m█" in out
+    assert "\x1b[31m█" in out
+    assert "\x1b[32m█" in out
+
+
+def test_sent_nothing(user: User) -> None:
+    """A local model that tells no prompt size, and no known window: no chart breaks."""
+    bare = user.call("m1", 0, model="my-model", version="2.1.300")
+    bare["message"]["usage"] = {"input_tokens": 0, "output_tokens": 7}
+    user.session("s1", bare)
+    for command in (["inspect", "s1"], ["inspect", "s1", "--json"], ["status"], ["report"]):
+        done = user.run(*command)
+        assert (done.code, done.err) == (0, "")
+
+
+def test_no_call(user: User) -> None:
+    """A transcript without a call says so."""
+    user.session("s1", user.record("user", message={"role": "user", "content": "hello"}))
+    assert user.run("inspect", "s1").lines[1] == "1 records read: no model call in it"
+    assert user.run("inspect", "s1", "--json").json["threads"] == []
+
+
+def test_malformed(user: User) -> None:
+    """What is malformed is counted, with its place, and the rest is read."""
+    path = user.session("s1", user.call("m1", 9_000))
+    with path.open("ab") as file:
+        file.write(b'{"type":"assistant",\n\xff\xfe\n')
+    out = user.run("inspect", "s1").out
+    assert "3 records read, 2 malformed\n" in out
+    assert out.count("  malformed: before byte ") == 2
+    assert user.run("inspect", "s1", "--json").json["skipped"] == {"unknown": 0, "malformed": 2}
+
+
+def test_path(one: User) -> None:
+    """By its path, from the current folder too."""
+    path = one.projects / "-p" / "s1.jsonl"
+    made = one.run("inspect", str(path), "--json").json
+    assert [thread["thread"] for thread in made["threads"]] == ["main", "a1"]
+    (one.cwd / "copy.jsonl").write_bytes(path.read_bytes())
+    made = one.run("inspect", "copy.jsonl", "--json").json
+    assert [thread["thread"] for thread in made["threads"]] == ["main"]
+
+
+def test_stdin_transcript(one: User) -> None:
+    """A transcript on standard input."""
+    data = (one.projects / "-p" / "s1.jsonl").read_bytes()
+    made = one.run("inspect", "-", "--json", stdin=data).json
+    assert (made["records"], made["threads"][0]["sent"]) == (7, 40_000)
+
+
+def streamed() -> bytes:
+    """A run of `claude -p --output-format stream-json`."""
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 30_000, "output_tokens": 1}
+    message = {"id": "m1", "model": "claude-sonnet-4-5-20250929", "usage": usage}
+    lines: list[dict[str, Any]] = [
+        {"type": "system", "subtype": "init", "session_id": "s9", "cwd": "/srv/project",
+         "model": "claude-sonnet-4-5-20250929", "claude_code_version": "2.1.325"},
+        {"type": "assistant", "session_id": "s9", "message": message},
+        {"type": "result", "session_id": "s9", "usage": {**usage, "output_tokens": 90},
+         "modelUsage": {"claude-sonnet-4-5-20250929": {"contextWindow": 300_000}}},
+    ]  # fmt: skip
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def test_stdin_stream(user: User) -> None:
+    """A stream on standard input; the window is the one that the client reported."""
+    done = user.run("inspect", "-", "--json", stdin=streamed())
+    assert (done.code, done.err) == (0, "")
+    thread = done.json["threads"][0]
+    assert (done.json["session_id"], thread["sent"], thread["percent"]) == ("s9", 30_003, 10.0)
+    assert (thread["window"]["tokens"], thread["window"]["origin"]) == (300_000, "reported")
+
+
+def test_stdin_of_gemini(user: User) -> None:
+    """A chat of Gemini CLI on standard input."""
+    time = "2026-11-15T03:25:06.382Z"
+    counts = {"input": 5_000, "output": 5, "cached": 0, "thoughts": 0, "tool": 0, "total": 5_005}
+    lines: list[dict[str, Any]] = [
+        {"sessionId": "g1", "projectHash": "ab", "startTime": time, "kind": "main"},
+        {"id": "m1", "timestamp": time, "type": "gemini", "model": "gemini-2.5-pro",
+         "tokens": counts},
+    ]  # fmt: skip
+    data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    done = user.run("inspect", "-", "--json", stdin=data)
+    assert (done.code, done.err) == (0, "")
+    assert (done.json["agent"], done.json["threads"][0]["sent"]) == ("gemini", 5_000)
+
+
+@pytest.mark.parametrize("data", [b"", b"hello\n", b"\0" * 1_000, b"\xff" * 1_000, b"[]\n" * 9])
+def test_stdin_of_nobody(user: User, data: bytes) -> None:
+    """What is no agent's: 2, and how to say whose it is."""
+    done = user.run("inspect", "-", stdin=data)
+    assert (done.code, done.out) == (2, "")
+    assert "--agent (claude, codex, pi, gemini, opencode)" in done.err
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini", "opencode"])
+@pytest.mark.parametrize("data", [b"", b"hello\n", b"\0" * 1_000, b"\xff" * 1_000, b"[]\n" * 9])
+def test_stdin_of_nobody_as_somebodys(user: User, agent: str, data: bytes) -> None:
+    """Read as an agent's all the same, it is counted or an error, and no traceback."""
+    done = user.run("inspect", "-", "--agent", agent, stdin=data)
+    assert done.code in (0, 2)
+    assert "Traceback" not in done.err
+
+
+def test_agent(one: User) -> None:
+    """Whose a file is can be told."""
+    path = one.cwd / "x.jsonl"
+    path.write_bytes(b"{}\n" + (one.projects / "-p" / "s1.jsonl").read_bytes())
+    assert (
+        one.run("inspect", "x.jsonl", "--agent", "claude", "--json").json["threads"][0]["calls"]
+        == 3
+    )
+
+
+def no_file(user: User, target: Path) -> str:
+    """What is said of a target that cannot be read."""
+    done = user.run("inspect", str(target))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"brimline: cannot read {target}: ")
+    return done.err
+
+
+def test_no_file(user: User) -> None:
+    """A directory, a link to nothing: 2, and why."""
+    (user.cwd / "x.jsonl").mkdir()
+    assert no_file(user, user.cwd / "x.jsonl").endswith(
+        ": it is a directory\nName a transcript inside it.\n"
+    )
+    (user.cwd / "y.jsonl").symlink_to("none")
+    assert "No such file" in no_file(user, user.cwd / "y.jsonl")
+
+
+def test_escapes_in_an_error(user: User) -> None:
+    """The name of a file cannot command the terminal either."""
+    done = user.run("inspect", "./\x1b]0;owned\x07.jsonl")
+    assert done.code == 2
+    assert not {"\x1b", "\x07"} & set(done.err)
+
+
+def test_overshoot(user: User) -> None:
+    """More than the window is said in words."""
+    user.session("s1", user.call("m1", 260_000))
+    out = user.run("inspect", "s1", BRIMLINE_WINDOWS="claude=200000").out
+    assert "WARNING: 130.0% of the window" in out
+
+
+def test_observed_window(user: User) -> None:
+    """Without the user's word, a thread that holds more than its window disproves it."""
+    user.session("s1", user.call("m1", 260_000))
+    window = user.run("inspect", "s1", "--json").json["threads"][0]["window"]
+    assert (window["tokens"], window["origin"]) == (1_000_000, "observed")
+
+
+@pytest.mark.slow
+def test_line_of_100_megabytes(user: User) -> None:
+    """A line of 100 MB is counted, the rest is read, and memory stays bounded."""
+    path = user.session("s1", user.call("m1", 9_000))
+    with path.open("ab") as file:
+        file.write(b'{"type":"user","x":"' + b"x" * (100 << 20) + b'"}\n')
+        file.write(json.dumps(user.call("m2", 10_000)).encode() + b"\n")
+    made = user.run("inspect", "s1", "--json").json
+    assert made["skipped"]["malformed"] == 1
+    assert made["threads"][0]["sent"] == 10_000

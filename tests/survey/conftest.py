@@ -1,0 +1,13 @@
+"""A machine for each test."""
+
+from pathlib import Path
+
+import pytest
+
+from .machine import Machine
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """A machine with nothing on it."""
+    return Machine(tmp_path)

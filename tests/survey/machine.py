@@ -1,0 +1,121 @@
+"""A home folder with Claude Code's transcripts in it, made by hand."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from brimline.sources.base import Places, Transcript
+from brimline.survey.files import transcripts
+
+Json = dict[str, Any]
+NOON = 1_794_657_600
+"""2026-11-14, 12:00 UTC."""
+
+
+def packed(record: Json) -> bytes:
+    """A record as the client writes it, a line."""
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def clock(second: int) -> str:
+    """The time so many seconds after noon, any number of days on."""
+    day, second = divmod(second + 43_200, 86_400)
+    return f"2026-11-{14 + day:02}T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
+
+
+def record(kind: str, second: int = 0, uuid: str = "u", **fields: Any) -> Json:
+    """A record of Claude Code, in its order: it ends with what no other record has."""
+    head = {
+        "parentUuid": None,
+        "isSidechain": False,
+        "cwd": "/project",
+        "sessionId": "s1",
+        "version": "2.1.325",
+    }
+    return {**head, **fields, "type": kind, "uuid": uuid, "timestamp": clock(second)}
+
+
+def call(
+    id: str,
+    sent: int = 20_000,
+    second: int = 0,
+    output: int = 10,
+    model: str | None = "claude-sonnet-4-5",
+    **fields: Any,
+) -> bytes:
+    """A call that had all but 600 tokens of its prompt from the cache."""
+    usage = {
+        "input_tokens": 3,
+        "cache_creation_input_tokens": 597,
+        "cache_read_input_tokens": sent - 600,
+        "output_tokens": output,
+    }
+    message: Json = {"model": model, "id": id, "role": "assistant", "content": [], "usage": usage}
+    fields = {"uuid": id, "message": message, **fields}
+    return packed(record("assistant", second, **fields))
+
+
+def told(text: str = "x", second: int = 0, **fields: Any) -> bytes:
+    """A user's record."""
+    return packed(record("user", second, message={"role": "user", "content": text}, **fields))
+
+
+def compaction(second: int = 0, **fields: Any) -> bytes:
+    """A compaction: its boundary and its summary."""
+    metadata = {"trigger": "auto", "preTokens": 167_000}
+    boundary = {"subtype": "compact_boundary", "compactMetadata": metadata}
+    message = {"role": "user", "content": "This session is being continued."}
+    return packed(record("system", second, **boundary, **fields)) + packed(
+        record("user", second, message=message, isCompactSummary=True, **fields)
+    )
+
+
+def of_agent(agent: str) -> Json:
+    """What every record of a subagent has."""
+    return {"isSidechain": True, "agentId": agent}
+
+
+class Machine:
+    """A machine's home, its cache folder, and Claude Code's files in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.home, self.cache = root / "home", root / "cache"
+        self.projects = self.home / ".claude" / "projects"
+        self.projects.mkdir(parents=True)
+        self.places = Places(self.home, {})
+
+    def session(self, name: str, *lines: bytes, folder: str = "-project") -> Path:
+        """Write a session's own transcript."""
+        return self._write(self.projects / folder / f"{name}.jsonl", lines)
+
+    def subagent(self, session: str, agent: str, *lines: bytes, folder: str = "-project") -> Path:
+        """Write a subagent's transcript, where newer clients put it."""
+        path = self.projects / folder / session / "subagents" / f"agent-{agent}.jsonl"
+        return self._write(path, lines)
+
+    def loose(self, agent: str, *lines: bytes, folder: str = "-project") -> Path:
+        """Write a subagent's transcript, where older clients put it: beside the sessions."""
+        return self._write(self.projects / folder / f"agent-{agent}.jsonl", lines)
+
+    def found(self) -> list[Transcript]:
+        """All transcripts, in the order of their paths."""
+        return sorted(transcripts(self.places), key=lambda transcript: transcript.path)
+
+    def _write(self, path: Path, lines: Iterable[bytes]) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(lines))
+        os.utime(path, (NOON, NOON))
+        return path
+
+
+def overwrite_head(path: Path, old: bytes, new: bytes) -> None:
+    """Change bytes in place: the file keeps its id, its size, its end and its time."""
+    assert len(old) == len(new)
+    data = path.read_bytes()
+    status = path.stat()
+    with path.open("r+b") as file:
+        file.seek(data.index(old))
+        file.write(new)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
