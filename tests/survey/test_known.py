@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from brimline.events import MAIN
+from brimline.sources import AGENTS
 from brimline.sources.base import Transcript
 from brimline.survey.known import ALONE, READ_WHOLE, Knowledge
 from brimline.survey.state import NAME
@@ -23,7 +24,7 @@ def learned(machine: Machine, tails: bool = False) -> Knowledge:
     knowledge = Knowledge.of(machine.cache)
     found = machine.found()
     knowledge.learn(found, tails)
-    knowledge.settle(found, whole=True)
+    knowledge.settle(found, AGENTS)
     knowledge.save()
     return knowledge
 
@@ -244,21 +245,19 @@ def test_owner_deleted_and_one_agent_asked_for(machine: Machine) -> None:
     knowledge = Knowledge.of(machine.cache)
     found = machine.found()
     knowledge.learn(found)
-    knowledge.settle(found, whole=False)
+    knowledge.settle(found, ["claude"])
     summary = knowledge.summary(found[0])
     assert summary is not None
     assert sum(row.calls for row in summary.rows) == 2
 
 
 def test_a_part_does_not_forget_the_rest(machine: Machine) -> None:
-    """Where not everything was looked at, what was not is not taken for gone."""
+    """Where one agent was looked at, another's transcripts are not taken for gone."""
     machine.session("s1", call("m1"))
     path = machine.session("s2", call("m2"), *[told("x" * 100)] * 3)
     learned(machine)
-    part = machine.found()[:1]
     knowledge = Knowledge.of(machine.cache)
-    knowledge.learn(part)
-    knowledge.settle(part, whole=False)
+    knowledge.settle([], ["codex"])
     knowledge.save()
     overwrite_head(path, b'"id":"m2"', b'"id":"zz"')
     assert ids(machine, 1) == ["m2"]

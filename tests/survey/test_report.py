@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from brimline.prices import cost
+from brimline.sources import AGENTS
 from brimline.survey.known import Knowledge
 from brimline.survey.report import By, Filter, Line, Report, items, report
 from brimline.usage import Usage
@@ -21,7 +22,7 @@ def made(machine: Machine, by: By = "day", chosen: Filter = EVERYTHING) -> Repor
     knowledge = Knowledge.of(machine.cache)
     found = machine.found()
     knowledge.learn(found)
-    knowledge.settle(found, whole=True)
+    knowledge.settle(found, AGENTS)
     return report(items(knowledge, found), by, chosen)
 
 

@@ -107,6 +107,8 @@ def _look(path: str) -> str:
         return "-"
     try:
         tail = zlib.crc32(os.pread(file, TAIL, max(0, status.st_size - TAIL)))
+    except OSError:
+        return "-"
     finally:
         os.close(file)
     return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {tail}"

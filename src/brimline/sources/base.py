@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol, TypeAlias
+from typing import BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -173,6 +173,16 @@ def found(agent: str, entry: "os.DirEntry[str]") -> Transcript | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     return Transcript(agent, entry.path, status.st_mtime, status.st_size)
+
+
+TextT = TypeVar("TextT", str, str | None)
+
+
+def printable(name: TextT) -> TextT:
+    """A name out of a path, which may be no text, as text."""
+    if name is None or name.isascii():
+        return name
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 _SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')

@@ -66,9 +66,9 @@ class Knowledge:
         self, wanted: Sequence[Transcript], tails: bool = False, progress: Progress | None = None
     ) -> None:
         """Bring these transcripts up to date; with `tails`, much of it by the ends alone."""
-        files = [transcript for transcript in wanted if transcript.size]
+        files = [transcript for transcript in wanted if lasting(transcript)]
         for transcript in wanted:
-            if not transcript.size:
+            if not lasting(transcript):
                 self._live(transcript)
         jobs = [job for job in map(self._job, files) if job is not None]
         if tails and sum(job.size for job in jobs) > READ_WHOLE:
@@ -113,7 +113,7 @@ class Knowledge:
         """Whether a transcript was read from its beginning."""
         if _key(transcript) in self._glanced:
             return False
-        return transcript.path in self._state.entries or not transcript.size
+        return transcript.path in self._state.entries or not lasting(transcript)
 
     def session(self, transcript: Transcript) -> Session | None:
         """The session in a transcript; None where nothing could be read."""
@@ -124,7 +124,7 @@ class Knowledge:
 
     def summary(self, transcript: Transcript) -> Summary | None:
         """What a transcript adds up to."""
-        entry = self._state.entries.get(transcript.path) if transcript.size else None
+        entry = self._state.entries.get(transcript.path) if lasting(transcript) else None
         if entry:
             return entry.summary
         session = self.session(transcript)
@@ -138,7 +138,7 @@ class Knowledge:
         return None if same else Job(transcript, entry)
 
     def _live(self, transcript: Transcript) -> None:
-        """A session in a database: read anew each time, its own file keeps the order."""
+        """What the state file cannot keep is read anew each time."""
         try:
             events = source(transcript.agent).read(transcript)
             self._sessions[_key(transcript)] = fold(Session(agent=transcript.agent), events)
@@ -181,8 +181,19 @@ class Knowledge:
             self._changed = True
 
 
+def lasting(transcript: Transcript) -> bool:
+    """Whether the state file can keep a transcript: a file of its own, whose name is text."""
+    if not transcript.size:
+        return False
+    try:
+        transcript.path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _key(transcript: Transcript) -> str:
-    return transcript.path if transcript.size else f"{transcript.path}#{transcript.session}"
+    return transcript.path if lasting(transcript) else f"{transcript.path}#{transcript.session}"
 
 
 def work(jobs: Sequence[Job], told: Callable[[float], None] | None = None) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.events import MAIN
-from brimline.sources.base import Places, Transcript, files_below, found, session_in
+from brimline.sources.base import Places, Transcript, files_below, found, printable, session_in
 from brimline.sources.lines import MALFORMED
 from brimline.windows import ClientSettings
 
@@ -30,7 +30,9 @@ def transcripts(places: Places) -> Iterator[Transcript]:
         for entry in files_below(str(root / "projects"), ".jsonl"):
             if transcript := found("claude", entry):
                 session, thread = whose(entry.path)
-                yield msgspec.structs.replace(transcript, session=session, thread=thread)
+                yield msgspec.structs.replace(
+                    transcript, session=printable(session), thread=printable(thread)
+                )
 
 
 def whose(path: str) -> tuple[str | None, str]:
