@@ -27,7 +27,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 
 types: setup
-	$(BIN)/pyright
+	$(BIN)/pyright --project pyproject.toml
 
 quick: setup
 	$(BIN)/python -m pytest -q -n 2 -m "not slow and not clients"

@@ -9,12 +9,12 @@ ROOT = Path(__file__).parent.parent
 PURE = (
     "errors.py",
     "usage.py",
-    "windows.py",
+    "windows/*",
     "prices.py",
     "events.py",
     "settings.py",
     "providers/*",
-    "tracker.py",
+    "tracker/*",
     "formulas.py",
 )
 OF_PURE, OF_ALL = 100, 90

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent, Call
 from brimline.sources.base import START, Cursor
-from brimline.sources.lines import CHUNK, LONGEST, JsonLines, Lines, opened, salvage
+from brimline.sources.lines import JsonLines, Lines, opened, salvage
+from brimline.sources.scan import CHUNK, LONGEST
 from brimline.usage import Usage
 
 

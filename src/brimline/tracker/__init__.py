@@ -1,0 +1,23 @@
+"""The state of a session, folded from its events, and the readings that are taken of it."""
+
+from brimline.tracker.folding import FALL_BY, FALL_TO, SYNTHETIC, fold
+from brimline.tracker.reading import Reading, ReadingState, client_shows, known_of, read
+from brimline.tracker.state import LEARN_FROM, Compaction, Session, Thread, main_of, total
+
+__all__ = [
+    "FALL_BY",
+    "FALL_TO",
+    "LEARN_FROM",
+    "SYNTHETIC",
+    "Compaction",
+    "Reading",
+    "ReadingState",
+    "Session",
+    "Thread",
+    "client_shows",
+    "fold",
+    "known_of",
+    "main_of",
+    "read",
+    "total",
+]

@@ -1,0 +1,208 @@
+"""fold(session, events) -> session. Pure: what is given stays as it was."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from brimline.events import (
+    AnyEvent,
+    Call,
+    Cleared,
+    Compacted,
+    Compacting,
+    Ended,
+    Rewound,
+    SessionSeen,
+    Spent,
+    Trigger,
+    Trimmed,
+    WindowReported,
+)
+from brimline.tracker.state import Compaction, Session, Thread
+
+SYNTHETIC = "<synthetic>"
+"""The model of a reply that a client made up itself: no call."""
+
+FALL_TO, FALL_BY = 0.7, 10_000
+"""A fall below this part and by more than this many tokens is a compaction nobody recorded."""
+
+
+def fold(session: Session, events: Iterable[AnyEvent]) -> Session:
+    """The session after these events."""
+    draft = _Draft(session)
+    for event in events:
+        draft.apply(event)
+    return draft.session()
+
+
+class _Draft:
+    """A session while events are folded in; owns its threads, never those it was made from."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._threads = dict(session.threads)
+        self._drafts: dict[str, _ThreadDraft] = {}
+        self._at = session.at
+
+    def session(self) -> Session:
+        for name, draft in self._drafts.items():
+            self._threads[name] = draft.thread()
+        return msgspec.structs.replace(self._session, threads=self._threads, at=self._at)
+
+    def apply(self, event: AnyEvent) -> None:
+        if event.at is not None and (self._at is None or event.at > self._at):
+            self._at = event.at
+        match event:
+            case Call():
+                self._thread(event.thread).call(event, not self._session.records_compactions)
+            case SessionSeen():
+                self._seen(event)
+            case WindowReported(model=str(model)):
+                windows = {**self._session.windows, model: event.tokens}
+                self._session = msgspec.structs.replace(self._session, windows=windows)
+            case _:
+                self._thread(event.thread).apply(event)
+
+    def _seen(self, event: SessionSeen) -> None:
+        told = {
+            "agent": event.agent,
+            "id": event.session,
+            "project": event.project,
+            "version": event.version,
+            "title": event.title,
+            "records_compactions": event.records_compactions,
+        }
+        news = {field: value for field, value in told.items() if value is not None}
+        self._session = msgspec.structs.replace(self._session, **news)
+
+    def _thread(self, name: str) -> "_ThreadDraft":
+        draft = self._drafts.get(name)
+        if draft is None:
+            draft = self._drafts[name] = _ThreadDraft(self._threads.get(name) or Thread(name))
+        return draft
+
+
+class _ThreadDraft:
+    """A thread while events are folded in."""
+
+    def __init__(self, thread: Thread) -> None:
+        self._name = thread.name
+        self._calls = dict(thread.calls)
+        self._current = thread.current
+        self._cycle = thread.cycle
+        self._compactions = list(thread.compactions)
+        self._compacting = thread.compacting
+        self._window = thread.window
+        self._spent = thread.spent
+        self._ended = thread.ended
+        self._at = thread.at
+
+    def thread(self) -> Thread:
+        return Thread(
+            self._name,
+            self._calls,
+            self._current,
+            self._cycle,
+            tuple(self._compactions),
+            self._compacting,
+            self._window,
+            self._spent,
+            self._ended,
+            self._at,
+        )
+
+    def call(self, call: Call, infer: bool) -> None:
+        if call.model == SYNTHETIC:
+            return
+        known = call.id in self._calls
+        if not known:
+            if infer:
+                self._infer(call)
+            self._first_after_compaction(call)
+            self._current = call.id
+            self._compacting = self._ended = False
+        self._calls[call.id] = call
+        if call.at is not None:
+            self._at = call.at
+
+    def apply(self, event: AnyEvent) -> None:
+        match event:
+            case Compacted():
+                self._compacted(event)
+            case Compacting():
+                self._compacting = True
+            case Cleared():
+                self._cycle += 1
+                self._current = None
+                self._compacting = False
+            case Trimmed():
+                self._trim()
+            case Rewound(to=call) if call is None or call in self._calls:
+                self._current = call
+            case WindowReported():
+                self._window = event.tokens
+            case Spent():
+                self._spent = self._spent + event.usage
+            case Ended():
+                self._ended = True
+            case _:
+                pass
+        if event.at is not None:
+            self._at = event.at
+
+    def _compacted(self, event: Compacted) -> None:
+        if self._told_already(event):
+            return
+        before = self._held() if event.before is None else event.before
+        self._close(event.at, event.trigger, before, event.after)
+
+    def _told_already(self, event: Compacted) -> bool:
+        """Whether this is the last compaction again; it may know now what is left."""
+        last = self._compactions[-1] if self._compactions else None
+        if last is None or last.calls != len(self._calls) or last.at is None or last.at != event.at:
+            return False
+        if event.after is not None:
+            self._compactions[-1] = msgspec.structs.replace(last, after=event.after)
+        return True
+
+    def _close(
+        self,
+        at: float | None,
+        trigger: Trigger | None,
+        before: int | None,
+        after: int | None,
+        inferred: bool = False,
+    ) -> None:
+        model = self._calls[self._current].model if self._current is not None else self._model()
+        made = Compaction(
+            at, trigger, before, after, len(self._calls), self._cycle, model, inferred
+        )
+        self._compactions.append(made)
+        self._cycle += 1
+        self._current = None
+        self._compacting = False
+
+    def _model(self) -> str | None:
+        return next((call.model for call in reversed(self._calls.values())), None)
+
+    def _held(self) -> int | None:
+        return None if self._current is None else self._calls[self._current].usage.held
+
+    def _trim(self) -> None:
+        """What is held now is less than the last call says, by how much is not known."""
+        self._current = None
+
+    def _infer(self, call: Call) -> None:
+        held = self._calls.get(self._current) if self._current is not None else None
+        if held is None or held.model != call.model:
+            return
+        before, after = held.usage.sent, call.usage.sent
+        if after < FALL_TO * before and before - after > FALL_BY:
+            self._close(call.at, None, held.usage.held, after, inferred=True)
+
+    def _first_after_compaction(self, call: Call) -> None:
+        if not self._compactions or self._current is not None:
+            return
+        last = self._compactions[-1]
+        if last.calls == len(self._calls) and last.cycle + 1 == self._cycle:
+            self._compactions[-1] = msgspec.structs.replace(last, after=call.usage.sent)

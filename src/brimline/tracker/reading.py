@@ -1,0 +1,116 @@
+"""The reading of a thread: its figures against its window and its limit."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from brimline.events import Call
+from brimline.tracker.state import Session, Thread
+from brimline.usage import percent, percent_raw, whole_percent
+from brimline.windows import (
+    NO_OVERRIDES,
+    UNTOLD,
+    ClientSettings,
+    Known,
+    Limit,
+    Overrides,
+    Window,
+    limit_of,
+    window_of,
+)
+
+ReadingState: TypeAlias = Literal["measured", "streaming", "compacting", "unknown"]
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """The state of a thread at a moment. Unknown is None, never 0."""
+
+    sent: int | None
+    held: int | None
+    window: Window | None
+    limit: Limit | None
+    percent: float | None
+    percent_raw: float | None
+    percent_of_limit: float | None
+    client_shows: str | None
+    source: str
+    at: float | None
+    state: ReadingState
+
+
+def known_of(
+    session: Session, thread: Thread, settings: ClientSettings, learned: int | None
+) -> Known:
+    """What a thread tells about its own window and limit."""
+    last = thread.last
+    model = (last.asked_for or last.model) if last else None
+    named = last.model if last else None
+    by_model = (session.windows.get(name) for name in (model, named) if name is not None)
+    reported = next((size for size in by_model if size is not None), thread.window)
+    return Known(
+        agent=session.agent,
+        model=model,
+        version=session.version,
+        reported=reported,
+        most_sent=thread.most_sent,
+        learned=thread.learned if learned is None else learned,
+        settings=settings,
+    )
+
+
+def read(
+    session: Session,
+    thread: Thread,
+    source: str,
+    overrides: Overrides = NO_OVERRIDES,
+    settings: ClientSettings = UNTOLD,
+    learned: int | None = None,
+) -> Reading:
+    """The reading of a thread: its figures against its window and its limit."""
+    known = known_of(session, thread, settings, learned)
+    window = window_of(known, overrides)
+    limit = limit_of(known, window, overrides)
+    now = thread.holding
+    sent = now.usage.sent if now else None
+    held = now.usage.held if now else None
+    size = window.tokens if window else None
+    return Reading(
+        sent=sent,
+        held=held,
+        window=window,
+        limit=limit,
+        percent=percent(sent, size),
+        percent_raw=percent_raw(sent, size),
+        percent_of_limit=percent_raw(held, limit.tokens if limit else None),
+        client_shows=client_shows(session.agent, held, sent, window),
+        source=source,
+        at=thread.at,
+        state=_state(thread, now),
+    )
+
+
+def _state(thread: Thread, now: Call | None) -> ReadingState:
+    if thread.compacting:
+        return "compacting"
+    if now is None:
+        return "unknown"
+    return "measured" if now.final else "streaming"
+
+
+BESIDE = {"codex": 12_000, "claude": 20_000}
+"""What a client takes off the window before it divides: its own prompt, the room for a reply."""
+
+
+def client_shows(
+    agent: str | None, held: int | None, sent: int | None, window: Window | None
+) -> str | None:
+    """What the client's own display says at this moment, where it divides other numbers than we."""
+    if window is None or held is None or sent is None:
+        return None
+    whole = window.tokens - BESIDE.get(agent or "", window.tokens)
+    if whole <= 0:
+        return None
+    if agent == "codex":
+        left = whole - max(0, held - BESIDE["codex"])
+        return f"{whole_percent(max(0, left), whole)}% left"
+    return f"{whole_percent(sent, whole)}% of {whole:,} in the footer"

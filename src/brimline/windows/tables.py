@@ -1,0 +1,126 @@
+"""What is known about clients and models, as data: data/clients.json and data/catalogue.json."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+DATED = re.compile(r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)$")
+LONG = "[1m]"
+"""The mark of a long window behind a model's id."""
+
+
+class Price(msgspec.Struct, frozen=True, array_like=True):
+    """Dollars per million tokens, from a day on, for calls whose prompt is above a size."""
+
+    since: str
+    above: int
+    input: float
+    cache_read: float
+    cache_write: float
+    output: float
+
+
+class Model(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A row of the catalogue: the total window, the cap on the prompt, the longest reply, prices.
+
+    `origin` is set where the row is our own, and not from what the catalogue is made from.
+    """
+
+    window: int | None = None
+    input_cap: int | None = None
+    max_output: int | None = None
+    origin: str | None = None
+    prices: tuple[Price, ...] = ()
+
+
+class Catalogue(msgspec.Struct, frozen=True):
+    """Models by exact id and by prefix, as `make catalogue` wrote them."""
+
+    made_from: str
+    exact: dict[str, Model]
+    prefix: dict[str, Model]
+
+
+class ClientWindow(msgspec.Struct, frozen=True):
+    """The window that a client gives to a model; `unknown_only`: to one that nobody knows."""
+
+    agent: str
+    model: str
+    window: int
+    seen: str
+    date: str
+    how: str
+    unknown_only: bool = False
+    since: str | None = None
+    until: str | None = None
+
+
+class ClientLimit(msgspec.Struct, frozen=True):
+    """Where a client compacts: fraction x base - margin - min(longest reply, output_cap).
+
+    The base is the window, or the cap on the prompt where a row is `of` that and it is known.
+    `granted` is the part of the raw window that the client reports as the window.
+    """
+
+    agent: str
+    model: str
+    seen: str
+    date: str
+    how: str
+    fraction: float = 1.0
+    granted: float = 1.0
+    margin: int = 0
+    output_cap: int = 0
+    enforced: bool = True
+    of: Literal["window", "input"] = "window"
+    since: str | None = None
+    until: str | None = None
+
+    def tokens(self, window: int, max_output: int | None) -> int:
+        """The limit in a window of this size; a reply of unknown length counts with the cap."""
+        reply = self.output_cap if max_output is None else min(max_output, self.output_cap)
+        return round(self.fraction * window / self.granted) - self.margin - reply
+
+
+class Clients(msgspec.Struct, frozen=True):
+    """The client table."""
+
+    about: str
+    sizes: dict[str, tuple[int, ...]]
+    windows: tuple[ClientWindow, ...]
+    limits: tuple[ClientLimit, ...]
+
+
+@cache
+def catalogue() -> Catalogue:
+    """The model catalogue."""
+    return msgspec.json.decode(_data("catalogue.json"), type=Catalogue)
+
+
+@cache
+def clients() -> Clients:
+    """The client table."""
+    return msgspec.json.decode(_data("clients.json"), type=Clients)
+
+
+def _data(name: str) -> bytes:
+    return Path(__file__).parent.with_name("data").joinpath(name).read_bytes()
+
+
+def plain(model: str) -> str:
+    """A model's id without the case, the provider's path and the mark of a long window."""
+    return model.lower().removesuffix(LONG).rpartition("/")[2]
+
+
+@cache
+def model_row(model: str) -> Model | None:
+    """The catalogue's row: the exact id, the id without its date, then the longest prefix."""
+    name, table = plain(model), catalogue()
+    row = table.exact.get(name) or table.exact.get(DATED.sub("", name))
+    if row:
+        return row
+    fitting = [prefix for prefix in table.prefix if name.startswith(prefix)]
+    return table.prefix[max(fitting, key=len)] if fitting else None
