@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,8 +131,14 @@ class User:
 
     # What they type.
 
-    def run(self, *arguments: str, stdin: bytes = b"", **env: str) -> Done:
-        """Run a command with its output in a pipe."""
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        first: Callable[[], None] | None = None,
+        **env: str,
+    ) -> Done:
+        """Run a command with its output in a pipe; `first` is called in its process."""
         done = subprocess.run(
             [sys.executable, "-m", "brimline", *arguments],
             input=stdin,
@@ -141,6 +147,7 @@ class User:
             env={**self.env, **env},
             timeout=PATIENCE,
             check=False,
+            preexec_fn=first,
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -672,7 +672,7 @@ def test_linked_transcript(home: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
+@pytest.mark.usefixtures("ordinary")
 def test_unreadable_folder(home: Path) -> None:
     """A folder that may not be read is passed over, the others are read."""
     closed = home / ".claude" / "projects" / "closed"

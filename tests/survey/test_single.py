@@ -196,7 +196,7 @@ def test_missing_path(machine: Machine, tmp_path: Path) -> None:
     assert "there is no such file" in unreadable(machine, tmp_path / "none.jsonl")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.usefixtures("ordinary")
 def test_no_permission(machine: Machine, tmp_path: Path) -> None:
     """A file that may not be read says so."""
     path = tmp_path / "x.jsonl"

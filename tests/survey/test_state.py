@@ -100,7 +100,7 @@ def test_folder_is_a_file(kept: State, tmp_path: Path) -> None:
     assert load(tmp_path / "file") == empty()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.usefixtures("ordinary")
 def test_read_only_folder(kept: State, tmp_path: Path) -> None:
     """A folder that may not be written into changes nothing."""
     folder = tmp_path / "read-only"

@@ -131,7 +131,8 @@ class StreamParser:
 def _unfitting(record: bytes) -> Sequence[AnyEvent] | None:
     """A line that we do not read may look any way; one that we read may not."""
     kind = _kind.decode(record)
-    if kind.type in READ or (kind.type == "system" and kind.subtype in READ_SYSTEM):
+    named = kind.subtype if isinstance(kind.subtype, str) else ""
+    if kind.type in READ or (kind.type == "system" and named in READ_SYSTEM):
         _line.decode(record)
     return () if kind.type in STREAM_KINDS else None
 
