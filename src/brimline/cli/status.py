@@ -6,7 +6,7 @@ import sys
 import msgspec
 
 from brimline.cli.context import Context, emit_json, tilde
-from brimline.cli.paint import Cell, Column, age, bar, clean, shade, table
+from brimline.cli.paint import Cell, Column, age, bar, clean, cut, shade, table
 from brimline.events import MAIN
 from brimline.settings import seconds
 from brimline.sources import AGENTS, known
@@ -18,6 +18,9 @@ from brimline.windows import Limit, Window, plain
 BAR = 16
 SUBAGENTS = 4
 """How many subagents are shown below a session, the latest; `--all` shows the others."""
+
+NAME = 14
+"""How much of a subagent's name is shown."""
 
 NOTHING_FOUND = "No agent's files on this machine ({agents})."
 NOTHING_ACTIVE = "No session was active in the last {since}; --all or --since 7d shows older ones."
@@ -137,7 +140,9 @@ def _line(context: Context, glance: Glance, row: Row) -> list[Cell]:
     at = reading.at or glance.modified
     return [
         Cell(glance.agent if own else ""),
-        Cell(clean(place) if own else f"└ {clean(row.thread)}", "none" if own else "dim"),
+        Cell(
+            clean(place) if own else f"└ {cut(clean(row.thread), NAME)}", "none" if own else "dim"
+        ),
         Cell(clean(_short(row.model))),
         Cell(bar(reading.percent, BAR if context.width >= 100 else BAR // 2), how),
         Cell(_percent(reading), how),

@@ -193,7 +193,9 @@ def lasting(transcript: Transcript) -> bool:
 
 
 def _key(transcript: Transcript) -> str:
-    return transcript.path if lasting(transcript) else f"{transcript.path}#{transcript.session}"
+    if lasting(transcript):
+        return transcript.path
+    return f"{transcript.path}#{transcript.session}#{transcript.thread}"
 
 
 def work(jobs: Sequence[Job], told: Callable[[float], None] | None = None) -> bytes:

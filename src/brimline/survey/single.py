@@ -73,10 +73,10 @@ def _subagents(transcript: Transcript, places: Places) -> list[Transcript]:
     """The other files of the session, where the transcript lies among its agent's own."""
     every = list(source(transcript.agent).transcripts(places))
     mine = os.path.realpath(transcript.path)
-    own = next((t for t in every if os.path.realpath(t.path) == mine), None)
-    if own is None or own.session is None or own.thread != MAIN:
+    here = [t for t in every if os.path.realpath(t.path) == mine]
+    if len(here) != 1 or here[0].session is None or here[0].thread != MAIN:
         return []
-    return [other for other in every if other.session == own.session and other.thread != MAIN]
+    return [other for other in every if other.session == here[0].session and other.thread != MAIN]
 
 
 def _loose(file: "_Prefixed", place: str, agent: str | None) -> Folded:

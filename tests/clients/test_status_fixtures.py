@@ -1,0 +1,66 @@
+"""`status` and `report` on what the real clients left behind, of each agent, without a client."""
+
+from pathlib import Path
+
+import pytest
+
+from brimline.events import MAIN
+from brimline.sources import AGENTS
+from brimline.sources.base import Places
+from brimline.survey.files import transcripts
+from brimline.survey.known import Knowledge
+from brimline.survey.report import Filter, items, report
+from brimline.survey.status import Found, glances
+from brimline.windows import NO_OVERRIDES
+
+from .fixture import committed
+
+SUBAGENTS = ("claude/subagent-sync", "codex/subagent", "gemini/subagent", "opencode/subagent")
+LOOPS = tuple(f"{agent}/tool-loop" for agent in AGENTS)
+
+
+def places_of(scene: str, tmp_path: Path) -> Places:
+    """The home that a scene left."""
+    client, _, name = scene.partition("/")
+    return Places(committed(client, name, tmp_path).last.home, {})
+
+
+def looked(places: Places, tmp_path: Path) -> Found:
+    """All sessions of a home."""
+    return glances(places, AGENTS, None, NO_OVERRIDES, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("scene", LOOPS)
+def test_session_is_there(scene: str, tmp_path: Path) -> None:
+    """Each agent's session is shown, with what its last call sent."""
+    found = looked(places_of(scene, tmp_path), tmp_path)
+    assert (found.problems, [g.agent for g in found.glances]) == ([], [scene.partition("/")[0]])
+    reading = found.glances[0].main.reading
+    assert reading.sent is not None
+    assert reading.state == "measured"
+
+
+@pytest.mark.parametrize("scene", SUBAGENTS)
+def test_subagent_is_below_its_session(scene: str, tmp_path: Path) -> None:
+    """A subagent is one thread below its session's own."""
+    found = looked(places_of(scene, tmp_path), tmp_path)
+    assert [(g.main.thread, len(g.subagents)) for g in found.glances] == [(MAIN, 1)]
+
+
+@pytest.mark.parametrize("scene", SUBAGENTS)
+def test_report_counts_every_thread(scene: str, tmp_path: Path) -> None:
+    """A report has one session, and the calls of its subagent too."""
+    places = places_of(scene, tmp_path)
+    there = transcripts(places)
+    knowledge = Knowledge.of(tmp_path / "cache")
+    knowledge.learn(there)
+    knowledge.settle(there, AGENTS)
+    total = report(items(knowledge, there), "session", Filter()).total
+    calls = sum(
+        len(thread.calls)
+        for transcript in there
+        if (session := knowledge.session(transcript))
+        for thread in session.threads.values()
+    )
+    assert (total.sessions, total.calls) == (1, calls)
+    assert calls > 2
