@@ -18,33 +18,33 @@ KEYS = [
 ]  # fmt: skip
 
 AT_100 = """\
-agent   project     model                         context     tokens  to limit  cycle  age
-claude  /srv/full   sonnet-4-5  ████████████░░░░    75.0%  150K/200K       90%      0   2m
-claude  ~/project   sonnet-4-5  ████▍░░░░░░░░░░░    27.0%   54K/200K       32%      1   2m
-        └ a2        haiku-4-5   ▉░░░░░░░░░░░░░░░     5.5%   11K/200K        6%      0   2m
-        └ a1        sonnet-4-5  █▋░░░░░░░░░░░░░░    10.0%   20K/200K       12%      0   3m
-claude  /srv/local  my-model    ················        ?      50K/?         ?      0   2m
-claude  /srv/other  sonnet-4-5  ················  unknown     ?/200K         ?      1   2m
+agent   project     model                     context     tokens  to limit  cycle  age  source
+claude  /srv/full   sonnet-4-5  █████████░░░    75.0%  150K/200K       90%      0   2m  transcript
+claude  ~/project   sonnet-4-5  ███▎░░░░░░░░    27.0%   54K/200K       32%      1   2m  transcript
+        └ a2        haiku-4-5   ▋░░░░░░░░░░░     5.5%   11K/200K        6%      0   2m  transcript
+        └ a1        sonnet-4-5  █▎░░░░░░░░░░    10.0%   20K/200K       12%      0   3m  transcript
+claude  /srv/local  my-model    ············        ?      50K/?         ?      0   2m  transcript
+claude  /srv/other  sonnet-4-5  ············  unknown     ?/200K         ?      1   2m  transcript
 """
 
 AT_80 = """\
-agent   project     model                 context     tokens  to limit  age
-claude  /srv/full   sonnet-4-5  ██████░░    75.0%  150K/200K       90%   2m
-claude  ~/project   sonnet-4-5  ██▏░░░░░    27.0%   54K/200K       32%   2m
-        └ a2        haiku-4-5   ▌░░░░░░░     5.5%   11K/200K        6%   2m
-        └ a1        sonnet-4-5  ▊░░░░░░░    10.0%   20K/200K       12%   3m
-claude  /srv/local  my-model    ········        ?      50K/?         ?   2m
-claude  /srv/other  sonnet-4-5  ········  unknown     ?/200K         ?   2m
+agent   project     model                  context     tokens  to limit  age
+claude  /srv/full   sonnet-4-5  ██████▊░░    75.0%  150K/200K       90%   2m
+claude  ~/project   sonnet-4-5  ██▍░░░░░░    27.0%   54K/200K       32%   2m
+        └ a2        haiku-4-5   ▌░░░░░░░░     5.5%   11K/200K        6%   2m
+        └ a1        sonnet-4-5  ▉░░░░░░░░    10.0%   20K/200K       12%   3m
+claude  /srv/local  my-model    ·········        ?      50K/?         ?   2m
+claude  /srv/other  sonnet-4-5  ·········  unknown     ?/200K         ?   2m
 """
 
 AT_200 = """\
-agent   project     model                         context     tokens  to limit  cycle  age  source
-claude  /srv/full   sonnet-4-5  ████████████░░░░    75.0%  150K/200K       90%      0   2m  transcript
-claude  ~/project   sonnet-4-5  ████▍░░░░░░░░░░░    27.0%   54K/200K       32%      1   2m  transcript
-        └ a2        haiku-4-5   ▉░░░░░░░░░░░░░░░     5.5%   11K/200K        6%      0   2m  transcript
-        └ a1        sonnet-4-5  █▋░░░░░░░░░░░░░░    10.0%   20K/200K       12%      0   3m  transcript
-claude  /srv/local  my-model    ················        ?      50K/?         ?      0   2m  transcript
-claude  /srv/other  sonnet-4-5  ················  unknown     ?/200K         ?      1   2m  transcript
+agent   project     model                                      context     tokens  to limit  cycle  age  source
+claude  /srv/full   sonnet-4-5  █████████████████████▊░░░░░░░    75.0%  150K/200K       90%      0   2m  transcript
+claude  ~/project   sonnet-4-5  ███████▉░░░░░░░░░░░░░░░░░░░░░    27.0%   54K/200K       32%      1   2m  transcript
+        └ a2        haiku-4-5   █▋░░░░░░░░░░░░░░░░░░░░░░░░░░░     5.5%   11K/200K        6%      0   2m  transcript
+        └ a1        sonnet-4-5  ██▉░░░░░░░░░░░░░░░░░░░░░░░░░░    10.0%   20K/200K       12%      0   3m  transcript
+claude  /srv/local  my-model    ·····························        ?      50K/?         ?      0   2m  transcript
+claude  /srv/other  sonnet-4-5  ·····························  unknown     ?/200K         ?      1   2m  transcript
 """  # noqa: E501
 
 

@@ -15,11 +15,11 @@ from brimline.tracker import Reading
 from brimline.usage import shorten
 from brimline.windows import Limit, Window, plain
 
-BAR = 16
+BAR_LEAST, BAR_MOST = 8, 40
 SUBAGENTS = 4
 """How many subagents are shown below a session, the latest; `--all` shows the others."""
 
-NAME = 14
+NAME = 12
 """How much of a subagent's name is shown."""
 
 NOTHING_FOUND = "No agent's files on this machine ({agents})."
@@ -109,8 +109,8 @@ def _json(context: Context, glance: Glance, row: Row) -> Shown:
 def _table(context: Context, rows: list[Glance], every: bool) -> list[str]:
     columns = [
         Column("agent"),
-        Column("project", least=16, keep_end=True),
-        Column("model", least=12, drop=3),
+        Column("project", least=14, keep_end=True),
+        Column("model", least=8, drop=3),
         Column(""),
         Column("context", right=True),
         Column("tokens", right=True),
@@ -144,7 +144,7 @@ def _line(context: Context, glance: Glance, row: Row) -> list[Cell]:
             clean(place) if own else f"└ {cut(clean(row.thread), NAME)}", "none" if own else "dim"
         ),
         Cell(clean(_short(row.model))),
-        Cell(bar(reading.percent, BAR if context.width >= 100 else BAR // 2), how),
+        Cell(bar(reading.percent, bar_width(context.width)), how),
         Cell(_percent(reading), how),
         Cell(_tokens(reading)),
         Cell(_known(reading.percent_of_limit, "%")),
@@ -152,6 +152,11 @@ def _line(context: Context, glance: Glance, row: Row) -> list[Cell]:
         Cell(age(context.now - at)),
         Cell(reading.source, "dim"),
     ]
+
+
+def bar_width(width: int) -> int:
+    """How wide a bar is on a terminal of this width."""
+    return max(BAR_LEAST, min(BAR_MOST, width // 6 - 4))
 
 
 def _short(model: str | None) -> str:

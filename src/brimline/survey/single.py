@@ -49,7 +49,7 @@ def _file(path: str, places: Places, agent: str | None) -> Folded:
     files = [transcript, *_subagents(transcript, places)]
     folded = whole(SessionFiles(owner, "", tuple(files)))
     if folded.problems and folded.tally.records == 0:
-        raise UnreadableTranscript(path, folded.problems[0])
+        raise UnreadableTranscript(path, folded.problems[0].removeprefix(f"cannot read {path}: "))
     return folded
 
 
