@@ -27,11 +27,10 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
             self._check()
 
     def _check(self) -> None:
-        for field in self.__struct_fields__:
-            value = getattr(self, field)
-            if field == "reasoning" and value is None:
-                continue
-            if type(value) is not int or value < 0:
+        told = {field: getattr(self, field) for field in self.__struct_fields__}
+        for field, value in told.items():
+            sound = type(value) is int and value >= 0
+            if not sound and (field != "reasoning" or value is not None):
                 raise InvalidUsage(field, value)
         if self.reasoning is not None and self.reasoning > self.output:
             raise InvalidUsage("reasoning", self.reasoning, f"at most the output, {self.output}")

@@ -86,7 +86,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
         known(options.agent)
     folded = find(options.target, context.places, sys.stdin.buffer, options.agent)
     for problem in folded.problems:
-        print(f"brimline: {problem}", file=sys.stderr)
+        print(f"brimline: {clean(problem)}", file=sys.stderr)
     if options.json:
         emit_json(shown(context, folded, options.series))
     else:

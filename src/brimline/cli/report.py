@@ -46,7 +46,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     knowledge.settle(found, agents)
     knowledge.save()
     for problem in knowledge.problems:
-        print(f"brimline: {problem}", file=sys.stderr)
+        print(f"brimline: {clean(problem)}", file=sys.stderr)
     since = day_of(context.now - seconds(options.since)) if options.since else None
     made = report(items(knowledge, found), options.by, Filter(since, options.project))
     output = _rendered(context, options, made, bool(found))

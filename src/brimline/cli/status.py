@@ -55,7 +55,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     since = None if options.all else context.now - seconds(context.settings.since)
     found = glances(context.places, agents, since, context.settings.overrides, context.cache)
     for problem in found.problems:
-        print(f"brimline: {problem}", file=sys.stderr)
+        print(f"brimline: {clean(problem)}", file=sys.stderr)
     rows = sorted(found.glances, key=lambda glance: _order(glance.main.reading))
     if options.json:
         emit_json([_json(context, g, r) for g in rows for r in g.rows])

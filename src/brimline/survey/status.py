@@ -63,6 +63,7 @@ def glances(
     wanted = [transcript for files in active for transcript in files.transcripts]
     knowledge = Knowledge.of(cache)
     knowledge.learn(wanted, tails=True)
+    knowledge.save()
     seen: list[Glance] = []
     settings: dict[tuple[str, str | None], ClientSettings] = {}
     for files in active:
