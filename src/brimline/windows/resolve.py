@@ -1,7 +1,7 @@
 """The order in which window and limit are resolved: it stands here and nowhere else."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Literal, TypeAlias, TypeVar
 
@@ -111,7 +111,7 @@ def _client_window(known: Known) -> Window | None:
     told = _by_model(known.settings.windows, known.model)
     if told:
         return Window(told, "client", f"set in {known.settings.place}")
-    row = _best(clients().windows, known)
+    row = _window_row(known.agent, known.model, known.version)
     if not row:
         return None
     return Window(row.window, "client", f"{row.how} ({row.agent} {row.seen}, {row.date})")
@@ -180,7 +180,7 @@ def _configured(known: Known, window: Window) -> Limit | None:
     why = f"set in {told.place}"
     if told.auto_compact is False:
         return Limit(window.tokens, "off", f"auto-compaction is off, {why}: the window")
-    row = _best(clients().limits, known)
+    row = _limit_row(known.agent, known.model, known.version)
     base = _by_model(told.auto_compact_windows, known.model)
     if row and base:
         tokens = row.tokens(min(base, window.tokens), _max_output(known))
@@ -201,18 +201,18 @@ def _learned(known: Known) -> Limit | None:
 
 
 def _default_limit(known: Known, window: Window) -> Limit | None:
-    row = _best(clients().limits, known)
+    row = _limit_row(known.agent, known.model, known.version)
     if not row:
         return None
     why = f"{row.how} ({row.agent} {row.seen}, {row.date})"
     if not row.enforced:
         return Limit(window.tokens, "not enforced", f"{why}: the window")
-    base = _input_cap(known) if row.of == "input" else None
+    base = _input_cap(known.model) if row.of == "input" else None
     return Limit(row.tokens(base or window.tokens, _max_output(known)), "known", why)
 
 
-def _input_cap(known: Known) -> int | None:
-    row = model_row(known.model) if known.model else None
+def _input_cap(model: str | None) -> int | None:
+    row = model_row(model) if model else None
     return row.input_cap if row else None
 
 
@@ -240,35 +240,40 @@ def _by_model(table: Mapping[str, int], model: str | None) -> int | None:
     return table.get("*")
 
 
+@cache
+def _window_row(agent: str | None, model: str | None, version: str | None) -> ClientWindow | None:
+    """The row of a client's windows that names the model most closely and holds for the version."""
+    unknown = model is None or model_row(model) is None
+    rows = (row for row in clients().windows if unknown or not row.unknown_only)
+    return _closest(rows, agent, model, version)
+
+
+@cache
+def _limit_row(agent: str | None, model: str | None, version: str | None) -> ClientLimit | None:
+    """The same of its limits; one of the prompt's cap only where that is known, and then first."""
+    capped = _input_cap(model) is not None
+    rows = (row for row in clients().limits if capped or row.of == "window")
+    return _closest(sorted(rows, key=lambda row: row.of != "input"), agent, model, version)
+
+
 RowT = TypeVar("RowT", ClientWindow, ClientLimit)
 
 
-def _best(rows: tuple[RowT, ...], known: Known) -> RowT | None:
-    """The row of this client that names the model most closely and holds for this version."""
-    fitting = [row for row in rows if row.agent == known.agent and _holds(row, known)]
-    return max(
-        fitting,
-        key=lambda row: (
-            _closeness(row.model, known.model),
-            isinstance(row, ClientLimit) and row.of == "input",
-        ),
-        default=None,
-    )
+def _closest(
+    rows: Iterable[RowT], agent: str | None, model: str | None, version: str | None
+) -> RowT | None:
+    fitting = [row for row in rows if row.agent == agent and _holds(row, version)]
+    named = [row for row in fitting if _closeness(row.model, model) >= 0]
+    return max(named, key=lambda row: _closeness(row.model, model), default=None)
 
 
-def _holds(row: ClientWindow | ClientLimit, known: Known) -> bool:
-    if _closeness(row.model, known.model) < 0:
-        return False
-    if isinstance(row, ClientWindow):
-        if row.unknown_only and known.model and model_row(known.model):
-            return False
-    elif row.of == "input" and _input_cap(known) is None:
-        return False
-    if known.version is None:
+def _holds(row: ClientWindow | ClientLimit, version: str | None) -> bool:
+    """Whether a row holds for a version; one that is not known is taken for the newest."""
+    if version is None:
         return row.until is None
-    version = _version(known.version)
-    since = row.since is None or _version(row.since) <= version
-    return since and (row.until is None or version < _version(row.until))
+    parts = _version(version)
+    since = row.since is None or _version(row.since) <= parts
+    return since and (row.until is None or parts < _version(row.until))
 
 
 def _closeness(pattern: str, model: str | None) -> int:

@@ -22,7 +22,8 @@ SUMMARY = Needle(b'"isCompactSummary":')
 _ID = b'"id":"'
 _GLUED = b'}{"'
 
-TAIL = 64 << 10
+TAIL = 32 << 10
+"""How much of a file's end is looked at first."""
 
 
 def every(path: str, cursor: Cursor = START) -> JsonLines:
@@ -202,19 +203,22 @@ def _from_last_call(data: bytes) -> list[AnyEvent]:
         stop = data.find(b"\n", hit)
         events = _read_line(parser, data[end : stop if stop >= 0 else None])
         if any(isinstance(event, Call) for event in events) and not parser.inline:
-            return [*events, *_after(parser, data[stop:] if stop >= 0 else b"")]
+            return [*events, *(_after(parser, data, stop) if stop >= 0 else ())]
     return []
 
 
-def _after(parser: TranscriptParser, data: bytes) -> Iterator[AnyEvent]:
-    if SUMMARY.raw in data or BOUNDARY.raw in data:
-        for line in data.splitlines():
+def _after(parser: TranscriptParser, data: bytes, place: int) -> Iterator[AnyEvent]:
+    """What is told about compactions behind a place."""
+    if data.find(SUMMARY.raw, place) >= 0 or data.find(BOUNDARY.raw, place) >= 0:
+        for line in data[place:].splitlines():
             if SUMMARY.raw in line or BOUNDARY.raw in line:
                 yield from _read_line(parser, line)
 
 
 def _read_line(parser: TranscriptParser, line: bytes) -> Sequence[AnyEvent]:
     """The events of a line or of its pieces; what is broken tells nothing here."""
+    with suppress(*MALFORMED):
+        return parser.feed(line) or ()
     events: list[AnyEvent] = []
     for piece in salvage(line):
         with suppress(*MALFORMED):
