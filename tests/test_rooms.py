@@ -38,7 +38,7 @@ SURFACES = ("hooks", "server", "cli", "tui", "mcp", "brimline")
 OPEN = "_version"
 """What everyone may import."""
 
-SHARED = ("", "base", "lines", "scan")
+SHARED = ("", "base", "document", "lines", "scan")
 """What an agent's folder may import of `sources`; the empty name is the package itself."""
 
 Module = tuple[str, ...]

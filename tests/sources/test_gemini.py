@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent, Call, Compacted, Rewound, SessionSeen, Spent, Trimmed
 from brimline.sources.base import START, Cursor, Places, Source, Transcript
+from brimline.sources.document import LARGEST
 from brimline.sources.gemini import SOURCE
-from brimline.sources.gemini.document import LARGEST
 from brimline.sources.gemini.parse import ChatParser
 from brimline.sources.gemini.stream import StreamParser
 from brimline.tracker import Session, fold, main_of

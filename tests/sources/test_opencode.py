@@ -31,9 +31,9 @@ from brimline.events import (
     Trimmed,
 )
 from brimline.sources.base import START, Cursor, Places, Source, Transcript
+from brimline.sources.document import LARGEST
 from brimline.sources.opencode import SOURCE
 from brimline.sources.opencode.database import PAGE, sessions
-from brimline.sources.opencode.export import LARGEST
 from brimline.sources.opencode.folder import LARGEST as LARGEST_MESSAGE
 from brimline.sources.opencode.history import OVERLAP
 from brimline.sources.opencode.opening import ask

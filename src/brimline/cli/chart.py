@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from brimline.cli.paint import painted, shade
+from brimline.tracker import Reading, Thread
 from brimline.usage import shorten
 
 HEIGHT = 10
@@ -27,13 +28,27 @@ def chart(
     columns = _columns(sent, room)
     line = _row_of(limit, top) if limit is not None and limit < top else None
     rows = [_row(columns, top, row, line, window, colour) for row in reversed(range(HEIGHT))]
-    labels = {HEIGHT - 1: shorten(top)} | ({line: shorten(limit or 0)} if line is not None else {})
+    labels = {HEIGHT - 1: shorten(top)}
+    if limit is not None and line is not None:
+        labels[line] = shorten(limit)
     drawn = [
         f"{labels.get(row, ''):>{_LABEL}} {'┼' if row == line else '┤'}{text}"
         for row, text in zip(reversed(range(HEIGHT)), rows, strict=True)
     ]
     axis = f"{'0':>{_LABEL}} └" + _axis(len(sent), len(columns), compactions)
     return [*drawn, axis, f"{'':{_LABEL}}  {_legend(len(sent), compactions, line is not None)}"]
+
+
+def of_thread(thread: Thread, reading: Reading, width: int, colour: bool) -> list[str]:
+    """The chart of a thread against its window and limit."""
+    return chart(
+        [call.usage.sent for call in thread.calls.values()],
+        [made.calls for made in thread.compactions],
+        reading.window.tokens if reading.window else None,
+        reading.limit.tokens if reading.limit else None,
+        width,
+        colour,
+    )
 
 
 def _columns(sent: Sequence[int], room: int) -> list[int]:

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from brimline.cli.chart import chart
+from brimline.cli.chart import of_thread
 from brimline.cli.context import Context
 from brimline.cli.paint import bar, painted, shade
 from brimline.events import MAIN, Call, Compacted
@@ -70,14 +70,7 @@ def _finish(context: Context, session: Session, live: bool) -> None:
     thread = session.threads[MAIN]
     reading = read(session, thread, "transcript")
     _say(f"{_context(reading)} after {len(thread.calls)} calls\n", live)
-    drawn = chart(
-        [call.usage.sent for call in thread.calls.values()],
-        [made.calls for made in thread.compactions],
-        reading.window.tokens if reading.window else None,
-        reading.limit.tokens if reading.limit else None,
-        context.width,
-        context.colour,
-    )
+    drawn = of_thread(thread, reading, context.width, context.colour)
     print("\n".join(drawn))
     print(
         "\nNext: `brimline status` for your own sessions, `brimline inspect PATH` for one of them."

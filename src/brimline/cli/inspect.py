@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from brimline.cli.chart import chart
+from brimline.cli.chart import of_thread
 from brimline.cli.context import Context, emit_json, tilde
 from brimline.cli.paint import Cell, Column, clean, painted, shade, table
 from brimline.events import MAIN
@@ -195,14 +195,7 @@ def _thread_text(context: Context, session: Session, thread: Thread, series: boo
     if not thread.calls:
         return [f"{clean(thread.name)}: no call; {shorten(thread.spent.held)} tokens in all"]
     lines = [_headline(context, thread, reading)]
-    lines += chart(
-        [call.usage.sent for call in thread.calls.values()],
-        [c.calls for c in thread.compactions],
-        reading.window.tokens if reading.window else None,
-        reading.limit.tokens if reading.limit else None,
-        context.width,
-        context.colour,
-    )
+    lines += of_thread(thread, reading, context.width, context.colour)
     lines += _origins(reading)
     lines += _compactions(thread)
     lines += ["", *_formulas(context, thread, reading)]

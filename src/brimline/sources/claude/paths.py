@@ -8,11 +8,12 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.sources.base import Places, Transcript, files_below, found, printable, session_in
-from brimline.sources.lines import MALFORMED
+from brimline.sources.document import told
 from brimline.windows import ClientSettings
 
 SUBAGENT = "agent-"
 DEFAULTS = (".claude", ".config/claude")
+PROJECT_FILES = ("settings.json", "settings.local.json")
 SHORT = 200_000
 """The window of every model while the long ones are switched off."""
 
@@ -62,30 +63,25 @@ class _Settings(msgspec.Struct, frozen=True, rename="camel"):
     )
     env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
+    @property
+    def windows(self) -> dict[str, int]:
+        """The auto-compact windows by model, `*` for all."""
+        every = {"*": self.auto_compact_window} if self.auto_compact_window is not None else {}
+        sizes = {name: told.auto_compact_window for name, told in self.model_settings.items()}
+        return {name: size for name, size in sizes.items() if size is not None} | every
+
 
 def settings(places: Places, project: str | None) -> ClientSettings:
     """What the user told Claude Code about compaction: project over user over environment."""
-    root = roots(places)[0]
-    above = root if places.env.get("CLAUDE_CONFIG_DIR") else places.home
-    found = [_load(above / ".claude.json"), _load(root / "settings.json")]
-    if project:
-        found += [
-            _load(Path(project, ".claude", f"settings{kind}.json")) for kind in ("", ".local")
-        ]
     env = dict(places.env)
     windows: dict[str, int] = {}
     enabled: bool | None = None
-    for told in found:
-        env |= told.env
-        windows |= {
-            m: s.auto_compact_window
-            for m, s in told.model_settings.items()
-            if s.auto_compact_window is not None
-        }
-        if told.auto_compact_window is not None:
-            windows["*"] = told.auto_compact_window
-        if told.auto_compact_enabled is not None:
-            enabled = told.auto_compact_enabled
+    for path in _settings_files(places, project):
+        file = told(path, _Settings) or _Settings()
+        env |= file.env
+        windows |= file.windows
+        if file.auto_compact_enabled is not None:
+            enabled = file.auto_compact_enabled
     if (size := env.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")).isdecimal():
         windows = {"*": int(size)}
     if any(_on(env.get(name)) for name in ("DISABLE_AUTO_COMPACT", "DISABLE_COMPACT")):
@@ -102,9 +98,9 @@ def _on(value: str | None) -> bool:
     return (value or "").lower() in ("1", "true", "yes", "on")
 
 
-def _load(path: Path) -> _Settings:
-    """A settings file; what cannot be read or is not as expected tells nothing: it is not ours."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_Settings)
-    except (OSError, *MALFORMED):
-        return _Settings()
+def _settings_files(places: Places, project: str | None) -> list[Path]:
+    """The files in the order in which a later one goes over an earlier."""
+    root = roots(places)[0]
+    above = root if places.env.get("CLAUDE_CONFIG_DIR") else places.home
+    own = [Path(project, ".claude", name) for name in PROJECT_FILES] if project else []
+    return [above / ".claude.json", root / "settings.json", *own]

@@ -9,11 +9,12 @@ from typing import BinaryIO, cast
 import msgspec
 
 from brimline.sources.base import START, Cursor, Depth, Form, Places, Reader, Transcript
+from brimline.sources.document import decoded
 from brimline.sources.gemini import paths
 from brimline.sources.gemini.document import Document
 from brimline.sources.gemini.parse import ChatParser
 from brimline.sources.gemini.stream import StreamParser
-from brimline.sources.gemini.wire import Head, decoded
+from brimline.sources.gemini.wire import Head
 from brimline.sources.lines import JsonLines, opened
 from brimline.windows import ClientSettings
 

@@ -6,14 +6,11 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.errors import InvalidUsage, UnreadableTranscript
+from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent
 from brimline.sources.base import START, Cursor, Tally
+from brimline.sources.document import whole
 from brimline.sources.gemini.parse import ChatParser
-
-CHUNK = 1 << 20
-LARGEST = 256 << 20
-"""A larger document is not read: it would have to be held whole."""
 
 
 class Document:
@@ -31,7 +28,7 @@ class Document:
         self.tally = Tally()
 
     def __iter__(self) -> Iterator[AnyEvent]:
-        data = self._whole()
+        data = whole(self._path, self._file)
         digest = blake2b(data, digest_size=8).digest()
         if (len(data), digest) == (self.cursor.offset, self.cursor.carry):
             return
@@ -45,13 +42,3 @@ class Document:
         if events is None:
             self.tally.unknown += 1
         yield from events or ()
-
-    def _whole(self) -> bytes:
-        data = bytearray()
-        with self._file as file:
-            while len(data) <= LARGEST and (chunk := file.read(CHUNK)):
-                data += chunk
-        if len(data) > LARGEST:
-            reason = f"a JSON document of more than {LARGEST >> 20} MiB"
-            raise UnreadableTranscript(self._path, reason)
-        return bytes(data)

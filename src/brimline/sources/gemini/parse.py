@@ -8,7 +8,8 @@ import msgspec
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound, SessionSeen, Trimmed
 from brimline.sources.base import epoch
-from brimline.sources.gemini.wire import MESSAGE_KINDS, Message, Patch, Record, Tokens, decoded
+from brimline.sources.document import decoded
+from brimline.sources.gemini.wire import MESSAGE_KINDS, Message, Patch, Record, Tokens
 from brimline.usage import Usage, from_subset
 
 _record = msgspec.json.Decoder(Record)

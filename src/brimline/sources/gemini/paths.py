@@ -1,7 +1,6 @@
 """Where Gemini CLI keeps its chats and its settings."""
 
 import os
-import re
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -10,14 +9,13 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.sources.base import Places, Transcript, session_in
+from brimline.sources.document import told
 from brimline.windows import ClientSettings
 
 SYSTEM = (
     "/etc/gemini-cli/settings.json",
     "/Library/Application Support/GeminiCli/settings.json",
 )
-
-_NO_DATA = re.compile(rb'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 def root(places: Places) -> Path:
@@ -101,12 +99,9 @@ class _Registry(msgspec.Struct, frozen=True):
 
 def _projects(folder: Path) -> dict[str, str]:
     """Projects by the names of their folders: the registry's, and the older hash of the path."""
-    try:
-        told = msgspec.json.decode(Path(folder, "projects.json").read_bytes(), type=_Registry)
-    except (OSError, msgspec.DecodeError):
-        return {}
-    hashed = {sha256(path.encode()).hexdigest(): path for path in told.projects}
-    return hashed | {name: path for path, name in told.projects.items()}
+    registry = told(Path(folder, "projects.json"), _Registry) or _Registry({})
+    hashed = {sha256(path.encode()).hexdigest(): path for path in registry.projects}
+    return hashed | {name: path for path, name in registry.projects.items()}
 
 
 class _Compression(msgspec.Struct, frozen=True):
@@ -136,9 +131,7 @@ def settings(places: Places, project: str | None) -> ClientSettings:
     """What the user told Gemini CLI about compression: system over project over user."""
     found: float | None = None
     for path in _settings_files(places, project):
-        told = _load(path)
-        if told:
-            found = told
+        found = _load(path) or found
     return ClientSettings(fraction=found, place="Gemini CLI's settings.json")
 
 
@@ -153,10 +146,7 @@ def _settings_files(places: Places, project: str | None) -> Iterator[Path]:
 
 
 def _load(path: Path) -> float | None:
-    """A file's threshold; 0 tells nothing, and neither does what cannot be read: it is not ours."""
-    try:
-        data = _NO_DATA.sub(rb"\1", path.read_bytes())
-        told = msgspec.json.decode(data, type=_Settings).fraction()
-    except (OSError, msgspec.DecodeError):
-        return None
-    return told if told and 0 < told <= 1 else None
+    """A file's threshold; one that can be none tells nothing."""
+    file = told(path, _Settings)
+    fraction = file.fraction() if file else None
+    return fraction if fraction and 0 < fraction <= 1 else None

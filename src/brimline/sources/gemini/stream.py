@@ -7,7 +7,8 @@ import msgspec
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, SessionSeen, Spent
 from brimline.sources.base import epoch
-from brimline.sources.gemini.wire import STREAM_KINDS, ModelStats, Stats, StreamLine, decoded
+from brimline.sources.document import decoded
+from brimline.sources.gemini.wire import STREAM_KINDS, ModelStats, Stats, StreamLine
 from brimline.usage import Usage, from_subset
 
 _line = msgspec.json.Decoder(StreamLine)

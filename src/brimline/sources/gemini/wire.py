@@ -1,7 +1,5 @@
 """The parts of Gemini CLI's records that we read; everything else in them is passed over."""
 
-from typing import TypeVar
-
 import msgspec
 
 
@@ -87,14 +85,3 @@ class Head(msgspec.Struct, frozen=True):
 MESSAGE_KINDS = frozenset({"user", "gemini", "info", "error", "warning"})
 
 STREAM_KINDS = frozenset({"init", "message", "tool_use", "tool_result", "error", "result"})
-
-
-StructT = TypeVar("StructT")
-
-
-def decoded(decoder: "msgspec.json.Decoder[StructT]", record: bytes | msgspec.Raw) -> StructT:
-    """A record; one that is nested too deeply to be decoded is malformed like any other."""
-    try:
-        return decoder.decode(record)
-    except RecursionError as error:
-        raise msgspec.DecodeError("nested too deeply") from error

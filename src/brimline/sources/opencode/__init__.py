@@ -11,6 +11,7 @@ import msgspec
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.sources.base import START, Cursor, Depth, Form, Places, Reader, Transcript
+from brimline.sources.document import decoded
 from brimline.sources.lines import opened
 from brimline.sources.opencode import configured, paths
 from brimline.sources.opencode.database import DatabaseHistory, sessions
@@ -18,7 +19,7 @@ from brimline.sources.opencode.export import ExportReader
 from brimline.sources.opencode.folder import FolderHistory
 from brimline.sources.opencode.history import SessionReader
 from brimline.sources.opencode.stream import StreamParser
-from brimline.sources.opencode.wire import STREAM_KINDS, Head, decoded
+from brimline.sources.opencode.wire import STREAM_KINDS, Head
 from brimline.windows import ClientSettings
 
 SQLITE = b"SQLite format 3\0"

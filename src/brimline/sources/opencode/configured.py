@@ -1,16 +1,13 @@
 """What the user told opencode about windows and compaction."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from brimline.sources.base import Places
+from brimline.sources.document import told
 from brimline.windows import ClientSettings
-
-_COMMENT = re.compile(rb'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_COMMA = re.compile(rb'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
 NAMES = ("opencode.json", "opencode.jsonc")
 
@@ -51,25 +48,19 @@ def settings(places: Places, project: str | None) -> ClientSettings:
         auto = False
     return ClientSettings(
         auto_compact=auto,
-        auto_compact_windows={m: told.input for m, told in limits.items() if told.input},
-        windows={m: told.context for m, told in limits.items() if told.context},
-        max_outputs={m: told.output for m, told in limits.items() if told.output},
+        auto_compact_windows={m: limit.input for m, limit in limits.items() if limit.input},
+        windows={m: limit.context for m, limit in limits.items() if limit.context},
+        max_outputs={m: limit.output for m, limit in limits.items() if limit.output},
         place="opencode.json",
     )
 
 
 def _configs(places: Places, project: str | None) -> Iterator[_Config]:
     """Every configuration that is there, in the order in which the client merges them."""
-    for path in _files(places, project):
-        try:
-            yield _decoded(path.read_bytes())
-        except (OSError, msgspec.DecodeError):
-            continue
-    if content := places.env.get("OPENCODE_CONFIG_CONTENT"):
-        try:
-            yield _decoded(content.encode())
-        except (UnicodeEncodeError, msgspec.DecodeError):
-            return
+    content = places.env.get("OPENCODE_CONFIG_CONTENT", "").encode("utf-8", "replace")
+    for place in (*_files(places, project), content):
+        if config := told(place, _Config):
+            yield config
 
 
 def _files(places: Places, project: str | None) -> Iterator[Path]:
@@ -93,9 +84,3 @@ def _upwards(project: str | None) -> list[Path]:
         last = (folder / ".git").exists() or folder.parent == folder
         folder = None if last else folder.parent
     return found
-
-
-def _decoded(data: bytes) -> _Config:
-    """JSON with comments and trailing commas."""
-    plain = _COMMA.sub(rb"\1", _COMMENT.sub(rb"\1", data))
-    return msgspec.json.decode(plain, type=_Config)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 import msgspec
 
 from brimline.errors import UnreadableTranscript
+from brimline.sources.document import decoded
 from brimline.sources.opencode.history import Row
 from brimline.sources.opencode.opening import ask
-from brimline.sources.opencode.wire import Part, Revert, SessionInfo, Times, decoded
+from brimline.sources.opencode.wire import Part, Revert, SessionInfo, Times
 
 PAGE = 500
 """How many messages one query fetches."""

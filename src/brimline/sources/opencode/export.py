@@ -6,15 +6,12 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.errors import InvalidUsage, UnreadableTranscript
+from brimline.errors import InvalidUsage
 from brimline.events import MAIN, AnyEvent
 from brimline.sources.base import START, Cursor, Tally
+from brimline.sources.document import decoded, whole
 from brimline.sources.opencode.parse import SessionParser
-from brimline.sources.opencode.wire import Entry, Export, decoded
-
-CHUNK = 1 << 20
-LARGEST = 256 << 20
-"""A larger document is not read: it would have to be held whole."""
+from brimline.sources.opencode.wire import Entry, Export
 
 _export = msgspec.json.Decoder(Export)
 _entry = msgspec.json.Decoder(Entry)
@@ -40,7 +37,7 @@ class ExportReader:
         self.tally = Tally()
 
     def __iter__(self) -> Iterator[AnyEvent]:
-        data = self._whole()
+        data = whole(self._path, self._file)
         digest = blake2b(data, digest_size=8).digest()
         if (len(data), digest) == (self.cursor.offset, self.cursor.carry):
             return
@@ -66,13 +63,3 @@ class ExportReader:
         if events is None:
             self.tally.unknown += 1
         yield from events or ()
-
-    def _whole(self) -> bytes:
-        data = bytearray()
-        with self._file as file:
-            while len(data) <= LARGEST and (chunk := file.read(CHUNK)):
-                data += chunk
-        if len(data) > LARGEST:
-            reason = f"a JSON document of more than {LARGEST >> 20} MiB"
-            raise UnreadableTranscript(self._path, reason)
-        return bytes(data)

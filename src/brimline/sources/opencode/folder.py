@@ -13,8 +13,9 @@ from pathlib import Path
 import msgspec
 
 from brimline.errors import UnreadableTranscript
+from brimline.sources.document import decoded
 from brimline.sources.opencode.history import Row
-from brimline.sources.opencode.wire import Part, SessionInfo, decoded
+from brimline.sources.opencode.wire import Part, SessionInfo
 
 LARGEST = 32 << 20
 """A larger message is counted as malformed and never held."""

@@ -9,8 +9,9 @@ import msgspec
 from brimline.errors import InvalidUsage
 from brimline.events import MAIN, AnyEvent, Rewound, Trimmed
 from brimline.sources.base import START, Cursor, Tally
+from brimline.sources.document import decoded
 from brimline.sources.opencode.parse import SessionParser, usage_of
-from brimline.sources.opencode.wire import Message, Part, SessionInfo, decoded
+from brimline.sources.opencode.wire import Message, Part, SessionInfo
 
 OVERLAP = 10_000
 """Milliseconds: a row that was stamped before the last one we saw may be committed after it."""

@@ -9,10 +9,11 @@ import msgspec
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.sources.base import Places, Transcript
+from brimline.sources.document import decoded
 from brimline.sources.opencode.database import sessions
 from brimline.sources.opencode.folder import files, folders
 from brimline.sources.opencode.parse import seconds
-from brimline.sources.opencode.wire import SessionInfo, decoded
+from brimline.sources.opencode.wire import SessionInfo
 
 _info = msgspec.json.Decoder(SessionInfo)
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from brimline.events import AnyEvent, Call, Compacted, SessionSeen
+from brimline.sources.document import decoded
 from brimline.sources.opencode.parse import seconds, usage_of
-from brimline.sources.opencode.wire import STREAM_KINDS, StreamLine, StreamPart, decoded
+from brimline.sources.opencode.wire import STREAM_KINDS, StreamLine, StreamPart
 from brimline.usage import Usage
 
 _line = msgspec.json.Decoder(StreamLine)

@@ -1,7 +1,5 @@
 """The parts of opencode's records that we read; everything else in them is passed over."""
 
-from typing import TypeVar
-
 import msgspec
 
 
@@ -136,14 +134,3 @@ class Head(msgspec.Struct, frozen=True):
 STREAM_KINDS = frozenset(
     {"error", "reasoning", "step_finish", "step_start", "text", "tool_use"},
 )
-
-
-StructT = TypeVar("StructT")
-
-
-def decoded(decoder: "msgspec.json.Decoder[StructT]", record: bytes | msgspec.Raw) -> StructT:
-    """A record; one that is nested too deeply to be decoded is malformed like any other."""
-    try:
-        return decoder.decode(record)
-    except RecursionError as error:
-        raise msgspec.DecodeError("nested too deeply") from error

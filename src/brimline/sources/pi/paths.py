@@ -1,16 +1,13 @@
 """Where Pi keeps its sessions and its settings."""
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from brimline.sources.base import Places, Transcript, files_below, found
+from brimline.sources.document import told
 from brimline.windows import ClientSettings
-
-_COMMENT = re.compile(rb'"(?:\\.|[^"\\])*"|//[^\n]*')
-_COMMA = re.compile(rb'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
 
 
 class _Override(msgspec.Struct, frozen=True, rename="camel"):
@@ -80,13 +77,13 @@ def transcripts(places: Places) -> Iterator[Transcript]:
 
 def settings(places: Places, project: str | None) -> ClientSettings:
     """Compaction from settings.json, a project's laid over the user's; windows from models.json."""
-    told = _user(places).compaction
+    set_to = _user(places).compaction
     if project:
-        told = _over(told, _settings(Path(project, ".pi", "settings.json")).compaction)
+        set_to = _over(set_to, _settings(Path(project, ".pi", "settings.json")).compaction)
     rows = dict(_models(agent_folder(places) / "models.json").rows())
     return ClientSettings(
-        auto_compact=told.enabled,
-        reserve=told.reserve_tokens,
+        auto_compact=set_to.enabled,
+        reserve=set_to.reserve_tokens,
         windows={name: row.context_window for name, row in rows.items() if row.context_window},
         max_outputs={name: row.max_tokens for name, row in rows.items() if row.max_tokens},
         place="Pi's settings",
@@ -104,30 +101,8 @@ def _user(places: Places) -> _Settings:
 
 
 def _settings(path: Path) -> _Settings:
-    """A settings file; what cannot be read or is not as expected tells nothing: it is not ours."""
-    try:
-        return msgspec.json.decode(_text(path), type=_Settings)
-    except (OSError, msgspec.DecodeError):
-        return _Settings()
+    return told(path, _Settings) or _Settings()
 
 
 def _models(path: Path) -> _Models:
-    try:
-        return msgspec.json.decode(_plain(_text(path)), type=_Models)
-    except (OSError, msgspec.DecodeError):
-        return _Models()
-
-
-def _text(path: Path) -> bytes:
-    return path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-
-
-def _plain(text: bytes) -> bytes:
-    """JSON without the line comments and trailing commas that Pi allows in models.json."""
-    for extra in (_COMMENT, _COMMA):
-        text = extra.sub(_strings_only, text)
-    return text
-
-
-def _strings_only(found: re.Match[bytes]) -> bytes:
-    return found[0] if found[0].startswith(b'"') else b""
+    return told(path, _Models) or _Models()
