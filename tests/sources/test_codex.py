@@ -1,6 +1,5 @@
 """Codex: rollouts, `exec --json`, paths and settings."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,8 @@ from brimline.sources.codex import SOURCE
 from brimline.sources.codex.parse import TURNS, RolloutParser
 from brimline.sources.codex.stream import StreamParser
 from brimline.usage import Usage
+
+from .garbage import garbage, survives
 
 OWN = "01a1dd36-54c4-7a43-b7cd-e47e7674d424"
 CHILD = "01a1dd37-6b88-79b0-bb5c-84439248f53a"
@@ -669,36 +670,13 @@ def test_stream_unknown_and_malformed() -> None:
         SOURCE.stream().feed(b'{"type":"turn.completed"}')
 
 
-WORDS = st.text('abé"0-:\0', max_size=5)
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
-    max_leaves=4,
-)
-
-
-@st.composite
-def garbage(draw: st.DrawFn, records: list[Json]) -> bytes:
-    """Bytes, any JSON, or a record with one of its values replaced."""
-    if draw(st.booleans()):
-        return draw(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
-    found = json.loads(json.dumps(draw(st.sampled_from(records))))
-    place = found
-    while True:
-        key = draw(st.sampled_from(sorted(place)))
-        if not isinstance(place[key], dict) or not place[key] or draw(st.booleans()):
-            place[key] = draw(VALUES)
-            return json.dumps(found).encode()
-        place = place[key]
-
-
 @settings(max_examples=300)
 @given(st.lists(garbage(records=SESSION), max_size=6), st.integers(0, len(SESSION)))
 def test_garbage_in_a_rollout(found: list[bytes], ready: int) -> None:
     """Whatever comes, only the declared errors come out, and a parser can always go on."""
     parser = RolloutParser()
     fed(parser, SESSION[:ready])
-    _survives(parser, found)
+    survives(parser, SOURCE, found)
     RolloutParser(parser.carry())
 
 
@@ -707,15 +685,5 @@ def test_garbage_in_a_rollout(found: list[bytes], ready: int) -> None:
 def test_garbage_in_a_stream(found: list[bytes]) -> None:
     """Whatever comes, only the declared errors come out, and a parser can always go on."""
     parser = StreamParser()
-    _survives(parser, found)
+    survives(parser, SOURCE, found)
     StreamParser(parser.carry())
-
-
-def _survives(parser: RolloutParser | StreamParser, found: list[bytes]) -> None:
-    for each in found:
-        before = parser.carry()
-        try:
-            parser.feed(each)
-        except (msgspec.DecodeError, InvalidUsage):
-            assert parser.carry() == before
-        SOURCE.recognise(each)

@@ -1,6 +1,5 @@
 """Pi: sessions, `--mode json`, paths and settings."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,8 @@ from brimline.sources.pi.parse import SessionParser
 from brimline.sources.pi.stream import StreamParser
 from brimline.usage import Usage
 from brimline.windows import ClientSettings
+
+from .garbage import garbage, survives
 
 AT = "2026-11-15T03:18:07.000Z"
 SECONDS = 1794712687.0
@@ -536,36 +537,13 @@ def test_stream_unknown_and_malformed() -> None:
         SOURCE.stream().feed(b'{"type":"compaction_end","result":5}')
 
 
-WORDS = st.text('abé"0-:\0', max_size=5)
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
-    max_leaves=4,
-)
-
-
-@st.composite
-def garbage(draw: st.DrawFn, records: list[Json]) -> bytes:
-    """Bytes, any JSON, or a record with one of its values replaced."""
-    if draw(st.booleans()):
-        return draw(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
-    found = json.loads(json.dumps(draw(st.sampled_from(records))))
-    place = found
-    while True:
-        key = draw(st.sampled_from(sorted(place)))
-        if not isinstance(place[key], dict) or not place[key] or draw(st.booleans()):
-            place[key] = draw(VALUES)
-            return json.dumps(found).encode()
-        place = place[key]
-
-
 @settings(max_examples=300)
 @given(st.lists(garbage(records=SESSION), max_size=6), st.integers(0, len(SESSION)))
 def test_garbage_in_a_session(found: list[bytes], ready: int) -> None:
     """Whatever comes, only the declared errors come out, and a parser can always go on."""
     parser = SessionParser()
     fed(parser, SESSION[:ready])
-    _survives(parser, found)
+    survives(parser, SOURCE, found)
     SessionParser(parser.carry())
 
 
@@ -574,15 +552,5 @@ def test_garbage_in_a_session(found: list[bytes], ready: int) -> None:
 def test_garbage_in_a_stream(found: list[bytes]) -> None:
     """Whatever comes, only the declared errors come out, and a parser can always go on."""
     parser = StreamParser()
-    _survives(parser, found)
+    survives(parser, SOURCE, found)
     StreamParser(parser.carry())
-
-
-def _survives(parser: SessionParser | StreamParser, found: list[bytes]) -> None:
-    for each in found:
-        before = parser.carry()
-        try:
-            parser.feed(each)
-        except (msgspec.DecodeError, InvalidUsage):
-            assert parser.carry() == before
-        SOURCE.recognise(each)

@@ -1,0 +1,43 @@
+"""What no client writes, for every parser to survive."""
+
+import json
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+
+from brimline.errors import InvalidUsage
+from brimline.sources.base import Parser, Source
+
+WORDS = st.text('abé"0-:\0', max_size=5)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@st.composite
+def garbage(draw: st.DrawFn, records: list[dict[str, Any]]) -> bytes:
+    """Bytes, any JSON, or a record with one of its values replaced."""
+    if draw(st.booleans()):
+        return draw(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
+    found = json.loads(json.dumps(draw(st.sampled_from(records))))
+    place = found
+    while True:
+        key = draw(st.sampled_from(sorted(place)))
+        if not isinstance(place[key], dict) or not place[key] or draw(st.booleans()):
+            place[key] = draw(VALUES)
+            return json.dumps(found).encode()
+        place = place[key]
+
+
+def survives(parser: Parser, source: Source, found: list[bytes]) -> None:
+    """Check that only the declared errors come out, and that a parser has then changed nothing."""
+    for each in found:
+        before = parser.carry()
+        try:
+            parser.feed(each)
+        except (msgspec.DecodeError, InvalidUsage, UnicodeDecodeError, RecursionError):
+            assert parser.carry() == before
+        source.recognise(each)
