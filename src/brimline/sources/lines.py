@@ -79,6 +79,11 @@ def salvage(line: bytes) -> list[bytes]:
     return found
 
 
+def padding(rest: bytes) -> bool:
+    """Whether there is nothing in it but what may stand around a record."""
+    return not rest.strip(PADDING)
+
+
 class LineSource(Protocol):
     """Lines one after the other; then, where the next begins and what was left."""
 
@@ -130,14 +135,14 @@ class JsonLines:
 
     def _last(self, rest: bytes) -> Iterator[AnyEvent]:
         pieces = salvage(rest)
-        if pieces:
+        if pieces or padding(rest):
             self._consumed_rest = len(rest)
         for piece in pieces:
             yield from self._record(piece)
 
     def _salvaged(self, line: bytes, error: Exception) -> Iterator[AnyEvent]:
         pieces = salvage(line)
-        if not pieces and line.strip(PADDING):
+        if not pieces and not padding(line):
             self.tally.records += 1
             self._bad(error)
         for piece in pieces:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from brimline.events import AnyEvent, Call
 from brimline.sources.base import START, Cursor, Tally
 from brimline.sources.claude.parse import TranscriptParser
-from brimline.sources.lines import MALFORMED, JsonLines, Lines, opened, salvage
+from brimline.sources.lines import MALFORMED, JsonLines, Lines, opened, padding, salvage
 from brimline.sources.scan import CHUNK, Buffer, Chunks, Needle
 
 USAGE = Needle(b'"output_tokens":')
@@ -79,7 +79,7 @@ class QuickReader:
         pieces = salvage(rest)
         for piece in pieces:
             self._events += self._fed(piece)
-        return len(rest) if pieces else 0
+        return len(rest) if pieces or padding(rest) else 0
 
     def _chunk(self, chunks: Chunks, end: int) -> None:
         """Read the whole lines of a chunk. Time is spent here: no call is to spare."""
