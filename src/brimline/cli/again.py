@@ -62,7 +62,7 @@ def _write(place: str, data: bytes) -> None:
     """Put a file in place whole; where that fails, leave nothing behind."""
     draft = f"{place}.{os.getpid()}"
     try:
-        with open(draft, "wb") as file:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(data)
         os.replace(draft, place)  # noqa: PTH105
     except OSError:

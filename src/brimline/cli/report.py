@@ -117,8 +117,12 @@ def _table(context: Context, made: Report) -> list[str]:
         Column("cost", right=True),
     ]
     rows = [_row(context, made, line) for line in made.lines]
-    total = [Cell(cell.text, "bold") for cell in _row(context, made, made.total)]
-    lines = table(columns, [*rows, total], context.width, context.colour)
+    rows.append([Cell(cell.text, "bold") for cell in _row(context, made, made.total)])
+    if made.by != "session":
+        end = [column.title for column in columns].index("end")
+        for line in (columns, *rows):
+            del line[end]
+    lines = table(columns, rows, context.width, context.colour)
     if made.total.unpriced:
         lines.append(f"{made.total.unpriced:,} calls on models whose price is not known cost more.")
     return lines
