@@ -167,7 +167,7 @@ def test_sent_nothing(user: User) -> None:
 def test_no_call(user: User) -> None:
     """A transcript without a call says so."""
     user.session("s1", user.record("user", message={"role": "user", "content": "hello"}))
-    assert user.run("inspect", "s1").lines[1] == "1 records read: no model call in it"
+    assert user.run("inspect", "s1").lines[1] == "1 record read: no model call in it"
     assert user.run("inspect", "s1", "--json").json["threads"] == []
 
 

@@ -40,7 +40,7 @@ session  agents  sessions  calls  peak  end  compactions  input  cache read  out
 s1       claude         1      4  160K  40K            1     12        488K      40    $0.16
 s2       claude         1      1   10K  10K            0      3        9.4K      10  unknown
 total    claude         2      5  160K                 1     15        497K      50    $0.16
-1 calls on models whose price is not known cost more.
+Not in the cost: 1 call on models whose price is not known.
 """
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from brimline.cli.paint import painted, shade
+from brimline.cli.paint import counted, painted, shade
 from brimline.tracker import Reading, Thread
 from brimline.usage import shorten
 
@@ -83,7 +83,7 @@ def _axis(calls: int, columns: int, compactions: Sequence[int]) -> str:
 
 
 def _legend(calls: int, compactions: Sequence[int], limited: bool) -> str:
-    parts = [f"{calls} calls"]
+    parts = [counted(calls, "call")]
     if compactions:
         parts.append(f"▲ compaction ({len(compactions)})")
     if limited:

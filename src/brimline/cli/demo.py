@@ -7,7 +7,7 @@ from pathlib import Path
 
 from brimline.cli.chart import of_thread
 from brimline.cli.context import Context
-from brimline.cli.paint import bar, painted, shade
+from brimline.cli.paint import bar, counted, painted, shade
 from brimline.events import MAIN, Call, Compacted
 from brimline.sources import source
 from brimline.sources.lines import opened
@@ -69,7 +69,7 @@ def _say(text: str, live: bool) -> None:
 def _finish(context: Context, session: Session, live: bool) -> None:
     thread = session.threads[MAIN]
     reading = read(session, thread, "transcript")
-    _say(f"{_context(reading)} after {len(thread.calls)} calls\n", live)
+    _say(f"{_context(reading)} after {counted(len(thread.calls), 'call')}\n", live)
     drawn = of_thread(thread, reading, context.width, context.colour)
     print("\n".join(drawn))
     print(

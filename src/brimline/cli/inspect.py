@@ -9,7 +9,7 @@ import msgspec
 
 from brimline.cli.chart import of_thread
 from brimline.cli.context import Context, emit_json, tilde
-from brimline.cli.paint import Cell, Column, clean, painted, shade, table
+from brimline.cli.paint import Cell, Column, clean, counted, painted, shade, table
 from brimline.events import MAIN
 from brimline.formulas import Formulas, audit
 from brimline.sources import AGENTS, known, source
@@ -180,7 +180,7 @@ def _text(context: Context, folded: Folded, series: bool) -> list[str]:
 
 def _counts(folded: Folded) -> list[str]:
     tally = folded.tally
-    text = f"{tally.records:,} records read"
+    text = f"{counted(tally.records, 'record')} read"
     if tally.unknown:
         text += f", {tally.unknown:,} of a kind we do not know"
     if tally.malformed:
@@ -211,7 +211,7 @@ def _headline(context: Context, thread: Thread, reading: Reading) -> str:
     parts = [clean(thread.name), clean(thread.model or "unknown model"), now]
     if reading.percent_of_limit is not None:
         parts.append(f"{reading.percent_of_limit}% of the limit")
-    parts += [f"{len(thread.calls)} calls", f"cycle {thread.cycle}"]
+    parts += [counted(len(thread.calls), "call"), f"cycle {thread.cycle}"]
     if reading.percent_raw is not None and reading.percent_raw > 100:
         parts.append(f"WARNING: {reading.percent_raw}% of the window")
     return painted("  ".join(parts), shade(reading.percent), context.colour)

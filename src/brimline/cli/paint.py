@@ -77,6 +77,11 @@ def bar(percent: float | None, width: int) -> str:
     return drawn + "░" * (width - len(drawn))
 
 
+def counted(number: int, noun: str) -> str:
+    """So many of a thing: 1 call, 2 calls."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def age(seconds: float) -> str:
     """How long ago, in one unit."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):

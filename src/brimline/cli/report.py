@@ -10,7 +10,7 @@ import msgspec
 
 from brimline.cli import again
 from brimline.cli.context import Context, as_json, tilde
-from brimline.cli.paint import Cell, Column, clean, table
+from brimline.cli.paint import Cell, Column, clean, counted, table
 from brimline.settings import project_files, seconds, user_file
 from brimline.sources import AGENTS, SIGNS, known, present, source
 from brimline.sources.base import Transcript
@@ -124,7 +124,8 @@ def _table(context: Context, made: Report) -> list[str]:
             del line[end]
     lines = table(columns, rows, context.width, context.colour)
     if made.total.unpriced:
-        lines.append(f"{made.total.unpriced:,} calls on models whose price is not known cost more.")
+        unpriced = counted(made.total.unpriced, "call")
+        lines.append(f"Not in the cost: {unpriced} on models whose price is not known.")
     return lines
 
 
