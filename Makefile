@@ -49,8 +49,9 @@ catalogue-check: setup
 reference: setup  ## Write the reference pages anew
 	$(BIN)/python scripts/reference.py
 
-fixtures: setup  ## Record the fixtures anew from the real clients
+fixtures: setup  ## Record the fixtures and the demo anew from the real clients
 	$(BIN)/python scripts/fixtures.py
+	$(BIN)/python scripts/demo.py
 
 bench: setup  ## Measure against the references
 	$(BIN)/python bench/report.py

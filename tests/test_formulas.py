@@ -14,6 +14,7 @@ from brimline.formulas import (
     last_input,
     latest,
     max_cache_read_plus_sums,
+    off_by,
     result_sums,
     sum_cache_creation,
 )
@@ -137,3 +138,10 @@ def test_formulas_are_counts(usages: list[Usage]) -> None:
     assert all(value >= 0 for value in values.values())
     assert values["result_sums"] >= values["latest"] >= values["last_input"]
     assert values["latest"] >= values["effective"]
+
+
+def test_off_by() -> None:
+    """How far a formula is off is told in per cent of the truth, where both are known."""
+    assert off_by(150, 100) == 50.0
+    assert off_by(8, 62_661) == -100.0
+    assert (off_by(None, 100), off_by(1, None), off_by(1, 0)) == (None, None, None)

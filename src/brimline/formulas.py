@@ -95,6 +95,13 @@ FORMULAS: dict[str, Callable[[Sequence[Usage]], int]] = {
 }
 
 
+def off_by(value: int | None, truth: int | None) -> float | None:
+    """How far a formula is off, in per cent of the truth; None where either is unknown."""
+    if value is None or not truth:
+        return None
+    return round(100 * (value - truth) / truth, 1)
+
+
 def audit(thread: Thread) -> Formulas:
     """Every formula on a thread's unique calls; the one that holds now is the last."""
     last = thread.last

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from brimline.cli.paint import counted, painted, shade
 from brimline.tracker import Reading, Thread
-from brimline.usage import shorten
+from brimline.usage import percent_raw, shorten
 
 HEIGHT = 10
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -71,7 +71,7 @@ def _row(
         if block == " ":
             drawn.append(painted("╌", "dim", colour) if row == line else " ")
         else:
-            drawn.append(painted(block, shade(100 * tokens / (window or top)), colour))
+            drawn.append(painted(block, shade(percent_raw(tokens, window or top)), colour))
     return "".join(drawn).rstrip()
 
 

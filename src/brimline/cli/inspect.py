@@ -11,7 +11,7 @@ from brimline.cli.chart import of_thread
 from brimline.cli.context import Context, emit_json, tilde
 from brimline.cli.paint import Cell, Column, clean, counted, painted, shade, table
 from brimline.events import MAIN
-from brimline.formulas import Formulas, audit
+from brimline.formulas import Formulas, audit, off_by
 from brimline.sources import AGENTS, known, source
 from brimline.survey.files import Folded
 from brimline.survey.single import find
@@ -273,9 +273,10 @@ def _percent(value: float | None) -> str:
 
 
 def _off(value: int | None, truth: int | None) -> str:
-    if not truth or value is None:
+    far = off_by(value, truth)
+    if far is None:
         return ""
-    return "0" if value == truth else f"{100 * (value - truth) / truth:+.1f}%"
+    return "0" if value == truth else f"{far:+}%"
 
 
 def _calls(context: Context, thread: Thread) -> list[str]:

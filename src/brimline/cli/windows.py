@@ -97,9 +97,11 @@ def _clients(context: Context, agents: list[str], as_json: bool) -> None:
         Column("seen in", drop=2),
         Column("how", least=12, drop=1),
     ]
-    print("Windows that the clients give:")
-    print("\n".join(table(columns, [_window_cells(row) for row in windows], context.width, False)))
-    print("\nWhere the clients compact:")
+    if windows:
+        print("Windows that the clients give:")
+        cells = [_window_cells(row) for row in windows]
+        print("\n".join(table(columns, cells, context.width, False)) + "\n")
+    print("Where the clients compact:")
     print("\n".join(table(columns, [_limit_cells(row) for row in limits], context.width, False)))
     models = len(catalogue().exact)
     print(f"\nOther models: {models} ids in the catalogue, made from {catalogue().made_from}.")

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.events import MAIN, Call
-from brimline.prices import tier_around
+from brimline.prices import tier_around, tier_of
 from brimline.tracker import Session, Thread
 from brimline.usage import NOTHING, Usage
 
@@ -93,7 +93,7 @@ class _Rows:
         for key, usages in mine.items():
             self._usages.setdefault(key, []).extend(usages)
             if own and usages:
-                self._peaks[key] = max([u.input + u.cache_read + u.cache_write for u in usages])
+                self._peaks[key] = max([usage.sent for usage in usages])
         if own:
             self._compacted(thread)
         if thread.spent != NOTHING:
@@ -127,12 +127,12 @@ def _by_key(calls: Iterable[Call]) -> dict[Key, list[Usage]]:
     first, end, above, up_to = 0.0, 0.0, 0, 0
     for call in calls:
         at, usage = call.at or 0.0, call.usage
-        sent = usage.input + usage.cache_read + usage.cache_write
+        sent = usage.sent
         if not (first <= at < end and above < sent <= up_to and call.model == model):
             model = call.model
             above, up_to = tier_around(model, sent)
             first, end = midnights(at)
-            into = found.setdefault((day_of(call.at), model, max(0, above)), [])
+            into = found.setdefault((day_of(call.at), model, tier_of(model, usage)), [])
         into.append(usage)
     return found
 
