@@ -4,13 +4,18 @@ import pytest
 
 from brimline import errors
 from brimline.errors import (
+    BaselineFailed,
     BrimlineError,
+    CommandFailed,
+    InvalidPolicy,
     InvalidSettings,
+    InvalidState,
     InvalidUsage,
     UnknownAgent,
     UnknownSession,
     UnreadableTranscript,
     UnrecognisedFormat,
+    UnrecognisedObject,
 )
 
 EVERY: list[BrimlineError] = [
@@ -20,6 +25,11 @@ EVERY: list[BrimlineError] = [
     UnknownSession("abc"),
     UnreadableTranscript("x.jsonl", "Is a directory"),
     UnrecognisedFormat("stdin", ("claude", "codex")),
+    UnrecognisedObject("builtins.int", ("an Anthropic message", "a dict of one")),
+    InvalidState("it is no JSON"),
+    InvalidPolicy("at", 0, "more than 0"),
+    BaselineFailed("claude", "it is not installed", "Install it."),
+    CommandFailed("claude", "No such file or directory"),
 ]
 
 
@@ -98,3 +108,43 @@ def test_format() -> None:
     error = UnrecognisedFormat("stdin", ("claude", "pi"))
     assert (error.place, error.known) == ("stdin", ("claude", "pi"))
     assert str(error).endswith("Say whose it is with --agent (claude, pi).")
+
+
+def test_object() -> None:
+    """An object of an unknown shape is named by its type, with what is supported."""
+    error = UnrecognisedObject("builtins.int", ("an Anthropic message", "an OpenAI response"))
+    assert (error.kind, len(error.supported)) == ("builtins.int", 2)
+    assert str(error) == (
+        "cannot observe builtins.int: it tells no usage in a shape that we know\n"
+        "Supported: an Anthropic message; an OpenAI response."
+    )
+
+
+def test_state() -> None:
+    """A state that is none says what to do."""
+    error = InvalidState("it is no JSON")
+    assert error.problem == "it is no JSON"
+    assert str(error).startswith("this is no tracker's state: it is no JSON\nBegin with")
+
+
+def test_policy() -> None:
+    """A policy that could never hold names the field, what came and what was expected."""
+    error = InvalidPolicy("at", -1, "more than 0")
+    assert (error.field, error.value, error.expected) == ("at", -1, "more than 0")
+    assert str(error) == "at must be more than 0: got -1"
+
+
+def test_baseline() -> None:
+    """A client that does not tell its baseline is named, with the reason and what to do."""
+    error = BaselineFailed("claude", "it is not installed", "Install it.")
+    assert (error.agent, error.reason) == ("claude", "it is not installed")
+    assert str(error) == (
+        "claude did not tell what a fresh session holds: it is not installed\nInstall it."
+    )
+
+
+def test_command() -> None:
+    """A command that does not start is named, with the reason."""
+    error = CommandFailed("claude", "No such file or directory")
+    assert (error.command, error.reason) == ("claude", "No such file or directory")
+    assert str(error) == "cannot start 'claude': No such file or directory"

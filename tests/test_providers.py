@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage
-from brimline.providers import CHAT, GENERATE, MESSAGES, RESPONSES, SHAPES, Row, Shape
-from brimline.providers.anthropic import MessageStream, MessageUsage, Pass, usage_of
+from brimline.providers import CHAT, GENERATE, MESSAGES, REQUEST, RESPONSES, SHAPES, Row, Shape
+from brimline.providers.anthropic import (
+    MessageStream,
+    MessageUsage,
+    Pass,
+    SummedUp,
+    summed_up,
+    usage_of,
+)
 from brimline.providers.gemini import generate_usage
 from brimline.providers.openai import chat_usage, responses_usage
 from brimline.providers.rows import walk
@@ -43,13 +50,14 @@ class SdkUsage:
 
 def test_shapes_by_name() -> None:
     """Every shape is found by its name, and says whether the prompt has the cache in."""
-    assert list(SHAPES.values()) == [MESSAGES, RESPONSES, CHAT, GENERATE]
+    assert list(SHAPES.values()) == [MESSAGES, RESPONSES, CHAT, GENERATE, REQUEST]
     assert all(shape.name == name for name, shape in SHAPES.items())
     assert {name: shape.cached for name, shape in SHAPES.items()} == {
         "anthropic-messages": "disjoint",
         "openai-responses": "subset",
         "openai-chat": "subset",
         "gemini-generate-content": "subset",
+        "pydantic-ai-request": "subset",
     }
 
 
@@ -449,3 +457,42 @@ def test_garbage(answer: object) -> None:
     except InvalidUsage:
         return
     assert usage is None or isinstance(usage, Usage)
+
+
+def one_pass(kind: str, sent: int, output: int) -> Json:
+    """A pass of a call."""
+    return {"type": kind, "input_tokens": sent, "output_tokens": output}
+
+
+def test_compaction_before_the_call() -> None:
+    """The API's compaction is not what the thread sent; the pass after it is."""
+    passes = [one_pass("compaction", 180_000, 3_500), one_pass("message", 23_000, 1_000)]
+    told = {"input_tokens": 23_000, "output_tokens": 1_000, "iterations": passes}
+    assert usage_of(told) == Usage(23_000, 0, 0, 1_000)
+    assert summed_up(told) == SummedUp(Usage(180_000, 0, 0, 3_500), went_on=True)
+
+
+def test_compaction_after_the_call() -> None:
+    """A call that stops after its compaction sent what the pass before it did."""
+    passes = [one_pass("message", 150_000, 20), one_pass("compaction", 3_000, 900)]
+    told = {"input_tokens": 150_000, "output_tokens": 20, "iterations": passes}
+    assert usage_of(told) == Usage(150_000, 0, 0, 20)
+    assert summed_up(told) == SummedUp(Usage(3_000, 0, 0, 900), went_on=False)
+
+
+def test_compaction_alone() -> None:
+    """A compaction that was asked for by itself is no call of the thread."""
+    told = {"input_tokens": 0, "output_tokens": 0, "iterations": [one_pass("compaction", 9, 1)]}
+    assert usage_of(told) is None
+    assert summed_up(told) == SummedUp(Usage(9, 0, 0, 1), went_on=False)
+    assert summed_up(MESSAGE) is None
+
+
+def test_bad_start_leaves_the_stream_as_it_was() -> None:
+    """A message_start that cannot be read does not end the message that is under way."""
+    stream = MessageStream()
+    stream.feed({"type": "message_start", "message": {"id": "a", "usage": MESSAGE}})
+    bad = {"id": "b", "usage": {**MESSAGE, "input_tokens": -1}}
+    with pytest.raises(InvalidUsage):
+        stream.feed({"type": "message_start", "message": bad})
+    assert stream.follows("a")

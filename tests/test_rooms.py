@@ -27,6 +27,9 @@ ORDER = (
     "ledger",
     "survey",
     "policy",
+    "observe",
+    "baselines",
+    "run",
     "inbox",
     "handoff",
     "store",
@@ -38,7 +41,7 @@ SURFACES = ("hooks", "server", "cli", "tui", "mcp", "brimline")
 OPEN = "_version"
 """What everyone may import."""
 
-SHARED = ("", "base", "document", "lines", "scan")
+SHARED = ("", "base", "document", "lines", "pick", "scan")
 """What an agent's folder may import of `sources`; the empty name is the package itself."""
 
 Module = tuple[str, ...]

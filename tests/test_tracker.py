@@ -14,6 +14,7 @@ from brimline.events import (
     Cleared,
     Compacted,
     Compacting,
+    Edited,
     Ended,
     Rewound,
     SessionSeen,
@@ -332,6 +333,30 @@ def test_inference_where_nothing_is_said() -> None:
     assert len(thread_of(call("a", 100_000), call("b", 20_000)).compactions) == 1
 
 
+def test_edit_before_its_call() -> None:
+    """A fall at a call that the API says it edited is no compaction."""
+    thread = thread_of(call("a", 150_000), Edited(call="b", kind="cleared"), call("b", 20_000))
+    assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, 1)
+
+
+def test_edit_after_its_call() -> None:
+    """An edit that is told later undoes what was taken for a compaction, and counts once."""
+    edit = Edited(call="b", kind="cleared")
+    thread = thread_of(call("a", 150_000), call("b", 20_000), edit, edit)
+    assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, 1)
+    assert thread.holding is not None
+    assert thread.holding.id == "b"
+
+
+def test_edit_of_another_call() -> None:
+    """An edit explains the fall at its own call alone; a recorded compaction stays."""
+    fell = (call("a", 150_000), call("b", 20_000))
+    assert thread_of(*fell, Edited(call="a", kind="cleared")).cycle == 1
+    assert thread_of(*fell, call("c", 21_000), Edited(call="c", kind="cleared")).cycle == 1
+    told = thread_of(RECORDING, fell[0], Compacted(), fell[1], Edited(call="b", kind="cleared"))
+    assert (len(told.compactions), told.cycle) == (1, 1)
+
+
 @pytest.mark.parametrize("between", [Trimmed(), Cleared(), Rewound(to=None), Compacted()], ids=repr)
 def test_fall_that_is_explained(between: AnyEvent) -> None:
     """A fall after something that explains it is no compaction of its own."""
@@ -617,6 +642,7 @@ EVENTS: st.SearchStrategy[AnyEvent] = st.one_of(
         after=st.none() | COUNTS,
     ),
     st.builds(Trimmed, at=TIMES, thread=THREADS),
+    st.builds(Edited, at=TIMES, call=NAMES, kind=st.just("cleared"), thread=THREADS),
     st.builds(Cleared, at=TIMES, thread=THREADS),
     st.builds(Rewound, at=TIMES, to=st.none() | NAMES, thread=THREADS),
     st.builds(

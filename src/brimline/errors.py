@@ -6,7 +6,12 @@
     ├── UnknownAgent          a name that is no agent of ours
     ├── UnknownSession        no session has this id
     ├── UnreadableTranscript  a path that cannot be opened or is no file
-    └── UnrecognisedFormat    a file or stream that is no agent's
+    ├── UnrecognisedFormat    a file or stream that is no agent's
+    ├── UnrecognisedObject    an object that tells no usage in a shape we know
+    ├── InvalidState          a stored tracker that cannot be gone on with
+    ├── InvalidPolicy         a level or a policy that could never hold
+    ├── BaselineFailed        a client that did not tell what a fresh session holds
+    └── CommandFailed         a command that could not be started
 
 Each says what was expected, what came, where, and what to do; the parts are attributes too.
 """
@@ -83,3 +88,45 @@ class UnrecognisedFormat(BrimlineError):
         super().__init__(
             f"{place}: the first lines are no transcript or stream of an agent we know"
         )
+
+
+class UnrecognisedObject(BrimlineError):
+    """An object that tells no usage in a shape we know."""
+
+    def __init__(self, kind: str, supported: Iterable[str]) -> None:
+        self.kind, self.supported = kind, tuple(supported)
+        self.hint = f"Supported: {'; '.join(self.supported)}."
+        super().__init__(f"cannot observe {kind}: it tells no usage in a shape that we know")
+
+
+class InvalidState(BrimlineError):
+    """A stored tracker that cannot be gone on with."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.hint = "Begin with a new Tracker, or store what Tracker.state() gives."
+        super().__init__(f"this is no tracker's state: {problem}")
+
+
+class InvalidPolicy(BrimlineError):
+    """A level or a policy that could never hold."""
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        self.field, self.value, self.expected = field, value, expected
+        super().__init__(f"{field} must be {expected}: got {value!r}")
+
+
+class BaselineFailed(BrimlineError):
+    """A client that did not tell what a fresh session holds."""
+
+    def __init__(self, agent: str, reason: str, hint: str | None = None) -> None:
+        self.agent, self.reason, self.hint = agent, reason, hint
+        super().__init__(f"{agent} did not tell what a fresh session holds: {reason}")
+
+
+class CommandFailed(BrimlineError):
+    """A command that could not be started."""
+
+    def __init__(self, command: str, reason: str, hint: str | None = None) -> None:
+        self.command, self.reason, self.hint = command, reason, hint
+        super().__init__(f"cannot start {command!r}: {reason}")

@@ -9,7 +9,19 @@ from brimline.usage import Usage
 MAIN = "main"
 """The name of a session's own thread."""
 
+_SUMMING = "compaction"
+
 Trigger: TypeAlias = Literal["auto", "manual"]
+
+
+def summing(thread: str = MAIN) -> str:
+    """The thread that counts the calls by which another is compacted: billed, but nothing held."""
+    return _SUMMING if thread == MAIN else f"{thread}/{_SUMMING}"
+
+
+def sums_up(thread: str) -> bool:
+    """Whether a thread is such a one."""
+    return thread == _SUMMING or thread.endswith(f"/{_SUMMING}")
 
 
 class Event(msgspec.Struct, frozen=True, tag=True, kw_only=True, gc=False):
@@ -82,6 +94,19 @@ class Trimmed(Event, frozen=True):
     thread: str = MAIN
 
 
+class Edited(Event, frozen=True):
+    """The provider's API itself cut or summed up the prompt of a call, before or after it is told.
+
+    The fall that comes of it is no client's compaction. `tokens` is how much was taken out, where
+    the API says so.
+    """
+
+    call: str
+    kind: str
+    tokens: int | None = None
+    thread: str = MAIN
+
+
 class Cleared(Event, frozen=True):
     """The conversation began anew in the same session."""
 
@@ -116,6 +141,7 @@ AnyEvent: TypeAlias = (
     | Compacting
     | Compacted
     | Trimmed
+    | Edited
     | Cleared
     | Rewound
     | WindowReported

@@ -1,11 +1,17 @@
 """Usage, and every figure that is made from it."""
 
+from math import ceil
+
 import msgspec
 
 from brimline.errors import InvalidUsage
 
 CACHE_DISCOUNT = (9, 10)
 """A cached token costs a tenth: the part of it that `effective` leaves out."""
+
+
+BYTES_A_TOKEN = 3.5
+"""What a token of prose or code takes at least, by and large; a tokenizer tells it exactly."""
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
@@ -92,6 +98,11 @@ def from_subset(
     if cached + cache_write > prompt:
         raise InvalidUsage("cached", cached + cache_write, f"at most the prompt, {prompt}")
     return Usage(prompt - cached - cache_write, cached, cache_write, output, reasoning)
+
+
+def estimate(text: str) -> int:
+    """About how many tokens a text is: rather too many, so that a trigger is early, not late."""
+    return ceil(len(text.encode("utf-8", "replace")) / BYTES_A_TOKEN)
 
 
 def percent_raw(part: int | None, whole: int | None) -> float | None:

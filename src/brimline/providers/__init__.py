@@ -3,8 +3,11 @@
 from brimline.providers.anthropic import MESSAGES
 from brimline.providers.gemini import GENERATE
 from brimline.providers.openai import CHAT, RESPONSES
+from brimline.providers.pydantic_ai import REQUEST
 from brimline.providers.rows import Row, Shape
 
-SHAPES: dict[str, Shape] = {shape.name: shape for shape in (MESSAGES, RESPONSES, CHAT, GENERATE)}
+SHAPES: dict[str, Shape] = {
+    shape.name: shape for shape in (MESSAGES, RESPONSES, CHAT, GENERATE, REQUEST)
+}
 
-__all__ = ["CHAT", "GENERATE", "MESSAGES", "RESPONSES", "SHAPES", "Row", "Shape"]
+__all__ = ["CHAT", "GENERATE", "MESSAGES", "REQUEST", "RESPONSES", "SHAPES", "Row", "Shape"]

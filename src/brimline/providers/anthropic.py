@@ -19,7 +19,9 @@ MESSAGES = Shape(
     ),
 )
 
-ADVISOR = "advisor_message"
+COMPACTION = "compaction"
+ASIDE = frozenset({"advisor_message", COMPACTION})
+"""Passes that are not the thread's own: another model's advice, the API's own summing up."""
 
 
 class Pass(msgspec.Struct, frozen=True, gc=False):
@@ -49,8 +51,8 @@ EMPTY = Usage(0, 0, 0, 0)
 def usage_of(reported: object) -> Usage | None:
     """The usage of a message; None where it is all zero, as on a message that was no call.
 
-    With several passes the top level is their sum: the last pass that is no advisor's tells what
-    the thread sent. A zero top level over passes is an old message written again: no call.
+    With several passes the top level is their sum: the last pass of the thread's own tells what it
+    sent. A zero top level over passes is an old message written again: no call.
     """
     if isinstance(reported, MessageUsage):
         usage, passes = Usage(*_counts(reported)), reported.iterations
@@ -60,8 +62,25 @@ def usage_of(reported: object) -> Usage | None:
         return None
     if passes is None or len(passes) < 2:
         return usage
-    own = [each for each in passes if walk(each, "type") != ADVISOR]
+    own = [each for each in passes if walk(each, "type") not in ASIDE]
     return MESSAGES.usage(own[-1]) if own else usage
+
+
+class SummedUp(msgspec.Struct, frozen=True):
+    """A compaction by the API itself: what it took, and whether the thread's call came after it."""
+
+    usage: Usage
+    went_on: bool
+
+
+def summed_up(reported: object) -> SummedUp | None:
+    """The compaction in a message's usage; None where there was none."""
+    passes = _passes(reported) or ()
+    kinds = [walk(each, "type") for each in passes]
+    if COMPACTION not in kinds:
+        return None
+    place = len(kinds) - 1 - kinds[::-1].index(COMPACTION)
+    return SummedUp(MESSAGES.usage(passes[place]), went_on=place < len(kinds) - 1)
 
 
 def _passes(reported: object) -> Sequence[object] | None:
@@ -100,10 +119,10 @@ class MessageStream:
 
     def _start(self, message: object) -> Streamed | None:
         name, model = walk(message, "id"), walk(message, "model")
-        self._message = None
+        usage = usage_of(walk(message, "usage")) if isinstance(name, str) else None
         if not isinstance(name, str):
+            self._message = None
             return None
-        usage = usage_of(walk(message, "usage"))
         model = model if isinstance(model, str) else None
         self._message = Streamed(name, model, usage or NOTHING, final=False)
         return self._message if usage else None

@@ -10,6 +10,7 @@ from brimline.events import (
     Cleared,
     Compacted,
     Compacting,
+    Edited,
     Ended,
     Rewound,
     SessionSeen,
@@ -96,6 +97,7 @@ class _ThreadDraft:
         self._spent = thread.spent
         self._ended = thread.ended
         self._at = thread.at
+        self._edits, self._edited = thread.edits, thread.edited
 
     def thread(self) -> Thread:
         return Thread(
@@ -109,6 +111,8 @@ class _ThreadDraft:
             self._spent,
             self._ended,
             self._at,
+            self._edits,
+            self._edited,
         )
 
     def call(self, call: Call, infer: bool) -> None:
@@ -137,6 +141,8 @@ class _ThreadDraft:
                 self._compacting = False
             case Trimmed():
                 self._trim()
+            case Edited(call=call):
+                self._edit(call)
             case Rewound(to=call) if call is None or call in self._calls:
                 self._current = call
             case WindowReported():
@@ -192,9 +198,20 @@ class _ThreadDraft:
         """What is held now is less than the last call says, by how much is not known."""
         self._current = None
 
+    def _edit(self, call: str) -> None:
+        """A fall at this call is the API's doing, also where it was told before the reason was."""
+        if call == self._edited:
+            return
+        self._edits, self._edited = self._edits + 1, call
+        last = self._compactions[-1] if self._compactions else None
+        fell_here = last is not None and last.inferred and last.calls == len(self._calls) - 1
+        if fell_here and self._current == call:
+            self._compactions.pop()
+            self._cycle -= 1
+
     def _infer(self, call: Call) -> None:
         held = self._calls.get(self._current) if self._current is not None else None
-        if held is None or held.model != call.model:
+        if held is None or held.model != call.model or call.id == self._edited:
             return
         before, after = held.usage.sent, call.usage.sent
         if after < FALL_TO * before and before - after > FALL_BY:

@@ -23,10 +23,15 @@ ReadingState: TypeAlias = Literal["measured", "streaming", "compacting", "unknow
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The state of a thread at a moment. Unknown is None, never 0."""
+    """The state of a thread at a moment. Unknown is None, never 0.
+
+    `effective` is the cost view of the prompt: a policy may go by it, it is no occupancy. `cycle`
+    counts the compactions and clears.
+    """
 
     sent: int | None
     held: int | None
+    effective: int | None
     window: Window | None
     limit: Limit | None
     percent: float | None
@@ -36,14 +41,19 @@ class Reading(msgspec.Struct, frozen=True):
     source: str
     at: float | None
     state: ReadingState
+    cycle: int
 
 
 def known_of(
-    session: Session, thread: Thread, settings: ClientSettings, learned: int | None
+    session: Session,
+    thread: Thread,
+    settings: ClientSettings,
+    learned: int | None,
+    model: str | None = None,
 ) -> Known:
-    """What a thread tells about its own window and limit."""
+    """What a thread tells about its own window and limit; `model` is the one before any call."""
     last = thread.last
-    model = (last.asked_for or last.model) if last else None
+    model = (last.asked_for or last.model) if last else model
     named = last.model if last else None
     by_model = (session.windows.get(name) for name in (model, named) if name is not None)
     reported = next((size for size in by_model if size is not None), thread.window)
@@ -65,9 +75,10 @@ def read(
     overrides: Overrides = NO_OVERRIDES,
     settings: ClientSettings = UNTOLD,
     learned: int | None = None,
+    model: str | None = None,
 ) -> Reading:
     """The reading of a thread: its figures against its window and its limit."""
-    known = known_of(session, thread, settings, learned)
+    known = known_of(session, thread, settings, learned, model)
     window = window_of(known, overrides)
     limit = limit_of(known, window, overrides)
     now = thread.holding
@@ -77,6 +88,7 @@ def read(
     return Reading(
         sent=sent,
         held=held,
+        effective=now.usage.effective if now else None,
         window=window,
         limit=limit,
         percent=percent(sent, size),
@@ -86,6 +98,7 @@ def read(
         source=source,
         at=thread.at,
         state=_state(thread, now),
+        cycle=thread.cycle,
     )
 
 

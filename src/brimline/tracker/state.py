@@ -34,7 +34,8 @@ class Thread(msgspec.Struct, frozen=True):
     """One context window: its unique calls in order, its cycles, what it holds now.
 
     `current` is the id of the call that tells what is held now; None: unknown. `window` is what the
-    client said of this thread, whatever its model.
+    client said of this thread, whatever its model. `edits` counts the calls that the API itself cut
+    the prompt of, `edited` is the last of them.
     """
 
     name: str
@@ -47,6 +48,8 @@ class Thread(msgspec.Struct, frozen=True):
     spent: Usage = NOTHING
     ended: bool = False
     at: float | None = None
+    edits: int = 0
+    edited: str | None = None
 
     @property
     def last(self) -> Call | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from brimline.events import MAIN, AnyEvent, Call, Compacted, Ended, SessionSeen, Trigger
+from brimline.events import MAIN, AnyEvent, Call, Compacted, Ended, SessionSeen, Trigger, summing
 from brimline.sources.opencode.wire import Message, Part, SessionInfo, Tokens
 from brimline.usage import Usage
 
@@ -80,7 +80,7 @@ class SessionParser:
         )
 
     def _summarising(self) -> str:
-        return COMPACTION if self._thread == MAIN else f"{self._thread}/{COMPACTION}"
+        return summing(self._thread)
 
 
 def _calls(id: str, message: Message, parts: Iterable[Part], thread: str) -> list[Call]:
