@@ -273,7 +273,27 @@ def test_several_results() -> None:
         init(), assistant("m1", 5_000), assistant("x1", 900, parent_tool_use_id=SUB),
         result(100), init(), assistant("m2", 6_000), result(40),
     )  # fmt: skip
-    assert [e.usage.output for e in told if isinstance(e, Spent)] == [99, 39]
+    finals = [(e.id, e.usage.output) for e in told if isinstance(e, Call) and e.final]
+    assert finals == [("m1", 100), ("m2", 40)]
+    assert not any(isinstance(e, Spent) for e in told)
+
+
+def test_result_ends_the_turn() -> None:
+    """The only call of a turn gets its whole reply; of several, no share is made up."""
+    alone = session(init(), assistant("m1", 5_000), result(100)).threads[MAIN]
+    assert alone.holding is not None
+    assert (alone.holding.final, alone.holding.usage.held) == (True, 5_100)
+    several = session(init(), assistant("m1", 5_000), assistant("m2", 6_000), result(100))
+    main = several.threads[MAIN]
+    assert [(c.final, c.usage.output) for c in main.calls.values()] == [(True, 1), (True, 1)]
+    assert main.total.output == 100
+
+
+def test_result_without_usage() -> None:
+    """A turn that ended without telling its usage has ended all the same."""
+    main = session(init(), assistant("m1", 5_000), result()).threads[MAIN]
+    assert main.holding is not None
+    assert (main.holding.final, main.holding.usage.output) == (True, 1)
 
 
 def test_compaction() -> None:

@@ -31,13 +31,14 @@ class StreamParser:
     """One run's stream: a line a content block, several init and result lines, subagents between.
 
     Without --include-partial-messages a call's output is what message_start said (1 or so): the
-    prompt side is exact, the reply is not. What a turn's result says beyond is told as Spent.
+    prompt side is exact, the reply is not until the turn's result. That ends the calls of the turn;
+    the output that it tells beyond theirs is the only call's, or, of several, told as Spent.
     """
 
     def __init__(self) -> None:
         self._asked_for: str | None = None
         self._streams: dict[str, MessageStream] = {}
-        self._outputs: dict[str, int] = {}
+        self._turn: dict[str, Call] = {}
         self._final: set[str] = set()
 
     def carry(self) -> bytes:
@@ -58,7 +59,7 @@ class StreamParser:
             case "system":
                 return self._system(line)
             case "result":
-                return (*self._windows(line), *self._unseen_output(line))
+                return (*self._windows(line), *self._ended_turn(line))
             case _:
                 return () if line.type in STREAM_KINDS else None
 
@@ -88,11 +89,9 @@ class StreamParser:
         thread = _thread(line)
         if told.final:
             self._final.add(told.id)
-        if thread == MAIN:
-            self._outputs[told.id] = told.usage.output
         asked = self._asked_for if thread == MAIN else None
         fits = asked is not None and told.model is not None and plain(asked) == plain(told.model)
-        return Call(
+        call = Call(
             at=epoch(line.timestamp),
             id=told.id,
             usage=told.usage,
@@ -101,6 +100,9 @@ class StreamParser:
             thread=thread,
             final=told.final,
         )
+        if thread == MAIN:
+            self._turn[call.id] = call
+        return call
 
     def _system(self, line: StreamLine) -> Sequence[AnyEvent]:
         match line.subtype:
@@ -121,11 +123,18 @@ class StreamParser:
             for model in dict.fromkeys((name, plain(name), told.canonical_model or name)):
                 yield WindowReported(tokens=told.context_window, model=model)
 
-    def _unseen_output(self, line: StreamLine) -> Iterator[AnyEvent]:
-        """The replies' tokens that no line of the turn told."""
-        known, self._outputs = sum(self._outputs.values()), {}
-        if line.usage is not None and line.usage.output_tokens > known:
-            yield Spent(usage=Usage(0, 0, 0, line.usage.output_tokens - known))
+    def _ended_turn(self, line: StreamLine) -> Iterator[AnyEvent]:
+        turn, self._turn = list(self._turn.values()), {}
+        told = sum(call.usage.output for call in turn)
+        unseen = max(0, line.usage.output_tokens - told) if line.usage is not None else 0
+        under_way = [call for call in turn if not call.final]
+        alone = unseen if len(under_way) == 1 else 0
+        for call in under_way:
+            self._final.add(call.id)
+            usage = call.usage + Usage(0, 0, 0, alone)
+            yield msgspec.structs.replace(call, usage=usage, final=True)
+        if unseen > alone:
+            yield Spent(usage=Usage(0, 0, 0, unseen - alone))
 
 
 def _unfitting(record: bytes) -> Sequence[AnyEvent] | None:
