@@ -16,6 +16,7 @@ PURE = (
     "providers/*",
     "tracker/*",
     "formulas.py",
+    "policy/*",
 )
 OF_PURE, OF_ALL = 100, 90
 

@@ -1,0 +1,204 @@
+"""When to compact: a share of the window or a number of tokens, and never past the window."""
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from brimline.errors import InvalidPolicy
+from brimline.tracker import Reading
+from brimline.usage import estimate
+
+Basis: TypeAlias = Literal["held", "effective"]
+
+BASES: tuple[Basis, ...] = ("held", "effective")
+
+REPLY_SHARE = 25
+"""The part of the window that is kept for a reply of unknown length: a twenty-fifth."""
+
+REPLY_CAP = 32_000
+"""The most that is kept for a reply, however long the model's longest one is."""
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """What a policy goes by; InvalidPolicy names a field that cannot be.
+
+    `at` is a share of the window (a float, 1.0 is all of it) or tokens (an integer). `reply` is the
+    room that a reply needs, the caller's own `max_tokens`; None: a twenty-fifth of the window.
+    """
+
+    at: float = 0.9
+    basis: Basis = "held"
+    cooldown: float = 0.0
+    in_a_row: int = 3
+    reply: int | None = None
+
+    def __post_init__(self) -> None:
+        share = type(self.at) is float and 0 < self.at <= 1
+        # An integer 1 is more likely meant as the whole window than as one token.
+        if not share and not _whole(self.at, 2):
+            expected = "a share above 0 and up to 1.0, or an integer of 2 or more tokens"
+            raise InvalidPolicy("at", self.at, expected)
+        if self.basis not in BASES:
+            raise InvalidPolicy("basis", self.basis, f"one of {', '.join(BASES)}")
+        number = type(self.cooldown) in (int, float)
+        if not number or not 0 <= self.cooldown <= sys.float_info.max:
+            raise InvalidPolicy("cooldown", self.cooldown, "a finite number of seconds, 0 or more")
+        if not _whole(self.in_a_row, 1):
+            raise InvalidPolicy("in_a_row", self.in_a_row, "an integer of 1 or more")
+        if self.reply is not None and not _whole(self.reply, 0):
+            raise InvalidPolicy("reply", self.reply, "an integer of 0 or more, or None")
+
+    def threshold(self, window: int | None) -> int | None:
+        """From how many tokens on it is time; None for a share of an unknown window."""
+        if isinstance(self.at, int):
+            return self.at
+        return None if window is None else round(self.at * window)
+
+    def most(self, window: int) -> int:
+        """The most that may be sent so that the reply still fits; at least half of the window."""
+        told = window // REPLY_SHARE if self.reply is None else self.reply
+        return window - min(told, REPLY_CAP, window // 2)
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Whether to compact, and in words why; `tokens` is what was compared with `threshold`."""
+
+    compact: bool
+    why: str
+    tokens: int | None
+    threshold: int | None
+
+
+class _Load(NamedTuple):
+    """What the next call sends, and the same by the policy's basis; None where it is unknown."""
+
+    sends: int | None
+    tokens: int | None
+
+
+class CompactionPolicy:
+    """Decides before a call whether to compact first; tell it `compacted()` when that was done.
+
+    With basis "effective" the threshold is for the cost view of the prompt, so that a warm cache is
+    not thrown away. Whatever the basis, a call that would leave no room for its reply in the window
+    is one to compact before. `cooldown` seconds pass between two compactions, except there; after
+    `in_a_row` of them with no reading below the threshold it refuses: another would not help.
+    """
+
+    def __init__(
+        self,
+        at: float = 0.9,
+        basis: Basis = "held",
+        cooldown: float = 0.0,
+        in_a_row: int = 3,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        reply: int | None = None,
+    ) -> None:
+        self.rule = Rule(at, basis, cooldown, in_a_row, reply)
+        self._clock = clock
+        self._row = 0
+        self._last: float | None = None
+
+    def should_compact(
+        self,
+        reading: Reading,
+        pending: str | int | None = None,
+        added: str | int | None = None,
+    ) -> bool:
+        """Whether to compact before the next call."""
+        return self.decide(reading, pending, added).compact
+
+    def decide(
+        self,
+        reading: Reading,
+        pending: str | int | None = None,
+        added: str | int | None = None,
+    ) -> Decision:
+        """The same with its reason.
+
+        `pending` is all that is about to be sent, `added` only what comes on top of what is held,
+        each as a text or in tokens; the larger of last usage and estimate counts.
+        """
+        load = _load(reading, self.rule.basis, _tokens("pending", pending), _tokens("added", added))
+        window = reading.window.tokens if reading.window else None
+        threshold = self.rule.threshold(window)
+        if reading.state == "compacting":
+            return Decision(False, "a compaction is under way", load.tokens, threshold)
+        if window is not None and load.sends is not None and load.sends > self.rule.most(window):
+            return self._at_the_window(load.sends, window)
+        if load.tokens is None or threshold is None:
+            return Decision(False, _unknown(load), load.tokens, threshold)
+        if load.tokens < threshold:
+            return self._below(load.tokens, threshold, measured=reading.held is not None)
+        return self._reached(load.tokens, threshold)
+
+    def compacted(self) -> None:
+        """Told by the caller when it has compacted."""
+        self._row += 1
+        self._last = self._clock()
+
+    def _at_the_window(self, sends: int, window: int) -> Decision:
+        most = self.rule.most(window)
+        why = f"{sends:,} leave less than {window - most:,} for the reply in a window of {window:,}"
+        return Decision(not self._tried, self._tried or why, sends, most)
+
+    def _below(self, tokens: int, threshold: int, measured: bool) -> Decision:
+        # An estimate does not show that a compaction helped: the next reply does.
+        self._row = 0 if measured else self._row
+        why = f"{self.rule.basis} {tokens:,} is below {threshold:,}"
+        return Decision(False, why, tokens, threshold)
+
+    def _reached(self, tokens: int, threshold: int) -> Decision:
+        refused = self._tried or self._cooling
+        why = refused or f"{self.rule.basis} {tokens:,} has reached {threshold:,}"
+        return Decision(not refused, why, tokens, threshold)
+
+    @property
+    def _tried(self) -> str | None:
+        """Why not once more: it was done often enough without effect."""
+        if self._row < self.rule.in_a_row:
+            return None
+        return f"no reading below the threshold after {self._row} in a row: another would not help"
+
+    @property
+    def _cooling(self) -> str | None:
+        """Why not yet: the last one is too fresh."""
+        passed = math.inf if self._last is None else self._clock() - self._last
+        if passed >= self.rule.cooldown:
+            return None
+        return (
+            f"the last compaction was {passed:.0f} s ago, the cool-down is {self.rule.cooldown:g} s"
+        )
+
+
+def _load(reading: Reading, basis: Basis, pending: int | None, added: int | None) -> _Load:
+    if reading.held is None:
+        # Nothing is known of the cache either: all that is pending counts in full.
+        return _Load(pending, pending)
+    beyond = None if pending is None else pending - reading.held
+    on_top = max(told for told in (0, added, beyond) if told is not None)
+    known = reading.held if basis == "held" else reading.effective
+    return _Load(reading.held + on_top, None if known is None else known + on_top)
+
+
+def _unknown(load: _Load) -> str:
+    if load.tokens is None:
+        return "what is held is unknown until the next reply: tell what is pending"
+    return "the window is unknown: set it, or give `at` in tokens"
+
+
+def _tokens(field: str, told: str | int | None) -> int | None:
+    if isinstance(told, str):
+        return estimate(told)
+    if told is not None and not _whole(told, 0):
+        raise InvalidPolicy(field, told, "a text, or an integer of 0 or more tokens")
+    return told
+
+
+def _whole(value: object, least: int) -> bool:
+    return type(value) is int and value >= least

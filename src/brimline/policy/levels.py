@@ -1,0 +1,44 @@
+"""Levels: the figures at which something is said, each at most once per cycle.
+
+A level is a plain number, and a list of levels has one measure. Nothing here depends on which it
+is: per cent of the window is the default, per cent of the limit or tokens are compared alike.
+"""
+
+import sys
+from collections.abc import Iterable, Set
+from itertools import pairwise
+
+from brimline.errors import InvalidPolicy
+
+LEVELS: tuple[float, ...] = (50.0, 65.0)
+"""Warning and critical."""
+
+
+def checked(levels: Iterable[float]) -> tuple[float, ...]:
+    """These levels, if they are finite, above 0 and strictly increasing; none is allowed.
+
+    A level above 100 is allowed: a reading is unbounded, so it can be reached.
+    """
+    told = tuple(levels)
+    if not all(_sound(level) for level in told):
+        raise InvalidPolicy("levels", told, "finite numbers above 0")
+    made = tuple(float(level) for level in told)
+    if any(lower >= higher for lower, higher in pairwise(made)):
+        raise InvalidPolicy("levels", told, "strictly increasing")
+    return made
+
+
+def _sound(level: float) -> bool:
+    return type(level) in (int, float) and 0 < level <= sys.float_info.max
+
+
+def reached(levels: Iterable[float], percent_raw: float | None, fired: Set[float]) -> float | None:
+    """The highest level that is reached, if it is above all that fired in this cycle; else None.
+
+    A jump over two levels gives the higher alone, and the lower one is done with; a reading that
+    fell re-arms nothing. Unknown (None, NaN) reaches nothing.
+    """
+    if percent_raw is None:
+        return None
+    done = max(fired, default=0.0)
+    return max((level for level in levels if done < level <= percent_raw), default=None)
