@@ -12,15 +12,22 @@ from brimline._version import __version__
 
 if TYPE_CHECKING:
     from brimline.errors import (
+        BaselineFailed,
         BrimlineError,
+        CommandFailed,
+        InvalidPolicy,
         InvalidSettings,
+        InvalidState,
         InvalidUsage,
         UnknownAgent,
         UnknownSession,
         UnreadableTranscript,
         UnrecognisedFormat,
+        UnrecognisedObject,
     )
     from brimline.formulas import Formulas, audit
+    from brimline.observe import ContextService, ContextStats, LevelReached, TokenUsage, Tracker
+    from brimline.policy import CompactionPolicy, Decision
     from brimline.settings import Settings
     from brimline.sources import source
     from brimline.tracker import Compaction, Reading, Session, Thread, fold, read
@@ -28,20 +35,32 @@ if TYPE_CHECKING:
     from brimline.windows import Limit, Window, limit_of, window_of
 
 __all__ = [
+    "BaselineFailed",
     "BrimlineError",
+    "CommandFailed",
     "Compaction",
+    "CompactionPolicy",
+    "ContextService",
+    "ContextStats",
+    "Decision",
     "Formulas",
+    "InvalidPolicy",
     "InvalidSettings",
+    "InvalidState",
     "InvalidUsage",
+    "LevelReached",
     "Limit",
     "Reading",
     "Session",
     "Settings",
     "Thread",
+    "TokenUsage",
+    "Tracker",
     "UnknownAgent",
     "UnknownSession",
     "UnreadableTranscript",
     "UnrecognisedFormat",
+    "UnrecognisedObject",
     "Usage",
     "Window",
     "__version__",
@@ -58,15 +77,22 @@ __all__ = [
 
 _ROOMS = {
     "errors": (
+        "BaselineFailed",
         "BrimlineError",
+        "CommandFailed",
+        "InvalidPolicy",
         "InvalidSettings",
+        "InvalidState",
         "InvalidUsage",
         "UnknownAgent",
         "UnknownSession",
         "UnreadableTranscript",
         "UnrecognisedFormat",
+        "UnrecognisedObject",
     ),
     "formulas": ("Formulas", "audit"),
+    "observe": ("ContextService", "ContextStats", "LevelReached", "TokenUsage", "Tracker"),
+    "policy": ("CompactionPolicy", "Decision"),
     "settings": ("Settings",),
     "sources": ("source",),
     "tracker": ("Compaction", "Reading", "Session", "Thread", "fold", "read"),

@@ -1,0 +1,57 @@
+"""A bare usage, without the answer that it came with: it has no id, so each one is a call."""
+
+from collections.abc import Mapping, Sequence
+
+from brimline.errors import InvalidUsage
+from brimline.events import AnyEvent, Call
+from brimline.observe.memory import Memory
+from brimline.providers.anthropic import usage_of
+from brimline.providers.gemini import GENERATE
+from brimline.providers.openai import CHAT, RESPONSES
+from brimline.providers.pydantic_ai import REQUEST
+from brimline.providers.rows import walk
+from brimline.usage import Usage
+
+NAME = "a usage of Anthropic, OpenAI, Gemini, LiteLLM or Pydantic AI"
+
+
+def read(seen: object, memory: Memory, thread: str) -> Sequence[AnyEvent] | None:
+    """The call of a usage; None where it is none."""
+    if not _tells_usage(seen):
+        return None
+    usage = _usage(seen)
+    return [] if usage is None else [Call(id=memory.unnamed(), usage=usage, thread=thread)]
+
+
+def _tells_usage(seen: object) -> bool:
+    return any(
+        _has(seen, prompt) and _has(seen, reply)
+        for prompt, reply in (
+            ("input_tokens", "output_tokens"),
+            ("prompt_tokens", "completion_tokens"),
+        )
+    ) or any(_has(seen, name) for name in ("prompt_token_count", "promptTokenCount"))
+
+
+def _usage(seen: object) -> Usage | None:
+    if _has(seen, "prompt_tokens"):
+        return CHAT.usage(seen)
+    if not _has(seen, "input_tokens"):
+        return GENERATE.usage(seen)
+    if walk(seen, "input_tokens_details") is not None:
+        return RESPONSES.usage(seen)
+    if _has(seen, "cache_read_tokens"):
+        _check_single(seen)
+        return REQUEST.usage(seen)
+    return usage_of(seen)
+
+
+def _check_single(seen: object) -> None:
+    """A run's usage is the sum of its requests: no occupancy can be told from it."""
+    requests = walk(seen, "requests")
+    if isinstance(requests, int) and requests > 1:
+        raise InvalidUsage("requests", requests, "1, a sum of several requests is no call")
+
+
+def _has(seen: object, name: str) -> bool:
+    return name in seen if isinstance(seen, Mapping) else hasattr(seen, name)

@@ -1,0 +1,40 @@
+"""What must be remembered from one observed object to the next: streams that are under way."""
+
+from brimline.events import MAIN
+from brimline.providers.anthropic import MessageStream
+from brimline.sources.base import Parser
+
+
+class Memory:
+    """The streams under way, by thread. Feeding one what it cannot read changes nothing here."""
+
+    def __init__(self, calls: int = 0) -> None:
+        self._calls = calls
+        self._messages: dict[str, MessageStream] = {}
+        self._claude: Parser | None = None
+        self._ended: str | None = None
+
+    def message(self, thread: str = MAIN) -> MessageStream:
+        """The Anthropic message that streams in a thread."""
+        return self._messages.setdefault(thread, MessageStream())
+
+    def claude(self) -> Parser:
+        """Claude Code's stream, which the Claude Agent SDK hands on line by line."""
+        if self._claude is None:
+            from brimline.sources import source
+
+            self._claude = source("claude").stream()
+        return self._claude
+
+    def unnamed(self) -> str:
+        """An id for a call that has none of its own."""
+        self._calls += 1
+        return f"call-{self._calls}"
+
+    def end(self, call: str) -> None:
+        """The reply of a call has ended; its usage is still to come."""
+        self._ended = call
+
+    def ended(self, call: str | None) -> bool:
+        """Whether that was said of this call."""
+        return call is not None and call == self._ended

@@ -1,0 +1,237 @@
+"""Tracker: what an agent's author holds to know how full the context is."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import RLock
+from typing import TypeAlias
+
+import msgspec
+
+from brimline.errors import InvalidState
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Cleared,
+    Compacted,
+    SessionSeen,
+    sums_up,
+)
+from brimline.observe import audit
+from brimline.observe.memory import Memory
+from brimline.observe.shapes import events_of
+from brimline.observe.stream import Tracked
+from brimline.policy.levels import LEVELS, checked, reached
+from brimline.tracker import Reading, Session, Thread, fold, read
+from brimline.windows import Overrides, plain
+
+SOURCE = "SDK"
+STATE_VERSION = 1
+
+
+class LevelReached(msgspec.Struct, frozen=True):
+    """A level that a thread has reached, for the first time in its cycle."""
+
+    level: float
+    thread: str
+    reading: Reading
+
+
+OnLevel: TypeAlias = Callable[[LevelReached], object]
+
+
+class Fired(msgspec.Struct, frozen=True):
+    """The levels that a thread reached in a cycle."""
+
+    cycle: int
+    levels: frozenset[float]
+
+
+class _State(msgspec.Struct, frozen=True, tag="brimline-tracker"):
+    version: int
+    model: str | None
+    agent: str | None
+    window: int | None
+    limit: int | None
+    levels: tuple[float, ...]
+    session: Session
+    fired: dict[str, Fired]
+
+
+_state = msgspec.json.Decoder(_State)
+
+
+class Tracker:
+    """One agent's context, kept current by what is observed; one tracker per agent.
+
+        tracker = Tracker(model="claude-opus-5-5")
+        tracker.observe(client.messages.create(...))
+        tracker.reading.percent
+
+    `window` and `limit` are in tokens, and go before everything that is known. It does no I/O and
+    no waiting: the same object serves synchronous and asynchronous code.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        agent: str | None = None,
+        window: int | None = None,
+        limit: int | None = None,
+        levels: Sequence[float] = LEVELS,
+    ) -> None:
+        self._model = model
+        self._window, self._limit = window, limit
+        self._overrides = Overrides(
+            windows={} if window is None else {"*": window},
+            limits={} if limit is None else {"*": limit},
+        )
+        self._levels = checked(levels)
+        self._session = Session(agent=agent)
+        self._memory = Memory()
+        self._fired: dict[str, Fired] = {}
+        self._listeners: list[OnLevel] = []
+        self._lock = RLock()
+
+    @property
+    def reading(self) -> Reading:
+        """The reading of the agent's own thread; everything unknown before the first reply."""
+        return self._read(MAIN)
+
+    @property
+    def threads(self) -> Mapping[str, Reading]:
+        """The reading of every thread: `main`, and subagents by their own names."""
+        return {name: self._read(name) for name in self._session.threads}
+
+    @property
+    def peak(self) -> int | None:
+        """The most that a call of the agent's own thread ever sent."""
+        return self._thread(MAIN).peak_sent
+
+    @property
+    def session(self) -> Session:
+        """Everything that was folded so far: calls, compactions, windows that were reported."""
+        return self._session
+
+    def observe(self, seen: object, thread: str = MAIN) -> bool:
+        """Take in an answer, a stream event, an SDK object or a dict; whether a reading changed.
+
+        Observing a call again changes nothing. `thread` names a subagent where the object does not.
+        Raises UnrecognisedObject or InvalidUsage, and has then changed nothing.
+        """
+        with self._lock:
+            return self._apply(events_of(seen, self._memory, thread))
+
+    def track(self, stream: object, thread: str = MAIN) -> Tracked:
+        """The same stream, observed while it flows: iterate or enter it as before, or await it."""
+        return Tracked(stream, lambda item: self.observe(item, thread))
+
+    def reset(self) -> None:
+        """Begin anew, as when the agent is spawned again: a new cycle, nothing held."""
+        with self._lock:
+            self._memory = Memory(self._calls())
+            self._apply([Cleared(thread=name) for name in self._session.threads])
+
+    def compacted(self) -> None:
+        """The author has compacted: a new cycle, and what is held is unknown until the next reply.
+
+        A client that says so itself (the Claude Agent SDK) is observed; this is for everyone else.
+        """
+        with self._lock:
+            self._apply([Compacted(trigger="manual")])
+
+    def on_level(self, listener: OnLevel) -> OnLevel:
+        """Call this when a thread reaches a level: once per level and cycle, the higher of two.
+
+        It is called by `observe`, when everything is up to date; what it raises comes out there.
+        """
+        self._listeners.append(listener)
+        return listener
+
+    def state(self) -> bytes:
+        """All of it but listeners and open streams, as JSON, to go on with in another process."""
+        kept = _State(
+            STATE_VERSION,
+            self._model,
+            self._session.agent,
+            self._window,
+            self._limit,
+            self._levels,
+            self._session,
+            self._fired,
+        )
+        return msgspec.json.encode(kept)
+
+    @classmethod
+    def from_state(cls, state: bytes | str) -> "Tracker":
+        """A tracker that goes on where another stopped; InvalidState where it cannot."""
+        try:
+            kept = _state.decode(state)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InvalidState(str(error)) from error
+        if kept.version != STATE_VERSION:
+            raise InvalidState(f"version {kept.version}, this Brimline reads {STATE_VERSION}")
+        made = cls(kept.model, kept.agent, kept.window, kept.limit, kept.levels)
+        made._session, made._fired = kept.session, dict(kept.fired)
+        made._memory = Memory(made._calls())
+        return made
+
+    def _apply(self, events: Sequence[AnyEvent]) -> bool:
+        events = [self._named(event) for event in self._spawned(events)]
+        touched = {event.thread for event in events if not isinstance(event, SessionSeen)}
+        before = {name: self._read(name) for name in touched}
+        self._session = fold(self._session, events)
+        changed = [name for name in touched if _differs(self._read(name), before[name])]
+        for name in sorted(changed):
+            audit.log(self._thread(name), self._read(name))
+        self._tell(sorted(name for name in touched if not sums_up(name)))
+        return bool(changed)
+
+    def _spawned(self, events: Iterable[AnyEvent]) -> Iterable[AnyEvent]:
+        """A session of another id is the agent spawned anew: a new cycle of every thread."""
+        for event in events:
+            known, told = self._session.id, getattr(event, "session", None)
+            if isinstance(event, SessionSeen) and None not in (known, told) and known != told:
+                yield from (Cleared(thread=name) for name in self._session.threads)
+            yield event
+
+    def _named(self, event: AnyEvent) -> AnyEvent:
+        """A call on the model that was asked for, by the name that it was asked for with."""
+        asked = self._model
+        if not isinstance(event, Call) or asked is None or event.asked_for is not None:
+            return event
+        if event.model is None and event.thread == MAIN:
+            return msgspec.structs.replace(event, model=asked)
+        same = event.model not in (None, asked) and plain(asked) == plain(event.model or "")
+        return msgspec.structs.replace(event, asked_for=asked) if same else event
+
+    def _tell(self, names: Iterable[str]) -> None:
+        reached_now = [level for name in names if (level := self._level(name)) is not None]
+        for level in reached_now:
+            for listener in list(self._listeners):
+                listener(level)
+
+    def _level(self, name: str) -> LevelReached | None:
+        reading = self._read(name)
+        before = self._fired.get(name)
+        fired = before.levels if before and before.cycle == reading.cycle else frozenset[float]()
+        level = reached(self._levels, reading.percent_raw, fired)
+        if level is None:
+            return None
+        self._fired[name] = Fired(reading.cycle, fired | {level})
+        return LevelReached(level, name, reading)
+
+    def _thread(self, name: str) -> Thread:
+        return self._session.threads.get(name) or Thread(name)
+
+    def _read(self, name: str) -> Reading:
+        thread = self._thread(name)
+        model = self._model if name == MAIN else None
+        return read(self._session, thread, SOURCE, self._overrides, model=model)
+
+    def _calls(self) -> int:
+        return sum(len(thread.calls) for thread in self._session.threads.values())
+
+
+def _differs(now: Reading, before: Reading) -> bool:
+    """Whether anything but the time is another."""
+    return now != msgspec.structs.replace(before, at=now.at)

@@ -1,0 +1,1 @@
+"""What people who build agents hold: trackers, streams, the service of old."""

@@ -1,0 +1,48 @@
+"""Each update is one structured record of what a figure was made from."""
+
+import logging
+
+import pytest
+
+from brimline.observe import Tracker
+
+from .answers import message
+
+
+def test_record(caplog: pytest.LogCaptureFixture) -> None:
+    """A record has the four raw components, both formulas of the audit, the reading, the calls."""
+    tracker = Tracker(window=200_000)
+    with caplog.at_level(logging.INFO, logger="brimline.observe"):
+        tracker.observe(message("m1", 10, 5, usage={"cache_creation_input_tokens": 20_000}))
+        tracker.observe(message("m2", 20, 7, usage={"cache_read_input_tokens": 20_000}))
+        tracker.observe(message("m2", 20, 7, usage={"cache_read_input_tokens": 20_000}))
+    first, second = caplog.records
+    assert first.getMessage() == "context of main"
+    told = vars(second)
+    assert {name: told[name] for name in (
+        "max_cache_read", "sum_input", "sum_output", "sum_cache_creation", "unique_calls",
+        "formula_max_cache_read_plus_sums", "formula_sum_cache_creation",
+        "sent", "held", "percent", "window", "state", "call_id", "context_thread",
+    )} == {
+        "max_cache_read": 20_000, "sum_input": 30, "sum_output": 12,
+        "sum_cache_creation": 20_000, "unique_calls": 2,
+        "formula_max_cache_read_plus_sums": 20_042, "formula_sum_cache_creation": 20_042,
+        "sent": 20_020, "held": 20_027, "percent": 10.0, "window": 200_000,
+        "state": "measured", "call_id": "m2", "context_thread": "main",
+    }  # fmt: skip
+
+
+def test_silence(caplog: pytest.LogCaptureFixture) -> None:
+    """With logging off nothing is computed or said."""
+    Tracker().observe(message("m1", 10))
+    assert caplog.records == []
+
+
+def test_after_a_reset(caplog: pytest.LogCaptureFixture) -> None:
+    """A reset is an update like any other; what is unknown is None."""
+    tracker = Tracker()
+    tracker.observe(message("m1", 10))
+    with caplog.at_level(logging.INFO, logger="brimline.observe"):
+        tracker.reset()
+    (record,) = caplog.records
+    assert (vars(record)["sent"], vars(record)["window"]) == (None, 200_000)

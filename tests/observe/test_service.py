@@ -1,0 +1,335 @@
+"""The context service: every test of its design, then what the design did not ask."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.errors import InvalidUsage
+from brimline.observe.service import (
+    DEFAULT_CONTEXT_WINDOW,
+    MODEL_CONTEXT_WINDOWS,
+    ContextService,
+    ContextStats,
+    TokenUsage,
+)
+from brimline.windows import Known, window_of
+
+# The design's own tests.
+
+
+def test_known_models_have_context_windows() -> None:
+    """All known models have defined context windows."""
+    assert "claude-sonnet" in MODEL_CONTEXT_WINDOWS
+    assert "claude-opus" in MODEL_CONTEXT_WINDOWS
+
+
+def test_total_input_calculation() -> None:
+    """total_input includes cache tokens."""
+    usage = TokenUsage(input_tokens=1000, cache_creation_tokens=200, cache_read_tokens=300)
+    assert usage.total_input == 1500
+
+
+def test_percentage_bounded_at_100() -> None:
+    """The percentage never exceeds 100."""
+    svc = ContextService()
+    svc.update(input_tokens=300_000)
+    assert svc.get_percentage() == 100.0
+    assert svc.get_percentage_raw() > 100.0
+
+
+def test_percentage_bounded_at_0() -> None:
+    """The percentage never goes below 0."""
+    svc = ContextService()
+    assert svc.get_percentage() == 0.0
+
+
+def test_model_context_window_lookup() -> None:
+    """A known model has its context window."""
+    svc = ContextService(model="claude-sonnet")
+    assert svc.context_window_size == 200_000
+
+
+def test_unknown_model_uses_default() -> None:
+    """An unknown model uses the default context window."""
+    svc = ContextService(model="unknown-model-xyz")
+    assert svc.context_window_size == DEFAULT_CONTEXT_WINDOW
+
+
+def test_format_summary_normal() -> None:
+    """The summary has the percentage and the window."""
+    svc = ContextService()
+    svc.update(input_tokens=50_000)
+    summary = svc.format_summary()
+    assert "25.0%" in summary
+    assert "200K" in summary
+
+
+def test_format_summary_over_limit() -> None:
+    """The summary includes a warning when over the limit."""
+    svc = ContextService()
+    svc.update(input_tokens=250_000)
+    summary = svc.format_summary()
+    assert "WARNING" in summary
+
+
+def test_stats_is_near_limit() -> None:
+    """is_near_limit is set at 80 %."""
+    svc = ContextService()
+    svc.update(input_tokens=160_000)
+    stats = svc.get_stats()
+    assert stats.is_near_limit is True
+
+
+def test_update_from_dict() -> None:
+    """update_from_dict takes the SDK's format."""
+    svc = ContextService()
+    svc.update_from_dict(
+        {
+            "input_tokens": 1000,
+            "output_tokens": 500,
+            "cache_creation_input_tokens": 100,
+            "cache_read_input_tokens": 50,
+        }
+    )
+    assert vars(svc)["_usage"].total_input == 1150
+
+
+# Windows.
+
+
+@pytest.mark.parametrize("model", MODEL_CONTEXT_WINDOWS)
+def test_every_name_of_the_design(model: str) -> None:
+    """Each model of the design has the window it has there, and the catalogue does not differ."""
+    known = window_of(Known(model=model))
+    assert known is None or known.tokens == MODEL_CONTEXT_WINDOWS[model]
+    assert ContextService(model).context_window_size == MODEL_CONTEXT_WINDOWS[model]
+    assert ContextService(model.upper()).context_window_size == MODEL_CONTEXT_WINDOWS[model]
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        ("claude-opus-5-5", 1_000_000),
+        ("claude-opus-5-5-20260801", 1_000_000),
+        ("claude-sonnet-4-5-20250929", 200_000),
+        ("anthropic/claude-sonnet-4-5", 200_000),
+        ("claude-sonnet-4-5[1m]", 1_000_000),
+        ("sonnet[1m]", 1_000_000),
+        ("gpt-5", 400_000),
+        ("", 200_000),
+    ],
+)
+def test_window_of_the_catalogue(model: str, size: int) -> None:
+    """Other models have the catalogue's window, by exact id, then by prefix; a mark is minded."""
+    service = ContextService(model)
+    assert (service.model, service.context_window_size) == (model, size)
+
+
+def test_window_that_is_set() -> None:
+    """A window that is told goes before the model's."""
+    service = ContextService("claude-sonnet", window=50_000)
+    service.update(input_tokens=40_000)
+    assert (service.context_window_size, service.get_percentage()) == (50_000, 80.0)
+
+
+@pytest.mark.parametrize("window", [0, -1, 1.5, "200000", True, math.nan], ids=repr)
+def test_window_that_cannot_be(window: Any) -> None:
+    """A window is a count above 0."""
+    with pytest.raises(InvalidUsage) as caught:
+        ContextService(window=window)
+    assert caught.value.field == "window"
+
+
+# Figures.
+
+
+def test_the_reply_counts_in_the_total_alone() -> None:
+    """The percentage is of what was sent; the reply is in the total."""
+    usage = TokenUsage(1, 2, 4, 8)
+    assert (usage.total_input, usage.total) == (13, 15)
+
+
+def test_stats() -> None:
+    """All figures at once, and the part of them that is JSON."""
+    service = ContextService()
+    service.update(3, 900, 10_000, 80_497)
+    stats = service.get_stats()
+    assert stats == ContextStats(45.2, 45.2, 90_500, 200_000, False, False)
+    assert stats.to_dict() == {
+        "percentage": 45.2,
+        "total_input_tokens": 90_500,
+        "context_window_size": 200_000,
+        "is_near_limit": False,
+    }
+    assert service.format_summary() == "Context: 45.2% of 200K"
+
+
+@pytest.mark.parametrize(
+    ("sent", "near", "over"),
+    [
+        (159_800, False, False),
+        (160_000, True, False),
+        (200_000, True, False),
+        (200_001, True, True),
+    ],
+)
+def test_near_and_over(sent: int, near: bool, over: bool) -> None:
+    """Near from 80 per cent on; over as soon as a token is too many, however it rounds."""
+    service = ContextService()
+    service.update(input_tokens=sent)
+    stats = service.get_stats()
+    assert (stats.is_near_limit, stats.is_over_limit) == (near, over)
+    assert ("WARNING" in service.format_summary()) is over
+
+
+def test_updates_do_not_add_up() -> None:
+    """An update replaces the one before; a reset leaves nothing."""
+    service = ContextService("claude-opus-5-5")
+    service.update(input_tokens=500_000)
+    service.update(cache_read_tokens=100_000)
+    assert service.format_summary() == "Context: 10.0% of 1M"
+    service.reset()
+    assert service.get_stats() == ContextStats(0.0, 0.0, 0, 1_000_000, False, False)
+
+
+def test_cache_may_be_left_out() -> None:
+    """An answer without a cache leaves its counts out, or null; other keys are passed over."""
+    service = ContextService()
+    service.update_from_dict(
+        {"input_tokens": 7, "output_tokens": 1, "cache_read_input_tokens": None, "speed": "fast"}
+    )
+    assert service.get_stats().total_input_tokens == 7
+
+
+def test_message_that_was_no_call() -> None:
+    """The zero usage of a message that was never sent is no tokens."""
+    service = ContextService()
+    service.update_from_dict({"input_tokens": 0, "output_tokens": 0})
+    assert service.get_percentage() == 0.0
+
+
+# Bad counts.
+
+BAD: list[Any] = [-1, "7", 7.0, math.nan, True, [1]]
+ANSWER: dict[str, object] = {
+    "input_tokens": 1,
+    "output_tokens": 2,
+    "cache_creation_input_tokens": 3,
+    "cache_read_input_tokens": 4,
+}
+STATS: dict[str, object] = {
+    "tokens": {"input": 1, "output": 2, "cache_creation": 3, "cache_read": 4},
+    "context_percentage": 0.0,
+    "context_window_size": 200_000,
+}
+
+
+@pytest.mark.parametrize("value", [*BAD, None], ids=repr)
+@pytest.mark.parametrize(
+    "field", ["input_tokens", "output_tokens", "cache_creation_tokens", "cache_read_tokens"]
+)
+def test_count_that_cannot_be(field: str, value: Any) -> None:
+    """A count that cannot be is refused by its name, and what was known stays."""
+    service = ContextService()
+    service.update(input_tokens=50_000)
+    with pytest.raises(InvalidUsage) as caught:
+        service.update(**{"input_tokens": 1, field: value})
+    assert caught.value.field == field
+    assert service.get_percentage() == 25.0
+
+
+@pytest.mark.parametrize("value", BAD, ids=repr)
+@pytest.mark.parametrize("field", ANSWER)
+def test_count_in_a_dict_that_cannot_be(field: str, value: Any) -> None:
+    """The same in an answer's usage, by the name it has there."""
+    service = ContextService()
+    service.update(input_tokens=50_000)
+    with pytest.raises(InvalidUsage) as caught:
+        service.update_from_dict({**ANSWER, field: value})
+    assert caught.value.field == field
+    assert service.get_percentage() == 25.0
+
+
+@pytest.mark.parametrize("field", ["input_tokens", "output_tokens"])
+def test_missing_count(field: str) -> None:
+    """A usage without its prompt or its reply is none, and what was known stays."""
+    service = ContextService()
+    service.update(input_tokens=50_000)
+    left = {name: count for name, count in ANSWER.items() if name != field}
+    with pytest.raises(InvalidUsage, match="it is missing") as caught:
+        service.update_from_dict(left)
+    assert caught.value.field == field
+    assert service.get_percentage() == 25.0
+
+
+# A run's stats.
+
+COUNTS = st.integers(0, 2_000_000)
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS, st.integers(1, 2_000_000))
+def test_run_stats_round_trip(sent: int, output: int, written: int, read: int, window: int) -> None:
+    """What is written as JSON is read as the same figures, also before the first update."""
+    service = ContextService("claude-opus", window)
+    service.update(sent, output, written, read)
+    stats = json.loads(json.dumps(service.run_stats()))
+    again = ContextService.from_run_stats(stats, model="claude-opus")
+    assert again.get_stats() == service.get_stats()
+    assert again.run_stats() == service.run_stats()
+    assert again.model == "claude-opus"
+
+
+def test_run_stats() -> None:
+    """The shape of a run's stats, as the design has it."""
+    service = ContextService()
+    service.update(1_000, 2_000, 9_000, 80_000)
+    assert service.run_stats() == {
+        "tokens": {"input": 1_000, "output": 2_000, "cache_creation": 9_000, "cache_read": 80_000},
+        "context_percentage": 45.0,
+        "context_window_size": 200_000,
+    }
+
+
+def test_run_stats_without_tokens() -> None:
+    """A run that told no tokens says nothing of them, and has the size of its model or its own."""
+    assert ContextService().run_stats() == {"context_window_size": 200_000}
+    assert ContextService.from_run_stats({}).context_window_size == 200_000
+    read = ContextService.from_run_stats({"tokens": None}, model="claude-opus-5-5")
+    assert (read.context_window_size, read.get_percentage()) == (1_000_000, 0.0)
+
+
+def test_percentage_is_made_anew() -> None:
+    """A percentage that an older program wrote unbounded is not taken over."""
+    tokens = {"input": 1_400_000, "output": 0, "cache_creation": 0, "cache_read": 0}
+    written = {"tokens": tokens, "context_percentage": 700.0, "message_count": 10}
+    service = ContextService.from_run_stats(written)
+    assert (service.get_percentage(), service.get_percentage_raw()) == (100.0, 700.0)
+    assert service.run_stats()["context_percentage"] == 100.0
+
+
+@pytest.mark.parametrize("value", [*BAD, None], ids=repr)
+@pytest.mark.parametrize("field", ["input", "output", "cache_creation", "cache_read"])
+def test_run_stats_that_cannot_be(field: str, value: Any) -> None:
+    """A count of a run's stats that cannot be is refused by its place."""
+    tokens = {"input": 1, "output": 2, "cache_creation": 3, "cache_read": 4, field: value}
+    with pytest.raises(InvalidUsage) as caught:
+        ContextService.from_run_stats({**STATS, "tokens": tokens})
+    assert caught.value.field == f"tokens.{field}"
+
+
+@pytest.mark.parametrize("value", [*BAD, 0], ids=repr)
+def test_size_of_a_run_that_cannot_be(value: Any) -> None:
+    """So is its window."""
+    with pytest.raises(InvalidUsage) as caught:
+        ContextService.from_run_stats({**STATS, "context_window_size": value})
+    assert caught.value.field == "context_window_size"
+
+
+def test_tokens_that_are_no_counts() -> None:
+    """Tokens that are a sum alone tell no occupancy."""
+    with pytest.raises(InvalidUsage, match=r"tokens\.input"):
+        ContextService.from_run_stats({"tokens": 5_000})
