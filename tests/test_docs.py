@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from brimline.testing.fake_model import FakeModel, Reply, Scenario
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
     page.relative_to(ROOT)
@@ -46,6 +48,23 @@ def place(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "src/brimline/data/demo.jsonl", work / "session.jsonl")
     shutil.copy(FIXTURES / "claude/partial/stream-1.jsonl", work / "stream.jsonl")
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[FakeModel]:
+    """The model that the examples with an SDK talk to."""
+    with FakeModel(Scenario(main=(Reply(text="Hello."),))) as fake:
+        yield fake
+
+
+def keys(model: FakeModel) -> dict[str, str]:
+    """What makes the SDKs talk to it."""
+    return {
+        "ANTHROPIC_BASE_URL": model.base_url,
+        "ANTHROPIC_API_KEY": "dummy",
+        "OPENAI_BASE_URL": f"{model.base_url}/v1",
+        "OPENAI_API_KEY": "dummy",
+    }
 
 
 def environment(place: Path) -> dict[str, str]:
@@ -91,12 +110,12 @@ def test_console_example(text: str, place: Path) -> None:
 
 
 @pytest.mark.parametrize("text", cases("python"))
-def test_python_example(text: str, place: Path) -> None:
+def test_python_example(text: str, place: Path, model: FakeModel) -> None:
     """A program of the docs runs."""
     subprocess.run(
         [sys.executable, "-c", text],
         cwd=place / "work",
-        env=environment(place),
+        env=environment(place) | keys(model),
         timeout=60,
         check=True,
         stdout=subprocess.DEVNULL,

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage
-from brimline.providers import CHAT, GENERATE, MESSAGES, REQUEST, RESPONSES, SHAPES, Row, Shape
+from brimline.providers import (
+    CHAT,
+    GENERATE,
+    INTERACTION,
+    MESSAGES,
+    REQUEST,
+    RESPONSES,
+    SHAPES,
+    Row,
+    Shape,
+)
 from brimline.providers.anthropic import (
     MessageStream,
     MessageUsage,
@@ -20,7 +30,7 @@ from brimline.providers.anthropic import (
     summed_up,
     usage_of,
 )
-from brimline.providers.gemini import generate_usage
+from brimline.providers.gemini import generate_usage, without_hops
 from brimline.providers.openai import chat_usage, responses_usage
 from brimline.providers.rows import walk
 from brimline.usage import Usage
@@ -50,13 +60,14 @@ class SdkUsage:
 
 def test_shapes_by_name() -> None:
     """Every shape is found by its name, and says whether the prompt has the cache in."""
-    assert list(SHAPES.values()) == [MESSAGES, RESPONSES, CHAT, GENERATE, REQUEST]
+    assert list(SHAPES.values()) == [MESSAGES, RESPONSES, CHAT, GENERATE, INTERACTION, REQUEST]
     assert all(shape.name == name for name, shape in SHAPES.items())
     assert {name: shape.cached for name, shape in SHAPES.items()} == {
         "anthropic-messages": "disjoint",
         "openai-responses": "subset",
         "openai-chat": "subset",
         "gemini-generate-content": "subset",
+        "gemini-interaction": "subset",
         "pydantic-ai-request": "subset",
     }
 
@@ -496,3 +507,18 @@ def test_bad_start_leaves_the_stream_as_it_was() -> None:
     with pytest.raises(InvalidUsage):
         stream.feed({"type": "message_start", "message": bad})
     assert stream.follows("a")
+
+
+@pytest.mark.parametrize(
+    ("usage", "initial", "expected"),
+    [
+        (Usage(4_500, 0, 0, 1_010), 1_000, Usage(1_000, 0, 0, 1_010)),
+        (Usage(1_500, 3_000, 0, 1_010, 7), 1_000, Usage(0, 1_000, 0, 1_010, 7)),
+        (Usage(1_000, 0, 0, 5), 1_000, Usage(1_000, 0, 0, 5)),
+        (Usage(1_000, 0, 0, 5), None, Usage(1_000, 0, 0, 5)),
+        (Usage(1_000, 0, 0, 5), 0, Usage(1_000, 0, 0, 5)),
+    ],
+)
+def test_hops(usage: Usage, initial: object, expected: Usage) -> None:
+    """Prompts that an SDK added up over its own requests are not taken for one."""
+    assert without_hops(usage, initial) == expected

@@ -93,6 +93,10 @@ def test_answers(form: Any, seen: Any, usage: Usage) -> None:
              "output_tokens": 10},
             Usage(91, 9, 0, 10),
         ),
+        (
+            {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110},
+            Usage(100, 0, 0, 10),
+        ),
         ({"prompt_tokens": 100, "completion_tokens": 10}, Usage(100, 0, 0, 10)),
         ({"promptTokenCount": 100, "candidatesTokenCount": 10}, Usage(100, 0, 0, 10)),
         (
@@ -101,7 +105,7 @@ def test_answers(form: Any, seen: Any, usage: Usage) -> None:
             Usage(91, 9, 0, 10),
         ),
     ],
-    ids=["anthropic", "no cache", "responses", "chat", "gemini", "pydantic-ai"],
+    ids=["anthropic", "no cache", "responses", "no details", "chat", "gemini", "pydantic-ai"],
 )  # fmt: skip
 @pytest.mark.parametrize("form", [as_dict, as_object], ids=["dict", "object"])
 def test_bare_usage(form: Any, seen: Any, usage: Usage) -> None:
@@ -218,6 +222,22 @@ def test_gemini_stream() -> None:
     ]
 
 
+def test_gemini_hops() -> None:
+    """An answer that the SDK gathered over several requests is held once, not once per request."""
+    told = {"prompt_token_count": 4_500, "candidates_token_count": 1_010}
+    usage = SimpleNamespace(**told, initial_prompt_token_count=1_000)
+    answer = SimpleNamespace(usage_metadata=usage, response_id="r3", candidates=[])
+    assert only(answer).usage.held == 2_010
+
+
+def test_gemini_interaction() -> None:
+    """An interaction has counts of its own names."""
+    usage = {"total_input_tokens": 100, "total_cached_tokens": 40, "total_output_tokens": 7,
+             "total_thought_tokens": 3, "total_tokens": 110}  # fmt: skip
+    call = only({"id": "int_1", "model": "gemini-3.8-flash", "status": "completed", "usage": usage})
+    assert (call.id, call.usage, call.final) == ("int_1", Usage(60, 40, 0, 10, 3), True)
+
+
 def test_gemini_without_usage_or_id() -> None:
     """A chunk without usage tells nothing; one without an id is a call of its own."""
     assert events({"candidates": []}) == []
@@ -234,6 +254,26 @@ def test_pydantic_ai_conversation() -> None:
     assert events({**answer, "usage": {**empty, "unmeasured_requests": 1}}) == []
     nameless: Json = {**answer, "usage": {"input_tokens": 5, "output_tokens": 1}}
     assert only(nameless).id == "call-1"
+
+
+def test_pydantic_ai_several_requests() -> None:
+    """Where the usage is the cost of several requests, what was sent is told beside it."""
+    usage = {"input_tokens": 203_000, "output_tokens": 4_500, "cache_read_tokens": 30_000}
+    answer: Json = {
+        "kind": "response", "parts": [], "provider_response_id": "x", "state": "complete",
+        "usage": {**usage, "details": {"output_tokens": 1_000}},
+        "metadata": {"__pydantic_ai__": {"context_input_tokens": 23_000}},
+    }  # fmt: skip
+    assert only(answer).usage == Usage(0, 23_000, 0, 1_000)
+    assert only({**answer, "usage": usage}).usage.output == 4_500
+    assert only({**answer, "metadata": {"own": 1}}).usage.sent == 203_000
+
+
+def test_pydantic_ai_in_flight() -> None:
+    """A response that still streams is not final."""
+    usage = {"input_tokens": 5, "output_tokens": 1}
+    answer: Json = {"kind": "response", "parts": [], "usage": usage, "state": "incomplete"}
+    assert not only(answer).final
 
 
 def test_usage_that_was_left_out() -> None:
@@ -295,6 +335,17 @@ def test_claude_agent_sdk_compaction() -> None:
     assert (tracker.reading.state, tracker.reading.cycle) == ("unknown", 1)
     tracker.observe(agent_message("m2", 20_000))
     assert (tracker.reading.sent, tracker.reading.cycle) == (20_000, 1)
+
+
+def test_claude_agent_sdk_reset() -> None:
+    """A conversation that is begun anew is a clear; the init that follows is no second one."""
+    tracker = Tracker()
+    init = {"type": "system", "subtype": "init", "session_id": "s1", "model": MODEL}
+    tracker.observe(init)
+    tracker.observe(agent_message("m1", 50_000))
+    tracker.observe(SimpleNamespace(new_conversation_id="c2", session_id="s1", uuid="u"))
+    tracker.observe({**init, "session_id": "s2"})
+    assert (tracker.reading.cycle, tracker.reading.state) == (1, "unknown")
 
 
 def test_result_without_windows() -> None:

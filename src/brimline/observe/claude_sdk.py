@@ -8,7 +8,7 @@ from typing import cast
 
 import msgspec
 
-from brimline.events import AnyEvent
+from brimline.events import AnyEvent, Cleared
 from brimline.observe.memory import Memory
 from brimline.providers.rows import walk
 
@@ -17,6 +17,8 @@ NAME = "a Claude Agent SDK message or a line of Claude Code's stream"
 
 def read(seen: object, memory: Memory, thread: str) -> Sequence[AnyEvent] | None:
     """The events in a message or line; None where it is neither. Its thread is its own."""
+    if hasattr(seen, "new_conversation_id"):
+        return [Cleared()]
     line = _line(seen)
     if line is None:
         return None

@@ -38,11 +38,12 @@ def _usage(seen: object) -> Usage | None:
         return CHAT.usage(seen)
     if not _has(seen, "input_tokens"):
         return GENERATE.usage(seen)
-    if walk(seen, "input_tokens_details") is not None:
-        return RESPONSES.usage(seen)
     if _has(seen, "cache_read_tokens"):
         _check_single(seen)
         return REQUEST.usage(seen)
+    # OpenAI's counts are a sum and its parts, Anthropic's are parts alone.
+    if _has(seen, "input_tokens_details") or _has(seen, "total_tokens"):
+        return RESPONSES.usage(seen)
     return usage_of(seen)
 
 

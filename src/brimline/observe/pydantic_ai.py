@@ -6,8 +6,13 @@ from brimline.events import AnyEvent, Call
 from brimline.observe.memory import Memory
 from brimline.providers.pydantic_ai import REQUEST
 from brimline.providers.rows import walk
+from brimline.usage import Usage
 
 NAME = "a Pydantic AI response"
+
+MARK = "__pydantic_ai__"
+CONTEXT = ("context_input_tokens", "initial_input_tokens")
+"""Where it says what was sent when its usage is the cost of several requests; newest name first."""
 
 
 def read(seen: object, memory: Memory, thread: str) -> Sequence[AnyEvent] | None:
@@ -17,14 +22,32 @@ def read(seen: object, memory: Memory, thread: str) -> Sequence[AnyEvent] | None
         return []
     if kind != "response" or walk(seen, "parts") is None:
         return None
-    name, model = walk(seen, "provider_response_id"), walk(seen, "model_name")
     if walk(seen, "usage.unmeasured_requests"):
         return []
+    name, model = walk(seen, "provider_response_id"), walk(seen, "model_name")
     return [
         Call(
             id=name if isinstance(name, str) else memory.unnamed(),
-            usage=REQUEST.usage(walk(seen, "usage")),
+            usage=_usage(seen),
             model=model if isinstance(model, str) else None,
             thread=thread,
+            final=walk(seen, "state") != "incomplete",
         )
     ]
+
+
+def _usage(response: object) -> Usage:
+    """What the thread sent: of several requests in one response the last, where it is told."""
+    billed = REQUEST.usage(walk(response, "usage"))
+    sent = _context(response)
+    if sent is None or sent >= billed.sent:
+        return billed
+    told = walk(response, "usage.details.output_tokens")
+    output = told if type(told) is int and 0 <= told <= billed.output else billed.output
+    cached = min(billed.cache_read, sent)
+    return Usage(sent - cached, cached, 0, output)
+
+
+def _context(response: object) -> int | None:
+    told = (walk(response, f"metadata.{MARK}.{name}") for name in CONTEXT)
+    return next((count for count in told if type(count) is int and count > 0), None)

@@ -129,7 +129,7 @@ class Tracker:
         """Begin anew, as when the agent is spawned again: a new cycle, nothing held."""
         with self._lock:
             self._memory = Memory(self._calls())
-            self._apply([Cleared(thread=name) for name in self._session.threads])
+            self._apply([Cleared(thread=name) for name in self._holding()])
 
     def compacted(self) -> None:
         """The author has compacted: a new cycle, and what is held is unknown until the next reply.
@@ -191,7 +191,7 @@ class Tracker:
         for event in events:
             known, told = self._session.id, getattr(event, "session", None)
             if isinstance(event, SessionSeen) and None not in (known, told) and known != told:
-                yield from (Cleared(thread=name) for name in self._session.threads)
+                yield from (Cleared(thread=name) for name in self._holding())
             yield event
 
     def _named(self, event: AnyEvent) -> AnyEvent:
@@ -227,6 +227,10 @@ class Tracker:
         thread = self._thread(name)
         model = self._model if name == MAIN else None
         return read(self._session, thread, SOURCE, self._overrides, model=model)
+
+    def _holding(self) -> list[str]:
+        """The threads that hold something: what is empty begins no new cycle."""
+        return [name for name, thread in self._session.threads.items() if thread.holding]
 
     def _calls(self) -> int:
         return sum(len(thread.calls) for thread in self._session.threads.values())
