@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 import brimline
+from brimline.baselines import Baseline, Category
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, parser
@@ -32,6 +33,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
     ),
     "brimline status --json": (shown.Shown,),
     "brimline report --json": (Report, Line, Usage),
+    "brimline baseline --json": (Baseline, Category),
     "in all of them": (Window, Limit),
 }
 

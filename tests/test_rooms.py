@@ -34,8 +34,9 @@ ORDER = (
     "handoff",
     "store",
     "monitor",
+    "hooks",
 )
-SURFACES = ("hooks", "server", "cli", "tui", "mcp", "brimline")
+SURFACES = ("server", "cli", "tui", "mcp", "brimline")
 """`brimline` is the library's own surface, `brimline/__init__.py`; none sees another."""
 
 OPEN = "_version"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from brimline._version import __version__
 
 if TYPE_CHECKING:
+    from brimline.baselines import Baseline, Category, baseline
     from brimline.errors import (
         BaselineFailed,
         BrimlineError,
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from brimline.windows import Limit, Window, limit_of, window_of
 
 __all__ = [
+    "Baseline",
     "BaselineFailed",
     "BrimlineError",
+    "Category",
     "CommandFailed",
     "Compaction",
     "CompactionPolicy",
@@ -65,6 +68,7 @@ __all__ = [
     "Window",
     "__version__",
     "audit",
+    "baseline",
     "context_line",
     "fold",
     "limit_of",
@@ -76,6 +80,7 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "baselines": ("Baseline", "Category", "baseline"),
     "errors": (
         "BaselineFailed",
         "BrimlineError",

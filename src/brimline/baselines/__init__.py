@@ -1,0 +1,6 @@
+"""Baseline: what a fresh session of an agent holds before anybody has said anything."""
+
+from brimline.baselines.answers import Category
+from brimline.baselines.measure import Baseline, baseline
+
+__all__ = ["Baseline", "Category", "baseline"]

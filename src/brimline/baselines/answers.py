@@ -1,0 +1,139 @@
+"""What Claude Code answers, to the request and to the command, as one Answer."""
+
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+Source: TypeAlias = Literal["get_context_usage", "/context"]
+Part: TypeAlias = Literal["used", "deferred", "beside"]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+MESSAGES = "Messages"
+SYSTEM_PROMPT = "System prompt"
+CONFIGURED = ("env", "settings")
+"""Where a size comes from that is the user's auto-compact window, and not the model's window."""
+
+
+class Category(msgspec.Struct, frozen=True):
+    """A part of what a session holds; what is `deferred` is not loaded yet, and does not count."""
+
+    name: str
+    tokens: int
+    deferred: bool = False
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the client told; None where it says nothing.
+
+    `estimated`: its API did not count, and it guessed. `memory_files` are the paths that it read,
+    `without` the MCP servers that were not connected yet.
+    """
+
+    source: Source
+    model: str | None
+    categories: tuple[Category, ...]
+    window: int | None = None
+    limit: int | None = None
+    auto_compact: bool | None = None
+    estimated: bool = False
+    memory_files: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """What is loaded: free space, the compaction's buffer and deferred tools are not."""
+        return sum(one.tokens for one in self.categories if not one.deferred)
+
+    @property
+    def counted(self) -> bool:
+        """Whether there is a system prompt in it: without, the client could not count at all."""
+        return any(one.name == SYSTEM_PROMPT for one in self.categories)
+
+
+class _Row(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    tokens: Count
+    kind: str | None = None
+    is_deferred: bool = False
+
+    @property
+    def part(self) -> Part:
+        """Whether it is loaded, deferred, or no content at all; of older clients the name tells."""
+        if self.is_deferred or self.kind == "deferred" or self.name.endswith("(deferred)"):
+            return "deferred"
+        if self.kind is not None:
+            return "used" if self.kind == "used" else "beside"
+        return "beside" if self.name.lower().endswith(("free space", "buffer")) else "used"
+
+
+class _File(msgspec.Struct, frozen=True):
+    path: str
+
+
+class _Requested(msgspec.Struct, frozen=True, rename="camel"):
+    categories: list[_Row]
+    model: str | None = None
+    raw_max_tokens: int | None = None
+    autocompact_source: str | None = None
+    auto_compact_threshold: int | None = None
+    is_auto_compact_enabled: bool | None = None
+    memory_files: list[_File] = []
+
+
+class _Printed(msgspec.Struct, frozen=True):
+    categories: list[_Row]
+    model: str | None = None
+    raw_max_tokens: int | None = None
+    memory_files: list[_File] = []
+
+
+_requested = msgspec.json.Decoder(_Requested)
+_printed = msgspec.json.Decoder(_Printed)
+
+
+def requested(data: bytes | msgspec.Raw, without: tuple[str, ...] = ()) -> Answer:
+    """The answer to `get_context_usage`; msgspec.DecodeError where it has another shape."""
+    told = _requested.decode(data)
+    # The client tells a threshold also where it does not keep it; the buffer it then leaves out.
+    kept = any(row.name.lower().endswith("buffer") for row in told.categories)
+    return Answer(
+        "get_context_usage",
+        told.model,
+        _categories(told.categories),
+        window=None if told.autocompact_source in CONFIGURED else told.raw_max_tokens,
+        limit=told.auto_compact_threshold if kept else None,
+        auto_compact=told.is_auto_compact_enabled,
+        estimated=_estimated(told.categories),
+        memory_files=tuple(file.path for file in told.memory_files),
+        without=without,
+    )
+
+
+def printed(
+    data: bytes | msgspec.Raw, without: tuple[str, ...] = (), configured: bool = False
+) -> Answer:
+    """The `context_usage` that `/context` prints; `configured`: its size is the user's own."""
+    told = _printed.decode(data)
+    return Answer(
+        "/context",
+        told.model,
+        _categories(told.categories),
+        window=None if configured else told.raw_max_tokens,
+        estimated=_estimated(told.categories),
+        memory_files=tuple(file.path for file in told.memory_files),
+        without=without,
+    )
+
+
+def _categories(rows: list[_Row]) -> tuple[Category, ...]:
+    parts = ((row, row.part) for row in rows)
+    return tuple(
+        Category(row.name, row.tokens, part == "deferred")
+        for row, part in parts
+        if part != "beside"
+    )
+
+
+def _estimated(rows: list[_Row]) -> bool:
+    """The API counts an empty conversation, too; a client that has to guess leaves it out."""
+    return not any(row.name == MESSAGES for row in rows)

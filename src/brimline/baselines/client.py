@@ -1,0 +1,97 @@
+"""Claude Code on this machine: where it is, its version, and how it is started."""
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from brimline.baselines.talk import Talk, TookTooLong
+from brimline.errors import BaselineFailed
+from brimline.sources.base import Places
+
+AGENT = "claude"
+INSTALLED = (".local/bin/claude", ".claude/local/claude")
+"""Where its installers put it, below home, when it is not in the PATH."""
+
+SESSION_VARIABLES = (
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_EFFORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+)
+"""What a session tells the commands that it runs; a new session is not to take it for its own."""
+
+INSTALL = "Install Claude Code, or put `claude` into the PATH."
+LOOK = "See what `claude -p /context` says."
+
+
+class Client(msgspec.Struct, frozen=True):
+    """A client to be asked: its command, where it runs, and for how long each time.
+
+    `settling` is how long its MCP servers are given to connect, in seconds as well.
+    """
+
+    path: str
+    cwd: Path
+    env: Mapping[str, str]
+    model: str | None = None
+    timeout: float = 30.0
+    settling: float = 10.0
+
+    def talk(self, *arguments: str) -> Talk:
+        """Start it; BaselineFailed where that cannot be done."""
+        try:
+            return Talk([self.path, *arguments], self.cwd, self.env, self.timeout)
+        except OSError as error:
+            reason = f"cannot start {self.path}: {error.strerror or error}"
+            raise BaselineFailed(AGENT, reason, INSTALL) from error
+
+    @property
+    def chosen(self) -> Sequence[str]:
+        """The arguments that choose the model."""
+        return () if self.model is None else ("--model", self.model)
+
+    def too_long(self, what: str, said: bytes = b"") -> BaselineFailed:
+        """That it did not answer in time, with what it said instead."""
+        reason = with_words(f"no answer to {what} in {self.timeout:g} s", said)
+        return BaselineFailed(AGENT, reason, LOOK)
+
+
+def with_words(happened: str, said: bytes) -> str:
+    """What happened, with what came instead of an answer."""
+    text = said.decode("utf-8", "replace").strip()[:80]
+    return f"{happened}; it printed {text!r}" if text else happened
+
+
+def find(places: Places) -> str:
+    """The client's command: in the PATH, else where its installers put it; else BaselineFailed."""
+    found = shutil.which("claude", path=places.env.get("PATH", ""))
+    beside = (shutil.which(str(places.home / place)) for place in INSTALLED)
+    command = found or next(filter(None, beside), None)
+    if command is None:
+        raise BaselineFailed(AGENT, "Claude Code is not installed", INSTALL)
+    return command
+
+
+def environment(places: Places) -> dict[str, str]:
+    """What the client runs in: this environment, and nothing of a session that we run inside."""
+    return {name: value for name, value in places.env.items() if name not in SESSION_VARIABLES}
+
+
+def version(client: Client) -> str:
+    """What `--version` prints; BaselineFailed where that is no version."""
+    with client.talk("--version") as talk:
+        try:
+            said = next(talk.lines(), b"")
+        except TookTooLong as error:
+            raise client.too_long("--version") from error
+        if found := re.match(rb"\s*v?(\d+\.\d+[\w.+-]*)", said):
+            return found[1].decode()
+        came = with_words(talk.obituary(), said)
+        raise BaselineFailed(AGENT, f"{client.path} is not Claude Code: {came}", INSTALL)

@@ -1,0 +1,129 @@
+"""What changes the overhead of a session, as one hash.
+
+That is everything which puts text or tools into the prompt: settings, memory files, MCP servers,
+agents, skills, commands, output styles, plugins, and the variables that steer the client.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from brimline.baselines.wire import NOTHING
+from brimline.sources.base import Places, files_below
+from brimline.sources.claude.paths import roots
+from brimline.sources.document import told
+
+EXTENSIONS = ("rules", "agents", "skills", "commands", "output-styles")
+OF_USER = ("settings.json", "CLAUDE.md", *EXTENSIONS)
+OF_PLUGINS = ("installed_plugins.json", "known_marketplaces.json", "cache", "marketplaces")
+"""Below `plugins`; beside them the client keeps what it writes at each start."""
+
+OF_PROJECT = (
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "AGENTS.md",
+    ".mcp.json",
+    ".claude/CLAUDE.md",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    *(f".claude/{name}" for name in EXTENSIONS),
+)
+"""In the working folder, and in each folder above it."""
+
+MANAGED = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
+OF_MANAGED = ("managed-settings.json", "managed-settings.d", "managed-mcp.json", "CLAUDE.md")
+VARIABLES = ("ANTHROPIC_", "CLAUDE_", "DISABLE_", "ENABLE_", "MAX_", "MCP_", "USE_")
+SECRET = re.compile(r"KEY|TOKEN|SECRET|HEADERS")
+TEXTS = (".md", ".json")
+LARGEST = 1 << 20
+"""Of a larger file only the size counts: no client puts it into a prompt."""
+
+
+class _Project(msgspec.Struct, frozen=True, rename="camel"):
+    mcp_servers: msgspec.Raw = NOTHING
+    disabled_mcp_servers: msgspec.Raw = NOTHING
+    enabled_mcpjson_servers: msgspec.Raw = NOTHING
+    disabled_mcpjson_servers: msgspec.Raw = NOTHING
+    has_trust_dialog_accepted: msgspec.Raw = NOTHING
+
+
+class _State(msgspec.Struct, frozen=True, rename="camel"):
+    """The few fields of ~/.claude.json that count; the client writes others at each start."""
+
+    mcp_servers: msgspec.Raw = NOTHING
+    projects: dict[str, _Project] = msgspec.field(default_factory=dict[str, _Project])
+
+
+def fingerprint(places: Places, cwd: Path) -> str:
+    """A hash over what changes the overhead of a session that is started in a folder."""
+    made = hashlib.sha256()
+    for label, content in _parts(places, cwd):
+        for part in (label.encode("utf-8", "surrogateescape"), content):
+            made.update(len(part).to_bytes(8, "big"))
+            made.update(part)
+    return made.hexdigest()
+
+
+def contents(paths: Iterable[str]) -> str:
+    """A hash over the contents of these files, which may be gone."""
+    made = hashlib.sha256()
+    for path in paths:
+        made.update(hashlib.sha256(_content(Path(path)) or b"").digest())
+    return made.hexdigest()
+
+
+def _parts(places: Places, cwd: Path) -> Iterator[tuple[str, bytes]]:
+    yield "variables", "\n".join(variables(places.env)).encode("utf-8", "surrogateescape")
+    yield "state", _state(places, cwd)
+    for path in _places(places, cwd):
+        yield from _below(path)
+
+
+def _places(places: Places, cwd: Path) -> Iterator[Path]:
+    root = roots(places)[0]
+    yield from (root / name for name in OF_USER)
+    yield from (root / "plugins" / name for name in OF_PLUGINS)
+    slug = re.sub(r"[^a-zA-Z0-9]", "-", str(cwd))
+    yield root / "projects" / slug / "memory" / "MEMORY.md"
+    yield from (folder / name for folder in (cwd, *cwd.parents) for name in OF_PROJECT)
+    yield from (Path(folder, name) for folder in MANAGED for name in OF_MANAGED)
+
+
+def _below(path: Path) -> Iterator[tuple[str, bytes]]:
+    """A file, or the texts below a folder; nothing where there is neither."""
+    content = _content(path)
+    if content is not None:
+        yield str(path), content
+        return
+    found = (entry.path for ending in TEXTS for entry in files_below(str(path), ending))
+    for name in sorted(found):
+        yield name, _content(Path(name)) or b""
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        size = path.stat().st_size
+        return path.read_bytes() if size <= LARGEST else str(size).encode()
+    except OSError:
+        return None
+
+
+def variables(env: Mapping[str, str]) -> list[str]:
+    """The variables that steer the client; of a secret only that it is set."""
+    return [
+        f"{name}={'set' if SECRET.search(name) else value}"
+        for name, value in sorted(env.items())
+        if name.startswith(VARIABLES) and value
+    ]
+
+
+def _state(places: Places, cwd: Path) -> bytes:
+    root = roots(places)[0]
+    above = root if places.env.get("CLAUDE_CONFIG_DIR") else places.home
+    state = told(above / ".claude.json", _State) or _State()
+    project = state.projects.get(str(cwd), _Project())
+    fields = (getattr(project, name) for name in project.__struct_fields__)
+    return b"\0".join(map(bytes, (state.mcp_servers, *fields)))

@@ -1,0 +1,84 @@
+"""Answers that are kept, one file each.
+
+They only save the seconds that the client takes. A file may be deleted at any moment, a broken one
+is as good as none, and two processes at once each write a whole one.
+"""
+
+import hashlib
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from brimline._version import __version__
+from brimline.baselines.answers import Answer
+from brimline.baselines.configuration import contents
+
+FOLDER = "baselines"
+KEPT_FOR = 86_400.0
+"""Seconds; what MCP servers and the client's own service change, no file tells."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """An answer, when it was given, and the memory files as they were then."""
+
+    version: str
+    at: float
+    memory: str
+    answer: Answer
+
+
+_kept = msgspec.json.Decoder(Kept)
+
+
+def place(cache: Path, *parts: str) -> Path:
+    """Where the answer for a client, a model, a folder and a configuration is kept."""
+    key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
+    return cache / FOLDER / f"{key.hexdigest()[:32]}.json"
+
+
+def load(path: Path, now: float) -> Kept | None:
+    """The answer in a file; None where it is missing, broken, too old, or of other memory files."""
+    try:
+        kept = _kept.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    current = kept.version == __version__ and abs(now - kept.at) < KEPT_FOR
+    if not current or kept.memory != contents(kept.answer.memory_files):
+        return None
+    return kept
+
+
+def save(path: Path, answer: Answer, now: float) -> Kept:
+    """Keep an answer if it is one to rely on: counted, and with all MCP servers in it.
+
+    A disk that is full or read-only only makes the next time slower.
+    """
+    kept = Kept(__version__, now, contents(answer.memory_files), answer)
+    if not answer.estimated and not answer.without:
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _tidy(path.parent, now)
+            _write(path, msgspec.json.encode(kept))
+    return kept
+
+
+def _write(path: Path, data: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _tidy(folder: Path, now: float) -> None:
+    """Remove what is too old to be believed, and what a killed process left."""
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if now - path.stat().st_mtime > KEPT_FOR:
+                path.unlink()

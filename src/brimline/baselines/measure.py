@@ -1,0 +1,135 @@
+"""baseline(agent): the system overhead of a fresh session, asked of the client or remembered."""
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from brimline.baselines import asking, kept
+from brimline.baselines.answers import Answer, Category, Source
+from brimline.baselines.client import AGENT, Client, environment, find, version
+from brimline.baselines.configuration import fingerprint
+from brimline.baselines.kept import Kept
+from brimline.errors import BaselineFailed
+from brimline.settings import Settings, cache_dir, load
+from brimline.sources import AGENTS, known, source
+from brimline.sources.base import Places
+from brimline.usage import percent
+from brimline.windows import ClientSettings, Known, Limit, Window, limit_of, window_of
+
+TIMEOUT = 30.0
+
+
+class Baseline(msgspec.Struct, frozen=True):
+    """What a fresh session holds before anybody has said anything, by the client's own count.
+
+    `tokens` is the sum of the categories that are not deferred, `percent` that of the window.
+    `estimated`: the client's API did not count, and it guessed. `without` names the MCP servers
+    that were too late to be counted. `at` is when the client was asked, `cached` whether that was
+    an earlier time.
+    """
+
+    agent: str
+    version: str
+    model: str | None
+    tokens: int
+    percent: float | None
+    window: Window | None
+    limit: Limit | None
+    categories: tuple[Category, ...]
+    estimated: bool
+    without: tuple[str, ...]
+    source: Source
+    at: float
+    cached: bool
+
+
+def baseline(
+    agent: str = AGENT,
+    *,
+    model: str | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    timeout: float = TIMEOUT,
+    settings: Settings | None = None,
+    places: Places | None = None,
+) -> Baseline:
+    """The system overhead of a fresh session; BaselineFailed where the client does not tell it.
+
+    The client is started in `cwd` and asked; `timeout` is for each start, in seconds. What it said
+    is remembered for a day, by its version, the model and the configuration; `fresh` asks anew.
+    """
+    _supported(known(agent))
+    places = places or Places.here()
+    folder = _folder(cwd)
+    chosen = settings or load(places.env, places.home, folder)
+    cache = cache_dir(chosen, places.env, places.home)
+    # Not what an outer session says of itself: it would be another key each time.
+    places = Places(places.home, environment(places))
+    client = Client(find(places), folder, places.env, model, timeout)
+    name = version(client)
+    told = source(agent).settings(places, str(folder))
+    place = kept.place(cache, agent, name, model or "", str(folder), fingerprint(places, folder))
+    found = None if fresh else kept.load(place, time.time())
+    answer = found or kept.save(place, asking.ask(client, _is_configured(told)), time.time())
+    return _baseline(answer, name, chosen, told, cached=found is not None)
+
+
+def _supported(agent: str) -> None:
+    if agent != AGENT:
+        name = AGENTS[agent]
+        reason = f"not supported, because {name} has no way to ask for it without a model call"
+        hint = f"Claude Code can be asked. Of {name}, the first call of a session tells `sent`."
+        raise BaselineFailed(agent, reason, hint)
+
+
+def _folder(cwd: str | os.PathLike[str] | None) -> Path:
+    folder = Path.cwd() if cwd is None else Path(cwd).resolve()
+    if not folder.is_dir():
+        raise BaselineFailed(AGENT, f"{folder} is no folder to start it in")
+    return folder
+
+
+def _is_configured(told: ClientSettings) -> bool:
+    return bool(told.auto_compact_windows)
+
+
+def _baseline(
+    kept: Kept, version: str, settings: Settings, told: ClientSettings, cached: bool
+) -> Baseline:
+    answer = kept.answer
+    window, limit = _bounds(answer, version, settings, told)
+    return Baseline(
+        agent=AGENT,
+        version=version,
+        model=answer.model,
+        tokens=answer.tokens,
+        percent=percent(answer.tokens, window.tokens if window else None),
+        window=window,
+        limit=limit,
+        categories=answer.categories,
+        estimated=answer.estimated,
+        without=answer.without,
+        source=answer.source,
+        at=kept.at,
+        cached=cached,
+    )
+
+
+def _bounds(
+    answer: Answer, version: str, settings: Settings, told: ClientSettings
+) -> tuple[Window | None, Limit | None]:
+    """Window and limit as everywhere, with what the client has just said of them."""
+    if answer.auto_compact is False:
+        told = msgspec.structs.replace(told, auto_compact=False)
+    about = Known(
+        agent=AGENT,
+        model=answer.model,
+        version=version,
+        reported=answer.window,
+        reported_limit=answer.limit,
+        settings=told,
+    )
+    window = window_of(about, settings.overrides)
+    return window, limit_of(about, window, settings.overrides)

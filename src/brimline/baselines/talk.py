@@ -1,0 +1,135 @@
+"""A client's process: what is said to it, the lines that it prints, and its end."""
+
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, cast
+
+import msgspec
+
+LONGEST = 8 << 20
+"""What is longer and has no end of a line is no answer, and not kept."""
+
+GRACE = 3.0
+"""Seconds to end by itself, once there is nothing more to be said."""
+
+
+LOOK = 0.25
+"""Seconds between two looks at whether it still lives, while it says nothing."""
+
+
+class TookTooLong(Exception):
+    """The client did not answer in time."""
+
+
+class Talk:
+    """A process that is asked and answers in lines; nothing of it is left when it is over."""
+
+    def __init__(
+        self, command: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
+    ) -> None:
+        """Start it; OSError where it cannot be started."""
+        self._end = time.monotonic() + timeout
+        with ExitStack() as stack:
+            self._errors = stack.enter_context(tempfile.TemporaryFile())
+            self._process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=dict(env),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                start_new_session=True,
+            )
+            stack.callback(self._out.close)
+            self._open = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.hush()
+        if kind is None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE)
+        # Its hooks and MCP servers are in its group, and may have stayed behind.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._open.close()
+
+    @property
+    def _out(self) -> IO[bytes]:
+        return cast("IO[bytes]", self._process.stdout)
+
+    @property
+    def _in(self) -> IO[bytes]:
+        return cast("IO[bytes]", self._process.stdin)
+
+    @property
+    def left(self) -> float:
+        """Seconds until its time is over."""
+        return self._end - time.monotonic()
+
+    def say(self, value: object) -> None:
+        """Write a line of JSON; that nobody reads it is found out by reading."""
+        with suppress(BrokenPipeError):
+            self._in.write(msgspec.json.encode(value) + b"\n")
+            self._in.flush()
+
+    def hush(self) -> None:
+        """Say that nothing more is to be said."""
+        with suppress(BrokenPipeError):
+            self._in.close()
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines as they come, until it ends; TookTooLong at the end of its time."""
+        rest = bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._out, selectors.EVENT_READ)
+            while piece := self._piece(selector):
+                *whole, last = piece.split(b"\n")
+                for line in whole:
+                    yield bytes(rest) + line
+                    rest.clear()
+                rest += last
+                if len(rest) > LONGEST:
+                    rest.clear()
+        if rest:
+            yield bytes(rest)
+
+    def _piece(self, selector: selectors.BaseSelector) -> bytes:
+        """What came; nothing when it is over. A child of its may keep the output open for ever."""
+        while self.left > 0:
+            if selector.select(min(self.left, LOOK)):
+                return os.read(self._out.fileno(), 1 << 16)
+            if self._process.poll() is not None:
+                return b""
+        raise TookTooLong
+
+    def obituary(self) -> str:
+        """How it ended, with the last line of its complaints; for one that closed its output."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE)
+        code = self._process.poll()
+        said = self.complaint()
+        how = "it closed its output" if code is None else f"it ended with code {code}"
+        return f"{how}: {said}" if said else how
+
+    def complaint(self) -> str:
+        """The last line that it wrote to standard error, cut to what can be read."""
+        self._errors.seek(0)
+        lines = self._errors.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].strip()[:200] if lines else ""

@@ -1,0 +1,111 @@
+"""`brimline baseline`: what a fresh session of an agent holds before anybody has said anything."""
+
+import argparse
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from brimline.baselines import Baseline, Category, baseline
+from brimline.cli.context import Context, emit_json
+from brimline.cli.paint import Cell, Column, age, clean, painted, table
+from brimline.sources import AGENTS, known
+from brimline.usage import percent
+from brimline.windows import Limit, Window
+
+COLUMNS = (
+    Column("category", least=12),
+    Column("tokens", right=True),
+    Column("of window", right=True),
+)
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    """Ask the client, or remember what it said, and show it."""
+    with _waiting(AGENTS[known(options.agent)]):
+        found = baseline(
+            options.agent,
+            model=options.model,
+            fresh=options.fresh,
+            settings=context.settings,
+            places=context.places,
+        )
+    if options.json:
+        emit_json(found)
+    else:
+        print("\n".join(_text(context, found)))
+    return 0
+
+
+@contextmanager
+def _waiting(name: str) -> Generator[None]:
+    """Say on a terminal what is waited for, and take it back."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    sys.stderr.write(f"asking {name} ...")
+    sys.stderr.flush()
+    try:
+        yield
+    finally:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+
+def _text(context: Context, found: Baseline) -> list[str]:
+    facts = [AGENTS[found.agent], found.version, clean(found.model or "unknown model")]
+    return [
+        painted("  ".join(facts), "bold", context.colour),
+        *table(COLUMNS, _rows(found), context.width, context.colour),
+        *_bounds(found),
+        _origin(context, found),
+        *_doubts(found),
+    ]
+
+
+def _rows(found: Baseline) -> list[list[Cell]]:
+    loaded = [one for one in found.categories if not one.deferred]
+    deferred = [one for one in found.categories if one.deferred]
+    size = found.window.tokens if found.window else None
+    return [
+        *(_row(one, _percent(percent(one.tokens, size))) for one in loaded),
+        [
+            Cell("a fresh session", "bold"),
+            Cell(f"{found.tokens:,}", "bold"),
+            Cell(_percent(found.percent), "bold"),
+        ],
+        *(_row(one, "not loaded") for one in deferred),
+    ]
+
+
+def _row(one: Category, share: str) -> list[Cell]:
+    how = "dim" if one.deferred else "none"
+    return [Cell(clean(one.name), how), Cell(f"{one.tokens:,}", how), Cell(share, how)]
+
+
+def _percent(value: float | None) -> str:
+    return "unknown" if value is None else f"{value}%"
+
+
+def _bounds(found: Baseline) -> list[str]:
+    return [f"window {_said(found.window)}", f"limit  {_said(found.limit)}"]
+
+
+def _said(value: Window | Limit | None) -> str:
+    return f"{value.tokens:,} ({value.origin}): {value.why}" if value else "unknown"
+
+
+def _origin(context: Context, found: Baseline) -> str:
+    asked = f"source {found.source}, "
+    if not found.cached:
+        return asked + "asked just now"
+    return asked + f"asked {age(context.now - found.at)} ago and kept; --fresh asks anew"
+
+
+def _doubts(found: Baseline) -> list[str]:
+    doubts: list[str] = []
+    if found.estimated:
+        doubts.append("estimated: the client's API did not count, and it guessed")
+    if found.without:
+        late = clean(", ".join(found.without))
+        doubts.append(f"without the MCP servers that did not connect in time: {late}")
+    return doubts

@@ -1,0 +1,1 @@
+"""What a fresh session holds, asked of a client."""
