@@ -118,6 +118,32 @@ def test_project_file_is_the_nearest(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "windows"),
+    [
+        ("context_window_tokens = 128000", {"*": 128_000}),
+        ("[context_window_tokens]\nclaude = 1\n'pi/x' = 2", {"claude": 1, "pi/x": 2}),
+        ("context_window_tokens = 5\nwindows = {'*' = 6, a = 7}", {"*": 6, "a": 7}),
+        ("context_window_tokens = {a = 5, b = 8}\nwindows = {a = 6}", {"a": 6, "b": 8}),
+    ],
+)
+def test_windows_as_loops_call_them(desk: Desk, text: str, windows: dict[str, int]) -> None:
+    """`context_window_tokens` is a size for everything or a table, under what `windows` says."""
+    desk.project(text)
+    assert desk.load() == Settings(windows=windows)
+
+
+def test_windows_as_loops_call_them_in_layers(desk: Desk) -> None:
+    """They are laid together like `windows` itself, from the environment too."""
+    desk.user("context_window_tokens = 1\nwindows = {a = 2}")
+    desk.project("context_window_tokens = {b = 3}")
+    assert desk.load().windows == {"*": 1, "a": 2, "b": 3}
+    variable = "BRIMLINE_CONTEXT_WINDOW_TOKENS"
+    assert desk.load({variable: "4"}).windows == {"*": 4, "a": 2, "b": 3}
+    assert desk.load({variable: "b=5"}).windows == {"*": 1, "a": 2, "b": 5}
+    assert desk.load({variable: "4", "BRIMLINE_WINDOWS": "*=6"}).windows["*"] == 6
+
+
+@pytest.mark.parametrize(
     ("text", "field", "problem"),
     [
         ("colour = 7", "colour", "Expected `str`"),
@@ -131,6 +157,10 @@ def test_project_file_is_the_nearest(desk: Desk) -> None:
         ("colur = 1", "settings", "Object contains unknown field `colur`"),
         ("windows = {a = 1.5}", "windows[...]", "Expected `int`, got `float`"),
         ("= 5", "file", "Invalid"),
+        ("context_window_tokens = 0", "context_window_tokens", "expected more than 0: got 0"),
+        ("context_window_tokens = 'x'", "context_window_tokens", "Expected `int`, got `str`"),
+        ("context_window_tokens = {a = 1.5}", "context_window_tokens", "Expected `int`"),
+        ("context_window_tokens = 1\nwindows = 5", "windows", "Expected `object`, got `int`"),
     ],
 )
 def test_file_that_cannot_be_used(desk: Desk, text: str, field: str, problem: str) -> None:
@@ -166,6 +196,7 @@ def test_a_wrong_layer_is_not_hidden(desk: Desk) -> None:
         ("BRIMLINE_DEFAULT_WINDOW", "many"),
         ("BRIMLINE_WINDOWS", "claude"),
         ("BRIMLINE_LIMITS", "claude=x"),
+        ("BRIMLINE_CONTEXT_WINDOW_TOKENS", "many"),
     ],
 )
 def test_variable_that_is_no_number(desk: Desk, variable: str, text: str) -> None:

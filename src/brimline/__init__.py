@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from brimline.formulas import Formulas, audit
     from brimline.observe import ContextService, ContextStats, LevelReached, TokenUsage, Tracker
     from brimline.policy import CompactionPolicy, Decision
+    from brimline.run import SessionResult
     from brimline.settings import Settings
     from brimline.sources import source
     from brimline.tracker import Compaction, Reading, Session, Thread, fold, read
@@ -55,6 +56,7 @@ __all__ = [
     "Limit",
     "Reading",
     "Session",
+    "SessionResult",
     "Settings",
     "Thread",
     "TokenUsage",
@@ -98,6 +100,7 @@ _ROOMS = {
     "formulas": ("Formulas", "audit"),
     "observe": ("ContextService", "ContextStats", "LevelReached", "TokenUsage", "Tracker"),
     "policy": ("CompactionPolicy", "Decision"),
+    "run": ("SessionResult",),
     "settings": ("Settings",),
     "sources": ("source",),
     "tracker": ("Compaction", "Reading", "Session", "Thread", "fold", "read"),

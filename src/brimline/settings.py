@@ -12,14 +12,23 @@ from brimline.windows import Overrides
 
 PREFIX = "BRIMLINE_"
 PROJECT_FILE = ".brimline.toml"
+LOOP_WINDOWS = "context_window_tokens"
+"""What loops call the windows: a number for everything, or a table like `windows`."""
 
 Colour: TypeAlias = Literal["auto", "always", "never"]
+LevelsOf: TypeAlias = Literal["window", "limit", "tokens"]
+Tone: TypeAlias = Literal["helpful", "neutral"]
 
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a user can set. `windows` and `limits` are by model, agent, `agent/model` or `*`."""
+    """What a user can set. `windows` and `limits` are by model, agent, `agent/model` or `*`.
+
+    `context_window_tokens = 128000` in a file is another way to say `windows = {"*" = 128000}`.
+    `levels` are what an agent is told at, per cent of the window unless `levels_of` says otherwise;
+    `levels_by` has others for a model, an agent, `agent/model` or a session.
+    """
 
     windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     limits: dict[str, int] = msgspec.field(default_factory=dict[str, int])
@@ -27,6 +36,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     since: str = "24h"
     colour: Colour = "auto"
     cache_dir: str | None = None
+    levels: tuple[float, ...] = (50.0, 65.0)
+    levels_of: LevelsOf = "window"
+    levels_by: dict[str, tuple[float, ...]] = msgspec.field(
+        default_factory=dict[str, tuple[float, ...]]
+    )
+    tone: Tone = "helpful"
 
     @property
     def overrides(self) -> Overrides:
@@ -82,12 +97,49 @@ def cache_dir(settings: Settings, env: Mapping[str, str], home: Path) -> Path:
     return Path(env.get("XDG_CACHE_HOME") or home / ".cache") / "brimline"
 
 
+def state_dir(env: Mapping[str, str], home: Path) -> Path:
+    """Where what must not be lost is kept: the daemon's store, its socket, its spool."""
+    if named := env.get(f"{PREFIX}STATE_DIR"):
+        return Path(named)
+    return Path(env.get("XDG_STATE_HOME") or home / ".local" / "state") / "brimline"
+
+
+SOCKET_LONGEST = 100
+"""How many bytes of a socket's path every system takes."""
+
+
+def socket_path(state: Path, user: int, name: str = "hook") -> Path:
+    """A socket of the daemon; a path that no system would take is replaced by a short one."""
+    path = state / f"{name}.sock"
+    if len(bytes(path)) <= SOCKET_LONGEST:
+        return path
+    import hashlib
+
+    place = hashlib.sha256(bytes(state)).hexdigest()[:12]
+    return Path("/tmp") / f"brimline-{user}" / f"{place}-{name}.sock"
+
+
 def _merge(merged: dict[str, Any], layer: Mapping[str, Any], place: str) -> None:
     """Lay one layer over the others; it is checked by itself so that an error names its place."""
-    checked = _convert(dict(layer), place)
-    for name in layer:
+    named = _with_windows(layer, place)
+    checked = _convert(named, place)
+    for name in named:
         value = getattr(checked, name)
         merged[name] = {**merged.get(name, {}), **value} if isinstance(value, dict) else value
+
+
+def _with_windows(layer: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """A layer whose `context_window_tokens` lies in its `windows`, under what stands there."""
+    named = dict(layer)
+    if LOOP_WINDOWS not in named:
+        return named
+    told: Any = named.pop(LOOP_WINDOWS)
+    try:
+        loop = _convert({"windows": told if isinstance(told, dict) else {"*": told}}, place).windows
+    except InvalidSettings as error:
+        raise InvalidSettings(place, LOOP_WINDOWS, error.problem) from error
+    own: Any = named.get("windows", {})
+    return {**named, "windows": {**loop, **own} if isinstance(own, dict) else own}
 
 
 def _convert(values: dict[str, Any], place: str) -> Settings:
@@ -130,6 +182,16 @@ def _environment(env: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
+def _number_or_table(text: str) -> dict[str, int] | int:
+    """A number for everything, or a table."""
+    return _table(text) if "=" in text else int(text)
+
+
+def _numbers(text: str) -> list[float]:
+    """`50,65`."""
+    return [float(part) for part in text.split(",") if part.strip()]
+
+
 def _table(text: str) -> dict[str, int]:
     """`model=tokens,agent=tokens`."""
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
@@ -138,9 +200,13 @@ def _table(text: str) -> dict[str, int]:
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "windows": _table,
+    LOOP_WINDOWS: _number_or_table,
     "limits": _table,
     "default_window": int,
     "since": str,
     "colour": str,
     "cache_dir": str,
+    "levels": _numbers,
+    "levels_of": str,
+    "tone": str,
 }

@@ -12,7 +12,21 @@ from brimline import __version__
 
 from .terminal import PATIENCE, User, environment
 
-COMMANDS = ("status", "inspect", "report", "windows", "demo")
+COMMANDS = (
+    "status",
+    "inspect",
+    "report",
+    "windows",
+    "run",
+    "baseline",
+    "setup",
+    "doctor",
+    "serve",
+    "send",
+    "inbox",
+    "handoff",
+    "demo",
+)
 HEAVY = ("argparse", "msgspec", "genai_prices", "asyncio", "json", "ctypes", "tempfile")
 
 

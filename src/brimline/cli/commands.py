@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from brimline._version import __version__
+from brimline.cli import monitored
 from brimline.cli.context import Context
 from brimline.cli.paint import clean
 from brimline.errors import BrimlineError
@@ -59,6 +60,13 @@ def parser() -> argparse.ArgumentParser:
     _windows_arguments(
         _command(commands, "windows", "which windows and limits we believe, and why")
     )
+    _run_arguments(
+        _command(commands, "run", "a headless agent, its output untouched, its context tracked")
+    )
+    _baseline_arguments(
+        _command(commands, "baseline", "what a fresh session holds before anything is said")
+    )
+    monitored.add(lambda name, about: _command(commands, name, about))
     demo = _command(commands, "demo", "a recorded session, replayed at speed")
     demo.add_argument(
         "--speed", type=float, default=1.0, metavar="X", help="times as fast (default 1)"
@@ -123,6 +131,54 @@ def _windows_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("model", nargs="?", metavar="MODEL", help="a model's id, as the agent names it")
     _agent(to)
     to.add_argument("--json", action="store_true", help="JSON instead of text")
+
+
+RUN_USAGE = """brimline run [OPTIONS] -- COMMAND [ARGUMENT ...]
+       brimline run --summary FILE [--json]"""
+
+
+def _run_arguments(to: argparse.ArgumentParser) -> None:
+    to.usage = RUN_USAGE
+    to.add_argument(
+        "--render",
+        choices=("pretty", "plain", "json", "none"),
+        help="pretty: text for people; plain: byte for byte; json: what it came to, and nothing of "
+        "the child; none (default: pretty on a terminal, else plain)",
+    )
+    names = ", ".join(AGENTS)
+    to.add_argument("--agent", metavar="A", help=f"whose command it is: {names}")
+    to.add_argument(
+        "--iterations", type=int, default=1, metavar="N", help="run it up to so often (default 1)"
+    )
+    to.add_argument("--until", metavar="TEXT", help="end the loop when the agent says this")
+    to.add_argument(
+        "--hat", action="append", metavar="NAME", help="names the iterations; several take turns"
+    )
+    to.add_argument("--events", metavar="FILE", help="append a row for each iteration to this file")
+    _level_arguments(to)
+    to.add_argument(
+        "--config", metavar="FILE", help="a Ralph YAML: event_loop.context_window_tokens is read"
+    )
+    to.add_argument(
+        "--summary", metavar="FILE", help="run nothing: show last and peak by hat of such a file"
+    )
+    to.add_argument("--json", action="store_true", help="with --summary: JSON instead of a table")
+    to.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run")
+
+
+def _level_arguments(to: argparse.ArgumentParser) -> None:
+    to.add_argument("--warn", metavar="P[,P]", help="say so when it is so full, in per cent")
+    to.add_argument("--on-warn", metavar="CMD", help="run this with sh when a --warn is reached")
+    to.add_argument("--stop-at", metavar="P", help="end the child gently when it is so full")
+
+
+def _baseline_arguments(to: argparse.ArgumentParser) -> None:
+    to.add_argument(
+        "--agent", metavar="A", default="claude", help="which agent's (default: claude)"
+    )
+    to.add_argument("--model", metavar="M", help="the model, as the agent names it")
+    to.add_argument("--fresh", action="store_true", help="ask the client, whatever is cached")
+    to.add_argument("--json", action="store_true", help="JSON instead of a table")
 
 
 def _agent(to: argparse.ArgumentParser, default: str | None = None) -> None:

@@ -1,0 +1,73 @@
+"""The arguments of the commands that are about the daemon and what it watches."""
+
+import argparse
+from collections.abc import Callable
+
+
+def add(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    """Add these commands; `command` makes one by its name and what it is about."""
+    _setup(command("setup", "our hooks and status line in the agents' settings"))
+    doctor = command("doctor", "what is there, what is heard from, what to do about the rest")
+    doctor.add_argument("--json", action="store_true", help="JSON instead of text")
+    _serve(command("serve", "the daemon: hears the agents' hooks, serves the API"))
+    _send(command("send", "a message for a session, delivered by its hooks"))
+    _inbox(command("inbox", "the messages of a session, and what became of them"))
+    _handoff(command("handoff", "hand a document over, to be brought back after a compaction"))
+
+
+def _setup(to: argparse.ArgumentParser) -> None:
+    to.add_argument(
+        "agents", nargs="*", metavar="AGENT", help="which (default: all that are found)"
+    )
+    to.add_argument("--dry-run", action="store_true", help="show the change, and write nothing")
+    to.add_argument("--remove", action="store_true", help="take our entries out again")
+    to.add_argument(
+        "--scope",
+        choices=("user", "project"),
+        default="user",
+        help="whose settings: the user's (default), or those of the working folder",
+    )
+    to.add_argument(
+        "--transport",
+        choices=("command", "http"),
+        default="command",
+        help="how Claude Code's hooks reach the daemon (default: command)",
+    )
+    to.add_argument(
+        "--status-line",
+        choices=("prepend", "append", "replace"),
+        default="append",
+        help="where ours goes beside your own status line (default: append)",
+    )
+    to.add_argument("--json", action="store_true", help="JSON instead of diffs")
+
+
+def _serve(to: argparse.ArgumentParser) -> None:
+    to.add_argument("--port", type=int, default=8420, metavar="N", help="on loopback; default 8420")
+    which = to.add_mutually_exclusive_group()
+    which.add_argument("--status", action="store_true", help="tell of the one that runs")
+    which.add_argument("--stop", action="store_true", help="end the one that runs")
+    to.add_argument("--json", action="store_true", help="with --status: JSON instead of text")
+
+
+def _send(to: argparse.ArgumentParser) -> None:
+    to.add_argument("session", metavar="SESSION", help="the session's id")
+    to.add_argument("text", metavar="TEXT", help="what to tell it")
+    to.add_argument(
+        "--urgent", action="store_true", help="at the next tool result, not at the next turn"
+    )
+    to.add_argument("--json", action="store_true", help="JSON instead of text")
+
+
+def _inbox(to: argparse.ArgumentParser) -> None:
+    to.add_argument("session", nargs="?", metavar="SESSION", help="the session's id (default: all)")
+    to.add_argument("--json", action="store_true", help="JSON instead of a table")
+
+
+def _handoff(to: argparse.ArgumentParser) -> None:
+    to.add_argument("path", nargs="?", metavar="PATH", help="the document; without it, --show")
+    to.add_argument("--session", metavar="ID", help="whose (default: the agent that runs this)")
+    which = to.add_mutually_exclusive_group()
+    which.add_argument("--show", action="store_true", help="the last one that was handed over")
+    which.add_argument("--list", action="store_true", help="all of them")
+    to.add_argument("--json", action="store_true", help="JSON instead of text")

@@ -1,0 +1,125 @@
+"""`brimline run`: a headless agent under our eyes."""
+
+import argparse
+from pathlib import Path
+
+import msgspec
+
+from brimline.cli.context import Context, emit_json
+from brimline.cli.hats import table_of
+from brimline.cli.paint import clean
+from brimline.cli.stage import Stage, print_json, stage
+from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
+from brimline.policy import checked
+from brimline.run import ralph, rows
+from brimline.run.command import agent_of
+from brimline.run.hats import stats
+from brimline.run.loop import iterate
+from brimline.run.once import Plan
+from brimline.run.result import summary_line
+from brimline.run.track import Job
+from brimline.sources import known
+from brimline.windows import Overrides
+
+NOT_FOUND, NOT_STARTED = 127, 126
+"""What a shell says where a command is not there, or cannot be run."""
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    """Run a command and track it, or show what the rows of older runs add up to."""
+    if options.summary is not None:
+        return _summary(context, Path(options.summary), options.json)
+    planned = plan(context, options)
+    events = Path(options.events) if options.events else None
+    if events:
+        rows.ready(events)
+    on = stage(context, options.render, planned)
+    try:
+        made = _run(planned, events, on, options.render == "json")
+    except CommandFailed as error:
+        on.say("\n".join(clean(line) for line in f"brimline: {error}".splitlines()))
+        return NOT_FOUND if isinstance(error.__cause__, FileNotFoundError) else NOT_STARTED
+    if len(made) > 1:
+        on.say("\n".join(table_of(stats(made), context.width, on.colour)))
+    return made[-1].figures.exit_code or 0
+
+
+def plan(context: Context, options: argparse.Namespace) -> Plan:
+    """What the arguments ask for; a BrimlineError for what cannot be done."""
+    command = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if not command:
+        raise InvalidSettings("argument", "COMMAND", "expected a command to run, behind --")
+    if options.iterations < 1:
+        problem = f"expected 1 or more: got {options.iterations}"
+        raise InvalidSettings("argument", "iterations", problem)
+    job = Job(
+        command=tuple(command),
+        places=context.places,
+        folder=str(Path.cwd()),
+        agent=known(options.agent) if options.agent else agent_of(command),
+        overrides=_overrides(context, options.config),
+        until=options.until,
+    )
+    return Plan(
+        job=job,
+        iterations=options.iterations,
+        hats=tuple(options.hat or ()),
+        levels=_levels("warn", options.warn),
+        stop_at=_level("stop-at", options.stop_at),
+        on_level=options.on_warn,
+    )
+
+
+def _overrides(context: Context, config: str | None) -> Overrides:
+    """The user's settings, and a Ralph configuration's window for everything over them."""
+    told = context.settings.overrides
+    window = ralph.window(Path(config)) if config else None
+    if window is None:
+        return told
+    return msgspec.structs.replace(told, windows={**told.windows, "*": window})
+
+
+def _levels(name: str, text: str | None) -> tuple[float, ...]:
+    try:
+        return checked(float(part) for part in (text or "").split(",") if part.strip())
+    except ValueError as error:
+        raise InvalidPolicy(name, text, "numbers above 0, with commas between them") from error
+
+
+def _level(name: str, text: str | None) -> float | None:
+    levels = _levels(name, text)
+    if len(levels) > 1:
+        raise InvalidPolicy(name, text, "one number above 0")
+    return levels[0] if levels else None
+
+
+def _run(planned: Plan, events: Path | None, on: Stage, as_json: bool) -> list[rows.Row]:
+    """Run it all; a row for each iteration, also where they are written nowhere."""
+    made: list[rows.Row] = []
+    for one in iterate(planned, on):
+        made.append(rows.row_of(one))
+        on.say(summary_line(one))
+        if events:
+            _append(events, made[-1], on)
+        if as_json:
+            print_json(one)
+    return made
+
+
+def _append(events: Path, row: rows.Row, on: Stage) -> None:
+    """A row that cannot be written is told: the run was what it was."""
+    try:
+        rows.append(events, row)
+    except OSError as error:
+        on.say(f"brimline: cannot write {events}: {error.strerror or error}")
+
+
+def _summary(context: Context, path: Path, as_json: bool) -> int:
+    loop = stats(rows.summaries(path))
+    if as_json:
+        emit_json(loop)
+    elif loop.overall.iterations:
+        print("\n".join(table_of(loop, context.width, context.colour)))
+    else:
+        print(f"No row of an iteration in {clean(str(path))}.")
+    return 0

@@ -1,0 +1,1 @@
+"""`brimline run`: the parts, and real small child processes."""

@@ -1,0 +1,40 @@
+"""Whose command a command line is."""
+
+import pytest
+
+from brimline.run.command import agent_of
+
+
+@pytest.mark.parametrize(
+    ("line", "agent"),
+    [
+        ("claude -p hi", "claude"),
+        ("codex exec --json hi", "codex"),
+        ("pi --mode json hi", "pi"),
+        ("gemini -p hi", "gemini"),
+        ("opencode run hi", "opencode"),
+        ("/usr/local/bin/claude -p hi", "claude"),
+        ("./node_modules/.bin/codex exec", "codex"),
+        ("claude.exe -p hi", "claude"),
+        ("npx claude -p hi", "claude"),
+        ("npx -y @anthropic-ai/claude-code@2.1.325 -p hi", "claude"),
+        ("npx @openai/codex exec", "codex"),
+        ("pnpm dlx @google/gemini-cli -p hi", "gemini"),
+        ("bunx opencode-ai@latest run hi", "opencode"),
+        ("npx @earendil-works/pi-coding-agent --mode json", "pi"),
+        ("env DEBUG=1 claude -p hi", "claude"),
+        ("timeout 60 claude -p hi", "claude"),
+        ("nice -n 5 timeout 1.5h claude", "claude"),
+        ("node /opt/pi.js --mode json", "pi"),
+        ("echo claude", None),
+        ("sh -c claude", None),
+        ("cat claude.jsonl", None),
+        ("claude-code-wrapper", None),
+        ("npx something claude", None),
+        ("npx", None),
+        ("", None),
+    ],
+)
+def test_agent_of(line: str, agent: str | None) -> None:
+    """By the name of what is run, wherever it lies and whatever starts it; else nobody's."""
+    assert agent_of(line.split()) == agent
