@@ -6,6 +6,8 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+FROM_SOURCE = ("--no-binary", "claude-agent-sdk")
+"""Its wheel brings 350 MB of Claude Code; the tests install the pinned one themselves."""
 
 
 def main(folder: str) -> int:
@@ -25,7 +27,8 @@ def main(folder: str) -> int:
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
     print("installing Brimline and what its tests need ...", flush=True)
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command += ["--constraint", ROOT / "constraints.txt", "--editable", ROOT, *groups["dev"]]
+    command += ["--constraint", ROOT / "constraints.txt", *FROM_SOURCE]
+    command += ["--editable", ROOT, *groups["dev"]]
     return subprocess.run(command, check=False).returncode
 
 

@@ -333,6 +333,14 @@ def test_inference_where_nothing_is_said() -> None:
     assert len(thread_of(call("a", 100_000), call("b", 20_000)).compactions) == 1
 
 
+def test_beginning_that_is_told_again() -> None:
+    """A copy that is not final never replaces one that is."""
+    final = call("a", 5_000, 700)
+    begun = msgspec.structs.replace(call("a", 5_000, 1), final=False)
+    assert thread_of(begun, final, begun).calls["a"] == final
+    assert thread_of(begun).calls["a"] == begun
+
+
 def test_edit_before_its_call() -> None:
     """A fall at a call that the API says it edited is no compaction."""
     thread = thread_of(call("a", 150_000), Edited(call="b", kind="cleared"), call("b", 20_000))

@@ -48,7 +48,8 @@ class SessionSeen(Event, frozen=True):
 class Call(Event, frozen=True):
     """One model call's usage. A later copy with the same id replaces an earlier one.
 
-    `final` is False while the reply still streams: its output count is not the last.
+    `final` is False while the reply still streams: its output count is not the last. Such a copy
+    never replaces one that is final.
     `asked_for` is the model as the user named it, where that says more than the provider's answer.
     """
 

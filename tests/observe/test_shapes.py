@@ -142,6 +142,23 @@ def test_anthropic_helper() -> None:
     assert only({"type": "message_stop", "message": message("x", 5)}).id == "x"
 
 
+def test_helper_that_lost_the_passes() -> None:
+    """What the stream told of several passes is not replaced by a helper's sums of them."""
+    passes = [
+        {"type": "message", "input_tokens": 10_000, "output_tokens": 10},
+        {"type": "message", "input_tokens": 20_000, "output_tokens": 20},
+    ]
+    usage = {"input_tokens": 30_000, "output_tokens": 30, "iterations": passes}
+    told = events(
+        start("x", 10_000),
+        {"type": "message_delta", "delta": {}, "usage": usage},
+        {"type": "message_stop", "message": message("x", 30_000, 30)},
+    )
+    last = told[-1]
+    assert isinstance(last, Call)
+    assert (last.usage.sent, last.final) == (20_000, True)
+
+
 def test_delta_without_a_start() -> None:
     """The end of a message whose beginning was not seen tells nothing."""
     assert events(delta(5)) == []
@@ -269,6 +286,17 @@ def test_pydantic_ai_several_requests() -> None:
     assert only({**answer, "metadata": {"own": 1}}).usage.sent == 203_000
 
 
+def test_pydantic_ai_compaction() -> None:
+    """A response with a compaction in it explains the fall."""
+    usage = {"input_tokens": 20_000, "output_tokens": 1}
+    tracker = Tracker()
+    tracker.observe({"kind": "response", "parts": [], "provider_response_id": "a",
+                     "usage": {"input_tokens": 150_000, "output_tokens": 1}})  # fmt: skip
+    tracker.observe({"kind": "response", "parts": [{"part_kind": "compaction"}],
+                     "provider_response_id": "b", "usage": usage})  # fmt: skip
+    assert (tracker.reading.sent, tracker.reading.cycle) == (20_000, 0)
+
+
 def test_pydantic_ai_in_flight() -> None:
     """A response that still streams is not final."""
     usage = {"input_tokens": 5, "output_tokens": 1}
@@ -346,6 +374,32 @@ def test_claude_agent_sdk_reset() -> None:
     tracker.observe(SimpleNamespace(new_conversation_id="c2", session_id="s1", uuid="u"))
     tracker.observe({**init, "session_id": "s2"})
     assert (tracker.reading.cycle, tracker.reading.state) == (1, "unknown")
+
+
+def test_claude_agent_sdk_told_again() -> None:
+    """A compaction and a reset that are observed again are the same ones."""
+    tracker = Tracker()
+    tracker.observe(agent_message("m1", 150_000))
+    boundary = {"type": "system", "subtype": "compact_boundary", "session_id": "s1", "uuid": "u1"}
+    for _ in range(2):
+        tracker.observe(SimpleNamespace(subtype="compact_boundary", data=boundary))
+    assert tracker.reading.cycle == 1
+    tracker.observe(agent_message("m2", 50_000))
+    for _ in range(2):
+        tracker.observe(SimpleNamespace(new_conversation_id="c2", uuid="u2"))
+    assert tracker.reading.cycle == 2
+    tracker.observe({**boundary, "uuid": None})
+    assert tracker.reading.cycle == 3
+
+
+def test_memory_of_lines_is_bounded() -> None:
+    """Only the last few hundred lines are remembered."""
+    memory = Memory()
+    assert not memory.told("first")
+    for number in range(500):
+        assert not memory.told(str(number))
+    assert not memory.told("first")
+    assert memory.told("499")
 
 
 def test_result_without_windows() -> None:

@@ -84,6 +84,27 @@ def test_responses_stream() -> None:
     assert output[-1]["namespace"] == "agents"
 
 
+def test_responses_stream_opens_fills_and_closes_each_item() -> None:
+    """An item is opened empty, its deltas are what it has at its end, and events are numbered."""
+    reply = Reply(text="Hi.", reasoning="Hm.", tools=(ToolCall("ls", {"a": 1}),))
+    with FakeModel(Scenario(main=(reply,))) as model:
+        _, text = post(model, "/v1/responses", BODIES["/v1/responses"] | {"stream": True})
+    told = events(text)
+    assert [one["sequence_number"] for one in told] == list(range(len(told)))
+    assert [one["response"]["status"] for one in told[:2]] == ["in_progress"] * 2
+    assert [one["delta"] for one in told if "delta" in one] == ["Hm.", "Hi.", '{"a":1}']
+    kinds = [one["type"].removeprefix("response.") for one in told]
+    assert kinds[8:14] == [
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+    ]
+    assert [told[8]["item"]["content"], told[13]["item"]["content"][0]["text"]] == [[], "Hi."]
+
+
 @pytest.mark.parametrize("asked", [True, False])
 def test_chat_stream_tells_usage_where_asked(asked: bool) -> None:
     """Chat Completions tell usage in a stream only with include_usage; it is billed anyway."""
@@ -94,20 +115,43 @@ def test_chat_stream_tells_usage_where_asked(asked: bool) -> None:
         _, text = post(model, "/v1/chat/completions", body)
         (billed,) = model.billed
     told = [one["usage"] for one in events(text) if "usage" in one]
-    assert told == ([billed.raw] if asked else [])
+    assert told == ([None, None, billed.raw] if asked else [])
     assert events(text)[0]["choices"][0]["delta"]["tool_calls"][0]["function"]["name"] == "ls"
 
 
+def test_chat_stream_with_growing_usage() -> None:
+    """Where it is asked for, each chunk has the usage so far, as other servers' have."""
+    body = BODIES["/v1/chat/completions"] | {"stream": True}
+    body |= {"stream_options": {"continuous_usage_stats": True}}
+    with FakeModel(Scenario(main=(Reply(text="Hi.", output=40),))) as model:
+        _, text = post(model, "/v1/chat/completions", body)
+    assert [one["usage"]["completion_tokens"] for one in events(text)] == [1, 40]
+
+
 def test_gemini_stream() -> None:
-    """Every chunk has the usage; thoughts stand beside the candidates."""
+    """Every chunk has the usage so far; thoughts stand beside the candidates, and come first."""
     path = "/v1beta/models/m:streamGenerateContent?alt=sse"
     reply = Reply(text="Hi there, you.", reasoning="Hm, hm, hm, hm.", tools=(ToolCall("ls"),))
     with FakeModel(Scenario(main=(reply,))) as model:
         _, text = post(model, path, BODIES["/v1beta/models/m:generateContent"])
         (billed,) = model.billed
-    assert {json.dumps(one["usageMetadata"]) for one in events(text)} == {json.dumps(billed.raw)}
+    first, second, last = (one["usageMetadata"] for one in events(text))
+    assert last == billed.raw
     assert billed.raw["thoughtsTokenCount"] == billed.usage.reasoning
     assert billed.raw["candidatesTokenCount"] == billed.usage.output - billed.usage.reasoning
+    assert {one["promptTokenCount"] for one in (first, second, last)} == {billed.usage.input}
+    assert "candidatesTokenCount" not in first
+    assert second["candidatesTokenCount"] < last["candidatesTokenCount"]
+
+
+def test_gemini_asks_to_go_on() -> None:
+    """An unfinished answer ends with a token with which the client asks for the rest."""
+    path = "/v1beta/models/m:generateContent"
+    with FakeModel(Scenario(main=(Reply(text="Hi", unfinished=True),))) as model:
+        hop, end = (json.loads(post(model, path, BODIES[path])[1]) for _ in range(2))
+    assert hop["candidates"][0]["finishReason"] == "CONTINUATION"
+    assert hop["candidates"][0]["continuationToken"]
+    assert end["candidates"][0]["finishReason"] == "STOP"
 
 
 ERRORS = [("overloaded", 529), ("rate_limited", 429), ("server", 500), ("prompt_too_long", 400)]

@@ -32,18 +32,28 @@ def read(seen: object, memory: Memory, thread: str) -> Sequence[AnyEvent] | None
     """The events in a message or a stream event; None where it is neither."""
     match walk(seen, "type"):
         case "message" if walk(seen, "role") == "assistant" and walk(seen, "usage") is not None:
-            return list(_message(seen, thread))
+            return _whole(seen, memory, thread)
         case "message_start":
             return _streamed(seen, memory, thread)
         case "message_delta":
             return _delta(seen, memory, thread)
         case "message_stop":
             message = walk(seen, "message")
-            return [] if message is None else list(_message(message, thread))
+            return [] if message is None else _whole(message, memory, thread)
         case kind if isinstance(kind, str) and kind in QUIET:
             return []
         case _:
             return None
+
+
+def _whole(message: object, memory: Memory, thread: str) -> list[AnyEvent]:
+    """A whole message; what its stream told goes before what a helper gathered: it may have lost
+    the passes, and have their sums alone."""
+    name = walk(message, "id")
+    streamed = isinstance(name, str) and memory.message(thread).ended(name)
+    if streamed and walk(message, "usage.iterations") is None:
+        return []
+    return list(_message(message, thread))
 
 
 def _message(message: object, thread: str) -> Iterator[AnyEvent]:

@@ -18,10 +18,12 @@ NAME = "a Claude Agent SDK message or a line of Claude Code's stream"
 def read(seen: object, memory: Memory, thread: str) -> Sequence[AnyEvent] | None:
     """The events in a message or line; None where it is neither. Its thread is its own."""
     if hasattr(seen, "new_conversation_id"):
-        return [Cleared()]
+        return [] if memory.told(walk(seen, "uuid")) else [Cleared()]
     line = _line(seen)
     if line is None:
         return None
+    if line.get("subtype") == "compact_boundary" and memory.told(line.get("uuid")):
+        return []
     found = memory.claude().feed(msgspec.json.encode(line, enc_hook=str))
     return list(found or ())
 

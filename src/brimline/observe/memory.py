@@ -4,6 +4,8 @@ from brimline.events import MAIN
 from brimline.providers.anthropic import MessageStream
 from brimline.sources.base import Parser
 
+LINES = 500
+
 
 class Memory:
     """The streams under way, by thread. Feeding one what it cannot read changes nothing here."""
@@ -13,6 +15,7 @@ class Memory:
         self._messages: dict[str, MessageStream] = {}
         self._claude: Parser | None = None
         self._ended: str | None = None
+        self._lines: dict[str, None] = {}
 
     def message(self, thread: str = MAIN) -> MessageStream:
         """The Anthropic message that streams in a thread."""
@@ -38,3 +41,13 @@ class Memory:
     def ended(self, call: str | None) -> bool:
         """Whether that was said of this call."""
         return call is not None and call == self._ended
+
+    def told(self, line: object) -> bool:
+        """Whether a line of this id was there before; the last few hundred are remembered."""
+        if not isinstance(line, str):
+            return False
+        before = line in self._lines
+        self._lines[line] = None
+        if len(self._lines) > LINES:
+            del self._lines[next(iter(self._lines))]
+        return before

@@ -1,8 +1,9 @@
 """The `pydantic-ai` package: a model's response with its usage; never a run's sums."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
-from brimline.events import AnyEvent, Call
+from brimline.events import AnyEvent, Call, Edited
 from brimline.observe.memory import Memory
 from brimline.providers.pydantic_ai import REQUEST
 from brimline.providers.rows import walk
@@ -24,16 +25,18 @@ def read(seen: object, memory: Memory, thread: str) -> Sequence[AnyEvent] | None
         return None
     if walk(seen, "usage.unmeasured_requests"):
         return []
-    name, model = walk(seen, "provider_response_id"), walk(seen, "model_name")
-    return [
-        Call(
-            id=name if isinstance(name, str) else memory.unnamed(),
-            usage=_usage(seen),
-            model=model if isinstance(model, str) else None,
-            thread=thread,
-            final=walk(seen, "state") != "incomplete",
-        )
-    ]
+    told, model = walk(seen, "provider_response_id"), walk(seen, "model_name")
+    call = Call(
+        id=told if isinstance(told, str) else memory.unnamed(),
+        usage=_usage(seen),
+        model=model if isinstance(model, str) else None,
+        thread=thread,
+        final=walk(seen, "state") != "incomplete",
+    )
+    parts = cast("Iterable[object]", walk(seen, "parts"))
+    if any(walk(part, "part_kind") == "compaction" for part in parts):
+        return [Edited(call=call.id, kind="compaction", thread=thread), call]
+    return [call]
 
 
 def _usage(response: object) -> Usage:

@@ -44,7 +44,6 @@ class MessageUsage(msgspec.Struct, frozen=True, gc=False):
     iterations: tuple[Pass, ...] | None = None
 
 
-_counts = MESSAGES.getter()
 EMPTY = Usage(0, 0, 0, 0)
 
 
@@ -54,8 +53,14 @@ def usage_of(reported: object) -> Usage | None:
     With several passes the top level is their sum: the last pass of the thread's own tells what it
     sent. A zero top level over passes is an old message written again: no call.
     """
-    if isinstance(reported, MessageUsage):
-        usage, passes = Usage(*_counts(reported)), reported.iterations
+    if isinstance(reported, MessageUsage):  # the rows of MESSAGES written out: these come in bulk
+        usage = Usage(
+            reported.input_tokens,
+            reported.cache_read_input_tokens,
+            reported.cache_creation_input_tokens,
+            reported.output_tokens,
+        )
+        passes = reported.iterations
     else:
         usage, passes = MESSAGES.usage(reported), _passes(reported)
     if usage == EMPTY:
@@ -106,6 +111,10 @@ class MessageStream:
     def follows(self, call: str) -> bool:
         """Whether the message that it follows is this one."""
         return self._message is not None and self._message.id == call
+
+    def ended(self, call: str) -> bool:
+        """Whether the message that it follows is this one, and told all of its usage."""
+        return self.follows(call) and self._message is not None and self._message.final
 
     def feed(self, event: object) -> Streamed | None:
         """What is known after this event, where it changed anything."""

@@ -51,11 +51,13 @@ class _Draft:
         return msgspec.structs.replace(self._session, threads=self._threads, at=self._at)
 
     def apply(self, event: AnyEvent) -> None:
-        if event.at is not None and (self._at is None or event.at > self._at):
-            self._at = event.at
+        at = event.at
+        if at is not None and (self._at is None or at > self._at):
+            self._at = at
+        if isinstance(event, Call):  # nearly all are: the others are looked at more closely
+            self._thread(event.thread).call(event, not self._session.records_compactions)
+            return
         match event:
-            case Call():
-                self._thread(event.thread).call(event, not self._session.records_compactions)
             case SessionSeen():
                 self._seen(event)
             case WindowReported(model=str(model)):
@@ -118,14 +120,17 @@ class _ThreadDraft:
     def call(self, call: Call, infer: bool) -> None:
         if call.model == SYNTHETIC:
             return
-        known = call.id in self._calls
-        if not known:
+        id = call.id
+        if id not in self._calls:
             if infer:
                 self._infer(call)
-            self._first_after_compaction(call)
-            self._current = call.id
+            if self._compactions and self._current is None:
+                self._first_after_compaction(call)
+            self._current = id
             self._compacting = self._ended = False
-        self._calls[call.id] = call
+        elif not call.final and self._calls[id].final:
+            return  # the beginning of a reply that has ended, told again
+        self._calls[id] = call
         if call.at is not None:
             self._at = call.at
 
@@ -218,8 +223,6 @@ class _ThreadDraft:
             self._close(call.at, None, held.usage.held, after, inferred=True)
 
     def _first_after_compaction(self, call: Call) -> None:
-        if not self._compactions or self._current is not None:
-            return
         last = self._compactions[-1]
         if last.calls == len(self._calls) and last.cycle + 1 == self._cycle:
             self._compactions[-1] = msgspec.structs.replace(last, after=call.usage.sent)

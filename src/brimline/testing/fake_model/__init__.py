@@ -7,13 +7,27 @@ http://127.0.0.1 ()
 """
 
 from .billed import Billed, Refused, Usage, read_billed, read_records
-from .scenario import CAPTURED, Ramp, Reply, Scenario, ToolCall, load, save
+from .scenario import (
+    CAPTURED,
+    Compaction,
+    Edit,
+    Pass,
+    Ramp,
+    Reply,
+    Scenario,
+    ToolCall,
+    load,
+    save,
+)
 from .server import FakeModel
 
 __all__ = [
     "CAPTURED",
     "Billed",
+    "Compaction",
+    "Edit",
     "FakeModel",
+    "Pass",
     "Ramp",
     "Refused",
     "Reply",

@@ -24,7 +24,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Billed(msgspec.Struct, frozen=True, kw_only=True, tag="billed", tag_field="record"):
-    """One answered model call; `raw` is the usage object exactly as the client got it last."""
+    """One answered model call; `raw` is the usage object exactly as the client got it last.
+
+    An answer that took several passes is billed at its last one. A compaction that the API itself
+    made has a record of its own, before its answer's, where the API tells what it took.
+    """
 
     sequence: int
     api: Api

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .apis import Json, Turn, Wire
+import msgspec
+
+from .apis import Json, Summary, Turn, Wire
 from .billed import Billed, BillingLog, Refused, Usage
 from .cache import PrefixCache, Split, uncached
 from .prompt import Prompt, estimate
@@ -60,14 +62,15 @@ class Model:
             kind = self._error(line.reply, split)
             if kind is not None:
                 return self._refuse(wire, kind, split, line.reply, sender)
-            return Answered(self._bill(wire, prompt, line.reply, split, sender), prompt.stream)
+            return Answered(self._bill(wire, prompt, line, split, sender), prompt.stream)
 
     def count(self, wire: Wire, body: bytes, path: str) -> int:
         """The tokens of a prompt, as the counting endpoints tell them; nothing is billed."""
-        prompt = wire.read(body, path, {})
-        return sum(one.tokens for one in prompt.blocks)
+        return wire.read(body, path, {}).tokens
 
     def _split(self, wire: Wire, prompt: Prompt, line: Line) -> Split:
+        if line.reply.compaction is not None and line.summary is not None:
+            prompt = prompt.summed_up(line.summary)
         if line.reply.error is not None or not self._scenario.cache:
             return uncached(prompt.blocks, line.added)
         cache = self._caches.setdefault(f"{wire.api} {prompt.model}", PrefixCache())
@@ -92,18 +95,41 @@ class Model:
         too_long = f"prompt is too long: {max(split.total, window + 1)} tokens > {window} maximum"
         return Failed(status, wire.error(kind, MESSAGES.get(kind, too_long)), reply.delay)
 
-    def _bill(self, wire: Wire, prompt: Prompt, reply: Reply, split: Split, sender: Sender) -> Turn:
-        turn = Turn(
+    def _bill(self, wire: Wire, prompt: Prompt, line: Line, split: Split, sender: Sender) -> Turn:
+        turn = self._turn(prompt, line, split)
+        if turn.summed_up_alone:
+            sender = replace(sender, thread="compaction")
+        billed = _billed(wire, turn, sender)
+        if turn.summary and not turn.summed_up_alone and wire.tells_summary:
+            self._log.add(_billed_summary(billed, turn.summary))
+        self._log.add(billed)
+        return turn
+
+    def _turn(self, prompt: Prompt, line: Line, split: Split) -> Turn:
+        summary = _summary(prompt, line, split)
+        return Turn(
             sequence=self._log.next_sequence(),
             model=prompt.model,
-            reply=reply,
-            usage=_usage(reply, split),
+            reply=line.reply,
+            usage=summary.usage if summary and summary.alone else _usage(line.reply, split),
             split=split,
             tell_writes=self._scenario.cache_writes,
             tell_usage=prompt.tell_usage,
+            tell_growth=prompt.tell_growth,
+            summary=summary,
         )
-        self._log.add(_billed(wire, turn, sender))
-        return turn
+
+
+def _summary(prompt: Prompt, line: Line, split: Split) -> Summary | None:
+    """The compaction in an answer: it took what the scenario says, or what was asked to be done."""
+    if line.summary is None:
+        return None
+    made, closed = line.reply.compaction, prompt.tokens + line.closed
+    if made is None:
+        usage = _usage(Reply(text=line.summary), split)
+        return Summary(line.summary, usage, closed, alone=True)
+    usage = Usage(input=made.input, output=made.output)
+    return Summary(line.summary, usage, closed, alone=made.paused)
 
 
 def _usage(reply: Reply, split: Split) -> Usage:
@@ -117,6 +143,13 @@ def _usage(reply: Reply, split: Split) -> Usage:
         cache_write=split.write,
         output=output,
         reasoning=min(reasoning, output),
+    )
+
+
+def _billed_summary(answer: Billed, summary: Summary) -> Billed:
+    """The record of a compaction that stands beside that of its answer."""
+    return msgspec.structs.replace(
+        answer, id=f"{answer.id}/compaction", usage=summary.usage, thread="compaction"
     )
 
 

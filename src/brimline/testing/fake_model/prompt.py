@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import msgspec
 
 CHARACTERS_PER_TOKEN = 4
+COMPACTION = "compaction"
+"""The kind of block or item in which an API hands out its own summary, and gets it back."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,20 @@ class Prompt:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     tell_usage: bool = True
     """Whether a stream ends with its usage."""
+    tell_growth: bool = False
+    """Whether each chunk of a stream has the usage so far."""
+    summarise: bool = False
+    """Whether nothing but a compaction is asked for."""
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of everything that was sent."""
+        return sum(one.tokens for one in self.blocks)
+
+    def summed_up(self, summary: str) -> Prompt:
+        """The prompt with its conversation replaced by a summary."""
+        heads = tuple(one for one in self.blocks if not one.in_conversation)
+        return replace(self, blocks=(*heads, block(summary, in_conversation=True)))
 
 
 def block(content: Any, *, in_conversation: bool, ttl: str | None = None) -> Block:
@@ -49,6 +65,12 @@ def block(content: Any, *, in_conversation: bool, ttl: str | None = None) -> Blo
 def estimate(text: bytes | str) -> int:
     """Tokens of a text, at least one."""
     return max(1, len(text) // CHARACTERS_PER_TOKEN)
+
+
+def begins(kinds: Sequence[object]) -> int:
+    """Where the part of a conversation that counts begins: at its last compaction, else at 0."""
+    places = [place for place, kind in enumerate(kinds) if kind == COMPACTION]
+    return places[-1] if places else 0
 
 
 def text_of(content: Any) -> str:

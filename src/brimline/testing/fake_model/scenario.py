@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 ErrorKind = Literal["overloaded", "rate_limited", "server", "prompt_too_long"]
+EditKind = Literal["clear_tool_uses_20250919", "clear_thinking_20251015"]
 
 CAPTURED = "{captured}"
 
@@ -28,6 +29,36 @@ class ToolCall(msgspec.Struct, frozen=True):
     """OpenAI alone: the group that the tool is declared in."""
 
 
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the prompt that the Anthropic API itself cleared before it answered."""
+
+    kind: EditKind = "clear_tool_uses_20250919"
+    tokens: int
+    """Taken off the tokens added to the prompt."""
+    count: int = 1
+    """How many tool uses or turns of thinking that were."""
+
+
+class Pass(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass that the Anthropic API made before the one that answered, and what it took."""
+
+    kind: Literal["message", "advisor_message"] = "message"
+    input: int
+    output: int
+
+
+class Compaction(msgspec.Struct, frozen=True, kw_only=True):
+    """The API itself sums the conversation up and goes on from the scenario's summary.
+
+    Its cost is what Anthropic tells of it; OpenAI tells none.
+    """
+
+    input: int
+    output: int
+    paused: bool = False
+    """Anthropic alone: the summary is the whole answer."""
+
+
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """One answer of the model: reasoning, text, tool calls; or an error instead of them."""
 
@@ -43,6 +74,11 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """Output tokens billed; without it, estimated from the content."""
     added: int | None = None
     """Prompt tokens billed beyond those sent, in place of the ramp's."""
+    edits: tuple[Edit, ...] = ()
+    passes: tuple[Pass, ...] = ()
+    compaction: Compaction | None = None
+    unfinished: bool = False
+    """Gemini alone: the client is told to ask for the rest."""
     delay: float = 0.0
     """Seconds before the first byte."""
     pace: float = 0.0
@@ -55,7 +91,7 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True):
     start: int = 0
     step: int = 0
     after_compaction: int = 0
-    """The new start once a compaction was answered."""
+    """The new start once a compaction was answered, by the client's wish or the API's own."""
 
     def at(self, call: int, compactions: int) -> int:
         """Tokens added to the n-th call (from 0) since the last of so many compactions."""

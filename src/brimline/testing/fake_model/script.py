@@ -23,6 +23,10 @@ class _Progress:
     calls: int = 0
     compactions: int = 0
 
+    def begin_anew(self) -> None:
+        """The conversation was summed up."""
+        self.calls, self.compactions = 0, self.compactions + 1
+
 
 @dataclass(frozen=True)
 class Line:
@@ -30,6 +34,10 @@ class Line:
 
     reply: Reply
     added: int
+    summary: str | None = None
+    """What the API itself sums the conversation up to, before the reply or in its place."""
+    closed: int = 0
+    """The tokens added to the conversation before that."""
 
 
 @dataclass
@@ -48,7 +56,7 @@ class Script:
             case "title":
                 return Line(Reply(text=TITLE), 0)
             case "compaction":
-                return self._compaction(progress)
+                return self._compaction(prompt, progress)
             case _:
                 return self._answer(prompt, progress)
 
@@ -58,17 +66,28 @@ class Script:
             self._threads[sender.agent_id] = _Progress(list(replies))
         return self._threads[sender.agent_id]
 
-    def _compaction(self, progress: _Progress) -> Line:
+    def _compaction(self, prompt: Prompt, progress: _Progress) -> Line:
         added = self.scenario.ramp.at(max(0, progress.calls - 1), progress.compactions)
-        progress.calls, progress.compactions = 0, progress.compactions + 1
+        progress.begin_anew()
+        if prompt.summarise:
+            return Line(Reply(), added, self.scenario.summary, added)
         return Line(Reply(text=self.scenario.summary), added)
 
     def _answer(self, prompt: Prompt, progress: _Progress) -> Line:
         reply = _filled(self._take(prompt, progress), prompt)
-        ramp = self.scenario.ramp.at(progress.calls, progress.compactions)
-        if reply.error is None:
+        closed = self._ramp(progress)
+        if reply.compaction is not None:
+            progress.begin_anew()
+        ramp = self._ramp(progress)
+        if reply.error is None and not (reply.compaction and reply.compaction.paused):
             progress.calls += 1
-        return Line(reply, ramp if reply.added is None else reply.added)
+        added = ramp if reply.added is None else reply.added
+        cleared = sum(edit.tokens for edit in reply.edits)
+        summary = self.scenario.summary if reply.compaction else None
+        return Line(reply, max(0, added - cleared), summary, closed)
+
+    def _ramp(self, progress: _Progress) -> int:
+        return self.scenario.ramp.at(progress.calls, progress.compactions)
 
     def _take(self, prompt: Prompt, progress: _Progress) -> Reply:
         for reply in progress.left:

@@ -24,6 +24,7 @@ POLL = 0.02
 ROUTES: tuple[tuple[str, Wire], ...] = (
     ("/messages", anthropic.WIRE),
     ("/responses", responses.WIRE),
+    (responses.COMPACT, responses.COMPACTING),
     ("/chat/completions", chat.WIRE),
     (":generateContent", gemini.WIRE),
     (":streamGenerateContent", gemini.WIRE),
@@ -162,16 +163,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(text)))
-        self.send_header("request-id", request_id)
+        self._send_request_id(request_id)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(text)
+
+    def _send_request_id(self, request_id: str) -> None:
+        """Under the names that Anthropic and OpenAI have for it."""
+        for name in ("request-id", "x-request-id"):
+            self.send_header(name, request_id)
 
     def _stream(self, events: Iterable[Event], pace: float, request_id: str) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
-        self.send_header("request-id", request_id)
+        self._send_request_id(request_id)
         self.end_headers()
         for event in events:
             self.wfile.write(_encode(event))

@@ -66,8 +66,12 @@ def recognise(prompt: Prompt) -> Sender:
     sender = _by_headers(prompt.headers)
     if GEMINI_SUBAGENT_TOOL in prompt.tools:
         sender = Sender("subagent", "gemini")
-    chore = next((mark.thread for mark in MARKS if mark.matches(prompt)), None)
+    chore = "compaction" if prompt.summarise else _chore(prompt)
     return sender if chore is None else replace(sender, thread=chore)
+
+
+def _chore(prompt: Prompt) -> Thread | None:
+    return next((mark.thread for mark in MARKS if mark.matches(prompt)), None)
 
 
 def _by_headers(headers: Mapping[str, str]) -> Sender:

@@ -15,6 +15,17 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Summary:
+    """A compaction that the API itself made: its text, what it took, what was sent before it."""
+
+    text: str
+    usage: Usage
+    closed: int
+    alone: bool
+    """Whether it is the whole answer."""
+
+
+@dataclass(frozen=True)
 class Turn:
     """One answer about to be written: what is said, under which id, at which usage."""
 
@@ -25,6 +36,13 @@ class Turn:
     split: Split
     tell_writes: bool = False
     tell_usage: bool = True
+    tell_growth: bool = False
+    summary: Summary | None = None
+
+    @property
+    def summed_up_alone(self) -> bool:
+        """Whether a compaction is all that is answered."""
+        return self.summary is not None and self.summary.alone
 
     def tool_id(self, prefix: str, place: int) -> str:
         """An id for the n-th tool call of this answer."""
@@ -41,7 +59,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Wire:
-    """An API as four functions and the way it caches."""
+    """An API as its functions and the way it caches."""
 
     api: Api
     read: Callable[[bytes, str, Mapping[str, str]], Prompt]
@@ -54,3 +72,5 @@ class Wire:
     answer: Callable[[Turn], Json]
     events: Callable[[Turn], Iterator[Event]]
     error: Callable[[ErrorKind, str], Json]
+    tells_summary: bool = False
+    """Whether it tells what a compaction took beside what the answer took."""

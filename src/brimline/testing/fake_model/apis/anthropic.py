@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from ..cache import PrefixCache, Split
-from ..prompt import Block, Prompt, block, text_of
+from ..prompt import COMPACTION, Block, Prompt, begins, block, text_of
 from ..scenario import ErrorKind
-from . import Event, Json, Turn, Wire
+from . import Event, Json, Turn, Wire, anthropic_context
 
 # The client's own accounting line: it changes with every request and the real API leaves it
 # out of the prompt.
@@ -35,6 +35,8 @@ class _Request(msgspec.Struct):
     system: str | list[Json] = ""
     tools: list[Json] = []
     stream: bool = False
+    compaction: Json | None = None
+    """Nothing but a summary of the conversation is asked for."""
 
 
 def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
@@ -42,8 +44,9 @@ def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     request = msgspec.json.decode(body, type=_Request)
     system = [one for one in _blocks(request.system) if not _is_billing_line(one)]
     pieces = [_piece(one, in_conversation=False) for one in (*request.tools, *system)]
-    for message in request.messages:
-        pieces += [_piece(one, message.role) for one in _blocks(message.content)]
+    said = [(each.role, one) for each in request.messages for one in _blocks(each.content)]
+    start = begins([one.get("type") for _, one in said])
+    pieces += [_piece(one, role) for role, one in said[start:]]
     return Prompt(
         model=request.model,
         stream=request.stream,
@@ -52,6 +55,7 @@ def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
         newest=text_of(_newest(request.messages)),
         tools=tuple(str(tool.get("name", "")) for tool in request.tools),
         headers=headers,
+        summarise=request.compaction is not None,
     )
 
 
@@ -91,7 +95,11 @@ def message_id(turn: Turn) -> str:
 
 
 def raw(turn: Turn) -> Json:
-    """The final usage of an answer."""
+    """The final usage of an answer, over all of its passes."""
+    return anthropic_context.with_passes(_last_pass(turn), turn)
+
+
+def _last_pass(turn: Turn) -> Json:
     usage = turn.usage
     return {
         "input_tokens": usage.input,
@@ -109,8 +117,9 @@ def raw(turn: Turn) -> Json:
 
 def content(turn: Turn) -> list[Json]:
     """The content blocks of an answer."""
-    reply = turn.reply
-    blocks: list[Json] = []
+    reply, blocks = turn.reply, anthropic_context.blocks(turn)
+    if turn.summed_up_alone:
+        return blocks
     if reply.reasoning is not None:
         signature = f"c2lnbmF0dXJl{turn.sequence:04d}"
         blocks.append({"type": "thinking", "thinking": reply.reasoning, "signature": signature})
@@ -133,10 +142,13 @@ def answer(turn: Turn) -> Json:
         "stop_reason": _stop_reason(turn),
         "stop_sequence": None,
         "usage": raw(turn),
+        **anthropic_context.management(turn),
     }
 
 
 def _stop_reason(turn: Turn) -> str:
+    if turn.summed_up_alone:
+        return COMPACTION
     return "tool_use" if turn.reply.tools else "end_turn"
 
 
@@ -144,18 +156,24 @@ def events(turn: Turn) -> Iterator[Event]:
     """The answer as a stream; its first event has output_tokens 1, as the real API's has."""
     start = answer(turn)
     start.update(content=[], stop_reason=None, usage=_first_usage(turn))
+    start.pop("context_management", None)
     yield _event({"type": "message_start", "message": start})
     yield _event({"type": "ping"})
     for place, one in enumerate(content(turn)):
         yield from _block_events(place, one)
     delta = {"stop_reason": _stop_reason(turn), "stop_sequence": None}
-    yield _event({"type": "message_delta", "delta": delta, "usage": raw(turn)})
+    told = {"delta": delta, "usage": raw(turn), **anthropic_context.management(turn)}
+    yield _event({"type": "message_delta", **told})
     yield _event({"type": "message_stop"})
 
 
 def _first_usage(turn: Turn) -> Json:
-    first = raw(turn) | {"output_tokens": 1}
+    first = _last_pass(turn) | {"output_tokens": 1}
     first.pop("output_tokens_details")
+    opened = anthropic_context.first_input(turn)
+    if opened is not None:
+        cached = {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+        first |= {"input_tokens": opened, **cached}
     return first
 
 
@@ -177,6 +195,9 @@ def _deltas(one: Json) -> tuple[Json, list[Json]]:
             ]
         case "text":
             return one | {"text": ""}, [{"type": "text_delta", "text": one["text"]}]
+        case "compaction":
+            filled = {"content": one["content"], "encrypted_content": one["encrypted_content"]}
+            return one | {"content": None}, [{"type": "compaction_delta", **filled}]
         case _:
             text = msgspec.json.encode(one["input"]).decode()
             return one | {"input": {}}, [{"type": "input_json_delta", "partial_json": text}]
@@ -200,4 +221,5 @@ WIRE = Wire(
     answer=answer,
     events=events,
     error=error,
+    tells_summary=True,
 )

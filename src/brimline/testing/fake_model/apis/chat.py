@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ from . import Event, Json, Turn, Wire, responses
 
 class _StreamOptions(msgspec.Struct):
     include_usage: bool = False
+    continuous_usage_stats: bool = False
+    """Not OpenAI's own: servers that speak its protocol have it."""
 
 
 class _Request(msgspec.Struct):
@@ -31,6 +34,7 @@ def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     pieces = [block(tool, in_conversation=False) for tool in request.tools]
     pieces += [block(one, in_conversation=one not in told) for one in request.messages]
     names = tuple(str(tool.get("function", {}).get("name", "")) for tool in request.tools)
+    options = request.stream_options or _StreamOptions()
     return Prompt(
         model=request.model,
         stream=request.stream,
@@ -39,7 +43,8 @@ def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
         newest=text_of(_newest(request.messages)),
         tools=names,
         headers=headers,
-        tell_usage=request.stream_options is not None and request.stream_options.include_usage,
+        tell_usage=options.include_usage,
+        tell_growth=options.continuous_usage_stats,
     )
 
 
@@ -109,15 +114,21 @@ def events(turn: Turn) -> Iterator[Event]:
     delta = _message(turn)
     for place, call in enumerate(delta.get("tool_calls", [])):
         call["index"] = place
-    yield _chunk(turn, [{"index": 0, "delta": delta, "finish_reason": None}])
+    yield _chunk(turn, [{"index": 0, "delta": delta, "finish_reason": None}], output=1)
     yield _chunk(turn, [{"index": 0, "delta": {}, "finish_reason": _finish(turn)}])
     if turn.tell_usage:
         yield Event(_head(turn, "chat.completion.chunk") | {"choices": [], "usage": raw(turn)})
     yield Event("[DONE]")
 
 
-def _chunk(turn: Turn, choices: list[Json]) -> Event:
-    return Event(_head(turn, "chat.completion.chunk") | {"choices": choices})
+def _chunk(turn: Turn, choices: list[Json], *, output: int | None = None) -> Event:
+    """A chunk with the usage after so much output, or with the place where it will be told."""
+    head = _head(turn, "chat.completion.chunk") | {"choices": choices}
+    if turn.tell_growth:
+        said = turn.usage.output if output is None else output
+        so_far = msgspec.structs.replace(turn.usage, output=said, reasoning=0)
+        return Event(head | {"usage": raw(replace(turn, usage=so_far))})
+    return Event(head | {"usage": None} if turn.tell_usage else head)
 
 
 WIRE = Wire(

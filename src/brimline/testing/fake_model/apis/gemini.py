@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -110,22 +112,38 @@ def parts(turn: Turn) -> list[Json]:
 
 def answer(turn: Turn) -> Json:
     """A whole answer."""
-    return _chunk(turn, parts(turn), last=True)
+    return _chunk(turn, parts(turn), raw(turn), **_end(turn))
 
 
-def _chunk(turn: Turn, some: list[Json], *, last: bool) -> Json:
-    candidate: Json = {"index": 0, "content": {"role": "model", "parts": some}}
-    if last:
-        candidate["finishReason"] = "STOP"
+def _chunk(turn: Turn, some: list[Json], usage: Json, **end: str) -> Json:
+    candidate: Json = {"index": 0, "content": {"role": "model", "parts": some}, **end}
     head: Json = {"responseId": message_id(turn), "modelVersion": turn.model}
-    return head | {"candidates": [candidate], "usageMetadata": raw(turn)}
+    return head | {"candidates": [candidate], "usageMetadata": usage}
+
+
+def _end(turn: Turn) -> dict[str, str]:
+    if not turn.reply.unfinished:
+        return {"finishReason": "STOP"}
+    token = base64.b64encode(message_id(turn).encode()).decode()
+    return {"finishReason": "CONTINUATION", "continuationToken": token}
 
 
 def events(turn: Turn) -> Iterator[Event]:
-    """The answer as a stream of one chunk per part; each has the usage."""
+    """The answer as a stream of one chunk per part; each has the usage so far."""
     some = parts(turn)
     for place, part in enumerate(some, start=1):
-        yield Event(_chunk(turn, [part], last=place == len(some)))
+        if place < len(some):
+            yield Event(_chunk(turn, [part], _so_far(turn, some[:place])))
+        else:
+            yield Event(_chunk(turn, [part], raw(turn), **_end(turn)))
+
+
+def _so_far(turn: Turn, said: list[Json]) -> Json:
+    """The usage after some parts; while it thinks there is no count of candidates."""
+    answered = sum("thought" not in part for part in said)
+    output = min(turn.usage.output, turn.usage.reasoning + answered)
+    usage = raw(replace(turn, usage=msgspec.structs.replace(turn.usage, output=output)))
+    return {name: count for name, count in usage.items() if count or answered}
 
 
 def error(kind: ErrorKind, message: str) -> Json:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from ..cache import OPENAI_GRAIN, PrefixCache, Split
-from ..prompt import Block, Prompt, block, text_of
+from ..prompt import COMPACTION, Block, Prompt, begins, block, text_of
 from ..scenario import ErrorKind
 from . import Event, Json, Turn, Wire
+from .responses_stream import item_events, numbered
 
 ERROR_CODES: dict[ErrorKind, tuple[str, str]] = {
     "overloaded": ("server_error", "server_is_overloaded"),
@@ -32,10 +35,12 @@ def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     """Read a Responses request; a body of another shape is msgspec.ValidationError."""
     request = msgspec.json.decode(body, type=_Request)
     items = _items(request.input)
+    start = begins([one.get("type") for one in items])
     told = [one for one in items if one.get("role") in INSTRUCTION_ROLES]
     heads: list[Any] = [*request.tools, request.instructions]
     pieces = [block(one, in_conversation=False) for one in heads if one is not None]
-    pieces += [block(one, in_conversation=one not in told) for one in items]
+    counted = [one for place, one in enumerate(items) if place >= start or one in told]
+    pieces += [block(one, in_conversation=one not in told) for one in counted]
     return Prompt(
         model=request.model,
         stream=request.stream,
@@ -44,6 +49,7 @@ def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
         newest=text_of(_newest(items)),
         tools=tuple(str(tool.get("name", tool.get("type", ""))) for tool in request.tools),
         headers=headers,
+        summarise=path.partition("?")[0].endswith(COMPACT),
     )
 
 
@@ -52,7 +58,7 @@ def _items(given: str | list[Json]) -> list[Json]:
 
 
 INSTRUCTION_ROLES = ("system", "developer")
-MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call")
+MODEL_ITEMS = (COMPACTION, "reasoning", "function_call", "custom_tool_call", "local_shell_call")
 
 
 def _newest(items: list[Json]) -> list[Json]:
@@ -94,6 +100,9 @@ def items(turn: Turn) -> list[Json]:
     """The output items of an answer."""
     reply, number = turn.reply, f"{turn.sequence:06d}"
     output: list[Json] = []
+    if turn.summary is not None:
+        hidden = base64.b64encode(turn.summary.text.encode()).decode()
+        output.append({"type": COMPACTION, "id": f"cmp_fake{number}", "encrypted_content": hidden})
     if reply.reasoning is not None:
         summary = [{"type": "summary_text", "text": reply.reasoning}]
         output.append({"type": "reasoning", "id": f"rs_fake{number}", "summary": summary})
@@ -117,29 +126,29 @@ def answer(turn: Turn) -> Json:
 
 
 def _response(turn: Turn, status: str) -> Json:
-    head: Json = {"id": message_id(turn), "object": "response", "status": status}
-    return head | {"model": turn.model, "output": [], "usage": None, "error": None}
+    head: Json = {"id": message_id(turn), "object": "response", "created_at": 0, "status": status}
+    head |= {"model": turn.model, "output": [], "usage": None, "error": None}
+    return head | {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+
+
+def compacted(turn: Turn) -> Json:
+    """The answer to a request for a compaction."""
+    head: Json = {"id": message_id(turn), "object": "response.compaction", "created_at": 0}
+    return head | {"output": items(turn), "usage": raw(turn)}
 
 
 def events(turn: Turn) -> Iterator[Event]:
     """The answer as a stream; usage comes with its last event."""
-    yield _event({"type": "response.created", "response": _response(turn, "in_progress")})
+    return numbered(_told(turn))
+
+
+def _told(turn: Turn) -> Iterator[Json]:
+    begun = _response(turn, "in_progress")
+    yield {"type": "response.created", "response": begun}
+    yield {"type": "response.in_progress", "response": begun}
     for place, item in enumerate(items(turn)):
-        yield _event({"type": "response.output_item.added", "output_index": place, "item": item})
-        if item["type"] == "message":
-            yield _text_delta(place, item)
-        yield _event({"type": "response.output_item.done", "output_index": place, "item": item})
-    yield _event({"type": "response.completed", "response": answer(turn)})
-
-
-def _text_delta(place: int, item: Json) -> Event:
-    where = {"item_id": item["id"], "output_index": place, "content_index": 0}
-    delta = item["content"][0]["text"]
-    return _event({"type": "response.output_text.delta", **where, "delta": delta})
-
-
-def _event(data: Json) -> Event:
-    return Event(data, str(data["type"]))
+        yield from item_events(place, item)
+    yield {"type": "response.completed", "response": answer(turn)}
 
 
 def error(kind: ErrorKind, message: str) -> Json:
@@ -147,6 +156,8 @@ def error(kind: ErrorKind, message: str) -> Json:
     family, code = ERROR_CODES[kind]
     return {"error": {"message": message, "type": family, "param": None, "code": code}}
 
+
+COMPACT = "/responses/compact"
 
 WIRE = Wire(
     api="openai-responses",
@@ -158,3 +169,6 @@ WIRE = Wire(
     events=events,
     error=error,
 )
+
+COMPACTING = replace(WIRE, answer=compacted)
+"""The same API where nothing but a compaction is asked for."""

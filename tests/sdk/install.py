@@ -1,0 +1,73 @@
+"""Puts LiteLLM into a virtual environment of its own, in the cache folder of the clients."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+import pytest
+
+from clients.install import INSTALL_TIMEOUT, CannotInstall, cache_folder
+
+PINS = Path(__file__).with_name("litellm.txt")
+
+
+def litellm() -> Path:
+    """The python that has LiteLLM; without it the test is skipped, or fails under CI=true."""
+    try:
+        return installed()
+    except CannotInstall as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"litellm: {error}")
+        pytest.skip(f"litellm: {error}")
+
+
+def installed() -> Path:
+    """The same, installed if need be; CannotInstall where that fails."""
+    root = cache_folder()
+    target = root / f"litellm-{_version()}-{sys.platform}-{platform.machine()}"
+    if not target.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        with (root / ".litellm.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                _install(target)
+    return target / "bin" / "python"
+
+
+def _version() -> str:
+    """Another list of packages or another Python is another environment."""
+    pins = hashlib.blake2b(PINS.read_bytes(), digest_size=4).hexdigest()
+    return f"{pins}-py{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _install(target: Path) -> None:
+    """Install beside the target and move it there whole; what a killed run left is removed."""
+    for left in target.parent.glob(".litellm-new-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=".litellm-new-", dir=target.parent))
+    venv.create(new, with_pip=False)
+    _pip(new / "bin" / "python")
+    new.rename(target)
+
+
+def _pip(python: Path) -> None:
+    """Our pip installs into the other environment, which needs none of its own."""
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-input")
+    pip = [sys.executable, "-m", "pip", "--python", python]
+    command = [*pip, "install", *quiet, "--requirement", PINS]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_TIMEOUT)
+    except subprocess.TimeoutExpired as error:
+        raise CannotInstall(f"pip install: no end in {INSTALL_TIMEOUT} s") from error
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise CannotInstall(f"pip install failed: {last[0]}") from error
