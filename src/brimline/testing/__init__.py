@@ -1,1 +1,1 @@
-"""What we ship for tests: a fake model API that real clients can be run against."""
+"""What we ship for tests: a fake model API for real clients, and the suite that a store passes."""

@@ -1,0 +1,77 @@
+"""Messages on their way to an agent: whose turn it is, in which order, and what is never sent."""
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Urgency: TypeAlias = Literal["sequential", "urgent"]
+Moment: TypeAlias = Literal["turn", "tool", "stop"]
+"""When an agent can be told something: as a turn begins, at a tool's result, as a turn ends."""
+
+OURS = "brimline"
+"""The sender of what Brimline says itself."""
+
+MessageState: TypeAlias = Literal["queued", "handed", "delivered", "cancelled", "expired"]
+
+LEASE = 30.0
+"""So many seconds a hook has to say that it passed a message on; then it is handed out again."""
+
+LIFETIME = 24 * 3_600.0
+"""After so many seconds a message that nobody could be given is no news any more."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A text for a session. A level's text belongs to a cycle, and is cancelled when that ends.
+
+    `order` is its place in the queue. `handed_at` is when a hook was last given it.
+    """
+
+    id: str
+    session: str
+    text: str
+    at: float
+    order: int = 0
+    urgency: Urgency = "sequential"
+    sender: str = OURS
+    thread: str | None = None
+    cycle: int | None = None
+    level: float | None = None
+    expires: float | None = None
+    state: MessageState = "queued"
+    handed_at: float | None = None
+
+
+def due(
+    messages: Iterable[Message], moment: Moment, now: float, compacting: bool = False
+) -> list[Message]:
+    """What to hand out at a moment: urgent ones first, each kind in its order.
+
+    At a tool's result only what is urgent. At a turn's end also what somebody else sent: that is
+    worth going on for, a mere warning of ours is not. Nothing is delivered during a compaction.
+    """
+    if compacting:
+        return []
+    waiting = [message for message in messages if waits(message, now)]
+    fitting = [message for message in waiting if _fits(message, moment)]
+    return sorted(fitting, key=lambda m: (m.urgency != "urgent", m.order))
+
+
+def _fits(message: Message, moment: Moment) -> bool:
+    if message.urgency == "urgent" or moment == "turn":
+        return True
+    return moment == "stop" and message.sender != OURS
+
+
+def waits(message: Message, now: float) -> bool:
+    """Whether a message is still to be handed out, for the first time or again."""
+    if message.expires is not None and message.expires <= now:
+        return False
+    if message.state == "queued":
+        return True
+    return message.state == "handed" and now - (message.handed_at or 0.0) >= LEASE
+
+
+def together(messages: Iterable[Message]) -> str:
+    """The text of a batch: one message below the other."""
+    return "\n\n".join(message.text.strip() for message in messages)

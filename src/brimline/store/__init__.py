@@ -1,0 +1,1 @@
+"""Where everything is kept: one Protocol, and what implements it."""

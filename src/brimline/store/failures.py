@@ -1,0 +1,22 @@
+"""What can go wrong with a store."""
+
+from brimline.errors import BrimlineError
+
+
+class StoreFailed(BrimlineError):
+    """A store that cannot be opened, written or read; what was asked for had no effect."""
+
+    def __init__(self, place: str, reason: str, hint: str | None = None) -> None:
+        self.place, self.reason, self.hint = place, reason, hint
+        super().__init__(f"{place}: {reason}")
+
+
+class NewerStore(BrimlineError):
+    """A store that a newer Brimline has written; it is left as it is."""
+
+    def __init__(self, place: str, found: int, known: int) -> None:
+        self.place, self.found, self.known = place, found, known
+        self.hint = "Update Brimline, or move the file away to begin anew."
+        super().__init__(
+            f"{place}: expected a store of version {known} or older, found version {found}"
+        )

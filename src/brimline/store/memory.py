@@ -1,0 +1,203 @@
+"""The reference: everything in memory, nothing kept. Every other store does just this."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from brimline.inbox import Message
+from brimline.store.base import (
+    CallRow,
+    Cancel,
+    Fire,
+    HandoffRow,
+    Mark,
+    Once,
+    PutCall,
+    PutHandoff,
+    PutSession,
+    PutThread,
+    Queue,
+    SessionRow,
+    SignalRow,
+    ThreadRow,
+    UseHandoff,
+    Write,
+)
+
+WAITING = ("queued", "handed")
+"""The states from which a message can still be cancelled."""
+
+
+class MemoryStore:
+    """A store for tests and for a single run; it ends with the process."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, SessionRow] = {}
+        self._threads: dict[tuple[str, str], ThreadRow] = {}
+        self._calls: dict[tuple[str, str, str], CallRow] = {}
+        self._signals: dict[tuple[str, str, int, str, float], SignalRow] = {}
+        self._messages: dict[str, Message] = {}
+        self._handoffs: dict[str, HandoffRow] = {}
+        self._once: set[str] = set()
+        self._changes: dict[str, int] = {}
+        self._mark = 0
+
+    async def write(self, writes: Sequence[Write]) -> list[bool]:
+        """Carry these out in order; nothing can come between them."""
+        effects = [False] * len(writes)
+        for place, write in enumerate(writes):
+            effects[place] = self._carry_out(write)
+            if isinstance(write, Once) and not effects[place]:
+                break
+        return effects
+
+    async def sessions(self) -> list[SessionRow]:
+        """Every session, the last seen first."""
+        return sorted(self._sessions.values(), key=lambda row: (-row.seen_at, row.id))
+
+    async def session(self, id: str) -> SessionRow | None:
+        """One session."""
+        return self._sessions.get(id)
+
+    async def threads(self, session: str | None = None) -> list[ThreadRow]:
+        """The threads of a session, or of all."""
+        rows = [row for row in self._threads.values() if session in (None, row.session)]
+        return sorted(rows, key=lambda row: (row.session, row.thread))
+
+    async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
+        """The calls of a session, by thread, in their order."""
+        mine = [row for row in self._calls.values() if row.session == session]
+        rows = [row for row in mine if thread in (None, row.thread)]
+        return sorted(rows, key=lambda row: (row.thread, row.cycle, row.seq, row.call))
+
+    async def signals(self, session: str | None = None) -> list[SignalRow]:
+        """What was said, in the order in which it was."""
+        return [row for row in self._signals.values() if session in (None, row.session)]
+
+    async def messages(self, session: str | None = None) -> list[Message]:
+        """Messages in their order, whatever became of them."""
+        return [row for row in self._messages.values() if session in (None, row.session)]
+
+    async def handoffs(self, session: str) -> list[HandoffRow]:
+        """A session's documents, the last one first."""
+        return [row for row in reversed(self._handoffs.values()) if row.session == session]
+
+    async def changes(self, after: int = 0) -> list[tuple[int, str]]:
+        """The sessions that changed since a mark, each with the mark of its last change."""
+        return sorted((mark, session) for session, mark in self._changes.items() if mark > after)
+
+    async def close(self) -> None:
+        """Nothing is under way here."""
+
+    def _carry_out(self, write: Write) -> bool:
+        match write:
+            case PutSession(row):
+                return self._put_session(row)
+            case PutThread(row):
+                return self._put_thread(row)
+            case PutCall(row):
+                return self._put_call(row)
+            case Fire():
+                return self._fire(write)
+            case Cancel():
+                return self._cancel(write)
+            case Queue(message):
+                return self._queue(message)
+            case Mark():
+                return self._bring(write)
+            case PutHandoff(row):
+                return self._put_handoff(row)
+            case UseHandoff():
+                return self._use_handoff(write)
+            case Once(key):
+                return self._remember(key)
+
+    def _changed(self, session: str) -> bool:
+        self._mark += 1
+        self._changes[session] = self._mark
+        return True
+
+    def _put_session(self, row: SessionRow) -> bool:
+        old = self._sessions.get(row.id)
+        if old is not None:
+            told = {name: value for name, value in _items(row) if value is not None}
+            row = msgspec.structs.replace(old, **told | {"seen_at": max(old.seen_at, row.seen_at)})
+        self._sessions[row.id] = row
+        return row != old and self._changed(row.id)
+
+    def _put_thread(self, row: ThreadRow) -> bool:
+        key = (row.session, row.thread)
+        old = self._threads.get(key)
+        if old is not None and (row.cycle, row.seq) <= (old.cycle, old.seq):
+            return False
+        self._threads[key] = row
+        return self._changed(row.session)
+
+    def _put_call(self, row: CallRow) -> bool:
+        key = (row.session, row.thread, row.call)
+        old = self._calls.get(key)
+        if old == row or (old is not None and (row.cycle, row.seq) < (old.cycle, old.seq)):
+            return False
+        self._calls[key] = row
+        return self._changed(row.session)
+
+    def _fire(self, fire: Fire) -> bool:
+        row = fire.signal
+        key = (row.session, row.thread, row.cycle, row.kind, row.level)
+        if key in self._signals:
+            return False
+        self._signals[key] = row
+        for message in fire.messages:
+            self._queue(message)
+        return self._changed(row.session)
+
+    def _cancel(self, end: Cancel) -> bool:
+        mine = [row for row in self._messages.values() if row.session == end.session]
+        ended = [row for row in mine if row.thread == end.thread and _of(row, end.cycle)]
+        for row in ended:
+            self._messages[row.id] = msgspec.structs.replace(row, state="cancelled")
+        return bool(ended) and self._changed(end.session)
+
+    def _queue(self, message: Message) -> bool:
+        if message.id in self._messages:
+            return False
+        order = len(self._messages) + 1
+        self._messages[message.id] = msgspec.structs.replace(message, order=order)
+        return self._changed(message.session)
+
+    def _bring(self, mark: Mark) -> bool:
+        old = self._messages.get(mark.id)
+        if old is None or old.state not in mark.since:
+            return False
+        if mark.handed_at not in (None, old.handed_at):
+            return False
+        handed_at = mark.at if mark.to == "handed" else old.handed_at
+        self._messages[mark.id] = msgspec.structs.replace(old, state=mark.to, handed_at=handed_at)
+        return self._changed(old.session)
+
+    def _put_handoff(self, row: HandoffRow) -> bool:
+        if row.id in self._handoffs:
+            return False
+        self._handoffs[row.id] = row
+        return self._changed(row.session)
+
+    def _use_handoff(self, use: UseHandoff) -> bool:
+        old = self._handoffs.get(use.id)
+        if old is None or old.used_at is not None:
+            return False
+        self._handoffs[use.id] = msgspec.structs.replace(old, used_at=use.at)
+        return self._changed(old.session)
+
+    def _remember(self, key: str) -> bool:
+        new = key not in self._once
+        self._once.add(key)
+        return new
+
+
+def _of(message: Message, cycle: int) -> bool:
+    """Whether a message belongs to a cycle up to this one, and is still on its way."""
+    return message.state in WAITING and message.cycle is not None and message.cycle <= cycle
+
+
+def _items(row: SessionRow) -> list[tuple[str, object]]:
+    return list(msgspec.structs.asdict(row).items())

@@ -1,0 +1,100 @@
+"""Each kind of write as SQL, in a transaction that is open already."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from brimline.store.base import (
+    Cancel,
+    Fire,
+    Mark,
+    Once,
+    PutCall,
+    PutHandoff,
+    PutSession,
+    PutThread,
+    Queue,
+    UseHandoff,
+    Write,
+)
+from brimline.store.sqlite import statements as sql
+from brimline.store.sqlite.statements import RowT, Table
+
+REMEMBERED = 200_000
+"""So many events are known by their keys; every hook is one, so that they cannot all be."""
+
+
+class Carrier:
+    """Carries out the writes of one list, and keeps in mind which sessions they changed."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.changed: dict[str, None] = {}
+
+    def carry_out(self, writes: Sequence[Write]) -> list[bool]:
+        """For each write whether it had an effect."""
+        effects = [False] * len(writes)
+        for place, write in enumerate(writes):
+            effects[place] = self._one(write)
+            if isinstance(write, Once) and not effects[place]:
+                break
+        return effects
+
+    def _one(self, write: Write) -> bool:
+        match write:
+            case PutCall(row):
+                return self._put(sql.CALLS, sql.PUT_CALL, row, row.session)
+            case PutThread(row):
+                return self._put(sql.THREADS, sql.PUT_THREAD, row, row.session)
+            case PutSession(row):
+                return self._put(sql.SESSIONS, sql.PUT_SESSION, row, row.id)
+            case Fire():
+                return self._fire(write)
+            case Cancel(session, thread, cycle):
+                done = self._does(sql.CANCEL, (session, thread, cycle))
+                return done and self._changes(session)
+            case Queue(row):
+                return self._put(sql.MESSAGES, sql.QUEUE, row, row.session)
+            case Mark():
+                return self._mark(write)
+            case PutHandoff(row):
+                return self._put(sql.HANDOFFS, sql.PUT_HANDOFF, row, row.session)
+            case UseHandoff(id, at):
+                done = self._does(sql.USE_HANDOFF, (at, id))
+                return done and self._changes_owner(sql.SESSION_OF_HANDOFF, id)
+            case Once(key, at):
+                return self._remember(key, at)
+
+    def _does(self, statement: str, values: Sequence[Any]) -> bool:
+        return self._connection.execute(statement, values).rowcount > 0
+
+    def _changes(self, session: str) -> bool:
+        self.changed[session] = None
+        return True
+
+    def _changes_owner(self, statement: str, id: str) -> bool:
+        (session,) = self._connection.execute(statement, (id,)).fetchone()
+        return self._changes(session)
+
+    def _put(self, table: Table[RowT], statement: str, row: RowT, session: str) -> bool:
+        return self._does(statement, table.values(row)) and self._changes(session)
+
+    def _fire(self, fire: Fire) -> bool:
+        signal = fire.signal
+        if not self._put(sql.SIGNALS, sql.FIRE, signal, signal.session):
+            return False
+        for message in fire.messages:
+            self._put(sql.MESSAGES, sql.QUEUE, message, message.session)
+        return True
+
+    def _remember(self, key: str, at: float) -> bool:
+        made = self._connection.execute(sql.ONCE, (key, at))
+        if made.rowcount <= 0 or made.lastrowid is None:
+            return False
+        self._connection.execute(sql.FORGET, (made.lastrowid - REMEMBERED,))
+        return True
+
+    def _mark(self, mark: Mark) -> bool:
+        values = (mark.to, mark.to, mark.at, mark.id, mark.handed_at, mark.handed_at, *mark.since)
+        done = bool(mark.since) and self._does(sql.mark(len(mark.since)), values)
+        return done and self._changes_owner(sql.SESSION_OF_MESSAGE, mark.id)

@@ -1,0 +1,162 @@
+"""The schema, step by step: a database is brought to the newest version when it is opened.
+
+A step is never changed once it was released; a new one is put below it. Names that SQL keeps to
+itself are quoted as PostgreSQL does it.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from brimline.store.failures import NewerStore
+
+Step: TypeAlias = tuple[str, ...]
+
+# A session may be heard of after its threads and messages, so no foreign key points at it.
+_FIRST: Step = (
+    """
+    CREATE TABLE sessions (
+        id TEXT NOT NULL PRIMARY KEY,
+        agent TEXT NOT NULL,
+        seen_at REAL NOT NULL,
+        host TEXT,
+        project TEXT,
+        model TEXT,
+        version TEXT,
+        title TEXT,
+        transcript TEXT,
+        parent TEXT,
+        ended_at REAL
+    )
+    """,
+    """
+    CREATE TABLE threads (
+        session TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        cycle INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        source TEXT NOT NULL,
+        state TEXT NOT NULL,
+        at REAL,
+        sent INTEGER,
+        held INTEGER,
+        "window" INTEGER,
+        window_why TEXT,
+        "limit" INTEGER,
+        limit_why TEXT,
+        percent REAL,
+        percent_raw REAL,
+        percent_of_limit REAL,
+        peak_sent INTEGER,
+        calls INTEGER NOT NULL,
+        PRIMARY KEY (session, thread)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE calls (
+        session TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        call TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        cycle INTEGER NOT NULL,
+        input INTEGER NOT NULL,
+        cache_read INTEGER NOT NULL,
+        cache_write INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        model TEXT,
+        at REAL,
+        PRIMARY KEY (session, thread, call)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE signals (
+        place INTEGER PRIMARY KEY AUTOINCREMENT,
+        session TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        cycle INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        at REAL NOT NULL,
+        level REAL NOT NULL,
+        text TEXT NOT NULL,
+        sent INTEGER,
+        percent REAL,
+        UNIQUE (session, thread, cycle, kind, level)
+    )
+    """,
+    """
+    CREATE TABLE messages (
+        "order" INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        session TEXT NOT NULL,
+        text TEXT NOT NULL,
+        at REAL NOT NULL,
+        urgency TEXT NOT NULL,
+        sender TEXT NOT NULL,
+        thread TEXT,
+        cycle INTEGER,
+        level REAL,
+        expires REAL,
+        state TEXT NOT NULL,
+        handed_at REAL
+    )
+    """,
+    "CREATE INDEX messages_of_session ON messages (session)",
+    """
+    CREATE TABLE handoffs (
+        place INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        session TEXT NOT NULL,
+        at REAL NOT NULL,
+        path TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        text TEXT NOT NULL,
+        author TEXT NOT NULL,
+        cycle INTEGER NOT NULL,
+        calls INTEGER NOT NULL,
+        draft BOOLEAN NOT NULL,
+        used_at REAL
+    )
+    """,
+    "CREATE INDEX handoffs_of_session ON handoffs (session)",
+    """
+    CREATE TABLE once (
+        place INTEGER PRIMARY KEY AUTOINCREMENT,
+        key TEXT NOT NULL UNIQUE,
+        at REAL NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE changes (
+        session TEXT NOT NULL PRIMARY KEY,
+        mark INTEGER NOT NULL UNIQUE
+    )
+    """,
+)
+
+MIGRATIONS: tuple[Step, ...] = (_FIRST,)
+"""What brings a database from version 0, which is empty, to the newest: a step for each."""
+
+
+def migrate(connection: sqlite3.Connection, place: str, steps: Sequence[Step] = MIGRATIONS) -> None:
+    """Bring a database to the newest version in one transaction; NewerStore where it is beyond it.
+
+    Two processes may try at once: one does it, the other waits and finds it done.
+    """
+    if _version(connection) == len(steps):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        found = _version(connection)
+        if found > len(steps):
+            raise NewerStore(place, found, len(steps))
+        for statement in (text for step in steps[found:] for text in step):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return connection.execute("PRAGMA user_version").fetchone()[0]

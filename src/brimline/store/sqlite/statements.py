@@ -1,0 +1,118 @@
+"""The SQL. Keys and `ON CONFLICT` decide what happens once, not what was read before.
+
+What SQLite 3.26 and PostgreSQL both understand is written so that both do.
+"""
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from brimline.inbox import Message
+from brimline.store.base import CallRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+
+RowT = TypeVar("RowT", bound=msgspec.Struct)
+
+
+class Table(Generic[RowT]):
+    """A table that keeps rows of one kind, a column for a field; some are given by the table."""
+
+    def __init__(self, name: str, kind: type[RowT], *given: str) -> None:
+        self.name, self.kind = name, kind
+        self.fields = kind.__struct_fields__
+        written = [field for field in self.fields if field not in given]
+        self.values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*written)
+        marks = ", ".join("?" * len(written))
+        self.insert = f"INSERT INTO {name} ({_listed(written)}) VALUES ({marks})"
+        self.select = f"SELECT {_listed(self.fields)} FROM {name}"
+
+    def besides(self, *key: str) -> list[str]:
+        """The fields that are not in the key."""
+        return [field for field in self.fields if field not in key]
+
+
+def _listed(fields: Iterable[str]) -> str:
+    return ", ".join(f'"{field}"' for field in fields)
+
+
+def _replaced(fields: Iterable[str]) -> str:
+    return ", ".join(f'"{field}" = excluded."{field}"' for field in fields)
+
+
+def _filled(table: str, fields: Iterable[str]) -> str:
+    """A new value where there is one, else what was there."""
+    return ", ".join(
+        f'"{field}" = coalesce(excluded."{field}", {table}."{field}")' for field in fields
+    )
+
+
+def _differs(table: str, fields: Iterable[str], told: str) -> str:
+    """Whether any field would become another; `told` decides where one of the two is NULL."""
+    return " OR ".join(
+        f'coalesce(excluded."{field}" <> {table}."{field}", {told.format(field=field)})'
+        for field in fields
+    )
+
+
+SESSIONS = Table("sessions", SessionRow)
+THREADS = Table("threads", ThreadRow)
+CALLS = Table("calls", CallRow)
+SIGNALS = Table("signals", SignalRow)
+MESSAGES = Table("messages", Message, "order")
+HANDOFFS = Table("handoffs", HandoffRow)
+TABLES: tuple[Table[Any], ...] = (SESSIONS, THREADS, CALLS, SIGNALS, MESSAGES, HANDOFFS)
+
+_TOLD = 'excluded."{field}" IS NOT NULL'
+_EITHER = '(excluded."{field}" IS NULL) <> (calls."{field}" IS NULL)'
+_SESSION = SESSIONS.besides("id", "agent", "seen_at")
+_CALL = CALLS.besides("session", "thread", "call")
+
+PUT_SESSION = f"""{SESSIONS.insert}
+ON CONFLICT (id) DO UPDATE SET agent = excluded.agent,
+    seen_at = CASE WHEN excluded.seen_at > sessions.seen_at
+        THEN excluded.seen_at ELSE sessions.seen_at END,
+    {_filled("sessions", _SESSION)}
+WHERE excluded.agent <> sessions.agent OR excluded.seen_at > sessions.seen_at
+    OR {_differs("sessions", _SESSION, _TOLD)}"""
+
+PUT_THREAD = f"""{THREADS.insert}
+ON CONFLICT (session, thread) DO UPDATE SET {_replaced(THREADS.besides("session", "thread"))}
+WHERE (excluded.cycle, excluded.seq) > (threads.cycle, threads.seq)"""
+
+PUT_CALL = f"""{CALLS.insert}
+ON CONFLICT (session, thread, call) DO UPDATE SET {_replaced(_CALL)}
+WHERE (excluded.cycle, excluded.seq) >= (calls.cycle, calls.seq)
+    AND ({_differs("calls", _CALL, _EITHER)})"""
+
+FIRE = f"{SIGNALS.insert} ON CONFLICT (session, thread, cycle, kind, level) DO NOTHING"
+
+QUEUE = f"{MESSAGES.insert} ON CONFLICT (id) DO NOTHING"
+
+CANCEL = """UPDATE messages SET state = 'cancelled'
+WHERE session = ? AND thread = ? AND cycle <= ? AND state IN ('queued', 'handed')"""
+
+PUT_HANDOFF = f"{HANDOFFS.insert} ON CONFLICT (id) DO NOTHING"
+
+USE_HANDOFF = "UPDATE handoffs SET used_at = ? WHERE id = ? AND used_at IS NULL"
+
+ONCE = "INSERT INTO once (key, at) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+
+FORGET = "DELETE FROM once WHERE place <= ?"
+
+CHANGED = """INSERT INTO changes (session, mark)
+VALUES (?, (SELECT coalesce(max(mark), 0) + 1 FROM changes))
+ON CONFLICT (session) DO UPDATE SET mark = excluded.mark"""
+
+CHANGES = "SELECT mark, session FROM changes WHERE mark > ? ORDER BY mark"
+
+SESSION_OF_MESSAGE = "SELECT session FROM messages WHERE id = ?"
+SESSION_OF_HANDOFF = "SELECT session FROM handoffs WHERE id = ?"
+
+
+def mark(states: int) -> str:
+    """Bring a message to a state from one of so many."""
+    since = ", ".join("?" * states)
+    return f"""UPDATE messages
+    SET state = ?, handed_at = CASE WHEN ? = 'handed' THEN ? ELSE handed_at END
+    WHERE id = ? AND (? IS NULL OR handed_at = ?) AND state IN ({since})"""

@@ -1,0 +1,186 @@
+"""Signals and messages: said once, handed out in order, cancelled, delivered once."""
+
+import asyncio
+
+import msgspec
+
+from brimline.inbox import Message
+from brimline.store.base import Cancel, Fire, Mark, PutCall, Queue, SignalRow, Store
+from brimline.testing.store.suite import call, check, fire, message, signal, states
+
+
+@check
+async def signal_is_said_once(store: Store) -> None:
+    """A signal that was said has no effect again, and its messages are not queued."""
+    first, again = fire("m1"), fire("m2")
+    assert await store.write([first, again]) == [True, False]
+    assert await store.write([again]) == [False]
+    assert await store.signals("s") == [first.signal]
+    assert await states(store) == {"m1": "queued"}
+
+
+@check
+async def signal_is_told_by_its_key(store: Store) -> None:
+    """Session, thread, cycle, kind and level tell signals apart; they stand in their order."""
+    rows = [
+        signal(),
+        signal(session="t"),
+        signal(thread="agent-1"),
+        signal(cycle=1),
+        signal(kind="compacted"),
+        signal(level=65.5),
+    ]
+    assert await store.write([Fire(row) for row in rows]) == [True] * len(rows)
+    assert await store.signals() == rows
+    assert await store.signals("t") == [rows[1]]
+
+
+@check
+async def signal_comes_back_whole(store: Store) -> None:
+    """Every field of a signal and of a message is kept."""
+    row = SignalRow("s", "main", 3, "level", 1.5, 65.0, "text", 130_000, 65.1)
+    text = Message("m", "s", "t", 1.5, 0, "urgent", "user", "main", 3, 65.0, 9.5, "handed", 2.5)
+    await store.write([Fire(row, (text,))])
+    assert await store.signals() == [row]
+    (kept,) = await store.messages()
+    assert kept == msgspec.structs.replace(text, order=kept.order)
+
+
+@check
+async def signal_in_many_hands(store: Store) -> None:
+    """Of many that fire the same signal at the same time one has an effect."""
+    fires = [store.write([fire(f"m{place}")]) for place in range(20)]
+    effects = await asyncio.gather(*fires)
+    assert sorted(effects) == [[False]] * 19 + [[True]]
+    (winner,) = await store.messages()
+    assert effects[int(winner.id[1:])] == [True]
+
+
+@check
+async def message_is_queued_once(store: Store) -> None:
+    """A message is queued once by its id, and keeps its first text and place."""
+    again = Message("m1", "s", "another text", 9.0)
+    writes = [Queue(message("m1")), Queue(message("m2")), Queue(again)]
+    assert await store.write(writes) == [True, True, False]
+    kept = await store.messages("s")
+    assert [row.text for row in kept] == ["text of m1", "text of m2"]
+
+
+@check
+async def messages_in_their_order(store: Store) -> None:
+    """The store gives the order: growing over all sessions, whatever the message said."""
+    given = Message("m3", "s", "t", 0.5, order=-7)
+    await store.write([Queue(message("m1")), Fire(signal(), (message("m2", "t"), given))])
+    await store.write([Queue(message("m0"))])
+    kept = await store.messages()
+    assert [row.id for row in kept] == ["m1", "m2", "m3", "m0"]
+    orders = [row.order for row in kept]
+    assert orders == sorted(set(orders))
+    assert [row.id for row in await store.messages("t")] == ["m2"]
+
+
+@check
+async def end_of_cycle_cancels(store: Store) -> None:
+    """The level messages of a thread up to a cycle are cancelled; nobody else's are."""
+    rows = [
+        message("now", cycle=1),
+        message("before", cycle=0),
+        message("next", cycle=2),
+        message("somebody's", cycle=None),
+        message("other thread", thread="agent-1"),
+        message("no thread", thread=None),
+        message("other session", session="t"),
+    ]
+    await store.write([Queue(row) for row in rows])
+    assert await store.write([Cancel("s", "main", 1)] * 2) == [True, False]
+    cancelled = {id for id, state in (await states(store)).items() if state == "cancelled"}
+    assert cancelled == {"now", "before"}
+
+
+@check
+async def end_of_cycle_cancels_what_is_on_its_way(store: Store) -> None:
+    """A message that was handed out is cancelled too, one that was delivered or expired is not."""
+    ids = ("handed", "delivered", "expired")
+    await store.write([Queue(message(id)) for id in ids])
+    await store.write([Mark(id, id, ("queued",), 2.0) for id in ids])
+    assert await store.write([Cancel("s", "main", 0)]) == [True]
+    assert await states(store) == {
+        "handed": "cancelled",
+        "delivered": "delivered",
+        "expired": "expired",
+    }
+    assert await store.write([Mark("handed", "delivered", ("handed",), 3.0)]) == [False]
+
+
+@check
+async def mark_compares_first(store: Store) -> None:
+    """A message goes to a state only from those that are named; `handed_at` is kept."""
+    await store.write([Queue(message("m"))])
+    hand, deliver = Mark("m", "handed", ("queued",), 5.0), Mark("m", "delivered", ("handed",), 6.0)
+    assert await store.write([deliver, hand, hand, deliver]) == [False, True, False, True]
+    assert await store.write(
+        [Mark("m", "handed", (), 7.0), Mark("none", "handed", ("queued",), 7.0)]
+    ) == [
+        False,
+        False,
+    ]
+    (kept,) = await store.messages()
+    assert (kept.state, kept.handed_at) == ("delivered", 5.0)
+
+
+@check
+async def message_is_handed_to_one(store: Store) -> None:
+    """Of many that hand out the same message at the same time one has an effect."""
+    await store.write([Queue(message("m"))])
+    marks = [Mark("m", "handed", ("queued",), float(at)) for at in range(20)]
+    effects = await asyncio.gather(*(store.write([mark]) for mark in marks))
+    assert sorted(effects) == [[False]] * 19 + [[True]]
+    (kept,) = await store.messages()
+    assert effects[int(kept.handed_at or 0)] == [True]
+
+
+@check
+async def message_is_handed_again_to_one(store: Store) -> None:
+    """Of two that saw the same message handed out at the same time, one hands it out again."""
+    await store.write([Queue(message("m")), Mark("m", "handed", ("queued",), 1.1)])
+    again = [Mark("m", "handed", ("queued", "handed"), at, handed_at=1.1) for at in (40.0, 41.0)]
+    assert await store.write(again) == [True, False]
+    (kept,) = await store.messages()
+    assert kept.handed_at == 40.0
+    unlike = Mark("m", "queued", ("handed",), 42.0, handed_at=1.1)
+    assert await store.write([unlike]) == [False]
+
+
+@check
+async def list_is_carried_out_in_order(store: Store) -> None:
+    """A later item of a list sees what an earlier one did."""
+    writes = [
+        fire("m1"),
+        Cancel("s", "main", 0),
+        fire("m1", thread="agent-1"),
+        Queue(message("m1")),
+    ]
+    assert await store.write(writes) == [True, True, True, False]
+    assert await states(store) == {"m1": "cancelled"}
+
+
+@check
+async def lists_do_not_mix(store: Store) -> None:
+    """Lists that are written at the same time are carried out one after the other."""
+    lists = [[Queue(message(f"{name}{place}")) for place in range(5)] for name in "abcdefgh"]
+    await asyncio.gather(*(store.write(writes) for writes in lists))
+    names = [row.id[0] for row in await store.messages()]
+    assert [names[start] * 5 for start in range(0, 40, 5)] == [
+        "".join(names[start : start + 5]) for start in range(0, 40, 5)
+    ]
+
+
+@check
+async def messages_change_their_session(store: Store) -> None:
+    """A message changes the session that it is for, whoever's signal it is, and so do its marks."""
+    await store.write([Fire(signal(), (message("m", session="parent"),))])
+    assert {id for _, id in await store.changes()} == {"s", "parent"}
+    for write in (Mark("m", "handed", ("queued",), 2.0), Cancel("parent", "main", 0)):
+        before = (await store.changes())[-1][0]
+        await store.write([PutCall(call("c", 1)), write])
+        assert "parent" in {id for _, id in await store.changes(before)}

@@ -1,0 +1,58 @@
+"""Two stores on the same place: keys decide between them as they do between two callers."""
+
+import asyncio
+
+from brimline.store.base import Mark, Once, PutThread, Queue, Store
+from brimline.testing.store.suite import fire, message, pair_check, states, thread
+
+ROUNDS = 20
+
+
+@pair_check
+async def one_sees_what_the_other_wrote(one: Store, other: Store) -> None:
+    """What one was acknowledged, the other reads; marks of changes are theirs together."""
+    await one.write([Queue(message("m1"))])
+    (mark, _), *_ = await other.changes()
+    await other.write([Queue(message("m2"))])
+    assert [row.id for row in await one.messages()] == ["m1", "m2"]
+    assert [id for _, id in await one.changes(mark)] == ["s"]
+
+
+@pair_check
+async def both_fire(one: Store, other: Store) -> None:
+    """A signal that both fire at the same time is said once, with one message."""
+    for place in range(ROUNDS):
+        writes = [[fire(f"{name} {place}", thread=str(place))] for name in ("one", "other")]
+        effects = await asyncio.gather(one.write(writes[0]), other.write(writes[1]))
+        assert sorted(effects) == [[False], [True]]
+    assert len(await one.messages()) == len(await other.signals()) == ROUNDS
+
+
+@pair_check
+async def both_hand_out(one: Store, other: Store) -> None:
+    """A message that both hand out at the same time is handed out once."""
+    await one.write([Queue(message(str(place))) for place in range(ROUNDS)])
+    for place in range(ROUNDS):
+        mark = Mark(str(place), "handed", ("queued",), 1.0)
+        effects = await asyncio.gather(one.write([mark]), other.write([mark]))
+        assert sorted(effects) == [[False], [True]]
+    assert set((await states(one)).values()) == {"handed"}
+
+
+@pair_check
+async def both_bring_an_event(one: Store, other: Store) -> None:
+    """An event that both bring has an effect once, with what follows it."""
+    for place in range(ROUNDS):
+        writes = [Once(str(place), 1.0), Queue(message(str(place)))]
+        effects = await asyncio.gather(one.write(writes), other.write(writes))
+        assert sorted(effects) == [[False, False], [True, True]]
+    assert len(await other.messages()) == ROUNDS
+
+
+@pair_check
+async def later_thread_counts(one: Store, other: Store) -> None:
+    """Of what both say of a thread the higher (cycle, seq) counts, whoever writes last."""
+    for seq in range(ROUNDS):
+        newer, older = PutThread(thread(1, seq)), PutThread(thread(0, seq))
+        await asyncio.gather(one.write([newer]), other.write([older]))
+        assert await other.threads() == [thread(1, seq)]

@@ -1,0 +1,205 @@
+"""Sessions, threads, calls, handoffs, events and changes."""
+
+import asyncio
+
+import msgspec
+
+from brimline.store.base import (
+    CallRow,
+    HandoffRow,
+    Once,
+    PutCall,
+    PutHandoff,
+    PutSession,
+    PutThread,
+    SessionRow,
+    Store,
+    ThreadRow,
+    UseHandoff,
+)
+from brimline.testing.store.suite import call, check, handoff, session, thread
+
+TEXT = "Grüße, 世界 🙂\n\t\"quoted\" 'too'; DROP TABLE sessions; -- %s ? {0} \\ \x01"
+
+
+@check
+async def new_store_is_empty(store: Store) -> None:
+    """A new store holds nothing, and writing nothing is allowed."""
+    assert await store.write([]) == []
+    assert await store.sessions() == await store.threads() == await store.signals() == []
+    assert await store.messages() == await store.calls("s") == await store.handoffs("s") == []
+    assert await store.session("s") is None
+    assert await store.changes() == []
+
+
+@check
+async def session_comes_back_whole(store: Store) -> None:
+    """Every field of a session is kept, any text as it is."""
+    row = SessionRow(TEXT, "codex", 1.25, "h", "/p", "m", "1.0", TEXT, "/t", "other", 99.5)
+    assert await store.write([PutSession(row)]) == [True]
+    assert await store.session(TEXT) == row
+    assert await store.sessions() == [row]
+
+
+@check
+async def session_is_filled_in(store: Store) -> None:
+    """What is None says nothing new; what is not replaces what was there."""
+    await store.write([PutSession(session(model="old", title="a title"))])
+    assert await store.write([PutSession(session(model="new", project="/p"))]) == [True]
+    assert await store.session("s") == session(model="new", title="a title", project="/p")
+
+
+@check
+async def session_is_never_seen_earlier(store: Store) -> None:
+    """`seen_at` does not go back, and what a late report tells besides still counts."""
+    await store.write([PutSession(session(seen_at=5.0))])
+    assert await store.write([PutSession(session(seen_at=3.0, model="m"))]) == [True]
+    assert await store.write([PutSession(session(seen_at=7.0))]) == [True]
+    assert await store.session("s") == session(seen_at=7.0, model="m")
+
+
+@check
+async def session_with_nothing_new_has_no_effect(store: Store) -> None:
+    """A session that tells nothing new has no effect, in the same list or later."""
+    put = PutSession(session(title=""))
+    assert await store.write([put, put]) == [True, False]
+    assert await store.write([put, PutSession(session(seen_at=0.5))]) == [False, False]
+
+
+@check
+async def sessions_last_seen_first(store: Store) -> None:
+    """Sessions are listed with the last seen first."""
+    seen = {"a": 2.0, "b": 9.0, "c": 5.0}
+    await store.write([PutSession(session(id, at)) for id, at in seen.items()])
+    assert [row.id for row in await store.sessions()] == ["b", "c", "a"]
+
+
+@check
+async def thread_comes_back_whole(store: Store) -> None:
+    """Every field of a thread is kept; a session need not be known for it."""
+    told = (1.5, 2, 3, 200_000, "set", 170_000, "learned", 0.1, 120.5, 0.2, 8, 9)
+    row = ThreadRow("s", "main", 2, 7, "hook", "measured", *told)
+    bare = ThreadRow("s", "agent-1", 0, 0, "hook", "unknown")
+    other = ThreadRow("t", "main", 0, 0, "hook", "unknown")
+    assert await store.write([PutThread(one) for one in (row, other, bare)]) == [True] * 3
+    assert await store.threads("s") == [bare, row]
+    assert await store.threads() == [bare, row, other]
+
+
+@check
+async def thread_is_ordered_by_cycle_and_seq(store: Store) -> None:
+    """The higher (cycle, seq) counts: neither the clock nor the order of arrival does."""
+    wanted = thread(cycle=1, seq=2, sent=5, at=1.0)
+    assert await store.write([PutThread(wanted)]) == [True]
+    for late in (thread(1, 1, at=9.0), thread(0, 99, at=9.0), thread(1, 2, sent=6, at=9.0)):
+        assert await store.write([PutThread(late)]) == [False]
+    assert await store.threads("s") == [wanted]
+    assert await store.write([PutThread(thread(2, 0)), PutThread(thread(2, 1))]) == [True, True]
+    assert await store.threads("s") == [thread(2, 1)]
+
+
+@check
+async def call_comes_back_whole(store: Store) -> None:
+    """Every field of a call is kept, and large counts are."""
+    row = CallRow("s", "main", TEXT, 2**53 + 1, 0, 1, 2**40, 3, 4, "m", 1.5)
+    await store.write([PutCall(row)])
+    assert await store.calls("s", "main") == [row]
+
+
+@check
+async def call_is_kept_by_its_id(store: Store) -> None:
+    """The last copy of a call counts; the same again and an earlier one have no effect."""
+    copies = [call("c", 1, output=1), call("c", 2, output=80), call("c", 2, output=90)]
+    assert await store.write([PutCall(copy) for copy in copies]) == [True] * 3
+    assert await store.write([PutCall(copies[2]), PutCall(copies[0])]) == [False, False]
+    assert await store.calls("s") == [copies[2]]
+    for model in ("m", "n", None):
+        told = msgspec.structs.replace(copies[2], model=model)
+        assert await store.write([PutCall(told), PutCall(told)]) == [True, False]
+        assert await store.calls("s") == [told]
+
+
+@check
+async def calls_in_their_order(store: Store) -> None:
+    """Calls are listed by thread, then by (cycle, seq), however they came."""
+    rows = [call("d", 1, cycle=1), call("b", 2), call("c", 1), call("a", 1, thread="agent-1")]
+    await store.write([PutCall(row) for row in rows])
+    assert [row.call for row in await store.calls("s")] == ["a", "c", "b", "d"]
+    assert [row.call for row in await store.calls("s", "main")] == ["c", "b", "d"]
+    assert await store.calls("s", "none") == await store.calls("t") == []
+
+
+@check
+async def handoffs_last_first(store: Store) -> None:
+    """Documents are kept by their id as they were first; the last one written comes first."""
+    one, two = handoff("one", at=9.0), handoff("two", at=1.0)
+    draft = HandoffRow("three", "t", 1.5, "/p", "ff", TEXT, "draft", 2, 3, True, 4.5)
+    writes = [PutHandoff(one), PutHandoff(two), PutHandoff(draft)]
+    assert await store.write(writes) == [True, True, True]
+    assert await store.write([PutHandoff(handoff("one", at=11.0))]) == [False]
+    assert await store.handoffs("s") == [two, one]
+    (kept,) = await store.handoffs("t")
+    assert kept == draft
+    assert kept.draft is True
+
+
+@check
+async def handoff_is_used_once(store: Store) -> None:
+    """A document's use is kept the first time alone."""
+    uses = [UseHandoff("h", 5.0), UseHandoff("h", 6.0), UseHandoff("none", 6.0)]
+    assert await store.write([PutHandoff(handoff("h")), *uses]) == [True, True, False, False]
+    assert [row.used_at for row in await store.handoffs("s")] == [5.0]
+
+
+@check
+async def once_stops_what_follows(store: Store) -> None:
+    """An event that was there already has no effect, nor has what follows it in its list."""
+    first = [Once("e", 1.0), PutCall(call("a", 1))]
+    again = [PutCall(call("b", 2)), Once("e", 2.0), PutCall(call("c", 3)), Once("f", 2.0)]
+    assert await store.write(first) == [True, True]
+    assert await store.write(again) == [True, False, False, False]
+    assert [row.call for row in await store.calls("s")] == ["a", "b"]
+    assert await store.write([Once("f", 3.0)]) == [True]
+
+
+@check
+async def once_in_many_hands(store: Store) -> None:
+    """Of many that bring the same event at the same time one has an effect."""
+    lists = [[Once("e", 1.0), PutCall(call(f"c{place}", place))] for place in range(20)]
+    effects = await asyncio.gather(*(store.write(writes) for writes in lists))
+    assert sorted(effects) == [[False, False]] * 19 + [[True, True]]
+    assert len(await store.calls("s")) == 1
+
+
+@check
+async def reading_sees_what_was_written(store: Store) -> None:
+    """A read that begins after a write returned sees it, whoever else writes meanwhile."""
+
+    async def write_and_read(place: int) -> bool:
+        await store.write([PutCall(call(f"c{place}", place))])
+        return f"c{place}" in {row.call for row in await store.calls("s")}
+
+    assert all(await asyncio.gather(*(write_and_read(place) for place in range(50))))
+
+
+@check
+async def changes_since_a_mark(store: Store) -> None:
+    """Each session that changed since a mark is told once, in the order of its last change."""
+    for id in ("a", "b", "a"):
+        await store.write([PutSession(session(id)), PutThread(thread(0, 0)), Once(id, 1.0)])
+        await store.write([PutHandoff(handoff(f"{id} {len(await store.changes())}", id))])
+    told = await store.changes()
+    assert [id for _, id in told] == ["s", "b", "a"]
+    assert sorted({mark for mark, _ in told}) == [mark for mark, _ in told]
+    assert await store.changes(told[-1][0]) == []
+    assert await store.changes(told[0][0]) == told[1:]
+
+
+@check
+async def no_effect_is_no_change(store: Store) -> None:
+    """What has no effect is no change."""
+    writes = [PutSession(session()), PutThread(thread(1, 1)), PutCall(call("c", 1))]
+    await store.write(writes)
+    told = await store.changes()
+    await store.write([*writes, PutThread(thread(0, 9)), UseHandoff("none", 1.0)])
+    assert await store.changes() == told

@@ -1,0 +1,118 @@
+"""How a check is declared, and the rows that the checks are made with."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import TypeAlias
+
+from brimline.inbox import Message, Urgency
+from brimline.store.base import (
+    CallRow,
+    Fire,
+    HandoffRow,
+    SessionRow,
+    SignalKind,
+    SignalRow,
+    Store,
+    ThreadRow,
+)
+
+Make: TypeAlias = Callable[[], Awaitable[Store]]
+MakePair: TypeAlias = Callable[[], Awaitable[tuple[Store, Store]]]
+Check: TypeAlias = Callable[[Make], Awaitable[None]]
+PairCheck: TypeAlias = Callable[[MakePair], Awaitable[None]]
+
+CHECKS: list[Check] = []
+"""What every store does; the docstring of each names the property."""
+
+PAIR_CHECKS: list[PairCheck] = []
+"""What two stores on the same place do."""
+
+
+def check(run: Callable[[Store], Awaitable[None]]) -> Check:
+    """Add a check to CHECKS: it gets a store of its own, which is closed afterwards."""
+
+    @wraps(run)
+    async def checked(make: Make) -> None:
+        store = await make()
+        try:
+            await run(store)
+        finally:
+            await store.close()
+
+    CHECKS.append(checked)
+    return checked
+
+
+def pair_check(run: Callable[[Store, Store], Awaitable[None]]) -> PairCheck:
+    """Add a check to PAIR_CHECKS: it gets two stores on the same place."""
+
+    @wraps(run)
+    async def checked(make: MakePair) -> None:
+        one, other = await make()
+        try:
+            await run(one, other)
+        finally:
+            await one.close()
+            await other.close()
+
+    PAIR_CHECKS.append(checked)
+    return checked
+
+
+def session(
+    id: str = "s",
+    seen_at: float = 1.0,
+    project: str | None = None,
+    model: str | None = None,
+    title: str | None = None,
+) -> SessionRow:
+    """A session of Claude Code's."""
+    return SessionRow(id, "claude", seen_at, project=project, model=model, title=title)
+
+
+def thread(cycle: int, seq: int, sent: int | None = None, at: float = 1.0) -> ThreadRow:
+    """The main thread of session `s` at a moment."""
+    return ThreadRow("s", "main", cycle, seq, "transcript", "measured", at=at, sent=sent)
+
+
+def call(id: str, seq: int, output: int = 1, cycle: int = 0, thread: str = "main") -> CallRow:
+    """A call in session `s`."""
+    return CallRow("s", thread, id, seq, cycle, 10, 20, 30, output)
+
+
+def signal(
+    session: str = "s",
+    thread: str = "main",
+    cycle: int = 0,
+    kind: SignalKind = "level",
+    level: float = 50.0,
+) -> SignalRow:
+    """A level that was reached, or another signal."""
+    return SignalRow(session, thread, cycle, kind, at=1.0, level=level)
+
+
+def message(
+    id: str,
+    session: str = "s",
+    cycle: int | None = 0,
+    thread: str | None = "main",
+    urgency: Urgency = "sequential",
+) -> Message:
+    """A level's message, or with no cycle somebody's."""
+    text = f"text of {id}"
+    return Message(id, session, text, at=1.0, urgency=urgency, thread=thread, cycle=cycle)
+
+
+def fire(id: str, thread: str = "main") -> Fire:
+    """A signal with one message."""
+    return Fire(signal(thread=thread), (message(id),))
+
+
+def handoff(id: str, session: str = "s", at: float = 1.0) -> HandoffRow:
+    """A document that an agent wrote."""
+    return HandoffRow(id, session, at, f"/{id}.md", "00", f"text of {id}", "agent", 0, 7)
+
+
+async def states(store: Store) -> dict[str, str]:
+    """What became of each message."""
+    return {message.id: message.state for message in await store.messages()}

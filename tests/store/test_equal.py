@@ -1,0 +1,197 @@
+"""Whatever is written, in whatever order: SQLite keeps what memory keeps."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from brimline.inbox import Message
+from brimline.store.base import (
+    CallRow,
+    Cancel,
+    Fire,
+    HandoffRow,
+    Mark,
+    Once,
+    PutCall,
+    PutHandoff,
+    PutSession,
+    PutThread,
+    Queue,
+    SessionRow,
+    SignalRow,
+    Store,
+    ThreadRow,
+    UseHandoff,
+    Write,
+)
+from brimline.store.memory import MemoryStore
+from brimline.store.sqlite import SqliteStore
+
+# Few names and small numbers, so that keys meet; any text and any number where there is no key.
+NAMES = st.sampled_from(["a", "b"])
+SMALL = st.integers(0, 3)
+TIMES = st.sampled_from([0.0, 1.5, 2.5])
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+COUNTS = st.integers(0, 2**63 - 1)
+FLOATS = st.floats(allow_nan=False)
+STATES = st.sampled_from(["queued", "handed", "delivered", "cancelled", "expired"])
+KINDS = st.sampled_from(["level", "compacted"])
+
+
+def maybe(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """Also unknown."""
+    return st.none() | strategy
+
+
+SESSIONS = st.builds(
+    SessionRow,
+    NAMES,
+    NAMES,
+    TIMES,
+    model=maybe(TEXTS),
+    title=maybe(NAMES),
+    parent=maybe(NAMES),
+    ended_at=maybe(TIMES),
+)
+THREADS = st.builds(
+    ThreadRow,
+    NAMES,
+    NAMES,
+    SMALL,
+    SMALL,
+    TEXTS,
+    TEXTS,
+    sent=maybe(COUNTS),
+    limit=maybe(COUNTS),
+    percent=maybe(FLOATS),
+)
+CALLS = st.builds(
+    CallRow,
+    NAMES,
+    NAMES,
+    NAMES,
+    SMALL,
+    SMALL,
+    SMALL,
+    COUNTS,
+    SMALL,
+    SMALL,
+    maybe(NAMES),
+    maybe(TIMES),
+)
+SIGNALS = st.builds(
+    SignalRow, NAMES, NAMES, SMALL, KINDS, TIMES, st.sampled_from([0.0, 50.0]), TEXTS
+)
+IDS = st.sampled_from(["m1", "m2", "m3", "m4", "m5"])
+MESSAGES = st.builds(
+    Message,
+    IDS,
+    NAMES,
+    TEXTS,
+    TIMES,
+    thread=maybe(NAMES),
+    cycle=maybe(SMALL),
+    level=maybe(FLOATS),
+    expires=maybe(FLOATS),
+)
+HANDOFFS = st.builds(
+    HandoffRow, IDS, NAMES, TIMES, TEXTS, TEXTS, TEXTS, TEXTS, SMALL, SMALL, st.booleans()
+)
+MARKS = st.builds(Mark, IDS, STATES, st.lists(STATES, max_size=3).map(tuple), TIMES, maybe(TIMES))
+WRITES: st.SearchStrategy[Write] = st.one_of(
+    st.builds(PutSession, SESSIONS),
+    st.builds(PutThread, THREADS),
+    st.builds(PutCall, CALLS),
+    st.builds(Fire, SIGNALS, st.lists(MESSAGES, max_size=2).map(tuple)),
+    st.builds(Cancel, NAMES, NAMES, SMALL),
+    st.builds(Queue, MESSAGES),
+    MARKS,
+    st.builds(PutHandoff, HANDOFFS),
+    st.builds(UseHandoff, IDS, TIMES),
+    st.builds(Once, NAMES, TIMES),
+)
+
+
+async def everything(store: Store) -> list[object]:
+    """All that can be read, without the numbers that a store may give as it likes."""
+    messages = await store.messages()
+    read = await asyncio.gather(
+        store.sessions(),
+        store.threads(),
+        store.signals(),
+        *(ask(name) for name in "ab" for ask in (store.session, store.threads, store.signals)),
+        *(ask(name) for name in "ab" for ask in (store.calls, store.handoffs)),
+        store.calls("a", "b"),
+    )
+    ordered = [msgspec.structs.replace(row, order=place) for place, row in enumerate(messages)]
+    return [*read, ordered]
+
+
+async def changed(store: Store, after: int) -> set[str]:
+    """The sessions that changed since a mark."""
+    return {session for _, session in await store.changes(after)}
+
+
+async def last(store: Store) -> int:
+    """The newest mark."""
+    return max((mark for mark, _ in await store.changes()), default=0)
+
+
+class Equal(RuleBasedStateMachine):
+    """The two stores side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self._path = Path(self._folder.name) / "brimline.db"
+        self._runner = asyncio.Runner()
+        self._memory = MemoryStore()
+        self._sqlite = self._runner.run(SqliteStore.open(self._path))
+
+    @rule(writes=st.lists(WRITES, max_size=6))
+    def write(self, writes: list[Write]) -> None:
+        """Every write has the same effect on both, and changes the same sessions."""
+        self._runner.run(self._write(writes))
+
+    async def _write(self, writes: list[Write]) -> None:
+        marks = await last(self._memory), await last(self._sqlite)
+        assert await self._sqlite.write(writes) == await self._memory.write(writes)
+        assert await changed(self._sqlite, marks[1]) == await changed(self._memory, marks[0])
+
+    @rule(lists=st.lists(st.lists(WRITES, max_size=3), max_size=4))
+    def write_at_once(self, lists: list[list[Write]]) -> None:
+        """Lists that are handed in at the same time have the effect of one after the other."""
+        self._runner.run(self._write_at_once(lists))
+
+    async def _write_at_once(self, lists: list[list[Write]]) -> None:
+        one = await asyncio.gather(*map(self._sqlite.write, lists))
+        assert one == await asyncio.gather(*map(self._memory.write, lists))
+
+    @rule()
+    def reopen(self) -> None:
+        """Closing and opening changes nothing."""
+        self._runner.run(self._sqlite.close())
+        self._sqlite = self._runner.run(SqliteStore.open(self._path))
+
+    @invariant()
+    def equal(self) -> None:
+        """Both hold the same."""
+        self._runner.run(self._compare())
+
+    async def _compare(self) -> None:
+        assert await everything(self._sqlite) == await everything(self._memory)
+
+    def teardown(self) -> None:
+        """Leave nothing behind."""
+        self._runner.run(self._sqlite.close())
+        self._runner.close()
+        self._folder.cleanup()
+
+
+Equal.TestCase.settings = settings(max_examples=25, stateful_step_count=20)
+TestEqual = Equal.TestCase

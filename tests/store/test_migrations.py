@@ -1,0 +1,122 @@
+"""Migrations: from every version to the newest, in one transaction, by one process."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brimline.inbox import Message
+from brimline.store.base import HandoffRow, SessionRow, SignalRow, Store
+from brimline.store.failures import NewerStore
+from brimline.store.sqlite.migrations import MIGRATIONS, Step, migrate
+from brimline.store.sqlite.place import connect
+from brimline.store.sqlite.statements import TABLES
+
+from .using import on
+
+RELEASED = sorted((Path(__file__).parent / "versions").glob("*.sql"))
+"""A database of each version, as SQL."""
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to an empty database."""
+    made = connect(tmp_path / "x.db")
+    yield made
+    made.close()
+
+
+def shape(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+    """Every table and index with its SQL."""
+    rows = connection.execute("SELECT name, coalesce(sql, '') FROM sqlite_master")
+    return set(rows.fetchall())
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """The version that a database says it has."""
+    return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def test_there_is_a_database_of_each_version() -> None:
+    """Each version has its database among the fixtures, so that none is forgotten."""
+    assert [file.stem for file in RELEASED] == [str(n + 1) for n in range(len(MIGRATIONS))]
+
+
+@pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
+def test_from_a_released_version(file: Path, path: Path) -> None:
+    """What an older Brimline wrote is there when a newer one opens it."""
+    path.parent.mkdir()
+    connection = sqlite3.connect(path)
+    connection.executescript(file.read_text("utf-8"))
+    connection.close()
+
+    async def look(store: Store) -> None:
+        assert await store.session("s") == SessionRow("s", "claude", 9.5, "h", model="m")
+        assert [row.cycle for row in await store.threads()] == [1]
+        assert [row.output for row in await store.calls("s")] == [4]
+        assert await store.signals() == [SignalRow("s", "main", 0, "level", 2.0, 50.0, "t")]
+        text = Message("m", "s", "text", 2.0, 1, thread="main", cycle=0, state="cancelled")
+        assert await store.messages() == [text]
+        document = HandoffRow("h", "s", 3.0, "/h.md", "00", "text", "agent", 0, 7, used_at=4.0)
+        assert await store.handoffs("s") == [document]
+        assert [id for _, id in await store.changes()] == ["s"]
+
+    on(path, look)
+
+
+@pytest.mark.parametrize("first", range(len(MIGRATIONS) + 1))
+def test_step_by_step(connection: sqlite3.Connection, first: int, tmp_path: Path) -> None:
+    """From any version on the outcome is the same."""
+    migrate(connection, "x", MIGRATIONS[:first])
+    assert version(connection) == first
+    migrate(connection, "x")
+    assert version(connection) == len(MIGRATIONS)
+    other = connect(tmp_path / "y.db")
+    migrate(other, "y")
+    assert shape(connection) == shape(other)
+    other.close()
+
+
+def test_tables_have_a_column_for_each_field(connection: sqlite3.Connection) -> None:
+    """What is written and what the schema has agree."""
+    migrate(connection, "x")
+    for table in TABLES:
+        rows = connection.execute(f"PRAGMA table_info({table.name})")
+        assert {row[1] for row in rows} - {"place"} == set(table.fields)
+
+
+STEPS: tuple[Step, ...] = (
+    ("CREATE TABLE one (a TEXT)",),
+    ("CREATE TABLE two (a TEXT)", "INSERT INTO one VALUES ('x')"),
+)
+
+
+def test_step_that_fails(connection: sqlite3.Connection) -> None:
+    """A step that fails leaves the database as it was, and the next try goes on from there."""
+    migrate(connection, "x", STEPS[:1])
+    before = shape(connection)
+    with pytest.raises(sqlite3.OperationalError, match="no such table: nowhere"):
+        migrate(connection, "x", (*STEPS, ("INSERT INTO nowhere VALUES (1)",)))
+    assert (shape(connection), version(connection)) == (before, 1)
+    assert not connection.in_transaction
+    migrate(connection, "x", STEPS)
+    assert connection.execute("SELECT a FROM one").fetchall() == [("x",)]
+
+
+def test_newest_is_left_alone(connection: sqlite3.Connection, tmp_path: Path) -> None:
+    """A database of the newest version is opened while somebody else writes to it."""
+    migrate(connection, "x", STEPS)
+    connection.execute("BEGIN IMMEDIATE")
+    other = connect(tmp_path / "x.db")
+    migrate(other, "x", STEPS)
+    other.close()
+    connection.execute("ROLLBACK")
+
+
+def test_beyond_the_newest(connection: sqlite3.Connection) -> None:
+    """A version that is not known is refused."""
+    migrate(connection, "x", STEPS)
+    with pytest.raises(NewerStore, match="expected a store of version 1 or older, found version 2"):
+        migrate(connection, "x", STEPS[:1])
+    assert not connection.in_transaction

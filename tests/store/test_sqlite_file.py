@@ -1,0 +1,219 @@
+"""The SQLite file: whose it is, of which version, and what happens when it is broken."""
+
+import fcntl
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from brimline.store.base import PutCall, Queue, Store
+from brimline.store.failures import NewerStore, StoreFailed
+from brimline.store.sqlite.migrations import MIGRATIONS
+from brimline.store.sqlite.place import CHECKED, connect, prepare
+from brimline.testing.store.suite import call, message
+
+from .using import on
+
+
+async def write_some(store: Store) -> list[bool]:
+    """Ten messages, so that there is something to lose."""
+    return await store.write([Queue(message(str(number))) for number in range(10)])
+
+
+async def count(store: Store) -> int:
+    """How many messages there are."""
+    return len(await store.messages())
+
+
+def broken(path: Path) -> list[Path]:
+    """What was put aside, without the files that SQLite keeps beside a database."""
+    return [
+        file
+        for file in path.parent.glob(f"{path.name}.broken-*")
+        if not file.name.endswith(("-wal", "-shm"))
+    ]
+
+
+def test_for_its_owner_alone(path: Path) -> None:
+    """The folder is made with mode 0700, and every file in it has 0600."""
+
+    async def modes(store: Store) -> set[int]:
+        await write_some(store)
+        return {file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+
+    assert on(path, modes) == {0o600}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_file_that_others_could_read(path: Path) -> None:
+    """A file that was open to others is closed to them; a folder that is there stays as it is."""
+    path.parent.mkdir(mode=0o755)
+    path.touch(mode=0o644)
+    on(path, write_some)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o755
+
+
+def test_kept_after_closing(path: Path) -> None:
+    """What was written is there when the file is opened again."""
+    assert on(path, write_some) == [True] * 10
+    assert on(path, write_some) == [False] * 10
+    assert [file.name for file in path.parent.iterdir()] == ["brimline.db"]
+
+
+def test_newer_version(path: Path) -> None:
+    """What a newer Brimline wrote is refused with both versions, and left as it is."""
+    on(path, write_some)
+    newer = len(MIGRATIONS) + 1
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {newer}")
+    before = path.read_bytes()
+    with pytest.raises(NewerStore, match=f"version {newer}\nUpdate Brimline") as caught:
+        on(path, count)
+    assert (caught.value.found, caught.value.known) == (newer, len(MIGRATIONS))
+    assert caught.value.place == str(path)
+    assert path.read_bytes() == before
+    assert broken(path) == []
+
+
+Damage: TypeAlias = Callable[[bytes], bytes]
+
+
+def garbage(data: bytes) -> bytes:
+    """No database."""
+    return b"garbage" * len(data)
+
+
+def cut(data: bytes) -> bytes:
+    """The first half."""
+    return data[: len(data) // 2]
+
+
+def scratched(data: bytes) -> bytes:
+    """Everything behind the first two pages overwritten."""
+    return data[:8_192] + b"\xff" * (len(data) - 8_192)
+
+
+@pytest.mark.parametrize("damage", [garbage, cut, scratched])
+def test_broken_file(path: Path, damage: Damage, caplog: pytest.LogCaptureFixture) -> None:
+    """A broken file is put aside as it is, with a warning, and a new one is begun."""
+    on(path, write_some)
+    damaged = damage(path.read_bytes())
+    path.write_bytes(damaged)
+    with caplog.at_level(logging.WARNING, "brimline.store"):
+        assert on(path, count) == 0
+    (aside,) = broken(path)
+    assert aside.read_bytes() == damaged
+    assert str(aside) in caplog.text
+    assert on(path, write_some) == [True] * 10
+    assert on(path, count) == 10
+
+
+def test_broken_twice(path: Path) -> None:
+    """What was put aside is never overwritten."""
+    for content in (b"one" * 1_000, b"two" * 1_000):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        assert on(path, count) == 0
+    assert {file.read_bytes()[:3] for file in broken(path)} == {b"one", b"two"}
+
+
+def test_broken_while_somebody_has_it_open(path: Path) -> None:
+    """What SQLite keeps beside the file goes with it: the new one does not take it for its own."""
+    on(path, write_some)
+    with closing(connect(path)) as other:
+        other.execute("INSERT INTO once (key, at) VALUES ('e', 1.0)")
+        path.write_bytes(b"garbage" * 1_000)
+        assert on(path, count) == 0
+        (aside,) = broken(path)
+        assert aside.with_name(f"{aside.name}-wal").exists()
+
+
+def test_one_puts_it_aside(path: Path) -> None:
+    """Who comes second to a broken file waits, and takes the new one."""
+    path.parent.mkdir()
+    path.write_bytes(b"garbage" * 1_000)
+    handle = os.open(path.parent, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    second = threading.Thread(target=prepare, args=(path,))
+    second.start()
+    second.join(0.3)
+    path.unlink()
+    path.touch()
+    os.close(handle)
+    second.join()
+    assert broken(path) == []
+    assert on(path, count) == 0
+
+
+def test_broken_where_nobody_looked(path: Path) -> None:
+    """Damage in a large file is found when it is come upon, and repaired when it is opened next."""
+
+    async def fill(store: Store) -> int:
+        rows = [call(f"{number:0200}", number) for number in range(45_000)]
+        await store.write([PutCall(row) for row in rows])
+        return len(rows)
+
+    async def read(store: Store) -> str:
+        with pytest.raises(StoreFailed, match="malformed\nStart Brimline anew") as caught:
+            await store.calls("s")
+        return caught.value.reason
+
+    on(path, fill)
+    size = path.stat().st_size
+    assert size > CHECKED
+    with path.open("r+b") as file:
+        file.seek(size // 2)
+        file.write(b"\xff" * (size // 4))
+    on(path, read)
+    assert broken(path) == []
+    assert on(path, count) == 0
+    assert len(broken(path)) == 1
+    assert not path.with_name("brimline.db.doubt").exists()
+
+
+def test_read_only_folder(path: Path, ordinary: None) -> None:
+    """A folder that may not be written to is a clear error that names the file."""
+    path.parent.mkdir()
+    path.parent.chmod(0o500)
+    with pytest.raises(StoreFailed, match="must be yours to write") as caught:
+        on(path, count)
+    assert caught.value.place == str(path)
+    path.parent.chmod(0o700)
+    assert on(path, count) == 0
+
+
+def test_file_in_a_folder_that_became_read_only(path: Path, ordinary: None) -> None:
+    """A file that is there cannot be used either without the files that SQLite puts beside it."""
+    on(path, write_some)
+    path.parent.chmod(0o500)
+    with pytest.raises(StoreFailed, match="must be yours to write"):
+        on(path, count)
+    path.parent.chmod(0o700)
+    assert on(path, count) == 10
+
+
+def test_no_file(path: Path) -> None:
+    """A folder in the place of the file is a clear error, and is not put aside."""
+    path.mkdir(parents=True)
+    with pytest.raises(StoreFailed, match="directory"):
+        on(path, count)
+    assert path.is_dir()
+
+
+def test_somebody_elses_database(path: Path) -> None:
+    """A database of another program is neither changed nor put aside."""
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE sessions (theirs)")
+    with pytest.raises(StoreFailed, match="already exists"):
+        on(path, count)
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
+    assert tables == [("sessions",)]

@@ -1,0 +1,24 @@
+"""How the tests use the store in a file."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from brimline.store.base import Store
+from brimline.store.sqlite import SqliteStore
+
+T = TypeVar("T")
+
+
+def on(path: Path, use: Callable[[Store], Awaitable[T]]) -> T:
+    """What comes of using the store in a file, which is opened and closed for it."""
+
+    async def used() -> T:
+        store = await SqliteStore.open(path)
+        try:
+            return await use(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(used())

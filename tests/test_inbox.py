@@ -1,0 +1,81 @@
+"""Messages: whose turn it is, in which order, and what is never handed out."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.inbox import LEASE, Message, Moment, due, together, waits
+
+
+def message(order: int = 0, **more: Any) -> Message:
+    """A message of a session."""
+    return Message(f"m{order}", "s", f"text {order}", at=0.0, order=order, **more)
+
+
+def test_order() -> None:
+    """Urgent ones overtake, each kind keeps its order."""
+    waiting = [
+        message(3),
+        message(1),
+        message(4, urgency="urgent"),
+        message(2, urgency="urgent"),
+    ]
+    assert [m.order for m in due(waiting, "turn", now=1.0)] == [2, 4, 1, 3]
+
+
+def test_at_a_tool() -> None:
+    """At a tool's result only what is urgent is said."""
+    waiting = [message(1), message(2, urgency="urgent")]
+    assert [m.order for m in due(waiting, "tool", now=1.0)] == [2]
+
+
+def test_at_a_stop() -> None:
+    """A turn is kept going for what is urgent or somebody sent, not for a warning of ours."""
+    waiting = [message(1), message(2, sender="user"), message(3, urgency="urgent")]
+    assert [m.order for m in due(waiting, "stop", now=1.0)] == [3, 2]
+
+
+@pytest.mark.parametrize("moment", ["turn", "tool", "stop"])
+def test_during_a_compaction(moment: Moment) -> None:
+    """Nothing is delivered during a compaction."""
+    assert due([message(urgency="urgent")], moment, now=1.0, compacting=True) == []
+
+
+def test_expiry() -> None:
+    """What has expired is no news."""
+    assert waits(message(expires=10.0), now=9.9)
+    assert not waits(message(expires=10.0), now=10.0)
+
+
+@pytest.mark.parametrize("state", ["delivered", "cancelled", "expired"])
+def test_what_is_over(state: Any) -> None:
+    """What was delivered, cancelled or has expired is not handed out again."""
+    assert not waits(message(state=state), now=1.0)
+
+
+def test_lease() -> None:
+    """What a hook was given and never passed on is handed out again after a while."""
+    handed = message(state="handed", handed_at=100.0)
+    assert not waits(handed, now=100.0 + LEASE - 1)
+    assert waits(handed, now=100.0 + LEASE)
+    assert waits(msgspec.structs.replace(handed, handed_at=None), now=100.0)
+
+
+def test_together() -> None:
+    """A batch is one text."""
+    assert together([message(1), message(2)]) == "text 1\n\ntext 2"
+    assert together([]) == ""
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(["queued", "delivered"])), max_size=12))
+def test_nothing_is_lost_or_said_twice(told: list[tuple[bool, Any]]) -> None:
+    """At a turn exactly what is queued is handed out, each once."""
+    waiting = [
+        message(place, urgency="urgent" if urgent else "sequential", state=state)
+        for place, (urgent, state) in enumerate(told)
+    ]
+    batch = due(waiting, "turn", now=1.0)
+    assert sorted(m.order for m in batch) == [m.order for m in waiting if m.state == "queued"]
