@@ -4,13 +4,16 @@ import pytest
 
 from brimline import errors
 from brimline.errors import (
+    AlreadyRunning,
     BaselineFailed,
     BrimlineError,
     CommandFailed,
+    InvalidHandoff,
     InvalidPolicy,
     InvalidSettings,
     InvalidState,
     InvalidUsage,
+    NotRunning,
     UnknownAgent,
     UnknownSession,
     UnreadableTranscript,
@@ -19,6 +22,8 @@ from brimline.errors import (
 )
 
 EVERY: list[BrimlineError] = [
+    AlreadyRunning("127.0.0.1:8420", "Address already in use"),
+    NotRunning("the socket"),
     InvalidUsage("output", -1),
     InvalidSettings("user file", "since", "expected a span"),
     UnknownAgent("emacs", ("claude", "codex")),
@@ -30,6 +35,7 @@ EVERY: list[BrimlineError] = [
     InvalidPolicy("at", 0, "more than 0"),
     BaselineFailed("claude", "it is not installed", "Install it."),
     CommandFailed("claude", "No such file or directory"),
+    InvalidHandoff("handoff.md", "it is empty", "Write it."),
 ]
 
 
@@ -148,3 +154,21 @@ def test_command() -> None:
     error = CommandFailed("claude", "No such file or directory")
     assert (error.command, error.reason) == ("claude", "No such file or directory")
     assert str(error) == "cannot start 'claude': No such file or directory"
+
+
+def test_handoff() -> None:
+    """A file that is no handoff is named, with the reason and what to do."""
+    error = InvalidHandoff("handoff.md", "it is empty", "Write it.")
+    assert (error.path, error.reason, error.hint) == ("handoff.md", "it is empty", "Write it.")
+    assert str(error) == "cannot take handoff.md as a handoff: it is empty\nWrite it."
+
+
+def test_daemon() -> None:
+    """A place that is taken, or where nobody answers, says what to do."""
+    taken = AlreadyRunning("127.0.0.1:8420", "Address already in use")
+    assert (taken.place, taken.reason) == ("127.0.0.1:8420", "Address already in use")
+    assert str(taken).startswith("127.0.0.1:8420 is taken: Address already in use\n")
+    assert "brimline serve --status" in str(AlreadyRunning("the lock"))
+    assert str(NotRunning("the socket")) == (
+        "no daemon answers at the socket\n`brimline serve` starts it."
+    )

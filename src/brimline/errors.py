@@ -11,7 +11,10 @@
     ├── InvalidState          a stored tracker that cannot be gone on with
     ├── InvalidPolicy         a level or a policy that could never hold
     ├── BaselineFailed        a client that did not tell what a fresh session holds
-    └── CommandFailed         a command that could not be started
+    ├── CommandFailed         a command that could not be started
+    ├── AlreadyRunning        another daemon of the user has the place
+    ├── NotRunning            no daemon of the user answers
+    └── InvalidHandoff        a file that cannot be taken as a handoff
 
 Each says what was expected, what came, where, and what to do; the parts are attributes too.
 """
@@ -130,3 +133,30 @@ class CommandFailed(BrimlineError):
     def __init__(self, command: str, reason: str, hint: str | None = None) -> None:
         self.command, self.reason, self.hint = command, reason, hint
         super().__init__(f"cannot start {command!r}: {reason}")
+
+
+class InvalidHandoff(BrimlineError):
+    """A file that cannot be taken as a handoff."""
+
+    def __init__(self, path: str, reason: str, hint: str | None = None) -> None:
+        self.path, self.reason, self.hint = path, reason, hint
+        super().__init__(f"cannot take {path} as a handoff: {reason}")
+
+
+class AlreadyRunning(BrimlineError):
+    """Another daemon of the user, or another program, has the place."""
+
+    def __init__(self, place: str, reason: str | None = None) -> None:
+        self.place, self.reason = place, reason
+        self.hint = "`brimline serve --status` tells of the one that runs, `--stop` ends it."
+        super().__init__(f"{place} is taken" + (f": {reason}" if reason else ""))
+
+
+class NotRunning(BrimlineError):
+    """No daemon of the user answers."""
+
+    hint = "`brimline serve` starts it."
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        super().__init__(f"no daemon answers at {place}")

@@ -1,0 +1,31 @@
+"""What the agents' transcripts tell, one file an agent."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib import import_module
+from typing import cast
+
+from brimline.handoff.heard.base import Listener
+from brimline.handoff.notes import Notes
+from brimline.sources import known
+from brimline.sources.lines import MALFORMED, salvage
+
+__all__ = ["Listener", "heard", "listener"]
+
+
+def listener(agent: str) -> Listener:
+    """A new listener for one transcript of an agent."""
+    return cast("Listener", import_module(f"brimline.handoff.heard.{known(agent)}").LISTENER())
+
+
+def heard(records: Iterable[bytes], agent: str) -> Notes:
+    """What an agent's records tell; one that cannot be read is passed over, and the rest is."""
+    listens = listener(agent)
+    for record in records:
+        try:
+            listens.hear(record)
+        except MALFORMED:
+            for piece in salvage(record):
+                with suppress(*MALFORMED):
+                    listens.hear(piece)
+    return listens.notes

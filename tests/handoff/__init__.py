@@ -1,0 +1,1 @@
+"""Handoffs: taken, drafted, and brought back."""

@@ -1,0 +1,132 @@
+"""Commands are told apart: checks, looks, and those whose exit code tells something."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.handoff.commands import Command
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pytest -q",
+        "cd x && PYTHONPATH=. python -m pytest tests | tail -3",
+        "uv run --no-sync pytest",
+        "go test ./... 2>&1",
+        "./gradlew test",
+        "mise run test:ci",
+        "npm run lint",
+        "make check",
+        "npx tsc --noEmit",
+        ".venv/bin/ruff check src",
+        "env CI=1 timeout 60 go test ./...",
+    ],
+)
+def test_check(text: str) -> None:
+    """Tests, linters and builds are checks, whatever stands before or behind them."""
+    assert Command.of(text).check
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git commit -m 'make test pass'",
+        "gh api repos/golangci/golangci-lint/releases",
+        'gh pr create --body "$(cat <<\'EOF\'\nRan `make test`, "all" green.\nEOF\n)"',
+        "cat pytest.ini",
+        "rg pytest",
+        "npm install",
+        "echo make test",
+        "chmod +x tasks/lint/go",
+        "",
+    ],
+)
+def test_no_check(text: str) -> None:
+    """The name of a check in a message, an address or a path makes none."""
+    assert not Command.of(text).check
+
+
+@pytest.mark.parametrize(
+    ("text", "check", "wide"),
+    [
+        ("pytest -q", "pytest", True),
+        ("uv run pytest tests/test_a.py", "pytest", False),
+        ("pytest -k name", "pytest", False),
+        ("go test ./... 2>&1 | tail", "go test", True),
+        ("go test ./a", "go test", False),
+        ("npm run test:ci -- --watch=false", "npm test:ci", True),
+        ("make test-slow", "make test-slow", True),
+        ("git log", "", False),
+    ],
+)
+def test_wide(text: str, check: str, wide: bool) -> None:
+    """A check is known by its name, and is of everything where nothing is chosen."""
+    found = Command.of(text)
+    assert (found.check, found.wide) == (check, wide)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ls -la && cat x | head -3",
+        'rg -n "a|b && rm" src; sed -n 1,3p x 2>/dev/null',
+        "LC_ALL=C git -P log --oneline",
+        "cd src && grep -c x y",
+        "env",
+    ],
+)
+def test_looks(text: str) -> None:
+    """A command whose every program shows something only looks."""
+    assert Command.of(text).looks
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat a > b",
+        "sed -i.bak s/a/b/ x",
+        "find . -name x -delete",
+        "cat <<EOF\nx\nEOF",
+        "git push",
+        "ls; rm x",
+        "env A=1 ./run",
+    ],
+)
+def test_does(text: str) -> None:
+    """A command that writes somewhere, or runs anything else, does something."""
+    assert not Command.of(text).looks
+
+
+@pytest.mark.parametrize(
+    ("text", "tells"),
+    [
+        ("pytest -q 2>&1", True),
+        ("a && b || exit 1", True),
+        ("pytest | tail", False),
+        ("set -o pipefail; pytest | tail", True),
+        ("pytest || true", False),
+        ("pytest; echo done", False),
+        ("server &", False),
+        ('rg "a|b"', True),
+    ],
+)
+def test_tells(text: str, tells: bool) -> None:
+    """An exit code tells nothing where another program's is the last one."""
+    assert Command.of(text).tells is tells
+
+
+def test_the_same_again() -> None:
+    """What a command's output is piped through does not make it another command."""
+    cores = {
+        Command.of(text).core
+        for text in ("make  check", "make check 2>&1 | tail -3", "make check 2>/dev/null")
+    }
+    assert cores == {"make check"}
+    assert Command.of('rg "a|b" x').core == 'rg "a|b" x'
+
+
+@given(st.text("ab '\"|&;<>\n-=EOF\\$("))
+def test_any_text(text: str) -> None:
+    """Any text is some command."""
+    assert Command.of(text).text == text

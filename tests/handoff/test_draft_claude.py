@@ -1,0 +1,212 @@
+"""What is heard in a transcript of Claude Code."""
+
+from pathlib import Path
+
+import pytest
+
+from brimline.handoff import draft, records
+from brimline.handoff.heard import heard
+
+from .made import FIXTURES, answers, asked, claude, encoded, runs, said, uses
+
+PROJECT = "home/.claude/projects/-home-dev-project"
+MAIN = f"{PROJECT}/00000001-0000-4000-8000-000000000001.jsonl"
+
+
+def fixture(scene: str) -> Path:
+    """The main transcript of a recorded session."""
+    return FIXTURES / "claude" / scene / MAIN
+
+
+def test_recorded_tools() -> None:
+    """A recorded session with tools tells the words, the commands and where it was."""
+    text = draft(records(str(fixture("tool-loop"))), "claude")
+    assert "## The task, in the user's first words\n> Go.\n" in text
+    assert "> All done.\n" in text
+    assert "- ok: `echo one`\n- ok: `echo two`\n" in text
+    assert "- folder: /home/dev/project\n" in text
+    assert "Errors" not in text
+
+
+def test_recorded_compaction() -> None:
+    """The client's own summary is not taken for the user's words."""
+    notes = heard(records(str(fixture("auto-compact"))), "claude")
+    assert notes.first
+    assert "session is being continued" not in notes.first + notes.latest
+
+
+def test_a_call_that_failed() -> None:
+    """A call that failed is an error until one works."""
+    failed = said("API Error: overloaded", isApiErrorMessage=True)
+    notes = heard([asked("Go."), failed], "claude")
+    assert [trouble.why for trouble in notes.troubles.values()] == ["API Error: overloaded"]
+    assert notes.said == ""
+    assert heard([asked("Go."), failed, said("It works.")], "claude").troubles == {}
+
+
+def test_subagents_are_not_listened_to() -> None:
+    """What a subagent says or is told is not the session's."""
+    told = [asked("Main."), asked("Sub.", isSidechain=True), said("Sub too.", isSidechain=True)]
+    notes = heard(told, "claude")
+    assert (notes.first, notes.latest, notes.said) == ("Main.", "", "")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        asked("x", isMeta=True),
+        asked("x", isCompactSummary=True),
+        asked("x", origin={"kind": "task-notification"}),
+        asked("[Request interrupted by user]"),
+        asked("<local-command-stdout>x</local-command-stdout>"),
+        asked("<system-reminder>x</system-reminder>"),
+        asked("<bash-input>ls</bash-input><bash-stdout>x</bash-stdout>"),
+        asked("<command-name>/exit</command-name><command-args></command-args>"),
+        asked("This session is being continued from a previous conversation that ran out."),
+    ],
+)
+def test_not_the_users_words(record: bytes) -> None:
+    """What the client writes in the user's name is not what the user said."""
+    assert heard([record], "claude").first == ""
+
+
+def test_the_users_words() -> None:
+    """Typed, in blocks, queued, as a command, or in place of a yes: all are the user's words."""
+    command = "<command-message>x</command-message>\n<command-name>/review</command-name>\n"
+    queued = {"type": "queued_command", "prompt": "And tests."}
+    rejected = (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell "
+        "you how to proceed, the user said:\nnot like that"
+    )
+    for record, words in (
+        (asked("Hi.", origin={"kind": "human"}), "Hi."),
+        (claude("user", [{"type": "text", "text": "Hi."}]), "Hi."),
+        (asked("<system-reminder>x</system-reminder>Hi."), "Hi."),
+        (asked(f"{command}<command-args>all of it</command-args>"), "/review all of it"),
+        (encoded({"type": "attachment", "attachment": queued}), "And tests."),
+        (answers("1", rejected, failed=True), "not like that"),
+    ):
+        assert heard([record], "claude").first == words
+
+
+def test_clear() -> None:
+    """A conversation that was cleared is begun anew."""
+    clear = asked("<command-name>/clear</command-name>")
+    notes = heard([asked("Old."), *runs("make", ""), clear, asked("New.")], "claude")
+    assert (notes.first, notes.latest, notes.runs) == ("New.", "", {})
+
+
+def test_tasks() -> None:
+    """Tasks are followed from their making to their end."""
+    told = [
+        uses("1", "TaskCreate", subject="Parse", description="d"),
+        answers("1", "Task #1 created successfully: Parse"),
+        uses("2", "TaskCreate", subject="Test", description="d"),
+        answers("2", [{"type": "text", "text": "Task #2 created successfully: Test"}]),
+        uses("3", "TaskUpdate", taskId="1", status="completed"),
+        uses("4", "TaskUpdate", taskId="2", status="in_progress", subject="Test it"),
+        asked("Go."),
+    ]
+    assert "## Open to-dos\n- [begun] Test it\n\n" in draft(told, "claude")
+
+
+def test_what_failed_and_then_worked() -> None:
+    """An error is forgotten when the same command, or a change of the same file, works."""
+    change = {"file_path": "/a", "old_string": "x", "new_string": "y"}
+    told = [
+        *runs("make test", "boom", failed=True),
+        uses("1", "Edit", **change),
+        answers("1", "<tool_use_error>String not found</tool_use_error>", failed=True),
+    ]
+    assert [trouble.why for trouble in heard(told, "claude").troubles.values()] == [
+        "boom",
+        "String not found",
+    ]
+    told += [*runs("make test 2>&1", "fine"), uses("2", "Write", **change), answers("2", "ok")]
+    assert heard(told, "claude").troubles == {}
+
+
+def test_a_part_that_failed_before_the_whole_worked() -> None:
+    """A check of everything takes back what failed in a part of it, and nothing else."""
+    told = [
+        *runs("go test ./a", "boom", failed=True),
+        *runs("go build ./a", "bang", failed=True),
+        *runs("go test ./b", "fine"),
+    ]
+    assert len(heard(told, "claude").troubles) == 2
+    told += runs("go test ./...", "fine")
+    assert [trouble.why for trouble in heard(told, "claude").troubles.values()] == ["bang"]
+
+
+def test_what_failed_behind_a_pipe() -> None:
+    """An exit code that is another program's neither takes an error back nor says ok."""
+    told = [*runs("make test", "boom", failed=True), *runs("make test | tail", "boom")]
+    notes = heard(told, "claude")
+    assert [trouble.why for trouble in notes.troubles.values()] == ["boom"]
+    assert [(run.command, run.ok) for run in notes.runs.values()] == [("make test | tail", None)]
+
+
+def test_no_trouble() -> None:
+    """A search that found nothing, a failed look, a rejection or a cancelled tool is no error."""
+    cancelled = "<tool_use_error>Cancelled: parallel tool call Bash(x) errored</tool_use_error>"
+    told = [
+        *runs("rg nothing", "Exit code 1", failed=True),
+        *runs("make nothing", "Exit code 1", failed=True),
+        *runs("make x", cancelled, failed=True),
+        uses("1", "Read", file_path="/nowhere"),
+        answers("1", "File does not exist.", failed=True),
+    ]
+    notes = heard(told, "claude")
+    assert notes.troubles == {}
+    assert list(notes.runs) == ["make nothing"]
+
+
+def test_other_tools() -> None:
+    """A tool that we do not know is noted when it fails, and one that only shows is not."""
+    told = [
+        uses("1", "mcp__db__query", sql="x"),
+        answers("1", "no such table", failed=True),
+        uses("2", "Bash"),
+        answers("2", "nothing to run", failed=True),
+    ]
+    troubles = heard(told, "claude").troubles.values()
+    assert [(one.what, one.why) for one in troubles] == [("mcp__db__query", "no such table")]
+
+
+def test_a_change_that_failed() -> None:
+    """A file that was not changed after all is not among the changed ones."""
+    told = [uses("1", "Write", file_path="/a"), answers("1", "no", failed=True)]
+    assert heard(told, "claude").files == {}
+
+
+def test_unfinished() -> None:
+    """A command without a result, and one in the background, do not count as ok."""
+    told = [
+        asked("Go."),
+        uses("1", "Bash", command="make all"),
+        *runs("make serve", "Command running in background with ID: b1"),
+    ]
+    text = draft(told, "claude")
+    assert "- no result: `make all`\n" in text
+    assert "- unclear: `make serve`\n" in text
+
+
+def test_glued_and_broken_lines() -> None:
+    """Two records on one line are both heard, and a broken one harms no other."""
+    told = [asked("One.") + asked("Two."), asked("x")[:-9], b"\0\0", said("Three.")]
+    notes = heard(told, "claude")
+    assert (notes.first, notes.latest, notes.said) == ("One.", "Two.", "Three.")
+
+
+def test_much_is_forgotten() -> None:
+    """A long session keeps its first words and its last deeds, in bounded memory."""
+    told = [asked("First.")]
+    for number in range(300):
+        told += runs(f"git tag v{number}", "x" * 20_000)
+        told += [uses("w", "Write", file_path=f"/f{number}"), answers("w", "")]
+        told += [uses(f"t{number}", "Bash", command="never ends")]
+    notes = heard(told, "claude")
+    assert notes.first == "First."
+    assert len(notes.runs) == len(notes.files) == 200
+    assert list(notes.files)[-1] == "/f299"
+    assert all(len(run.output) <= 8_192 for run in notes.runs.values())

@@ -1,0 +1,174 @@
+"""What is heard in a rollout of Codex."""
+
+import json
+
+import pytest
+
+from brimline.handoff import draft, records
+from brimline.handoff.heard import heard
+
+from .made import FIXTURES, codex, codex_answers, codex_calls, codex_said, encoded
+
+ROLLOUT = next((FIXTURES / "codex/tool-loop/home").rglob("*.jsonl"))
+
+PATCH = """*** Begin Patch
+*** Update File: /p/a.py
+@@
+-x
+*** Add File: b.py
++*** Update File: not a header
+*** Update File: old.py
+*** Move to: new.py
+*** End Patch"""
+
+
+def test_recorded_tools() -> None:
+    """A recorded rollout tells the words, the commands and where it was."""
+    text = draft(records(str(ROLLOUT)), "codex")
+    assert "## The task, in the user's first words\n> Go.\n" in text
+    assert "> All done.\n" in text
+    assert "- ok: `echo two`\n- ok: `echo one`\n" in text
+    assert "- folder: /home/dev/project\n" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<environment_context>\n  <cwd>/x</cwd>",
+        "<turn_aborted>\nThe user interrupted",
+        "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>",
+    ],
+)
+def test_not_the_users_words(text: str) -> None:
+    """What Codex writes in the user's name is not what the user said."""
+    assert heard([codex_said("user", text), codex_said("developer", "x")], "codex").first == ""
+
+
+def test_the_users_words() -> None:
+    """The user's own request is found behind what an editor added."""
+    framed = "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nFix it.\n"
+    notes = heard([codex_said("user", framed), codex_said("user", "<div> is wrong")], "codex")
+    assert (notes.first, notes.latest) == ("Fix it.", "<div> is wrong")
+
+
+def test_bare_items() -> None:
+    """In 2025 an item stood bare on its line."""
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go."}]}
+    assert heard([encoded(item)], "codex").first == "Go."
+
+
+def test_plans() -> None:
+    """The plan's steps are the to-dos; a plan that was written out is the last plan."""
+    steps = [{"step": "One", "status": "completed"}, {"step": "Two", "status": "in_progress"}]
+    item = {"type": "Plan", "id": "1", "text": "# The plan"}
+    told = [
+        codex_said("user", "Go."),
+        codex_calls("1", "update_plan", plan=steps, explanation="As agreed."),
+    ]
+    assert "- [begun] Two\n" in draft(told, "codex")
+    assert heard(told, "codex").plan == "As agreed."
+    told += [codex({"type": "item_completed", "item": item}, "event_msg")]
+    assert heard(told, "codex").plan == "# The plan"
+
+
+@pytest.mark.parametrize(
+    ("output", "ok"),
+    [
+        ("Chunk ID: 1\nWall time: 0 s\nProcess exited with code 0\nOutput:\nfine", True),
+        ("Chunk ID: 1\nProcess exited with code 2\nOutput:\nboom", False),
+        ("Exit code: 1\nWall time: 0 seconds\nOutput:\nboom", False),
+        (json.dumps({"output": "fine", "metadata": {"exit_code": 0}}), True),
+        (json.dumps({"output": "boom", "metadata": {"exit_code": 1}}), False),
+        ('{"output": cut', None),
+        ([{"type": "input_text", "text": "Script completed\nOutput:\n"}], None),
+        ("exec_command failed for `x`: denied", False),
+        ("something else", None),
+    ],
+)
+def test_how_a_command_came_out(output: object, ok: bool | None) -> None:
+    """The exit code is found in every wrapping that outputs have had."""
+    told = [codex_calls("1", "exec_command", cmd="make test"), codex_answers("1", output)]
+    (run,) = heard(told, "codex").runs.values()
+    assert (run.command, run.ok) == ("make test", ok)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        codex_calls("1", "shell", command=["bash", "-lc", "make test"]),
+        codex_calls("1", "shell", command=["make", "test"]),
+        codex_calls("1", "shell_command", command="make test"),
+        codex(
+            {"type": "local_shell_call", "call_id": "1", "action": {"command": ["make", "test"]}}
+        ),
+        codex(
+            {
+                "type": "custom_tool_call",
+                "name": "exec",
+                "call_id": "1",
+                "input": 'const r = await tools.exec_command({cmd:"make test","workdir":"/x"});',
+            }
+        ),
+    ],
+)
+def test_ways_to_run_a_command(call: bytes) -> None:
+    """A command is found in every tool that has run commands."""
+    assert [run.command for run in heard([call], "codex").runs.values()] == ["make test"]
+
+
+def test_a_command_that_takes_long() -> None:
+    """How a command came out is told by what waited for it."""
+    told = [
+        codex_calls("1", "exec_command", cmd="make test"),
+        codex_answers("1", "Chunk ID: 1\nProcess running with session ID 77\nOutput:\n"),
+        codex_calls("2", "write_stdin", session_id=77, chars=""),
+        codex_answers("2", "Chunk ID: 2\nProcess exited with code 1\nOutput:\nboom"),
+        codex_calls("3", "wait", cell_id="99"),
+        codex_answers("3", "Exit code: 0\nOutput:\nnever begun"),
+        codex_answers("4", "Script running with cell ID 5\nOutput:\nnever begun either"),
+    ]
+    notes = heard(told, "codex")
+    assert [(run.command, run.ok) for run in notes.runs.values()] == [("make test", False)]
+    assert [trouble.why for trouble in notes.troubles.values()] == ["boom"]
+
+
+def test_a_command_that_was_aborted() -> None:
+    """A command that the user stopped has no result and is no error."""
+    told = [
+        codex_calls("1", "exec_command", cmd="make test"),
+        codex_answers("1", "aborted by user after 2.0s"),
+    ]
+    notes = heard(told, "codex")
+    assert (notes.runs, notes.troubles) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        codex({"type": "custom_tool_call", "name": "apply_patch", "call_id": "1", "input": PATCH}),
+        codex_calls("1", "apply_patch", input=PATCH),
+        codex_calls("1", "shell", command=["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]),
+        codex(
+            {
+                "type": "custom_tool_call",
+                "name": "exec",
+                "call_id": "1",
+                "input": f"await tools.apply_patch({json.dumps(PATCH)});",
+            }
+        ),
+    ],
+)
+def test_files(call: bytes) -> None:
+    """The files of a patch are found wherever it stands, if it was applied."""
+    files = ["/p/a.py", "b.py", "old.py", "new.py"]
+    done = codex_answers("1", "Exit code: 0\nOutput:\nSuccess.", "custom_tool_call_output")
+    failed = codex_answers("1", "apply_patch verification failed: Failed to find", "x")
+    assert list(heard([call, done], "codex").files) == files
+    assert list(heard([call, failed], "codex").files) == []
+
+
+def test_errors() -> None:
+    """A call that failed is an error until one works."""
+    told = [codex({"type": "error", "message": "Stream lost."}, "event_msg")]
+    assert [trouble.why for trouble in heard(told, "codex").troubles.values()] == ["Stream lost."]
+    assert heard([*told, codex_said("assistant", "Well.")], "codex").troubles == {}

@@ -1,0 +1,136 @@
+"""What is heard in the transcripts of Pi, Gemini CLI and opencode."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from brimline.handoff import draft, records
+from brimline.handoff.heard import heard
+
+from .made import FIXTURES, encoded
+
+SESSION = "ses_00000000000100000000000000"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    """The database of a recorded session of opencode."""
+    path = tmp_path / "opencode.db"
+    script = next((FIXTURES / "opencode/tool-loop/home").rglob("*.sql"))
+    with closing(sqlite3.connect(path)) as made:
+        made.executescript(script.read_text("utf-8"))
+    return str(path)
+
+
+def transcript(agent: str) -> str:
+    """The main transcript of a recorded session."""
+    return str(min((FIXTURES / agent / "tool-loop/home").rglob("*.jsonl")))
+
+
+@pytest.mark.parametrize("agent", ["pi", "gemini"])
+def test_recorded_tools(agent: str) -> None:
+    """A recorded session tells the words and the commands."""
+    text = draft(records(transcript(agent)), agent)
+    assert "## The task, in the user's first words\n> Go.\n" in text
+    assert "> All done.\n" in text
+    assert "- ok: `echo two`\n- ok: `echo one`\n" in text
+
+
+def test_recorded_database(database: str) -> None:
+    """A session in opencode's database tells the same, and another one nothing."""
+    text = draft(records(database, SESSION), "opencode")
+    assert "## The task, in the user's first words\n> Go.\n" in text
+    assert "- ok: `echo two`\n- ok: `echo one`\n" in text
+    assert "> All done.\n" in text
+    assert "- folder: /home/dev/project\n" in text
+    assert list(records(database, "ses_x")) == []
+    assert list(records(database)) == []
+
+
+def test_recorded_export() -> None:
+    """What `opencode export` prints is read as a document."""
+    notes = heard(records(str(FIXTURES / "opencode/auto-compact/export.json")), "opencode")
+    assert notes.first == "Go."
+    assert notes.said
+
+
+def test_pi_deeds() -> None:
+    """Changes and failures of Pi are told, and a call that failed."""
+    call = {"type": "toolCall", "id": "1", "name": "edit", "arguments": {"path": "/a"}}
+    shell = {"type": "toolCall", "id": "2", "name": "bash", "arguments": {"command": "make"}}
+    told = [
+        {"role": "assistant", "content": [call, shell]},
+        {"role": "toolResult", "toolCallId": "1", "content": [{"type": "text", "text": "ok"}]},
+        {"role": "toolResult", "toolCallId": "2", "isError": True, "content": "boom"},
+        {"role": "assistant", "content": "", "errorMessage": "overloaded"},
+    ]
+    notes = heard([encoded({"type": "message", "message": one}) for one in told], "pi")
+    assert list(notes.files) == ["/a"]
+    assert [trouble.why for trouble in notes.troubles.values()] == ["boom", "overloaded"]
+
+
+def test_gemini_deeds() -> None:
+    """Changes, to-dos and exit codes of Gemini CLI are told, of its older documents too."""
+    failed = {"output": "Output: boom\nExit Code: 1"}
+    tools = [
+        {"id": "1", "name": "write_file", "args": {"file_path": "/a"}, "status": "success"},
+        {"id": "2", "name": "replace", "args": {"file_path": "/b"}, "status": "error"},
+        {"id": "3", "name": "write_todos", "args": {"todos": [{"description": "Later"}]}},
+        {
+            "id": "4",
+            "name": "run_shell_command",
+            "args": {"command": "make"},
+            "status": "success",
+            "result": [{"functionResponse": {"response": failed}}],
+        },
+    ]
+    notes = heard([encoded({"type": "gemini", "content": "", "toolCalls": tools})], "gemini")
+    assert list(notes.files) == ["/a"]
+    assert [run.ok for run in notes.runs.values()] == [False]
+    assert [todo.text for todo in notes.todos.values()] == ["Later"]
+
+
+def test_gemini_errors() -> None:
+    """A call that failed is an error until one works."""
+    failed = encoded({"type": "error", "content": "Quota exceeded."})
+    notes = heard([failed], "gemini")
+    assert [trouble.why for trouble in notes.troubles.values()] == ["Quota exceeded."]
+    assert heard([failed, encoded({"type": "gemini", "content": "Hi."})], "gemini").troubles == {}
+
+
+def test_gemini_document(tmp_path: Path) -> None:
+    """An older chat is one document; one that is cut off tells nothing."""
+    path = tmp_path / "session-1.json"
+    messages = [{"type": "user", "content": "Go."}, {"type": "gemini", "content": "Done."}]
+    path.write_text(json.dumps({"sessionId": "1", "messages": messages}))
+    notes = heard(records(str(path)), "gemini")
+    assert (notes.first, notes.said) == ("Go.", "Done.")
+    path.write_text(path.read_text()[:-20])
+    assert list(records(str(path))) == []
+
+
+def test_opencode_deeds() -> None:
+    """Changes, to-dos, exit codes and errors of opencode are told; what it adds is not."""
+    done = {"status": "completed", "input": {"filePath": "/a"}, "time": {"end": 5_000}}
+    failed = {"status": "completed", "input": {"command": "make"}, "metadata": {"exit": 2}}
+    listed = {"status": "completed", "input": {"todos": [{"content": "Later"}]}}
+    parts = [
+        {"type": "tool", "tool": "write", "callID": "1", "state": done},
+        {"type": "tool", "tool": "bash", "callID": "2", "state": failed | {"output": "boom"}},
+        {"type": "tool", "tool": "todowrite", "callID": "3", "state": listed},
+    ]
+    error = {"name": "APIError", "data": {"message": "overloaded"}}
+    told: list[object] = [
+        {"info": {"role": "user"}, "parts": [{"type": "text", "text": "x", "synthetic": True}]},
+        {"info": {"role": "user"}, "parts": [{"type": "text", "text": "Go."}]},
+        {"info": {"role": "assistant"}, "parts": parts},
+        {"info": {"role": "assistant", "error": error}, "parts": []},
+    ]
+    notes = heard(map(encoded, told), "opencode")
+    assert notes.first == "Go."
+    assert notes.files == {"/a": 5.0}
+    assert [trouble.why for trouble in notes.troubles.values()] == ["boom", "overloaded"]
+    assert [todo.text for todo in notes.todos.values()] == ["Later"]

@@ -1,0 +1,65 @@
+"""Credentials that are plain to see are made unreadable, and little else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.handoff import masked
+
+# Put together here, so that nobody's scanner takes this file for a leak.
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (f"export ANTHROPIC_API_KEY=sk-ant-{LETTERS}", "export ANTHROPIC_API_KEY=***"),
+        (f"echo sk-{LETTERS} | cat", "echo *** | cat"),
+        (f"git clone https://x:ghp_{LETTERS}@host/r", "git clone https://x:***@host/r"),
+        (f"gh auth login ghp_{LETTERS}", "gh auth login ***"),
+        (f"github_pat_{LETTERS}", "***"),
+        (f"glpat-{LETTERS}", "***"),
+        ("aws AKIA" + "ABCDEFGHIJKLMNOP" + " s3", "aws *** s3"),
+        (f"AIza{LETTERS}", "***"),
+        (f"xoxb-{LETTERS}", "***"),
+        (f"npm_{LETTERS}", "***"),
+        (f"eyJ{LETTERS}.{LETTERS}.{LETTERS}", "***"),
+        (f"curl -H 'Authorization: Bearer {LETTERS}' x", "curl -H 'Authorization: Bearer ***' x"),
+        ("curl -H 'Authorization: Basic dTpw' x", "curl -H 'Authorization: Basic ***' x"),
+        ("curl -u me:hunter2 x", "curl -u me:*** x"),
+        ("psql postgres://me:hunter2@db/x", "psql postgres://me:***@db/x"),
+        ("mysql --password hunter2 db", "mysql --password *** db"),
+        ("mysql --password=hunter2 db", "mysql --password=*** db"),
+        ("run password='a b' next", "run password=*** next"),
+        ("DB_PASSWORD=hunter2 make", "DB_PASSWORD=*** make"),
+        ('{"api_key": "hunter2"}', '{"api_key": "***"}'),
+        (f"-----BEGIN RSA PRIVATE KEY-----\n{LETTERS}\n-----END RSA PRIVATE KEY-----\nx", "***\nx"),
+        (f"-----BEGIN PRIVATE KEY-----\n{LETTERS}\n", "***"),
+    ],
+)
+def test_masked(text: str, left: str) -> None:
+    """A credential is masked, and what stands around it is left."""
+    assert masked(text) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pytest -q tests/test_tokens.py",
+        "max_tokens=4096 and 3 tokens: fine",
+        "Phase 1: basic bootstrap implementation",
+        "the bearer of bad news",
+        "def masked(token: str) -> None:",
+        "sort --key=2 file; cd $PWD; risk-averse",
+        "https://example.org:8080/path@2x.png",
+    ],
+)
+def test_left(text: str) -> None:
+    """Ordinary text is left as it is."""
+    assert masked(text) == text
+
+
+@given(st.text("sk-ghp_= :@/'\"pasword\n" + LETTERS[:3]))
+def test_any_text(text: str) -> None:
+    """Any text can be masked, and a masked one stays as it is."""
+    assert masked(masked(text)) == masked(text)

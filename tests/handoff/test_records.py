@@ -1,0 +1,51 @@
+"""The records of a transcript, however long it is."""
+
+from pathlib import Path
+
+import pytest
+
+from brimline.errors import UnreadableTranscript
+from brimline.handoff import draft, records
+from brimline.handoff.records import HEAD, WHOLE
+from brimline.sources.scan import LONGEST
+
+from .made import asked, said
+
+
+def test_every_line(tmp_path: Path) -> None:
+    """Every line is a record, also a last one without an end."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"1\n2\n3")
+    assert list(records(str(path))) == [b"1", b"2", b"3"]
+
+
+def test_unreadable(tmp_path: Path) -> None:
+    """A path that cannot be read says so, when the first record is asked for."""
+    found = records(str(tmp_path / "nowhere.jsonl"))
+    with pytest.raises(UnreadableTranscript):
+        next(found)
+
+
+def test_a_huge_line(tmp_path: Path) -> None:
+    """A line that is longer than any record is passed over, and the rest is heard."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(asked("First.") + b"\n" + b"x" * (LONGEST + 1) + b"\n" + said("Last."))
+    text = draft(records(str(path)), "claude")
+    assert "> First." in text
+    assert "> Last." in text
+
+
+@pytest.mark.slow
+def test_a_huge_file(tmp_path: Path) -> None:
+    """Of a file that is too large, the beginning and the end are heard."""
+    path = tmp_path / "x.jsonl"
+    middle = said("m" * 65_536) + b"\n"
+    with path.open("wb") as file:
+        file.write(asked("First.") + b"\n")
+        for _ in range((WHOLE + 2 * HEAD) // len(middle)):
+            file.write(middle)
+        file.write(said("Last.") + b"\n" + asked("Latest."))
+    read = sum(map(len, records(str(path))))
+    assert read <= WHOLE + HEAD
+    text = draft(records(str(path)), "claude")
+    assert all(f"> {words}" in text for words in ("First.", "Latest.", "Last."))
