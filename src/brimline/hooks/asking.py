@@ -1,0 +1,237 @@
+"""The way of an event to the daemon and of its answer to the agent: a part of client.py.
+
+frame.py tells what goes over the socket. client.c has the same in C, for all but the spool.
+"""
+
+import posix
+import select
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from _socket import socket
+    from os import _exit as leave
+else:
+    import _signal
+    from posix import _exit as leave
+
+STDIN, ANSWER, ALL = 0.080, 0.120, 0.240
+"""Seconds since the start: until then stdin is read, an answer is waited for, all is done."""
+
+AT_LEAST = 0.100
+"""How long there is for what is left to do, however late it is by now."""
+
+LINE_LONGEST, BODY_LONGEST, REPLY_LONGEST, VALUE_LONGEST = 64, 4 << 20, 1 << 20, 1000
+"""Bytes: of the first line, of the body, of an answer, of a value in the header."""
+
+PIECE = 1 << 16
+PAUSE = 0.002
+PREFIX = b"BRIMLINE 1 "
+DONE = b"\x06"
+"""What is sent when the agent has the answer: only now is a message delivered."""
+
+NAMES = (
+    b"COLUMNS",
+    b"NO_COLOR",
+    b"TERM",
+    b"TMUX",
+    b"TMUX_PANE",
+    b"BRIMLINE_PARENT",
+    b"BRIMLINE_SESSION",
+    b"CLAUDE_CODE_SESSION_ID",
+    b"CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+    b"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+    b"DISABLE_AUTO_COMPACT",
+    b"CLAUDE_CODE_DISABLE_1M_CONTEXT",
+)
+"""The variables that the daemon is told."""
+
+
+class Event:
+    """What the agent tells, where to, and how much time there is for it."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.handed = arguments[0] == "--no-daemon"
+        self.id = arguments[1] if self.handed else f"{time.time_ns()}-{posix.getpid()}"
+        self.kind, self.agent, self.socket, self.spool = arguments[2 if self.handed else 0 :]
+        self.body = b""
+        self._begun = time.monotonic() - self._gone()
+
+    def _gone(self) -> float:
+        """The seconds before now that it took to get here, as far as can be known."""
+        if not self.handed:
+            return time.process_time()
+        since = time.time_ns() - int(self.id.partition("-")[0])
+        return min(max(since / 1e9, 0.0), ALL)
+
+    def left(self, until: float) -> float:
+        """The seconds that are left until a moment; 0 where it has passed."""
+        return max(0.0, self._begun + until - time.monotonic())
+
+    @property
+    def request(self) -> bytes:
+        """The event as it goes to the daemon or into the spool."""
+        told = ("kind", self.kind), ("agent", self.agent), ("id", self.id)
+        entries = [f"{key}={value[:VALUE_LONGEST]}\0" for key, value in told]
+        entries.append(f"pid={posix.getpid()}\0")
+        header = "".join(entries).encode("utf-8", "surrogateescape") + variables()
+        return b"%b%d %d\n%b%b" % (PREFIX, len(header), len(self.body), header, self.body)
+
+    def say(self, text: bytes) -> bool:
+        """Tell the agent; whether it took it all. A pipe that is ready takes so much at once."""
+        rest = memoryview(text)
+        try:
+            while rest and select.select([], [1], [], self.left(ALL))[1]:
+                rest = rest[posix.write(1, rest[: select.PIPE_BUF]) :]
+        except OSError:
+            return False
+        return not rest
+
+
+def ask(arguments: list[str]) -> Event | None:
+    """Ask the daemon and print its answer; the event is given back where there is none."""
+    event = Event(arguments)
+    prepare(event)
+    connection = None if event.handed else reach(event)
+    event.body = read_body(event)
+    return None if connection and answered(connection, event) else event
+
+
+def prepare(event: Event) -> None:
+    """Never hang, and never take a stream that the agent closed for one of our own.
+
+    A closed one is made to be an empty one that cannot be written to: else the socket would get
+    its number.
+    """
+    _signal.signal(_signal.SIGALRM, give_up)
+    _signal.setitimer(_signal.ITIMER_REAL, max(AT_LEAST, event.left(ALL)))
+    while (spare := posix.open("/dev/null", posix.O_RDONLY)) < 3:
+        pass
+    posix.close(spare)
+
+
+def give_up(number: int, frame: object) -> None:
+    """The time is over."""
+    leave(0)
+
+
+def read_body(event: Event) -> bytes:
+    """Stdin to its end, as far as it comes in time.
+
+    What is too much is read too, and forgotten: an agent may not bear it when nobody reads.
+    """
+    ready = select.poll()
+    ready.register(0, select.POLLIN)
+    pieces: list[bytes] = []
+    size = 0
+    while (size < BODY_LONGEST or event.left(STDIN)) and ready.poll(event.left(STDIN) * 1000):
+        piece = read_piece()
+        if not piece:
+            break
+        if size < BODY_LONGEST:
+            pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)[:BODY_LONGEST]
+
+
+def read_piece() -> bytes:
+    """What stdin has; empty at its end, or where it is nothing that can be read."""
+    try:
+        return posix.read(0, PIECE)
+    except OSError:
+        return b""
+
+
+def variables() -> bytes:
+    """The entries of the variables that are set."""
+    known = ((name, posix.environ.get(name)) for name in NAMES)
+    return b"".join(
+        b"env.%b=%b\0" % (name, value)
+        for name, value in known
+        if value is not None and len(value) <= VALUE_LONGEST
+    )
+
+
+def reach(event: Event) -> "socket | None":
+    """The way to the daemon; None where there is none, or where another user listens."""
+    import _socket
+
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        while not connected(connection, event):
+            time.sleep(PAUSE)
+        if sys.platform == "linux":
+            peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        else:
+            peer = connection.getsockopt(0, _socket.LOCAL_PEERCRED, 76)
+    except OSError:
+        return None
+    return connection if int.from_bytes(peer[4:8], sys.byteorder) == posix.geteuid() else None
+
+
+def connected(connection: "socket", event: Event) -> bool:
+    """Whether there was room among those who wait for the daemon."""
+    in_time(connection, event)
+    try:
+        connection.connect(event.socket)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def in_time(connection: "socket", event: Event) -> None:
+    """Let the next call wait no longer than for the answer; raises where it is too late."""
+    left = event.left(ANSWER)
+    if not left:
+        raise TimeoutError
+    connection.settimeout(left)
+
+
+def answered(connection: "socket", event: Event) -> bool:
+    """Whether the daemon answered; it is told when the answer is printed."""
+    try:
+        in_time(connection, event)
+        connection.sendall(event.request)
+        answer = received(connection, event)
+    except OSError:
+        return False
+    if answer is None:
+        return False
+    if event.say(answer):
+        acknowledge(connection)
+    return True
+
+
+def received(connection: "socket", event: Event) -> bytes | None:
+    """What is to be printed; None where it is no answer."""
+    data = b""
+    while True:
+        in_time(connection, event)
+        piece = connection.recv(PIECE)
+        data += piece
+        line, ended, answer = data.partition(b"\n")
+        if not piece or len(line) >= LINE_LONGEST:
+            return None
+        size = announced(line) if ended else len(data)
+        if size is None:
+            return None
+        if len(answer) >= size:
+            return answer[:size]
+
+
+def announced(line: bytes) -> int | None:
+    """How long an answer is that has this first line; None where it is none."""
+    digits = line[len(PREFIX) :]
+    if not line.startswith(PREFIX) or not digits.isdigit():
+        return None
+    return size if (size := int(digits)) <= REPLY_LONGEST else None
+
+
+def acknowledge(connection: "socket") -> bool:
+    """Say that the answer reached the agent; what is not acknowledged is handed out again."""
+    try:
+        return connection.send(DONE) > 0
+    except OSError:
+        return False

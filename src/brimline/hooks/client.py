@@ -1,0 +1,53 @@
+"""What an agent runs at each hook and status line: stdin goes to the daemon, its answer to stdout.
+
+    python -I -S client.py KIND AGENT SOCKET SPOOL
+    python -I -S client.py --no-daemon ID KIND AGENT SOCKET SPOOL
+
+KIND is `hook` or `statusline`. The second form is how `brimline-hook` (client.c) goes on when no
+answer came; ID is that of the event, which the daemon may have heard. Without an answer the event
+is appended to the spool, and a status line is what stdin alone can tell. It exits with 0 whatever
+happens, within a quarter of a second.
+
+This and its parts, asking.py and alone.py, stand on the interpreter's C modules alone: any other
+import costs the agent more time than all that is done here. A script is compiled each time that it
+is run, which would cost half as much again as Python's start; the parts are taken from its cache,
+where they are once the daemon's side of them was imported.
+"""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import SourceFileLoader
+    from os import _exit as leave
+    from typing import Any
+else:
+    from _frozen_importlib_external import SourceFileLoader
+    from posix import _exit as leave
+
+
+def part(name: str) -> "dict[str, Any]":
+    """What a file beside this one defines; a cache that cannot be read is passed over."""
+    loader = SourceFileLoader(name, f"{__file__.rpartition('/')[0] or '.'}/{name}.py")
+    try:
+        code = loader.get_code(name)
+    except (EOFError, ValueError, TypeError):
+        code = None
+    defined: dict[str, Any] = {"__name__": name}
+    exec(code or loader.source_to_code(loader.get_data(loader.path), loader.path), defined)
+    return defined
+
+
+def main(arguments: list[str]) -> None:
+    """Ask the daemon; where it does not answer, do without it."""
+    event = part("asking")["ask"](arguments)
+    if event is not None:
+        part("alone")["go_on"](event)
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    try:
+        main(sys.argv[1:])
+    finally:
+        leave(0)

@@ -1,0 +1,144 @@
+"""What goes over the hook socket, and into the spool: one request, one reply, one byte.
+
+    request  `BRIMLINE 1 <header bytes> <body bytes>\\n`, the header, the body
+    reply    `BRIMLINE 1 <bytes>\\n`, the bytes, which go to the agent as they are
+    then     0x06 from the client, when the agent has them
+
+The header is `key=value` entries, each ended by a NUL: kind, agent, id (`<unix ns>-<pid>`), pid,
+and `env.NAME` for the variables that are set of those that matter. The body is stdin as it came,
+as far as it came in time, up to BODY_LONGEST. asking.py and client.c write requests, read replies.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+from brimline.errors import BrimlineError
+from brimline.hooks.asking import BODY_LONGEST, LINE_LONGEST, PREFIX, REPLY_LONGEST
+
+HEADER_LONGEST = 16 << 10
+
+Kind: TypeAlias = Literal["hook", "statusline"]
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
+
+_REQUEST_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9}) ([0-9]{1,9})\n")
+_REPLY_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9})\n")
+_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,10}", re.ASCII)
+_ENV = "env."
+
+
+class InvalidFrame(BrimlineError):
+    """Bytes that are no request or reply; `problem` says what was expected and what came."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"this is no frame of the hook socket: {problem}")
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """How many bytes follow a request's first line."""
+
+    header: int
+    body: int
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What an agent's hook or status line told. The id is the same however often it comes."""
+
+    kind: Kind
+    agent: str
+    id: str
+    pid: int
+    env: dict[str, str]
+    body: bytes
+
+    @property
+    def at(self) -> float:
+        """When the agent ran the client, by the clock of then, in seconds."""
+        return int(self.id.partition("-")[0]) / 1e9
+
+
+def parse_line(line: bytes) -> Sizes:
+    """The sizes that a request's first line announces; raises InvalidFrame."""
+    found = _REQUEST_LINE.fullmatch(line)
+    if found is None:
+        raise InvalidFrame(f"expected `BRIMLINE 1 <header> <body>`: got {line[:LINE_LONGEST]!r}")
+    sizes = Sizes(int(found[1]), int(found[2]))
+    if sizes.header > HEADER_LONGEST or sizes.body > BODY_LONGEST:
+        raise InvalidFrame(f"expected at most {HEADER_LONGEST} and {BODY_LONGEST}: got {sizes}")
+    return sizes
+
+
+def parse_request(header: bytes, body: bytes) -> Request:
+    """A request of its parts; raises InvalidFrame. An entry that is not known is passed over."""
+    told = dict(_entries(header))
+    return Request(
+        kind=_kind(_needed(told, "kind")),
+        agent=_needed(told, "agent"),
+        id=_id(_needed(told, "id")),
+        pid=_pid(_needed(told, "pid")),
+        env={k.removeprefix(_ENV): v for k, v in told.items() if k.startswith(_ENV)},
+        body=body,
+    )
+
+
+def encode_request(request: Request) -> bytes:
+    """A request as it goes over the socket and into the spool."""
+    told = [f"kind={request.kind}", f"agent={request.agent}", f"id={request.id}"]
+    told += [f"pid={request.pid}", *(f"{_ENV}{k}={v}" for k, v in request.env.items())]
+    header = "".join(f"{entry}\0" for entry in told).encode()
+    return b"%b%d %d\n%b%b" % (PREFIX, len(header), len(request.body), header, request.body)
+
+
+def encode_reply(text: bytes) -> bytes:
+    """A reply as it goes over the socket; raises InvalidFrame where no client would take it."""
+    if len(text) > REPLY_LONGEST:
+        raise InvalidFrame(f"expected a reply of at most {REPLY_LONGEST} bytes: got {len(text)}")
+    return b"%b%d\n%b" % (PREFIX, len(text), text)
+
+
+def parse_reply(data: bytes) -> bytes | None:
+    """What a reply tells, None while it is not all there; raises InvalidFrame."""
+    line, ended, text = data.partition(b"\n")
+    if not ended and len(line) < LINE_LONGEST:
+        return None
+    found = _REPLY_LINE.fullmatch(line + ended)
+    if found is None or int(found[1]) > REPLY_LONGEST:
+        raise InvalidFrame(f"expected `BRIMLINE 1 <bytes>`: got {line[:LINE_LONGEST]!r}")
+    size = int(found[1])
+    return text[:size] if len(text) >= size else None
+
+
+def _entries(header: bytes) -> Iterator[tuple[str, str]]:
+    if not header.endswith(b"\0"):
+        raise InvalidFrame("expected entries that are ended by a NUL")
+    for entry in header[:-1].decode("utf-8", "replace").split("\0"):
+        key, _, value = entry.partition("=")
+        yield key, value
+
+
+def _needed(told: dict[str, str], key: str) -> str:
+    if not told.get(key):
+        raise InvalidFrame(f"expected an entry {key!r}: it is missing")
+    return told[key]
+
+
+def _kind(text: str) -> Kind:
+    kind = _KINDS.get(text)
+    if kind is None:
+        raise InvalidFrame(f"expected the kind to be one of {', '.join(_KINDS)}: got {text!r}")
+    return kind
+
+
+def _id(text: str) -> str:
+    if not _ID.fullmatch(text):
+        raise InvalidFrame(f"expected an id like `<unix ns>-<pid>`: got {text!r}")
+    return text
+
+
+def _pid(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 10):
+        raise InvalidFrame(f"expected a process's number: got {text!r}")
+    return int(text)

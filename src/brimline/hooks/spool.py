@@ -1,0 +1,144 @@
+"""The daemon's side of the spool: the events that were told while it could not answer.
+
+    while batch := take(folder):
+        for request in batch:
+            ...  # each once, by its id: it may have come over the socket too
+        batch.finish()
+
+Clients append to `spool` (alone.py). It is renamed to `spool.taking` first, so that they go on in a
+new one; what was taken and not finished, because the daemon died, is taken again.
+"""
+
+import mmap
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from brimline.hooks.alone import PAUSE, is_alone
+from brimline.hooks.asking import LINE_LONGEST, PREFIX
+from brimline.hooks.frame import InvalidFrame, Request, parse_line, parse_request
+
+NAME = "spool"
+PATIENCE = 0.2
+"""So many seconds a client may hold the lock; one that was stopped would hold it for ever."""
+
+
+class Batch:
+    """The events of one spool, in the order in which they were appended.
+
+    `skipped` counts the places that held no event, as far as was read: garbage, or one that was
+    torn by a crash. The rest is read all the same.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.skipped = 0
+
+    def __iter__(self) -> Iterator[Request]:
+        self.skipped = 0
+        with self._path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                yield from self._requests(data)
+
+    def finish(self) -> None:
+        """All of it was taken in: forget it."""
+        self._path.unlink(missing_ok=True)
+
+    def _requests(self, data: mmap.mmap) -> Iterator[Request]:
+        at = 0
+        while at < len(data):
+            found = _record(data, at)
+            if found is not None and not _torn(data, at, found[1]):
+                yield found[0]
+                at = found[1]
+                continue
+            self.skipped += 1
+            at = _next(data, at + 1)
+
+
+def take(folder: Path) -> Batch | None:
+    """What is to be taken in now; None where there is nothing, or a client holds the lock."""
+    taking = folder / f"{NAME}.taking"
+    if taking.exists() or _renamed(folder / NAME, taking):
+        return Batch(taking)
+    return None
+
+
+def take_dropped(folder: Path) -> int:
+    """How many events clients could not keep since this was asked last."""
+    path = folder / f"{NAME}.dropped"
+    counted = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.replace(counted)
+    except FileNotFoundError:
+        return 0
+    size = counted.stat().st_size
+    counted.unlink()
+    return size
+
+
+def _renamed(spool: Path, taking: Path) -> bool:
+    """Whether there was one to be renamed; nobody is writing to it then."""
+    try:
+        file = os.open(spool, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        if not _locked(file):
+            return False
+        spool.replace(taking)
+        return True
+    finally:
+        os.close(file)
+
+
+def _locked(file: int) -> bool:
+    until = time.monotonic() + PATIENCE
+    while not is_alone(file):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(PAUSE)
+    return True
+
+
+def _record(data: mmap.mmap, at: int) -> tuple[Request, int] | None:
+    """The request that begins at a place, and where it ends; None where none does."""
+    line_end = data.find(b"\n", at, at + LINE_LONGEST) + 1
+    try:
+        sizes = parse_line(data[at:line_end])
+        body_at = line_end + sizes.header
+        end = body_at + sizes.body
+        if end > len(data):
+            return None
+        return parse_request(data[line_end:body_at], data[body_at:end]), end
+    except InvalidFrame:
+        return None
+
+
+def _torn(data: mmap.mmap, at: int, end: int) -> bool:
+    """Whether a record took in the beginning of later ones, since its own rest was never written.
+
+    A body may hold anything, also what looks like a record; but then another follows at its end.
+    """
+    if _follows(data, end):
+        return False
+    inner = _next(data, at + 1)
+    while inner < end:
+        found = _record(data, inner)
+        if found is not None and _follows(data, found[1]):
+            return True
+        inner = _next(data, inner + 1)
+    return False
+
+
+def _follows(data: mmap.mmap, end: int) -> bool:
+    return end == len(data) or data[end : end + len(PREFIX)] == PREFIX
+
+
+def _next(data: mmap.mmap, at: int) -> int:
+    """Where the next record may begin; the end where none does."""
+    found = data.find(PREFIX, at)
+    return len(data) if found < 0 else found

@@ -1,0 +1,77 @@
+"""The JSON that clients give their hooks and status lines: the parts that we read."""
+
+import msgspec
+
+
+class HookInput(msgspec.Struct, frozen=True):
+    """What Claude Code and Codex write on a hook's standard input.
+
+    `agent_id` is set inside a subagent. `source` is why a session starts, `trigger` who compacts.
+    """
+
+    session_id: str
+    hook_event_name: str
+    transcript_path: str | None = None
+    cwd: str | None = None
+    model: str | None = None
+    source: str | None = None
+    trigger: str | None = None
+    reason: str | None = None
+    agent_id: str | None = None
+    stop_hook_active: bool = False
+
+
+class StatusModel(msgspec.Struct, frozen=True):
+    """The model in a status line's input."""
+
+    id: str | None = None
+    display_name: str | None = None
+
+
+class CurrentUsage(msgspec.Struct, frozen=True):
+    """The usage of the last call of the main thread; all 0 after a compaction."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+
+class ContextWindow(msgspec.Struct, frozen=True):
+    """The context in a status line's input. Its percentages are never believed."""
+
+    context_window_size: int | None = None
+    current_usage: CurrentUsage | None = None
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """What a session has cost so far, by the client."""
+
+    total_cost_usd: float | None = None
+
+
+class StatusInput(msgspec.Struct, frozen=True):
+    """What Claude Code writes on a status line's standard input."""
+
+    session_id: str
+    transcript_path: str | None = None
+    cwd: str | None = None
+    version: str | None = None
+    model: StatusModel = StatusModel()
+    context_window: ContextWindow = ContextWindow()
+    cost: Cost = Cost()
+
+
+class Specific(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The part of a hook's answer that is for its event."""
+
+    hook_event_name: str
+    additional_context: str
+
+
+class HookOutput(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a hook answers on its standard output."""
+
+    decision: str | None = None
+    reason: str | None = None
+    hook_specific_output: Specific | None = None

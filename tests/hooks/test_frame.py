@@ -1,0 +1,140 @@
+"""Requests and replies as bytes, and bytes that are neither."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.errors import BrimlineError
+from brimline.hooks.asking import BODY_LONGEST, LINE_LONGEST, REPLY_LONGEST
+from brimline.hooks.frame import (
+    HEADER_LONGEST,
+    InvalidFrame,
+    Request,
+    Sizes,
+    encode_reply,
+    encode_request,
+    parse_line,
+    parse_reply,
+    parse_request,
+)
+
+HEADER = b"kind=hook\0agent=claude\0id=12-3\0pid=3\0"
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0="), min_size=1)
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+requests = st.builds(
+    Request,
+    kind=st.sampled_from(["hook", "statusline"]),
+    agent=words,
+    id=st.builds("{}-{}".format, st.integers(0, 10**19), st.integers(0, 10**9)),
+    pid=st.integers(0, 10**9),
+    env=st.dictionaries(words, texts),
+    body=st.binary(),
+)
+
+
+def parsed(data: bytes) -> Request:
+    """The request that some bytes are."""
+    end = data.index(b"\n") + 1
+    sizes = parse_line(data[:end])
+    assert len(data) == end + sizes.header + sizes.body
+    return parse_request(data[end : end + sizes.header], data[end + sizes.header :])
+
+
+@given(requests)
+def test_request_comes_back(request: Request) -> None:
+    """What was encoded is parsed to the same."""
+    assert parsed(encode_request(request)) == request
+
+
+@given(st.binary())
+def test_reply_comes_back(text: bytes) -> None:
+    """What was encoded is parsed to the same; a part of it is none yet."""
+    data = encode_reply(text)
+    assert parse_reply(data) == text
+    assert all(parse_reply(data[:size]) is None for size in range(len(data)))
+
+
+@given(st.binary())
+def test_garbage_is_told(data: bytes) -> None:
+    """Bytes that are no frame raise one error and no other."""
+    with pytest.raises(InvalidFrame):
+        parse_line(data)
+    with pytest.raises(InvalidFrame):
+        parse_request(data, b"")
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        (HEADER[:-1], "expected entries that are ended by a NUL"),
+        (b"", "expected entries that are ended by a NUL"),
+        (HEADER.replace(b"hook", b"hoop"), "expected the kind to be one of hook, statusline"),
+        (HEADER.replace(b"claude", b""), "expected an entry 'agent': it is missing"),
+        (HEADER.replace(b"12-3", b"12"), "expected an id like `<unix ns>-<pid>`: got '12'"),
+        (HEADER.replace(b"pid=3", "pid=\u0663".encode()), "expected a process's number"),
+    ],
+    ids=["cut", "empty", "kind", "agent", "id", "pid"],
+)
+def test_bad_header(header: bytes, problem: str) -> None:
+    """A header that is wrong says what was expected and what came."""
+    with pytest.raises(InvalidFrame) as error:
+        parse_request(header, b"")
+    assert error.value.problem.startswith(problem)
+    assert isinstance(error.value, BrimlineError)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"BRIMLINE 1 1 1",
+        b"BRIMLINE 1 1\n",
+        b"BRIMLINE 2 1 1\n",
+        b"BRIMLINE 1 -1 1\n",
+        b"GET / HTTP/1.1\r\n",
+        b"BRIMLINE 1 %d 1\n" % (HEADER_LONGEST + 1),
+        b"BRIMLINE 1 1 %d\n" % (BODY_LONGEST + 1),
+    ],
+)
+def test_bad_line(line: bytes) -> None:
+    """A first line that is wrong, or announces too much, is refused before anything is read."""
+    with pytest.raises(InvalidFrame):
+        parse_line(line)
+
+
+def test_bounds() -> None:
+    """The longest that is allowed is taken, and its first line fits."""
+    line = b"BRIMLINE 1 %d %d\n" % (HEADER_LONGEST, BODY_LONGEST)
+    assert parse_line(line) == Sizes(HEADER_LONGEST, BODY_LONGEST)
+    assert len(line) <= LINE_LONGEST
+    longest = b"x" * REPLY_LONGEST
+    assert parse_reply(encode_reply(longest)) == longest
+    with pytest.raises(InvalidFrame):
+        encode_reply(longest + b"x")
+
+
+@pytest.mark.parametrize(
+    "data", [b"x" * LINE_LONGEST, b"HTTP/1.1\r\n", b"BRIMLINE 1 %d\n" % (REPLY_LONGEST + 1)]
+)
+def test_bad_reply(data: bytes) -> None:
+    """A reply that is none is an error, and not one that is still to come."""
+    with pytest.raises(InvalidFrame):
+        parse_reply(data)
+
+
+def test_unknown_entry() -> None:
+    """What a newer client says more is passed over; the last of two entries counts."""
+    request = parse_request(HEADER + b"more=1\0env.TERM=a\0env.TERM=b\0noise\0", b"x")
+    assert request == Request("hook", "claude", "12-3", 3, {"TERM": "b"}, b"x")
+
+
+def test_no_text() -> None:
+    """A variable that is no UTF-8 is readable text all the same, which can be stored and served."""
+    request = parse_request(HEADER + b"env.TERM=\xff\0", b"")
+    assert request.env == {"TERM": "\ufffd"}
+
+
+def test_what_it_tells() -> None:
+    """A request tells when it was."""
+    request = parse_request(HEADER.replace(b"12-3", b"1794725180500000000-3"), b"x")
+    assert request.at == 1794725180.5
