@@ -1,0 +1,22 @@
+"""Our hooks and status line in the agents' settings: put in, and taken out without a trace."""
+
+from brimline.setup.command import HookCommand, Program, installed
+from brimline.setup.job import Wish
+from brimline.setup.kept import Mode, StatusLine, status_line
+from brimline.setup.plan import RECIPES, Change, apply, plan
+from brimline.setup.recipe import Scope
+
+__all__ = [
+    "RECIPES",
+    "Change",
+    "HookCommand",
+    "Mode",
+    "Program",
+    "Scope",
+    "StatusLine",
+    "Wish",
+    "apply",
+    "installed",
+    "plan",
+    "status_line",
+]

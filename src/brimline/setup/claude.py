@@ -1,0 +1,50 @@
+"""Claude Code: hooks without a shell, and the status line, in settings.json.
+
+It reads plain JSON: with a comment in it the whole file is ignored. `args`, which spares the shell,
+is known from 2.1.139 on.
+"""
+
+from pathlib import Path
+
+from brimline.setup.command import SECONDS, Hook, HookCommand
+from brimline.setup.recipe import Recipe
+from brimline.setup.scan import Dialect
+from brimline.sources.base import Places
+from brimline.sources.claude.paths import roots
+
+EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PostToolUse",
+    "PostToolBatch",
+    "Stop",
+    "StopFailure",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "SessionEnd",
+)
+BY_COMMAND = ("SessionStart",)
+"""Where a hook that posts is not run."""
+
+
+def _file(places: Places) -> Path:
+    return roots(places)[0] / "settings.json"
+
+
+def _hook(command: HookCommand) -> Hook:
+    program, *words = command.words
+    return Hook(type="command", command=program, args=words, timeout=SECONDS)
+
+
+RECIPE = Recipe(
+    agent="claude",
+    user=_file,
+    project=".claude/settings.json",
+    dialect=Dialect(mark=True),
+    events=EVENTS,
+    hook=_hook,
+    over_http=[event for event in EVENTS if event not in BY_COMMAND],
+    has_status_line=True,
+    then="Sessions that are open may have to be started anew.",
+)

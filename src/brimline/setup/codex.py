@@ -1,0 +1,42 @@
+"""Codex: hooks.json, which holds hooks and nothing else.
+
+It reads plain JSON and gives the command to a shell. A hook is not run before the user has trusted
+it, and not any more when it has changed.
+"""
+
+from pathlib import Path
+
+from brimline.setup.command import SECONDS, Hook, HookCommand
+from brimline.setup.recipe import Recipe
+from brimline.setup.scan import Dialect
+from brimline.sources.base import Places
+from brimline.sources.codex.paths import home
+
+EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PostToolUse",
+    "Stop",
+    "PreCompact",
+    "PostCompact",
+    "SessionEnd",
+)
+
+
+def _file(places: Places) -> Path:
+    return home(places) / "hooks.json"
+
+
+def _hook(command: HookCommand) -> Hook:
+    return Hook(type="command", command=command.shell, timeout=SECONDS)
+
+
+RECIPE = Recipe(
+    agent="codex",
+    user=_file,
+    project=".codex/hooks.json",
+    dialect=Dialect(),
+    events=EVENTS,
+    hook=_hook,
+    then="Codex runs no hook before you trust it: start codex, type /hooks, and trust ours.",
+)

@@ -1,0 +1,108 @@
+"""What is installed: the hook's command, and how ours is told from others'."""
+
+import os
+import shlex
+from pathlib import Path
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+
+from brimline.setup.scan import Json
+
+Kind: TypeAlias = Literal["hook", "statusline"]
+
+CLIENT = "brimline-hook"
+SCRIPT = "brimline/hooks/client.py"
+"""What the fast client and the slow one are called, wherever they are installed."""
+
+SIGN = "by=brimline"
+"""By what an address of ours is known: others may have the same path."""
+
+SECONDS = 2
+"""How long a client waits for a hook at most; ours gives up long before."""
+
+
+class HookCommand(msgspec.Struct, frozen=True):
+    """A command with absolute paths, word by word."""
+
+    words: tuple[str, ...]
+
+    @property
+    def shell(self) -> str:
+        """The command for a client that gives it to a shell."""
+        return shlex.join(self.words)
+
+
+class Program(msgspec.Struct, frozen=True):
+    """The hook client that is installed here, and where it finds the daemon and the spool."""
+
+    start: tuple[str, ...]
+    socket: str
+    spool: str
+
+    def command(self, kind: Kind, agent: str) -> HookCommand:
+        """What an agent is to run."""
+        return HookCommand((*self.start, kind, agent, self.socket, self.spool))
+
+
+class Hook(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A hook as it stands in an agent's settings, in the order of its fields."""
+
+    type: str
+    name: str | None = None
+    command: str | None = None
+    args: list[str] | None = None
+    url: str | None = None
+    timeout: int
+
+    def plain(self) -> Json:
+        """As JSON has it."""
+        told: Json = msgspec.to_builtins(self)
+        return told
+
+
+def installed(package: Path, python: str, state: Path, socket: Path) -> Program:
+    """The hook client of an installation: the compiled one where there is one, else Python's."""
+    script, fast = package / "hooks" / "client.py", package / "hooks" / CLIENT
+    slow = (python, "-I", "-S", str(script))
+    start = (str(fast), python, str(script)) if os.access(fast, os.X_OK) else slow
+    return Program(start, str(socket), str(state / "spool"))
+
+
+def is_ours(told: Json) -> bool:
+    """Whether a hook, or a status line, as it stands in the settings, is one of ours."""
+    if not isinstance(told, dict):
+        return False
+    url = told.get("url")
+    if isinstance(url, str):
+        return SIGN in _query(url)
+    command, words = told.get("command"), told.get("args")
+    if not isinstance(command, str):
+        return False
+    return _runs_ours([command, *words] if isinstance(words, list) else split(command))
+
+
+def split(command: str) -> list[str]:
+    """The words of a shell's command; none where a shell would not take it either."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+def _runs_ours(words: "list[str] | list[Json]") -> bool:
+    texts = [word for word in words if isinstance(word, str)]
+    first = texts[0] if texts else ""
+    return first.rpartition("/")[2] == CLIENT or any(_is_script(word) for word in texts)
+
+
+def _is_script(word: str) -> bool:
+    return word == SCRIPT or word.endswith(f"/{SCRIPT}")
+
+
+def _query(url: str) -> str:
+    try:
+        return urlsplit(url).query
+    except ValueError:
+        return ""

@@ -1,0 +1,208 @@
+"""Safe replacement of a file that others write too.
+
+Held, a file is ours among the processes that ask the same way; the clients do not ask. So a file is
+only replaced while it is what was read, by a rename, which leaves the old one or the new one and
+nothing between. Where that cannot be done the file stays as it was, and InvalidSettings says why.
+"""
+
+import fcntl
+import glob
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeAlias
+
+from brimline.errors import InvalidSettings
+
+LOCK, BACKUP, NEW = ".brimline-lock", ".brimline-backup", ".brimline-new-"
+PATIENCE = 10.0
+"""How many seconds another process may hold the file."""
+
+TRIES = 20
+"""How often a file may change between reading and writing."""
+
+Work: TypeAlias = Callable[[bytes | None], bytes | None]
+"""From what a file holds to what it shall hold; None stands for no file."""
+
+_PAUSE = 0.02
+
+
+class Held:
+    """A file that no other process of ours touches meanwhile; a link is followed to its end."""
+
+    def __init__(self, path: Path, target: Path) -> None:
+        self._path, self._target = path, target
+
+    def change(self, work: Work) -> tuple[bytes | None, bytes | None]:
+        """What it held, and what it holds after the work; None stands for no file.
+
+        The work is done again on what somebody else wrote meanwhile. Mode, owner and extended
+        attributes stay those of the file that is replaced.
+        """
+        for _ in range(TRIES):
+            before = told(self._target, self._path)
+            after = work(before)
+            with _refused(self._path, "written"):
+                if after == before or _swapped(self._target, before, after):
+                    return before, after
+        raise InvalidSettings(str(self._path), "file", "is changed by others all the time")
+
+    def keep(self, before: bytes) -> None:
+        """Keep a copy of what it held, with its mode and owner, beside it."""
+        place = backup_of(self._path)
+        with _refused(place, "written"):
+            _written(self._target, before, place.parent).replace(place)
+            _synced(place.parent)
+
+    def forget(self) -> None:
+        """Remove the copy."""
+        place = backup_of(self._path)
+        with _refused(place, "removed"):
+            place.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(path: Path, private: bool = False, patience: float = PATIENCE) -> Generator[Held]:
+    """Hold a file; its folder is made if need be, and what a killed process left is removed."""
+    target = Path(os.path.realpath(path))
+    lock = target.with_name(target.name + LOCK)
+    with _refused(path, "written"):
+        target.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+        handle = _locked(lock, path, patience)
+    try:
+        with _refused(path, "written"):
+            _tidy(target, path)
+        yield Held(path, target)
+    finally:
+        # Whoever waits for the lock sees that its file is gone, and takes the next one.
+        with suppress(OSError):
+            lock.unlink()
+        os.close(handle)
+
+
+def backup_of(path: Path) -> Path:
+    """Where the copy of a file is kept."""
+    return path.with_name(path.name + BACKUP)
+
+
+def read(path: Path) -> bytes | None:
+    """A regular file's content; None where there is none. Raises OSError for anything else."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("no regular file")
+        return file.read()
+
+
+def told(path: Path, name: Path | None = None) -> bytes | None:
+    """The same; InvalidSettings, with the name that the file is known by, for anything else."""
+    with _refused(name or path, "read"):
+        return read(path)
+
+
+@contextmanager
+def _refused(path: Path, what: str) -> Generator[None]:
+    """What the system refuses is told with the file that it is about."""
+    try:
+        yield
+    except OSError as error:
+        reason = f"cannot be {what}: {error.strerror or error}"
+        raise InvalidSettings(str(path), "file", reason) from error
+
+
+def _locked(lock: Path, path: Path, patience: float) -> int:
+    """A handle that holds the lock, whose file goes when it is let go."""
+    end = time.monotonic() + patience
+    while True:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        if _taken(handle, lock):
+            return handle
+        os.close(handle)
+        if time.monotonic() > end:
+            reason = f"held by another process for more than {patience:g} s"
+            raise InvalidSettings(str(path), "file", reason)
+        time.sleep(_PAUSE)
+
+
+def _taken(handle: int, lock: Path) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(handle), lock.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
+
+
+def _tidy(target: Path, path: Path) -> None:
+    """Remove what a killed process left; none that lives writes here now."""
+    for folder in {target.parent, path.parent}:
+        for left in folder.glob(f".{glob.escape(target.name)}{NEW}*"):
+            left.unlink(missing_ok=True)
+
+
+def _swapped(target: Path, before: bytes | None, after: bytes | None) -> bool:
+    """Put one content in the place of another; False where that is not there any more."""
+    new = None if after is None else _written(target, after)
+    try:
+        if read(target) != before:
+            return False
+        _writable(target)
+        if new is None:
+            target.unlink(missing_ok=True)
+        else:
+            new.replace(target)
+    finally:
+        if new is not None:
+            new.unlink(missing_ok=True)
+    _synced(target.parent)
+    return True
+
+
+def _writable(target: Path) -> None:
+    """A rename would pass over a file that its owner made read-only: ask first."""
+    with suppress(FileNotFoundError):
+        os.close(os.open(target, os.O_WRONLY))
+
+
+def _written(target: Path, data: bytes, folder: Path | None = None) -> Path:
+    """A new file, whole and on the disk, that looks like the one it is to replace."""
+    new = (folder or target.parent) / f".{target.name}{NEW}{secrets.token_hex(4)}"
+    mode = 0o600 if target.exists() else 0o666
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _like(new, target)
+            file.write(data)
+            file.flush()
+            os.fsync(handle)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+    return new
+
+
+def _like(new: Path, target: Path) -> None:
+    """Give a file the mode, owner and attributes of another, if that is there."""
+    try:
+        old, own = target.stat(), new.stat()
+    except FileNotFoundError:
+        return
+    if (old.st_uid, old.st_gid) != (own.st_uid, own.st_gid):
+        os.chown(new, old.st_uid, old.st_gid)
+    shutil.copystat(target, new)
+
+
+def _synced(folder: Path) -> None:
+    """Have a rename on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,35 @@
+"""Gemini CLI: hooks in settings.json, which may have comments.
+
+It gives the command to a shell and counts the timeout in milliseconds. PreCompress is left out: it
+fires before every call, whether anything is compressed or not.
+"""
+
+from pathlib import Path
+
+from brimline.setup.command import SECONDS, Hook, HookCommand
+from brimline.setup.recipe import Recipe
+from brimline.setup.scan import Dialect
+from brimline.sources.base import Places
+from brimline.sources.gemini.paths import root
+
+EVENTS = ("SessionStart", "BeforeAgent", "AfterModel", "AfterTool", "AfterAgent", "SessionEnd")
+
+
+def _file(places: Places) -> Path:
+    return root(places) / "settings.json"
+
+
+def _hook(command: HookCommand) -> Hook:
+    timeout = SECONDS * 1000
+    return Hook(type="command", name="brimline", command=command.shell, timeout=timeout)
+
+
+RECIPE = Recipe(
+    agent="gemini",
+    user=_file,
+    project=".gemini/settings.json",
+    dialect=Dialect(comments=True),
+    events=EVENTS,
+    hook=_hook,
+    then="Sessions that are open have to be started anew.",
+)

@@ -1,0 +1,157 @@
+"""One agent's file, and what is to become of it: our entries in it, or out of it again."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from brimline.errors import InvalidSettings
+from brimline.setup.command import Program
+from brimline.setup.file import backup_of, told
+from brimline.setup.kept import Kept, Mode, StatusLine, digest, load
+from brimline.setup.merge import (
+    Own,
+    has_status_line,
+    is_set_up,
+    own_status_line,
+    with_hooks,
+    with_status_line,
+    without_hooks,
+    without_status_line,
+)
+from brimline.setup.recipe import Recipe, Scope
+from brimline.setup.scan import MARK, WHITE, Document, scan
+from brimline.sources.base import Places
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What the user asks for; `address` is the daemon's where hooks are to post to it."""
+
+    program: Program
+    state: Path
+    cwd: Path
+    remove: bool = False
+    scope: Scope = "user"
+    mode: Mode = "append"
+    address: str | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a file is to hold and what is to be remembered; None is no file, and nothing.
+
+    `first` tells that nothing of ours was in the file yet.
+    """
+
+    after: bytes | None
+    kept: Kept | None = None
+    first: bool = False
+
+
+class Job(msgspec.Struct, frozen=True):
+    """An agent's file, and what is wanted of it."""
+
+    recipe: Recipe
+    path: Path
+    places: Places
+    wish: Wish
+
+    @property
+    def kept(self) -> Kept | None:
+        """What is remembered of this file."""
+        return load(self.wish.state).get(str(self.path))
+
+    def outcome(self, before: bytes | None) -> Outcome:
+        """What becomes of the file; InvalidSettings where it cannot be edited."""
+        if not self.wish.remove:
+            return _install(self, before)
+        return Outcome(None if before is None else _uninstall(self, before))
+
+
+def scanned(job: Job, data: bytes | None) -> Document:
+    """A file that was read; one that is missing or empty holds an empty object."""
+    place = str(job.path)
+    try:
+        text = (data or b"").decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start + 1}"
+        raise InvalidSettings(place, where, "expected text in UTF-8") from error
+    if not text.strip(WHITE + MARK):
+        text += "{}\r\n" if "\r\n" in text else "{}\n"
+    return scan(text, job.recipe.dialect, place)
+
+
+def _install(job: Job, before: bytes | None) -> Outcome:
+    document = scanned(job, before)
+    first, kept = not is_set_up(document), job.kept
+    changed = with_hooks(document, job.recipe.wanted(job.wish.program, job.wish.address))
+    shown = None
+    if job.recipe.has_status_line:
+        changed, own = _with_status_line(job, document, changed)
+        shown = StatusLine(own, job.wish.mode)
+    after = _encoded(changed)
+    known = Kept(job.recipe.agent, job.wish.scope, status_line=shown)
+    if first:
+        known = _known(known, None if before is None else digest(before), after)
+    elif kept and before and kept.wrote == digest(before):
+        known = _known(known, kept.before, after)
+    return Outcome(after, known, first)
+
+
+def _known(kept: Kept, before: str | None, after: bytes) -> Kept:
+    """With both hashes: nobody else had a hand in what is written over what was copied."""
+    return msgspec.structs.replace(kept, before=before, wrote=digest(after))
+
+
+def _with_status_line(
+    job: Job, document: Document, changed: Document
+) -> tuple[Document, Own | None]:
+    command = job.wish.program.command("statusline", job.recipe.agent).shell
+    changed, own = with_status_line(changed, command)
+    if own is None and has_status_line(document):
+        own = _remembered(job)
+    if own is None and job.wish.scope == "project":
+        own = _inherited(job)
+    return changed, own
+
+
+def _uninstall(job: Job, before: bytes) -> bytes | None:
+    kept = job.kept
+    if kept and kept.wrote == digest(before):
+        if kept.before is None:
+            return None
+        original = told(backup_of(job.path))
+        if original is not None and digest(original) == kept.before:
+            return original
+    document = scanned(job, before)
+    if not is_set_up(document):
+        return before
+    return _encoded(without_status_line(without_hooks(document), _remembered(job)))
+
+
+def _remembered(job: Job) -> Own | None:
+    """The user's own status line, as it is remembered, else as the copy has it."""
+    kept = job.kept
+    if kept is not None:
+        return kept.status_line.own if kept.status_line else None
+    with suppress(InvalidSettings):
+        return own_status_line(scanned(job, told(backup_of(job.path))))
+    return None
+
+
+def _inherited(job: Job) -> Own | None:
+    """The status line of the user's own settings, over which a project's goes."""
+    path = job.recipe.user(job.places)
+    user = msgspec.structs.replace(job, path=path)
+    with suppress(InvalidSettings):
+        document = scanned(user, told(path))
+        own = _remembered(user) if has_status_line(document) else own_status_line(document)
+        return own and Own(own.command)
+    return None
+
+
+def _encoded(document: Document) -> bytes:
+    try:
+        return document.text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        problem = "the path of Brimline's hook is not UTF-8, and cannot stand in JSON"
+        raise InvalidSettings(document.place, "hooks", problem) from error

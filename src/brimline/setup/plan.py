@@ -1,0 +1,129 @@
+"""What setup would change, and the change itself.
+
+A plan only reads. Carrying it out does the work again on what the file then holds: between the two
+somebody may have written it.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from brimline.errors import InvalidSettings
+from brimline.setup import claude, codex, gemini
+from brimline.setup.file import held, told
+from brimline.setup.job import Job, Outcome, Wish, scanned
+from brimline.setup.kept import save
+from brimline.setup.recipe import Recipe
+from brimline.sources import AGENTS, known
+from brimline.sources.base import Places
+
+RECIPES: dict[str, Recipe] = {
+    recipe.agent: recipe for recipe in (claude.RECIPE, codex.RECIPE, gemini.RECIPE)
+}
+"""The agents that have hooks; the others are followed by their transcripts."""
+
+BESIDE = {
+    "prepend": "Your own status line runs as before; ours is put before it.",
+    "append": "Your own status line runs as before; ours is put after it.",
+    "replace": "Your own status line is not shown; --remove gives it back.",
+}
+PATHS = "This file names paths of this machine: it is of no use in a repository that others share."
+SWITCHED_OFF = "disableAllHooks is set in this file: no hook is run until it is taken out."
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What becomes of one agent's file, whose content None stands for no file.
+
+    `pending` tells whether there is anything to write, `problem` why nothing can be. An agent into
+    whose settings nothing is written has no path.
+    """
+
+    agent: str
+    what: str
+    path: Path | None = None
+    before: bytes | None = None
+    after: bytes | None = None
+    notes: tuple[str, ...] = ()
+    pending: bool = False
+    problem: str | None = None
+    job: Job | None = None
+
+
+def plan(agents: Iterable[str], places: Places, wish: Wish) -> list[Change]:
+    """What would become of the files of these agents. Nothing is written."""
+    return [_planned(known(agent), places, wish) for agent in agents]
+
+
+def apply(change: Change) -> Change:
+    """Carry a change out, and give it as it was carried out; InvalidSettings where that fails."""
+    job = change.job
+    if job is None or not change.pending:
+        return change
+    with held(job.path) as file:
+
+        def work(before: bytes | None) -> bytes | None:
+            outcome = job.outcome(before)
+            if outcome.first and before is not None:
+                file.keep(before)
+            if outcome.kept is not None:
+                save(job.wish.state, job.path, outcome.kept)
+            return outcome.after
+
+        before, after = file.change(work)
+        if job.wish.remove:
+            save(job.wish.state, job.path, None)
+            file.forget()
+    return msgspec.structs.replace(change, before=before, after=after, pending=False)
+
+
+def _planned(agent: str, places: Places, wish: Wish) -> Change:
+    recipe = RECIPES.get(agent)
+    if recipe is None:
+        return Change(agent, "followed by its transcripts: nothing is installed")
+    path = Path(os.path.abspath(recipe.file(places, wish.scope, wish.cwd)))
+    job = Job(recipe, path, places, wish)
+    try:
+        before = told(job.path)
+        outcome = job.outcome(before)
+        return Change(
+            agent,
+            _what(job, before, outcome),
+            path=job.path,
+            before=before,
+            after=outcome.after,
+            notes=_notes(job, before, outcome),
+            pending=before != outcome.after or outcome.kept != job.kept,
+            job=job,
+        )
+    except InvalidSettings as error:
+        return Change(agent, "left as it is", path=job.path, problem=str(error))
+
+
+def _what(job: Job, before: bytes | None, outcome: Outcome) -> str:
+    if job.wish.remove:
+        return "nothing of ours in it" if before == outcome.after else "our entries are taken out"
+    if before == outcome.after:
+        return "set up already"
+    hooks = f"{len(job.recipe.events)} hooks"
+    return f"{hooks} and the status line" if job.recipe.has_status_line else hooks
+
+
+def _notes(job: Job, before: bytes | None, outcome: Outcome) -> tuple[str, ...]:
+    if job.wish.remove:
+        return ()
+    notes: list[str] = []
+    shown = outcome.kept.status_line if outcome.kept else None
+    if shown and shown.own:
+        notes.append(BESIDE[shown.mode])
+    off = scanned(job, outcome.after).find(("disableAllHooks",))
+    if off is not None and off.scalar is True:
+        notes.append(SWITCHED_OFF)
+    if job.wish.address and not job.recipe.over_http:
+        notes.append(f"{AGENTS[job.recipe.agent]} posts nothing by itself: its hooks are commands.")
+    if job.wish.scope == "project":
+        notes.append(PATHS)
+    if before != outcome.after and job.recipe.then:
+        notes.append(job.recipe.then)
+    return tuple(notes)

@@ -1,0 +1,48 @@
+"""What is written into an agent's settings, and where they are."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from brimline.setup.command import SIGN, Hook, HookCommand, Program
+from brimline.setup.merge import Wanted
+from brimline.setup.scan import Dialect
+from brimline.sources.base import Places
+
+Scope: TypeAlias = Literal["user", "project"]
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """An agent that has hooks.
+
+    `user` finds the user's own file, `project` is the file's place below a project. `over_http` are
+    the events at which the client posts to an address. `then` is what is left for the user to do.
+    """
+
+    agent: str
+    user: Callable[[Places], Path]
+    project: str
+    dialect: Dialect
+    events: Sequence[str]
+    hook: Callable[[HookCommand], Hook]
+    over_http: Sequence[str] = ()
+    has_status_line: bool = False
+    then: str | None = None
+
+    def file(self, places: Places, scope: Scope, cwd: Path) -> Path:
+        """The settings of a scope."""
+        return self.user(places) if scope == "user" else cwd / self.project
+
+    def wanted(self, program: Program, address: str | None) -> list[Wanted]:
+        """Every hook; with an address those go there that can."""
+        command = self.hook(program.command("hook", self.agent))
+        posted = self._posted(address, command.timeout) if address else command
+        return [
+            Wanted(event, posted if event in self.over_http else command) for event in self.events
+        ]
+
+    def _posted(self, address: str, timeout: int) -> Hook:
+        url = f"{address}/hooks/{self.agent}?{SIGN}"
+        return Hook(type="http", url=url, timeout=timeout)

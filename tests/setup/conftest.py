@@ -1,0 +1,13 @@
+"""A machine for each test."""
+
+from pathlib import Path
+
+import pytest
+
+from .machine import Machine
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """A machine on which nothing is set up."""
+    return Machine(tmp_path)

@@ -1,0 +1,71 @@
+"""A machine of one user, with Brimline on it, whose agents are to be set up."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from brimline.setup import Change, Program, Wish, apply, plan
+from brimline.sources.base import Places
+
+HOOK = "/opt/brimline/brimline-hook"
+FILES = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+}
+
+
+def program(start: tuple[str, ...] = (HOOK, "/usr/bin/python3", "/opt/client.py")) -> Program:
+    """The hook client that is installed."""
+    return Program(start, "/state/hook.sock", "/state/spool")
+
+
+class Machine:
+    """A home, a project, and the state folder."""
+
+    def __init__(self, root: Path, **wishes: Any) -> None:
+        self.home, self.project = root / "home", root / "project"
+        for folder in (self.home, self.project):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.places = Places(self.home, {})
+        self.wish = Wish(program=program(), state=root / "state", cwd=self.project, **wishes)
+
+    def file(self, agent: str = "claude") -> Path:
+        """The settings that are changed."""
+        base = self.home if self.wish.scope == "user" else self.project
+        return base / FILES[agent]
+
+    def write(self, text: str | bytes, agent: str = "claude") -> Path:
+        """Give an agent settings."""
+        path = self.file(agent)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
+        return path
+
+    def plan(self, agent: str = "claude", **wishes: Any) -> Change:
+        """What would be changed."""
+        [change] = plan([agent], self.places, msgspec.structs.replace(self.wish, **wishes))
+        return change
+
+    def set_up(self, agent: str = "claude", **wishes: Any) -> Change:
+        """Set an agent up."""
+        return apply(self.plan(agent, **wishes))
+
+    def take_out(self, agent: str = "claude", **wishes: Any) -> Change:
+        """Take our entries out."""
+        return apply(self.plan(agent, remove=True, **wishes))
+
+    def settings(self, agent: str = "claude") -> Any:
+        """What the agent is told."""
+        return json.loads(self.file(agent).read_text("utf-8-sig"))
+
+    def around(self, agent: str = "claude") -> list[str]:
+        """What lies in the folder of the settings."""
+        return sorted(path.name for path in self.file(agent).parent.iterdir())
+
+    def hooks(self, agent: str = "claude") -> dict[str, list[Any]]:
+        """Every hook by its event, whatever group it is in."""
+        told = self.settings(agent)["hooks"]
+        return {event: [hook for group in told[event] for hook in group["hooks"]] for event in told}

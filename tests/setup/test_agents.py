@@ -1,0 +1,128 @@
+"""What each agent is given, where its settings are, and what it is told beside."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from brimline.errors import UnknownAgent
+from brimline.setup import Program, installed, plan
+
+from .machine import HOOK, Machine, program
+
+
+def test_claude_runs_without_a_shell(machine: Machine) -> None:
+    """Claude Code gets the program and its words apart; only the status line is a shell's."""
+    machine.set_up(program=program(("/a b/brimline-hook", "/py")))
+    words = ["/py", "hook", "claude", "/state/hook.sock", "/state/spool"]
+    made = {"type": "command", "command": "/a b/brimline-hook", "args": words, "timeout": 2}
+    assert all(found == [made] for found in machine.hooks().values())
+    line = "'/a b/brimline-hook' /py statusline claude /state/hook.sock /state/spool"
+    assert machine.settings()["statusLine"] == {"type": "command", "command": line}
+
+
+def test_codex_and_gemini_run_a_shell(machine: Machine) -> None:
+    """They get one command; Gemini counts in milliseconds, and knows ours by a name."""
+    for agent in ("codex", "gemini"):
+        machine.set_up(agent)
+    words = f"{HOOK} /usr/bin/python3 /opt/client.py hook"
+    line = f"{words} codex /state/hook.sock /state/spool"
+    assert machine.hooks("codex")["Stop"] == [{"type": "command", "command": line, "timeout": 2}]
+    line = f"{words} gemini /state/hook.sock /state/spool"
+    made = {"type": "command", "name": "brimline", "command": line, "timeout": 2000}
+    assert machine.hooks("gemini")["AfterModel"] == [made]
+    assert "statusLine" not in machine.settings("gemini")
+
+
+def test_hooks_by_http(machine: Machine) -> None:
+    """Hooks that post are known again; a session's start, which cannot post, stays a command."""
+    machine.write('{"hooks": {"Stop": [{"hooks": [{"type": "http", "url": "http://[x/"}]}]}}')
+    machine.set_up()
+    machine.set_up(address="http://127.0.0.1:8420")
+    found = machine.hooks()
+    url = "http://127.0.0.1:8420/hooks/claude?by=brimline"
+    made = {"type": "http", "url": url, "timeout": 2}
+    assert found.pop("SessionStart")[0]["command"] == HOOK
+    assert found.pop("Stop") == [{"type": "http", "url": "http://[x/"}, made]
+    assert all(one == [made] for one in found.values())
+    assert "commands" in machine.plan("codex", address="http://127.0.0.1:8420").notes[0]
+    machine.take_out()
+    assert list(machine.hooks()) == ["Stop"]
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+def test_comments_that_a_client_does_not_read(machine: Machine, agent: str) -> None:
+    """A file that the client itself ignores is not written to, and the place is told."""
+    path = machine.write('{\n  // mine\n  "hooks": {}\n}', agent)
+    change = machine.set_up(agent)
+    assert change.problem == (
+        f"{path}: line 2, column 3: expected no comment, which this client does not read: got '/'"
+    )
+    assert path.read_text() == '{\n  // mine\n  "hooks": {}\n}'
+    assert machine.around(agent) == [path.name]
+
+
+@pytest.mark.parametrize("agent", ["pi", "opencode"])
+def test_agents_without_hooks(machine: Machine, agent: str) -> None:
+    """They are followed by their transcripts, and it is said so."""
+    change = machine.set_up(agent)
+    assert (change.path, change.pending) == (None, False)
+    assert change.what == "followed by its transcripts: nothing is installed"
+
+
+def test_unknown_agent(machine: Machine) -> None:
+    """A name that is no agent's is refused before anything is done."""
+    with pytest.raises(UnknownAgent):
+        plan(["emacs"], machine.places, machine.wish)
+
+
+def test_project_scope(tmp_path: Path) -> None:
+    """A project's own settings are changed, and nothing in the user's home."""
+    machine = Machine(tmp_path, scope="project")
+    for agent in ("claude", "codex", "gemini"):
+        change = machine.set_up(agent)
+        assert machine.project in machine.file(agent).parents
+        assert any("paths of this machine" in note for note in change.notes)
+    assert list(machine.home.iterdir()) == []
+
+
+def test_folders_that_variables_name(machine: Machine, tmp_path: Path) -> None:
+    """The settings are where the agent looks for them."""
+    names = {"CLAUDE_CONFIG_DIR": "settings.json", "CODEX_HOME": "hooks.json"}
+    env = {name: str(tmp_path / name) for name in (*names, "GEMINI_CLI_HOME")}
+    machine.places = msgspec.structs.replace(machine.places, env=env)
+    for agent, name in zip(("claude", "codex"), names, strict=True):
+        assert machine.plan(agent).path == tmp_path / name / names[name]
+    assert machine.plan("gemini").path == tmp_path / "GEMINI_CLI_HOME/.gemini/settings.json"
+
+
+def test_hooks_that_are_switched_off(machine: Machine) -> None:
+    """Where the user switched all hooks off, that is said."""
+    machine.write('{"disableAllHooks": true}')
+    assert any("disableAllHooks" in note for note in machine.set_up().notes)
+
+
+def test_trust_is_the_users(machine: Machine) -> None:
+    """Codex asks for trust: it is told how, and only when something is new."""
+    assert any("/hooks" in note for note in machine.set_up("codex").notes)
+    assert machine.set_up("codex").notes == ()
+
+
+def test_path_that_is_no_text(machine: Machine) -> None:
+    """A path that JSON cannot hold is told, and not written wrongly."""
+    path = machine.write("{}")
+    change = machine.set_up(program=program(("/caf\udce9/brimline-hook",)))
+    assert "not UTF-8" in str(change.problem)
+    assert path.read_text() == "{}"
+
+
+def test_compiled_client_is_taken_where_there_is_one(tmp_path: Path) -> None:
+    """The compiled client goes on in Python when it must; without it Python runs alone."""
+    script, fast = tmp_path / "hooks/client.py", tmp_path / "hooks/brimline-hook"
+    fast.parent.mkdir()
+    fast.touch()
+    found = installed(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
+    assert found == Program(("/py", "-I", "-S", str(script)), "/state/hook.sock", "/state/spool")
+    fast.chmod(0o755)
+    found = installed(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
+    assert found.start == (str(fast), "/py", str(script))

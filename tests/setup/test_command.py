@@ -1,0 +1,197 @@
+"""`brimline setup`: what it shows, what it writes, and how it ends."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brimline.cli import setup
+from brimline.cli.context import Context
+from brimline.errors import UnknownAgent
+from brimline.settings import Settings, socket_path
+from brimline.sources.base import Places
+
+DEFAULTS: dict[str, Any] = {
+    "agents": [],
+    "dry_run": False,
+    "remove": False,
+    "scope": "user",
+    "transport": "command",
+    "status_line": "append",
+    "json": False,
+}
+
+
+class User:
+    """Somebody who types `brimline setup`."""
+
+    def __init__(self, home: Path, capture: "pytest.CaptureFixture[str]") -> None:
+        self.home, self._capture = home, capture
+        self.settings = home / ".claude" / "settings.json"
+
+    def run(self, colour: bool = False, **options: Any) -> tuple[int, str]:
+        """Run the command; its exit code and what it printed."""
+        places = Places(self.home, {})
+        context = Context(places, Settings(), width=100, colour=colour, now=0)
+        code = setup.run(context, argparse.Namespace(**{**DEFAULTS, **options}))
+        return code, self._capture.readouterr().out
+
+    def json(self, **options: Any) -> tuple[int, list[dict[str, Any]]]:
+        """Run the command for its JSON."""
+        code, out = self.run(json=True, **options)
+        return code, json.loads(out)
+
+
+@pytest.fixture
+def user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> User:
+    """A user with Claude Code and Pi."""
+    for folder in ("home/.claude", "home/.pi", "project"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project")
+    return User(tmp_path / "home", capsys)
+
+
+def test_shows_and_writes(user: User) -> None:
+    """Each agent that is there is told of: its file, the change, and what was done."""
+    user.settings.write_text('{\n  "model": "opus"\n}\n')
+    code, out = user.run()
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0] == "Claude Code  ~/.claude/settings.json"
+    assert '-  "model": "opus"' in lines
+    assert '+  "model": "opus",' in lines
+    assert "10 hooks and the status line." in lines
+    assert "The file as it was: ~/.claude/settings.json.brimline-backup" in lines
+    assert lines[lines.index("Pi") + 1] == "Followed by its transcripts: nothing is installed."
+    assert lines[-1] == "Start an agent, and `brimline serve --status` tells what was heard."
+    assert not any("Codex" in line for line in lines)
+
+
+def test_installs_this_brimline(user: User) -> None:
+    """The command is this interpreter's, by absolute paths, with the user's socket and spool."""
+    user.run(agents=["claude"])
+    hook = json.loads(user.settings.read_text())["hooks"]["Stop"][0]["hooks"][0]
+    words = [hook["command"], *hook["args"]]
+    state = user.home / ".local/state/brimline"
+    socket = socket_path(state, os.getuid())
+    assert words[-4:] == ["hook", "claude", str(socket), str(state / "spool")]
+    assert sys.executable in words
+    assert any(word.endswith("/brimline/hooks/client.py") for word in words)
+
+
+def test_dry_run_writes_nothing(user: User) -> None:
+    """The same change is shown, and nothing is done."""
+    before = sorted(user.home.rglob("*"))
+    code, out = user.run(dry_run=True)
+    assert (code, sorted(user.home.rglob("*"))) == (0, before)
+    assert '"SessionStart"' in out
+    assert out.endswith("Nothing was written: this is what would be.\n")
+
+
+def test_second_time(user: User) -> None:
+    """There is nothing to show any more."""
+    user.run()
+    code, out = user.run()
+    assert code == 0
+    assert out.splitlines()[1] == "Set up already."
+    assert "@@" not in out
+
+
+def test_remove(user: User) -> None:
+    """What was put in is shown as it goes."""
+    user.settings.write_text("{}")
+    user.run()
+    code, out = user.run(remove=True)
+    assert (code, user.settings.read_text()) == (0, "{}")
+    assert "Our entries are taken out." in out
+    assert "Start an agent" not in out
+
+
+def test_broken_file(user: User) -> None:
+    """It is told where it is broken; the other agents are set up all the same."""
+    user.settings.write_text("{\n  oops\n}")
+    (user.home / ".codex").mkdir()
+    code, out = user.run()
+    assert code == 1
+    assert f"{user.settings}: line 2, column 3: expected a key" in out
+    assert "The file is as it was." in out
+    assert (user.home / ".codex/hooks.json").exists()
+    assert user.settings.read_text() == "{\n  oops\n}"
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_file_that_cannot_be_written(user: User) -> None:
+    """A folder that is read-only is told, and the exit code says that it failed."""
+    user.settings.write_text("{}")
+    user.settings.parent.chmod(0o500)
+    code, out = user.run(agents=["claude"])
+    user.settings.parent.chmod(0o700)
+    assert code == 1
+    assert "cannot be written: Permission denied" in out
+    assert user.settings.read_text() == "{}"
+
+
+def test_json(user: User) -> None:
+    """Scripts get the same: file, change, notes, and whether it was written."""
+    code, [claude, pi] = user.json()
+    assert (code, claude["agent"], claude["written"]) == (0, "claude", True)
+    assert (claude["path"], claude["backup"]) == (str(user.settings), None)
+    assert claude["diff"].startswith(f"--- {user.settings}\n+++ {user.settings}\n@@")
+    assert (pi["path"], pi["written"], pi["diff"]) == (None, False, "")
+    _, [claude, _] = user.json()
+    assert (claude["written"], claude["diff"]) == (False, "")
+
+
+def test_colours(user: User) -> None:
+    """Lines that come are green, lines that go are red."""
+    user.settings.write_text('{\n  "model": "opus"\n}\n')
+    _, out = user.run(colour=True)
+    assert '\x1b[31m-  "model": "opus"\x1b[0m' in out
+    assert '\x1b[32m+  "model": "opus",\x1b[0m' in out
+
+
+def test_settings_cannot_drive_the_terminal(user: User) -> None:
+    """Nothing in a file is obeyed by the terminal that shows it, nor breaks a line of it."""
+    user.settings.write_text('{\n\t"a": "\x7f\u202e\u2028",\r\n\t"model": "opus"\r\n}', newline="")
+    _, out = user.run(colour=False)
+    assert all(line.isprintable() for line in out.split("\n"))
+    assert any(line.lstrip(" ").startswith('"a": ') for line in out.split("\n"))
+
+
+def test_project(user: User) -> None:
+    """The settings of the working folder are changed."""
+    code, _ = user.run(agents=["claude"], scope="project")
+    assert code == 0
+    assert Path(".claude/settings.json").exists()
+    assert not user.settings.exists()
+
+
+def test_http(user: User) -> None:
+    """Hooks post to the daemon's own address."""
+    user.run(agents=["claude"], transport="http")
+    assert '"http://127.0.0.1:8420/hooks/claude?by=brimline"' in user.settings.read_text()
+
+
+def test_agent_that_is_not_there_yet(user: User) -> None:
+    """One that is named is set up before it first runs."""
+    code, _ = user.run(agents=["gemini"])
+    assert code == 0
+    assert (user.home / ".gemini/settings.json").exists()
+
+
+def test_unknown_agent(user: User) -> None:
+    """A wrong name is refused."""
+    with pytest.raises(UnknownAgent):
+        user.run(agents=["emacs"])
+
+
+def test_no_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no agent is, it is said what to do."""
+    code, out = User(tmp_path, capsys).run()
+    assert (code, out) == (1, "")
