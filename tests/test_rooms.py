@@ -35,8 +35,10 @@ ORDER = (
     "store",
     "monitor",
     "hooks",
+    "setup",
+    "server",
 )
-SURFACES = ("server", "cli", "tui", "mcp", "brimline")
+SURFACES = ("cli", "tui", "mcp", "brimline")
 """`brimline` is the library's own surface, `brimline/__init__.py`; none sees another."""
 
 OPEN = "_version"

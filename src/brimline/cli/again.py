@@ -10,12 +10,18 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from brimline._version import __version__
 from brimline.sources import SIGNS
 
+Read: TypeAlias = tuple[str, int, float, bytes | None]
+"""A file as it was read: its path, size and time, and its last bytes where they are known."""
+
 NAME = "again"
 TAIL = 64
+"""How many of a file's last bytes are compared."""
+
 _KIND, _REGULAR = 0o170000, 0o100000
 MOST = 50_000
 """A report on more files than this is not kept."""
@@ -43,12 +49,16 @@ def recall(arguments: Sequence[str]) -> bytes | None:
 
 
 def keep(
-    arguments: Sequence[str], output: bytes, files: Iterable[str], folders: Iterable[str]
+    arguments: Sequence[str], output: bytes, files: Iterable[Read], folders: Iterable[str]
 ) -> None:
-    """Keep an output and what it was made from; `folders` are witnesses from before that."""
+    """Keep an output and what it was made from; `folders` are witnesses from before that.
+
+    Nothing is kept where a file is not any more as it was read.
+    """
     try:
-        witnesses = "\n".join([*folders, *(witness(path) for path in files)])
-        if witnesses.count("\n") > MOST or "\n\n" in witnesses:
+        seen = [_unchanged(file) for file in files]
+        witnesses = "\n".join([*folders, *filter(None, seen)])
+        if None in seen or witnesses.count("\n") > MOST or "\n\n" in witnesses:
             return
         rest = b"\n".join([_key(arguments), witnesses.encode(), b"", output])
         place = _place()
@@ -91,6 +101,15 @@ def witness(path: str) -> str:
     return f"{path}\t{_look(path)}"
 
 
+def _unchanged(file: Read) -> str | None:
+    """The witness of a file that is as it was read; None of another, or of what is no file."""
+    path, size, modified, end = file
+    status = os.stat(path)
+    if (status.st_size, status.st_mtime) != (size, modified):
+        return None
+    return f"{path}\t{_told(status, _end(path, size) if end is None else end)}"
+
+
 def _stands(line: str) -> bool:
     path, _, look = line.rpartition("\t")
     return _look(path) == look
@@ -102,16 +121,22 @@ def _look(path: str) -> str:
         status = os.stat(path)
         if (status.st_mode & _KIND) != _REGULAR:
             return f"{status.st_dev} {status.st_ino} {status.st_mtime_ns}"
-        file = os.open(path, os.O_RDONLY)
+        return _told(status, _end(path, status.st_size))
     except OSError:
         return "-"
+
+
+def _told(status: os.stat_result, end: bytes) -> str:
+    size, time = status.st_size, status.st_mtime_ns
+    return f"{status.st_dev} {status.st_ino} {size} {time} {zlib.crc32(end)}"
+
+
+def _end(path: str, size: int) -> bytes:
+    file = os.open(path, os.O_RDONLY)
     try:
-        tail = zlib.crc32(os.pread(file, TAIL, max(0, status.st_size - TAIL)))
-    except OSError:
-        return "-"
+        return os.pread(file, TAIL, max(0, size - TAIL))
     finally:
         os.close(file)
-    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {tail}"
 
 
 def _key(arguments: Sequence[str]) -> bytes:

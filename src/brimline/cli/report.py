@@ -1,9 +1,11 @@
 """`brimline report`: sessions, calls, peaks, compactions, tokens and cost."""
 
 import argparse
-import os
+import gc
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -13,7 +15,6 @@ from brimline.cli.context import Context, as_json, tilde
 from brimline.cli.paint import Cell, Column, clean, counted, table
 from brimline.settings import project_files, seconds, user_file
 from brimline.sources import AGENTS, SIGNS, known, present, source
-from brimline.sources.base import Transcript
 from brimline.survey.files import transcripts
 from brimline.survey.known import Knowledge
 from brimline.survey.report import Filter, Line, Report, items, report
@@ -38,6 +39,22 @@ FIELDS = (
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show the report, and keep it for when it is asked for again with nothing changed."""
+    with _uncollected():
+        return _run(context, options)
+
+
+@contextmanager
+def _uncollected() -> Generator[None, None, None]:
+    """No search for garbage, nor at the end: what is made here goes in no circles, and stays."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _run(context: Context, options: argparse.Namespace) -> int:
     agents = [known(options.agent)] if options.agent else list(AGENTS)
     folders = _witnesses(context)
     found = transcripts(context.places, agents)
@@ -51,8 +68,9 @@ def run(context: Context, options: argparse.Namespace) -> int:
     made = report(items(knowledge, found), options.by, Filter(since, options.project))
     output = _rendered(context, options, made, bool(found))
     sys.stdout.write(output)
-    if since is None and not knowledge.problems and all(map(_unchanged, found)):
-        again.keep(context.arguments, output.encode(), [t.path for t in found], folders)
+    if since is None and not knowledge.problems:
+        files = [(t.path, t.size, t.modified, knowledge.end(t, again.TAIL)) for t in found]
+        again.keep(context.arguments, output.encode(), files, folders)
     return 0
 
 
@@ -66,15 +84,6 @@ def _witnesses(context: Context) -> list[str]:
         *(line for folder in below for line in again.folders_below(folder)),
         *(again.witness(path) for path in (*signs, *settings)),
     ]
-
-
-def _unchanged(transcript: Transcript) -> bool:
-    """Whether a transcript is a file, and still the one that was read."""
-    try:
-        status = os.stat(transcript.path)
-    except OSError:
-        return False
-    return (status.st_size, status.st_mtime) == (transcript.size, transcript.modified)
 
 
 def _rendered(context: Context, options: argparse.Namespace, made: Report, files: bool) -> str:

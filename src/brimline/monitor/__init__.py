@@ -1,0 +1,1 @@
+"""The only wiring: what is heard -> fold -> decide -> store -> messages."""

@@ -1,0 +1,40 @@
+"""What the user wants to be said, and when."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from brimline.monitor.watched import Watched
+from brimline.policy.levels import LEVELS, checked
+from brimline.policy.signals import Measure
+from brimline.settings import Settings
+from brimline.windows import NO_OVERRIDES, Overrides
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What the user wants to be said, and when. `by` has other levels for whom it names."""
+
+    levels: tuple[float, ...] = LEVELS
+    of: Measure = "window"
+    by: Mapping[str, tuple[float, ...]] = msgspec.field(
+        default_factory=dict[str, tuple[float, ...]]
+    )
+    neutral: bool = False
+    overrides: Overrides = NO_OVERRIDES
+
+    @classmethod
+    def of_settings(cls, settings: Settings) -> "Rules":
+        """The rules of the user's settings; InvalidPolicy where levels do not rise."""
+        return cls(
+            levels=checked(settings.levels),
+            of=settings.levels_of,
+            by={name: checked(levels) for name, levels in settings.levels_by.items()},
+            neutral=settings.tone == "neutral",
+            overrides=settings.overrides,
+        )
+
+    def levels_of(self, watched: Watched) -> tuple[float, ...]:
+        """The levels of a session: its own, its model's, its agent's, else everyone's."""
+        model = watched.model or ""
+        keys = (watched.id, f"{watched.agent}/{model}", model, watched.agent)
+        return next((self.by[key] for key in keys if key in self.by), self.levels)

@@ -1,0 +1,53 @@
+"""What an agent is told at a level: the figure, what is left, and what can be done."""
+
+from collections.abc import Sequence
+
+from brimline.tracker import Reading
+from brimline.usage import shorten
+
+HANDOFF = "`brimline handoff PATH`"
+
+
+def level_text(reading: Reading, level: float, levels: Sequence[float], neutral: bool) -> str:
+    """The text for a level; the last one asks, the others suggest, a neutral one only tells."""
+    told = f"[brimline] {figure(reading)}"
+    if neutral:
+        return told
+    if level == levels[-1]:
+        return (
+            f"{told} Write a handoff document now (what the task is, what is done, what is open, "
+            f"where to look) and run {HANDOFF}; then go on."
+        )
+    return (
+        f"{told} Consider writing a handoff document and running {HANDOFF} at the next good point."
+    )
+
+
+def figure(reading: Reading) -> str:
+    """How full the context is, and how much is left until the client compacts."""
+    window = reading.window.tokens if reading.window else None
+    of = f" of {shorten(window)}" if window else ""
+    said = f"Your context is at {reading.percent:g}% ({shorten(reading.sent or 0)}{of} tokens)."
+    if reading.limit is None or reading.held is None:
+        return said
+    left = max(0, reading.limit.tokens - reading.held)
+    return f"{said} About {shorten(left)} tokens are left until it is compacted."
+
+
+def parent_text(session: str, project: str | None, reading: Reading) -> str:
+    """The same for the session that spawned this one: whose context it is, and that it goes on."""
+    place = f" in {project}" if project else ""
+    percent = "unknown" if reading.percent is None else f"{reading.percent:g}%"
+    return (
+        f"[brimline] The context of agent {session[:8]}{place} is at {percent}. "
+        "The agent is still running."
+    )
+
+
+def compacted_text(session: str, project: str | None) -> str:
+    """What a parent is told of a compaction."""
+    place = f" in {project}" if project else ""
+    return (
+        f"[brimline] Agent {session[:8]}{place} was compacted. The agent is still running, "
+        "with a summary in place of its earlier context."
+    )

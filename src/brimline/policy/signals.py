@@ -1,0 +1,64 @@
+"""decide(before, after, levels, fired) -> what there is to say. Pure."""
+
+from collections.abc import Sequence, Set
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from brimline.policy.levels import reached
+from brimline.tracker import Reading
+
+Kind: TypeAlias = Literal["level", "compacting", "compacted", "thrash"]
+
+THRASH = 3
+"""More compactions than so many..."""
+
+THRASH_WITHIN = 600.0
+"""...in so many seconds are no way to work."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One thing to say about a thread, in the cycle of its reading."""
+
+    kind: Kind
+    cycle: int
+    level: float = 0.0
+
+
+Measure: TypeAlias = Literal["window", "limit", "tokens"]
+"""What levels are of: per cent of the window, per cent of the limit, or tokens that are held."""
+
+
+def measured(reading: Reading, of: Measure) -> float | None:
+    """The figure that levels are compared with; None where it is unknown."""
+    match of:
+        case "window":
+            return reading.percent_raw
+        case "limit":
+            return reading.percent_of_limit
+        case "tokens":
+            return None if reading.held is None else float(reading.held)
+
+
+def decide(
+    before: Reading | None,
+    after: Reading,
+    levels: Sequence[float],
+    fired: Set[float],
+    of: Measure = "window",
+) -> list[Said]:
+    """What there is to say when a reading becomes another; `fired` are the levels of its cycle."""
+    said: list[Said] = []
+    if after.state == "compacting" and (before is None or before.state != "compacting"):
+        said.append(Said("compacting", after.cycle))
+    if before is not None and after.cycle > before.cycle:
+        said.append(Said("compacted", after.cycle - 1))
+    level = reached(levels, measured(after, of), fired)
+    if level is not None and after.state != "compacting":
+        said.append(Said("level", after.cycle, level))
+    return said
+
+
+def thrashes(compactions: Sequence[float], now: float) -> bool:
+    """Whether there were too many compactions lately, by their times."""
+    return sum(1 for at in compactions if now - THRASH_WITHIN <= at <= now) > THRASH

@@ -1,0 +1,1 @@
+"""The daemon: hooks on a Unix socket, everything else by HTTP on loopback."""

@@ -1,0 +1,68 @@
+"""What the API offers, as OpenAPI says it, from the same table that the routes are made from."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from brimline._version import __version__
+from brimline.server.views import Problem
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """One route: its path and method, its handler's name, what it takes and what it answers."""
+
+    method: str
+    path: str
+    handler: str
+    about: str
+    answer: Any
+    body: Any = None
+    status: int = 200
+    found: bool = False
+    media: str = "application/json"
+
+
+def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """The OpenAPI document of these endpoints."""
+    types = [each for e in endpoints for each in (e.answer, e.body) if each is not None]
+    schemas, components = msgspec.json.schema_components(
+        [*types, Problem], ref_template="#/components/schemas/{name}"
+    )
+    named = dict(zip(map(repr, [*types, Problem]), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, named)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Brimline", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
+    answers = {
+        str(endpoint.status): _content("As asked.", endpoint.media, named[repr(endpoint.answer)])
+    }
+    problem = _content("Why not.", "application/json", named[repr(Problem)])
+    answers["403"] = problem
+    if endpoint.found:
+        answers["404"] = problem
+    made: dict[str, Any] = {"summary": endpoint.about, "responses": answers}
+    if "{id}" in endpoint.path:
+        made["parameters"] = [
+            {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+        ]
+    if endpoint.body is not None:
+        answers["422"] = problem
+        schema = named[repr(endpoint.body)]
+        made["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schema}},
+        }
+    return made
+
+
+def _content(about: str, media: str, schema: Any) -> dict[str, Any]:
+    return {"description": about, "content": {media: {"schema": schema}}}

@@ -1,0 +1,21 @@
+"""Who is at the other end of a Unix socket."""
+
+import socket
+import struct
+import sys
+
+_UCRED = struct.Struct("3i")
+_XUCRED_SIZE = 76
+_LOCAL_PEERCRED = 1
+
+
+def user_of(connection: socket.socket) -> int | None:
+    """The user id of the peer; None where the system does not tell."""
+    if sys.platform == "linux":
+        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+        return _UCRED.unpack(told)[1]
+    try:
+        told = connection.getsockopt(0, _LOCAL_PEERCRED, _XUCRED_SIZE)
+    except OSError:
+        return None
+    return struct.unpack_from("=2I", told)[1]

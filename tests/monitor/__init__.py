@@ -1,0 +1,1 @@
+"""The monitor: what is heard, kept, said."""

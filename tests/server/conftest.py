@@ -1,0 +1,17 @@
+"""A daemon for a test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .running import Running
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Running]:
+    """A daemon that runs, and is gone afterwards."""
+    running = Running(tmp_path)
+    running.start()
+    yield running
+    running.close()

@@ -1,0 +1,184 @@
+"""A real daemon in a scratch folder, and the hook client that talks to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import brimline.hooks.client as client
+from brimline.hooks.frame import Kind, Request, encode_request, parse_reply
+from brimline.server.hooksocket import ACK
+from brimline.settings import socket_path
+
+PATIENCE = 20.0
+
+
+def free_port() -> int:
+    """A port that nobody has now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Running:
+    """One daemon; it can be stopped, killed and started again on the same state."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = folder / "state"
+        self.home = folder / "home"
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What it, and commands that ask it, run in."""
+        return {
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "BRIMLINE_STATE_DIR": str(self.state),
+            "LANG": "C.UTF-8",
+        }
+
+    @property
+    def socket(self) -> Path:
+        """Where hooks talk to it."""
+        return socket_path(self.state, os.getuid())
+
+    def start(self) -> None:
+        """Start it, and wait until it says that it serves."""
+        words = [sys.executable, "-m", "brimline", "serve", "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            words, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert self.process.stdout is not None
+        said = self.process.stdout.readline()
+        assert "serves at" in said, said + self.process.stdout.read()
+
+    def kill(self) -> None:
+        """Kill it as the kernel would."""
+        assert self.process is not None
+        self.process.kill()
+        self._wait()
+
+    def stop(self) -> int:
+        """Ask it to end, as Ctrl-C or a service manager does."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self._wait()
+
+    def _wait(self) -> int:
+        assert self.process is not None
+        code = self.process.wait(PATIENCE)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.process = None
+        return code
+
+    def close(self) -> None:
+        """Whatever happened, leave nothing running."""
+        if self.process is not None:
+            self.kill()
+
+    def words(self, kind: str, agent: str = "claude") -> list[str]:
+        """The hook client's command."""
+        script = str(Path(client.__file__))
+        return [sys.executable, "-I", "-S", script, kind, agent, str(self.socket),
+                str(self.state / "spool")]  # fmt: skip
+
+    def hook(self, told: dict[str, Any], kind: Kind = "hook", **env: str) -> str:
+        """What an agent's hook is given, however long a busy machine takes; it is passed on."""
+        return self.ask(json.dumps(told).encode(), kind, env=env)
+
+    def ask(
+        self,
+        body: bytes,
+        kind: Kind = "hook",
+        passed_on: bool = True,
+        env: dict[str, str] | None = None,
+    ) -> str:
+        """The same for any body, and for a hook that dies before it passes the answer on."""
+        id = f"{time.time_ns()}-{os.getpid()}"
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(PATIENCE)
+            connection.connect(str(self.socket))
+            connection.sendall(encode_request(Request(kind, "claude", id, 1, env or {}, body)))
+            data = b""
+            while (text := parse_reply(data)) is None:
+                got = connection.recv(65_536)
+                assert got, "the daemon hung up"
+                data += got
+            if passed_on:
+                connection.sendall(ACK)
+                connection.recv(1)
+        return text.decode()
+
+    def client(self, told: dict[str, Any], kind: Kind = "hook", **env: str) -> str:
+        """What the real hook client prints."""
+        done = subprocess.run(
+            self.words(kind),
+            input=json.dumps(told),
+            env={"PATH": os.environ["PATH"], **env},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def command(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """One of our commands, asking this daemon."""
+        return subprocess.run(
+            [sys.executable, "-m", "brimline", *words],
+            env=self.environment | env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+
+    def get(self, path: str, **headers: str) -> Any:
+        """What the API answers."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return json.load(answer)
+
+    def refused(
+        self, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """How the API refuses a request: the code and what it says."""
+        address = f"http://127.0.0.1:{self.port}{path}"
+        request = urllib.request.Request(address, body, headers=dict(headers or {}))
+        try:
+            urllib.request.urlopen(request, timeout=PATIENCE).close()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+        raise AssertionError(f"{path} was not refused")
+
+    def post(self, path: str, body: Any) -> Any:
+        """The same for what is sent to it."""
+        data = json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return json.load(answer)
+
+    def until(self, path: str, fits: Callable[[Any], object]) -> Any:
+        """What the API answers once it fits."""
+        end = time.monotonic() + PATIENCE
+        while not fits(answer := self.get(path)):
+            assert time.monotonic() < end, answer
+            time.sleep(0.05)
+        return answer

@@ -1,0 +1,303 @@
+"""The daemon: one per user, its socket, its API, its end, and what a kill leaves."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brimline.hooks.frame import Kind
+
+from .running import Running
+
+SESSION = "11111111-1111-4111-8111-111111111111"
+
+
+def status_input(sent: int | None, window: int = 200_000) -> dict[str, Any]:
+    """What Claude Code gives its status line."""
+    usage = {
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": (sent or 10) - 10,
+    }
+    return {
+        "session_id": SESSION,
+        "cwd": "/project",
+        "version": "2.1.325",
+        "model": {"id": "claude-sonnet-4-5"},
+        "context_window": {
+            "context_window_size": window,
+            "current_usage": None if sent is None else usage,
+            "used_percentage": 1_794_714_107,
+        },
+    }
+
+
+def hook_input(event: str, **more: Any) -> dict[str, Any]:
+    """What Claude Code gives a hook."""
+    return {"session_id": SESSION, "hook_event_name": event, "cwd": "/project", **more}
+
+
+def test_status_line(daemon: Running) -> None:
+    """The status line is made from the usage, never from the client's own percentage."""
+    line = daemon.hook(status_input(90_000), "statusline", NO_COLOR="1")
+    assert line.startswith("████░░░░░░ 45% 90K/200K | 77K to compaction")
+    assert "empty of 200K" in daemon.hook(status_input(None), "statusline", NO_COLOR="1")
+
+
+def test_status_line_colours_and_width(daemon: Running) -> None:
+    """Colours unless NO_COLOR; what does not fit is left off."""
+    assert "\x1b[33m" in daemon.hook(status_input(110_000), "statusline", TERM="xterm")
+    short = daemon.hook(status_input(90_000), "statusline", NO_COLOR="1", COLUMNS="24")
+    assert short == "████░░░░░░ 45% 90K/200K\n"
+
+
+def test_own_status_line(daemon: Running) -> None:
+    """The user's own status line is run with the same input, and ours stands beside it."""
+    settings = daemon.home / ".claude/settings.json"
+    settings.parent.mkdir()
+    own = "cat > seen.json; echo mine"
+    settings.write_text(json.dumps({"statusLine": {"type": "command", "command": own}}))
+    assert daemon.command("setup", "claude").returncode == 0
+    told = {**status_input(90_000), "cwd": str(daemon.folder)}
+    daemon.hook(told, "statusline", NO_COLOR="1")
+    lines = daemon.hook(told, "statusline", NO_COLOR="1").splitlines()
+    assert lines[0] == "mine"
+    assert "45% 90K/200K" in lines[1]
+    assert json.loads((daemon.folder / "seen.json").read_text()) == told
+
+
+def test_http_hook(daemon: Running) -> None:
+    """A hook that the client posts itself is answered in the same way."""
+    daemon.hook(status_input(120_000), "statusline")
+    told = daemon.post("/hooks/claude?by=brimline", hook_input("UserPromptSubmit"))
+    assert "60%" in told["hookSpecificOutput"]["additionalContext"]
+    assert daemon.post("/hooks/claude", hook_input("UserPromptSubmit")) == {}
+
+
+def test_level_message(daemon: Running) -> None:
+    """A level that the status line reached is told at the next prompt, once."""
+    daemon.hook(status_input(120_000), "statusline")
+    told = json.loads(daemon.hook(hook_input("UserPromptSubmit")))
+    specific = told["hookSpecificOutput"]
+    assert specific["hookEventName"] == "UserPromptSubmit"
+    assert "at 60%" in specific["additionalContext"]
+    assert daemon.hook(hook_input("UserPromptSubmit")) == ""
+
+
+def test_urgent_message(daemon: Running) -> None:
+    """The last level comes with the next tool result; at a stop it keeps the turn going once."""
+    daemon.hook(status_input(150_000), "statusline")
+    told = json.loads(daemon.hook(hook_input("Stop", stop_hook_active=False)))
+    assert told["decision"] == "block"
+    assert "75%" in told["reason"]
+    assert daemon.hook(hook_input("Stop", stop_hook_active=True)) == ""
+
+
+def test_send(daemon: Running) -> None:
+    """`brimline send` reaches the agent at its next tool result, `brimline inbox` tells of it."""
+    done = daemon.command("send", SESSION, "Look at the tests.", "--urgent")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(daemon.hook(hook_input("PostToolBatch")))
+    assert told["hookSpecificOutput"]["additionalContext"] == "Look at the tests."
+    shown = daemon.command("inbox", SESSION)
+    assert "delivered" in shown.stdout
+    assert "Look at the tests." in shown.stdout
+
+
+def test_handoff_after_a_compaction(daemon: Running, tmp_path: Path) -> None:
+    """The agent hands a document over by its own command; after a compaction it gets it back."""
+    path = tmp_path / "handoff.md"
+    path.write_text("The parser is half done; see src/parse.py.")
+    daemon.hook(status_input(120_000), "statusline")
+    done = daemon.command("handoff", str(path), CLAUDE_CODE_SESSION_ID=SESSION)
+    assert done.returncode == 0, done.stderr
+    path.unlink()
+    daemon.hook(hook_input("PreCompact", trigger="auto"))
+    told = json.loads(daemon.hook(hook_input("SessionStart", source="compact")))
+    assert "The parser is half done" in told["hookSpecificOutput"]["additionalContext"]
+    assert told["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+    assert "The parser is half done" in daemon.command("handoff", "--session", SESSION).stdout
+
+
+def test_bad_handoff(daemon: Running, tmp_path: Path) -> None:
+    """A document that cannot be taken is refused with the reason, exit code 2."""
+    done = daemon.command("handoff", str(tmp_path / "nothing.md"), "--session", SESSION)
+    assert done.returncode == 2
+    assert "nothing.md" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "[1]", '{"session_id": 5}', "{" * 1_000])
+@pytest.mark.parametrize("kind", ["hook", "statusline"])
+def test_garbage(daemon: Running, text: str, kind: Kind) -> None:
+    """What is no hook's input gets no answer, is counted, and breaks nothing."""
+    assert daemon.ask(text.encode(), kind) == ""
+    assert daemon.get("/v1/daemon")["malformed"] == 1
+
+
+def test_hook_that_dies(daemon: Running) -> None:
+    """A message that a hook took and never passed on is there for the next one."""
+    daemon.hook(status_input(120_000), "statusline")
+    prompt = json.dumps(hook_input("UserPromptSubmit")).encode()
+    first = daemon.ask(prompt, passed_on=False)
+    assert "60%" in first
+    daemon.until(f"/v1/sessions/{SESSION}/messages", lambda told: told[0]["state"] == "queued")
+    assert daemon.ask(prompt) == first
+    assert daemon.ask(prompt) == ""
+
+
+def test_subagents_hooks_are_not_the_sessions(daemon: Running) -> None:
+    """A hook that fires inside a subagent is given nothing that is for the session."""
+    daemon.hook(status_input(150_000), "statusline")
+    assert daemon.hook(hook_input("PostToolBatch", agent_id="a1")) == ""
+    assert "75%" in daemon.hook(hook_input("PostToolBatch"))
+
+
+def test_doctor(daemon: Running) -> None:
+    """Doctor tells what is well and what to do about the rest."""
+    (daemon.home / ".claude/projects").mkdir(parents=True)
+    told = daemon.command("doctor")
+    assert told.returncode == 1
+    assert "`brimline setup claude` puts them in." in told.stdout
+    assert "nothing yet" in told.stdout
+    daemon.command("setup", "claude")
+    daemon.hook(status_input(90_000), "statusline")
+    told = daemon.command("doctor", "--json")
+    checks = {check["about"]: check for check in json.loads(told.stdout)}
+    assert told.returncode == 0, told.stdout
+    assert checks["heard"]["told"].startswith("1 session, the last")
+    daemon.stop()
+    told = daemon.command("doctor")
+    assert told.returncode == 1
+    assert "`brimline serve` starts it." in told.stdout
+
+
+# Its life.
+
+
+def test_one_per_user(daemon: Running) -> None:
+    """A second one says that one is running, and ends."""
+    done = daemon.command("serve", "--port", "0")
+    assert done.returncode == 2
+    assert "--status" in done.stderr
+
+
+def test_status_and_stop(daemon: Running) -> None:
+    """`--status` tells of it, `--stop` ends it; then `--status` says so."""
+    daemon.hook(hook_input("UserPromptSubmit"))
+    told = daemon.command("serve", "--status")
+    assert "1 hooks and status lines heard" in told.stdout
+    assert json.loads(daemon.command("serve", "--status", "--json").stdout)["running"] is True
+    assert daemon.command("serve", "--stop").stdout == "stopped\n"
+    assert daemon.process is not None
+    assert daemon.process.wait(20) == 0
+    assert daemon.command("serve", "--status").returncode == 3
+    assert not daemon.socket.exists()
+
+
+def test_end(daemon: Running) -> None:
+    """A signal ends it cleanly: exit code 0, no socket left."""
+    assert daemon.stop() == 0
+    assert not daemon.socket.exists()
+
+
+def test_modes(daemon: Running) -> None:
+    """The folder is the user's own, and so is everything in it."""
+    assert stat.S_IMODE(daemon.state.stat().st_mode) == 0o700
+    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in daemon.state.iterdir()}
+    assert all(mode == 0o600 for mode in modes.values()), modes
+
+
+def test_killed_and_started_again(daemon: Running) -> None:
+    """After a kill it starts onto the stale socket, and says nothing twice."""
+    daemon.hook(status_input(120_000), "statusline")
+    assert "60%" in daemon.hook(hook_input("UserPromptSubmit"))
+    daemon.kill()
+    assert daemon.socket.exists()
+    daemon.start()
+    daemon.hook(status_input(121_000), "statusline")
+    assert daemon.hook(hook_input("UserPromptSubmit")) == ""
+
+
+def test_spool(daemon: Running) -> None:
+    """What was told while it was away is taken in when it is back, in order, once."""
+    daemon.stop()
+    assert "60%" in daemon.client(status_input(120_000), "statusline")
+    assert daemon.client(hook_input("PreCompact", trigger="auto")) == ""
+    assert daemon.client(hook_input("SessionStart", source="compact")) == ""
+    daemon.start()
+    told = daemon.until(f"/v1/sessions/{SESSION}/timeline", lambda told: told["signals"])
+    assert [s["kind"] for s in told["signals"]] == ["level", "compacting", "compacted"]
+    (thread,) = daemon.get(f"/v1/sessions/{SESSION}/context")
+    assert (thread["cycle"], thread["state"], thread["sent"]) == (1, "unknown", None)
+    assert not (daemon.state / "spool").exists()
+
+
+# The API.
+
+
+def test_api(daemon: Running) -> None:
+    """Sessions, readings, timeline, messages, handoffs; what is not there is said so."""
+    daemon.hook(status_input(90_000), "statusline")
+    (view,) = daemon.get("/v1/sessions")
+    assert view["session"]["id"] == SESSION
+    assert view["threads"][0]["percent"] == 45.0
+    assert daemon.get(f"/v1/sessions/{SESSION}") == view
+    assert daemon.get(f"/v1/sessions/{SESSION}/messages") == []
+    assert daemon.get(f"/v1/sessions/{SESSION}/handoff") == {"handoffs": []}
+    assert daemon.refused("/v1/sessions/nothing")[0] == 404
+
+
+def test_only_this_machine(daemon: Running) -> None:
+    """Another site's page, and another name for this address, are refused on every route."""
+    for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
+        for path in ("/healthz", "/v1/sessions", "/hooks/context-usage"):
+            assert daemon.refused(path, headers=headers)[0] == 403
+    assert daemon.get("/healthz", Origin=f"http://127.0.0.1:{daemon.port}")["status"] == "ok"
+
+
+def test_bad_bodies(daemon: Running) -> None:
+    """A body that cannot be used is refused with what is wrong."""
+    path = f"/v1/sessions/{SESSION}/messages"
+    code, told = daemon.refused(path, json.dumps({"texts": "hi"}).encode())
+    assert (code, "text" in told["error"]) == (422, True)
+
+
+def test_design_endpoints(daemon: Running, tmp_path: Path) -> None:
+    """The endpoints of the design that this began with work as they stand there."""
+    path = "/hooks/context-usage"
+    assert daemon.post(path, {"session_id": "nobody"}) == {"status": "unknown_session"}
+    daemon.hook(status_input(90_000), "statusline")
+    usage = {"session_id": SESSION, "used_percentage": 60, "total_input_tokens": 120_000,
+             "total_output_tokens": 50, "context_window_size": 200_000}  # fmt: skip
+    assert daemon.post(path, usage) == {"status": "ok", "used_percentage": 60}
+    assert "60%" in daemon.hook(hook_input("UserPromptSubmit"))
+    compaction = {"session_id": SESSION, "event": "compaction", "trigger": "auto"}
+    assert daemon.post(path, compaction) == {"status": "compaction_logged"}
+    complete = {"session_id": SESSION, "event": "compaction_complete"}
+    assert daemon.post(path, complete) == {"status": "compaction_complete"}
+    daemon.post(path, {**usage, "used_percentage": 55, "total_input_tokens": 110_000})
+    assert "55%" in daemon.hook(hook_input("UserPromptSubmit"))
+    document = tmp_path / "handoff.md"
+    document.write_text("Go on.")
+    daemon.post(f"/v1/sessions/{SESSION}/handoff", {"path": str(document)})
+    told = daemon.get(f"/sessions/{SESSION}")
+    assert (told["last_handoff_path"], told["tokens_used"]) == (str(document), 110_000)
+
+
+def test_stream(daemon: Running) -> None:
+    """A change is on the stream, with a mark to go on from."""
+    import http.client
+
+    daemon.hook(status_input(90_000), "statusline")
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=20)
+    connection.request("GET", "/v1/stream")
+    answer = connection.getresponse()
+    lines = [answer.readline() for _ in range(5)]
+    assert lines[0] == b": connected\n"
+    assert lines[2].startswith(b"id: ")
+    assert lines[3] == b"event: session\n"
+    assert json.loads(lines[4].removeprefix(b"data: "))["session"]["id"] == SESSION
+    connection.close()

@@ -1,0 +1,65 @@
+"""The OpenAPI document: every route of the API is in it, and what it says is so."""
+
+from typing import Any, cast
+
+from brimline.server.app import ENDPOINTS
+from brimline.server.openapi import document
+
+from .running import Running
+from .test_daemon import SESSION, status_input
+
+Json = dict[str, Any]
+
+
+def fits(value: Any, schema: Json, schemas: Json) -> bool:
+    """Whether a value has the shape that a schema says, as far as ours say it."""
+    if "$ref" in schema:
+        return fits(value, schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    if "anyOf" in schema:
+        return any(fits(value, one, schemas) for one in schema["anyOf"])
+    match schema.get("type"):
+        case "object":
+            return isinstance(value, dict) and _object(cast("Json", value), schema, schemas)
+        case "array":
+            items = cast("list[Any]", value) if isinstance(value, list) else [...]
+            return all(fits(one, schema.get("items", {}), schemas) for one in items)
+        case "null":
+            return value is None
+        case "string":
+            return isinstance(value, str)
+        case "integer":
+            return isinstance(value, int)
+        case "number":
+            return isinstance(value, int | float)
+        case "boolean":
+            return isinstance(value, bool)
+        case _:
+            return "enum" not in schema or value in schema["enum"]
+
+
+def _object(value: Json, schema: Json, schemas: Json) -> bool:
+    known = schema.get("properties", {})
+    told = set(value)
+    return set(schema.get("required", ())) <= told <= set(known) and all(
+        fits(value[name], known[name], schemas) for name in told
+    )
+
+
+def test_every_endpoint_is_in_it() -> None:
+    """What is routed is what is documented."""
+    made = document(ENDPOINTS)
+    told = {(method.upper(), path) for path, ops in made["paths"].items() for method in ops}
+    assert told == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
+
+
+def test_answers_are_as_they_are_documented(daemon: Running) -> None:
+    """Every GET that answers JSON answers what its schema says."""
+    daemon.hook(status_input(150_000), "statusline")
+    daemon.post(f"/v1/sessions/{SESSION}/messages", {"text": "hi"})
+    served = daemon.get("/openapi.json")
+    schemas = served["components"]["schemas"]
+    for path, operations in served["paths"].items():
+        content = operations.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+        if "application/json" in content:
+            answer = daemon.get(path.replace("{id}", SESSION))
+            assert fits(answer, content["application/json"]["schema"], schemas), path
