@@ -14,8 +14,13 @@ from brimline.baselines import Baseline, Category
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
 from brimline.cli.commands import ABOUT, parser
+from brimline.cli.doctor import Check
+from brimline.cli.setup import Shown as SetupShown
 from brimline.formulas import Components, Formulas
+from brimline.run.hats import HatStats, LoopStats
+from brimline.run.result import Iteration
 from brimline.survey.report import Line, Report
+from brimline.tracker import Reading
 from brimline.usage import Usage
 from brimline.windows import Limit, Window
 
@@ -33,7 +38,11 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
     ),
     "brimline status --json": (shown.Shown,),
     "brimline report --json": (Report, Line, Usage),
+    "brimline run --render json": (Iteration, Reading),
+    "brimline run --summary --json": (LoopStats, HatStats),
     "brimline baseline --json": (Baseline, Category),
+    "brimline setup --json": (SetupShown,),
+    "brimline doctor --json": (Check,),
     "in all of them": (Window, Limit),
 }
 
