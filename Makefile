@@ -6,12 +6,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.brimline-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check quick lint types coverage corpus catalogue catalogue-check reference fixtures bench clean
+.PHONY: help setup run test check quick lint types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml constraints.txt scripts/setup.py
+$(STAMP): pyproject.toml constraints.txt scripts/setup.py hatch_build.py src/brimline/sources/pick.c
 	@$(PYTHON) scripts/setup.py $(VENV)
 	@touch $@
 
@@ -32,13 +32,19 @@ types: setup
 quick: setup
 	$(BIN)/python -m pytest -q -n 2 -m "not slow and not clients"
 
-test: lint types catalogue-check coverage corpus  ## Everything, as CI runs it
+test: lint types catalogue-check coverage corpus formulas-check  ## Everything, as CI runs it
 
 coverage: setup
 	$(BIN)/python scripts/cover.py
 
 corpus: setup  ## Compare with a corpus of transcripts: make corpus DIR=...
 	$(BIN)/python scripts/corpus.py $(DIR)
+
+formulas: setup  ## Write the tables of "Which formula?" anew: make formulas DIR=...
+	$(BIN)/python scripts/formulas.py $(DIR)
+
+formulas-check: setup
+	$(BIN)/python scripts/formulas.py --check $(DIR)
 
 catalogue: setup  ## Write the model catalogue anew
 	$(BIN)/python scripts/catalogue.py
@@ -55,6 +61,7 @@ fixtures: setup  ## Record the fixtures and the demo anew from the real clients
 
 bench: setup  ## Measure against the references
 	$(BIN)/python bench/report.py
+	$(BIN)/python bench/run.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trimmed
+from brimline.providers.anthropic import MESSAGES, MessageUsage, usage_of
 from brimline.sources import source
 from brimline.sources.base import START, Cursor, Places, Tally
 from brimline.sources.claude import SOURCE
@@ -134,6 +135,16 @@ def test_call() -> None:
             model="claude-sonnet-4-5",
         ),
     ]
+
+
+COUNTS = st.integers(1, 1 << 40)
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS)
+def test_usage_is_what_the_rows_say(fresh: int, output: int, read: int, write: int) -> None:
+    """A usage that is read in bulk is what the provider's rows make of it."""
+    record = MessageUsage(fresh, output, read, write)
+    assert usage_of(record) == MESSAGES.usage(record) == Usage(fresh, read, write, output)
 
 
 def test_duplicates() -> None:

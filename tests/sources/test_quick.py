@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from brimline.events import MAIN
 from brimline.sources.base import START, Cursor, Reader
-from brimline.sources.claude.quick import TAIL, EndReader, QuickReader, every
+from brimline.sources.claude.quick import ID, NEEDLES, TAIL, EndReader, QuickReader, every
+from brimline.sources.pick import CompiledPicker, Picker, PythonPicker
 from brimline.tracker import Session, Thread, fold
 
 Json = dict[str, Any]
@@ -20,6 +22,7 @@ Lines: TypeAlias = list[bytes]
 Caching: TypeAlias = Literal["prefix", "implicit"]
 
 SIZES = (256, 300, 1_024, 4_096, 65_536, 1 << 20)
+PICKERS: list[type[Picker]] = [PythonPicker, *([CompiledPicker] if CompiledPicker.library else [])]
 SYSTEM = 15_000
 """The part of every prompt that the cache keeps over a compaction: system prompt and tools."""
 
@@ -145,15 +148,20 @@ def figures(session: Session) -> dict[str, object]:
     }
 
 
-def same(path: Path, data: bytes, sizes: Sequence[int] = SIZES) -> Session:
+def same(
+    path: Path,
+    data: bytes,
+    sizes: Sequence[int] = SIZES,
+    pickers: Sequence[type[Picker]] = PICKERS,
+) -> Session:
     """Check that the quick reading of a transcript is that of every record; the latter's result."""
     path.write_bytes(data)
     oracle = every(str(path))
     session = found(oracle)
-    for size in sizes:
-        quick = QuickReader(str(path), size=size)
-        assert figures(found(quick)) == figures(session), f"chunks of {size}"
-        assert quick.cursor.offset == oracle.cursor.offset, f"chunks of {size}"
+    for size, picker in product(sizes, pickers):
+        quick = QuickReader(str(path), size=size, picker=picker(NEEDLES, ID))
+        assert figures(found(quick)) == figures(session), f"chunks of {size}, {picker.__name__}"
+        assert quick.cursor.offset == oracle.cursor.offset, f"chunks of {size}, {picker.__name__}"
     return session
 
 
@@ -725,13 +733,13 @@ chunk_sizes = st.sampled_from([256, 257, 512, 1_000, 4_096, 65_536])
 
 
 @pytest.mark.parametrize("caching", ["prefix", "implicit"])
-def test_any_transcript(tmp_path: Path, caching: Caching) -> None:
+def test_any_transcript(tmp_path: Path, picker: type[Picker], caching: Caching) -> None:
     """The two readings of a transcript are the same, whatever the chunks."""
 
     @settings(max_examples=150)
     @given(transcripts(caching), chunk_sizes)
     def check(data: bytes, size: int) -> None:
-        same(tmp_path / "any.jsonl", data, [size])
+        same(tmp_path / "any.jsonl", data, [size], [picker])
 
     check()
 

@@ -1,4 +1,4 @@
-"""Finding bytes in large files: libc's way is Python's way, and a chunk is whole lines."""
+"""Large files in chunks: a chunk is whole lines, and no line is lost."""
 
 import io
 import tracemalloc
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.sources.scan import CHUNK, HAS_MEMMEM, LONGEST, Buffer, Chunks, Needle, PlainBuffer
+from brimline.sources.scan import CHUNK, LONGEST, Chunks
 
 HOLE = 100 << 20
 
@@ -30,60 +30,7 @@ def chunks_of(data: bytes, size: int, step: int | None = None) -> tuple[Chunks, 
     """The chunks of a file read with a buffer of this size."""
     file = io.BytesIO(data) if step is None else Trickle(data, step)
     chunks = Chunks(cast("BinaryIO", file), size=size)
-    return chunks, [bytes(chunks.buffer.view[:end]) for end in chunks]
-
-
-def filled(kind: type[Buffer], data: bytes) -> Buffer:
-    """A buffer that holds these bytes."""
-    buffer = kind(len(data))
-    buffer.data[:] = data
-    return buffer
-
-
-# Buffers.
-
-
-@pytest.mark.skipif(not HAS_MEMMEM, reason="this libc has no memmem")
-@given(
-    data=st.lists(st.sampled_from([b"a", b"b", b"\0", b"\n", b"ab", b"\xff"]), min_size=1).map(
-        b"".join
-    ),
-    needle=st.lists(st.sampled_from([b"a", b"b", b"\0", b"\n"]), min_size=1, max_size=4).map(
-        b"".join
-    ),
-    bounds=st.tuples(st.integers(0, 60), st.integers(0, 60)),
-)
-@example(b"ab", b"b", (0, 1))
-@example(b"ab", b"ab", (0, 2))
-@example(b"a\0b", b"\0", (1, 3))
-def test_find(data: bytes, needle: bytes, bounds: tuple[int, int]) -> None:
-    """libc, our own fallback and bytes find the same, between any two places."""
-    start = min(bounds[0], len(data))
-    end = max(start, min(bounds[1], len(data)))
-    expected = data.find(needle, start, end)
-    assert filled(Buffer, data).find(Needle(needle), start, end) == expected
-    assert filled(PlainBuffer, data).find(Needle(needle), start, end) == expected
-
-
-@pytest.mark.parametrize("kind", [Buffer, PlainBuffer])
-def test_find_in_nothing(kind: type[Buffer]) -> None:
-    """Nothing stands between a place and itself, or past the end that is asked for."""
-    buffer = filled(kind, b"needle")
-    assert buffer.find(Needle(b"needle"), 6, 6) == -1
-    assert buffer.find(Needle(b"needle"), 0, 5) == -1
-    assert buffer.find(Needle(b"needle"), 0, 6) == 0
-
-
-def test_line() -> None:
-    """The line around a hit begins at the start or behind a newline, and ends at its own."""
-    buffer = filled(Buffer, b"one\ntwo\nthree\n")
-    assert buffer.line(0, 1, 14) == (0, 3)
-    assert buffer.line(0, 5, 14) == (4, 7)
-    assert buffer.line(5, 6, 14) == (5, 7)
-    assert buffer.line(8, 9, 14) == (8, 13)
-
-
-# Chunks.
+    return chunks, [bytes(chunks.view[:end]) for end in chunks]
 
 
 @given(
@@ -110,7 +57,7 @@ def test_chunks_from_an_offset() -> None:
     file = io.BytesIO(b"one\ntwo\nthr")
     file.seek(4)
     chunks = Chunks(file, 4, size=8)
-    assert [bytes(chunks.buffer.view[:end]) for end in chunks] == [b"two\n"]
+    assert [bytes(chunks.view[:end]) for end in chunks] == [b"two\n"]
     assert (chunks.offset, chunks.rest) == (8, b"thr")
 
 
@@ -124,8 +71,8 @@ def test_two_at_once() -> None:
     """Two files that are read in turns do not share a buffer."""
     one, two = (Chunks(io.BytesIO(name * 50 + b"\n")) for name in (b"a", b"b"))
     for first, second in zip(one, two, strict=True):
-        assert bytes(one.buffer.view[:first]) == b"a" * 50 + b"\n"
-        assert bytes(two.buffer.view[:second]) == b"b" * 50 + b"\n"
+        assert bytes(one.view[:first]) == b"a" * 50 + b"\n"
+        assert bytes(two.view[:second]) == b"b" * 50 + b"\n"
 
 
 def test_one_after_the_other() -> None:
@@ -175,7 +122,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     try:
         with path.open("rb", buffering=0) as raw:
             chunks = Chunks(cast("BinaryIO", raw))
-            ends = [bytes(chunks.buffer.view[:end]) for end in chunks]
+            ends = [bytes(chunks.view[:end]) for end in chunks]
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

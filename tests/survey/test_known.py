@@ -189,6 +189,23 @@ def test_empty_file(machine: Machine) -> None:
     assert knowledge.problems == []
 
 
+def test_end(machine: Machine) -> None:
+    """The last bytes of a file that was read to its end are known, of any other not."""
+    lines = call("m1") + call("m2")
+    path = machine.session("s1", lines)
+    machine.session("s2", call("m1"), call("m2")[:50])
+    machine.session("s3", b"\n")
+    knowledge = learned(machine)
+    whole, broken, short = machine.found()
+    assert knowledge.end(whole, 64) == lines[-64:]
+    assert knowledge.end(whole, 10) == lines[-10:]
+    assert knowledge.end(whole, 65) is None
+    assert knowledge.end(broken, 64) is None
+    assert knowledge.end(short, 64) == b"\n"
+    append(path, call("m3"))
+    assert knowledge.end(machine.found()[0], 64) is None
+
+
 def test_progress(machine: Machine) -> None:
     """Whoever wants to know is told how far it is, up to the end."""
     for number in range(5):

@@ -12,7 +12,6 @@ import pytest
 
 from brimline import __version__
 from brimline.sources.base import Transcript
-from brimline.survey import state
 from brimline.survey.known import Job, absorb
 from brimline.survey.state import NAME, TAIL, Entry, State, believed, empty, load, mark, save
 
@@ -238,9 +237,3 @@ def test_mark(tmp_path: Path) -> None:
     assert mark(str(path), 100) != mark(str(path), 101)
     with pytest.raises(OSError):
         mark(str(tmp_path / "none"), 0)
-
-
-def test_pack(one: Transcript) -> None:
-    """What is packed is what is loaded."""
-    saved = entry_of(one).load()
-    assert state.pack(saved) == entry_of(one).saved

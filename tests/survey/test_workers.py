@@ -2,95 +2,123 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brimline.survey.workers import MOST, cores, shares, spread
+from brimline.survey.workers import MOST, TICKETS, cores, spread
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 HERE = os.getpid()
 
 
-def shouted(items: Sequence[bytes]) -> bytes:
+def shouted(item: str) -> str:
     """Work that needs no one."""
-    return b",".join(item.upper() for item in items)
+    return item.upper()
 
 
-def whose(items: Sequence[bytes]) -> bytes:
-    """Work that tells which process did it."""
-    return b"%d" % os.getpid()
+def whose(item: str) -> str:
+    """Work that tells which process did it, and takes its time."""
+    time.sleep(0.01)
+    return str(os.getpid())
 
 
-def dying(items: Sequence[bytes]) -> bytes:
+def dying(item: str) -> str:
     """Work on which every worker dies."""
+    time.sleep(0.01)
     if os.getpid() != HERE:
         os.kill(os.getpid(), signal.SIGKILL)
-    return shouted(items)
+    return shouted(item)
 
 
-def failing(items: Sequence[bytes]) -> bytes:
+def failing(item: str) -> str:
     """Work that fails in a worker."""
+    time.sleep(0.01)
     if os.getpid() != HERE:
         raise RuntimeError("no")
-    return shouted(items)
+    return shouted(item)
 
 
-def large(items: Sequence[bytes]) -> bytes:
+def large(item: str) -> str:
     """Work with a result that does not fit into a pipe."""
-    return items[0] * 300_000
+    time.sleep(0.01)
+    return item * 300_000
+
+
+def texts(
+    items: Sequence[str],
+    work: Callable[[str], str],
+    count: int,
+    told: Callable[[int], None] | None = None,
+) -> list[str]:
+    """Work that makes texts."""
+    return spread(items, work, dict[int, str], count, told)
 
 
 def test_cores() -> None:
-    """There is at least one worker, and not too many."""
+    """There is at least one process, and not too many."""
     assert 1 <= cores() <= MOST
 
 
-@given(st.lists(st.integers(0, 1_000)), st.integers(1, 5))
-def test_shares(sizes: list[int], count: int) -> None:
-    """Everything is in one share, and none is larger than the next by more than its last item."""
-    made = shares(sizes, lambda size: size, count)
-    assert len(made) == count
-    assert sorted(size for share in made for size in share) == sorted(sizes)
-    sums = [sum(share) for share in made]
-    assert max(sums) - min(sums) <= max(sizes, default=0)
+@settings(max_examples=30)
+@given(st.lists(st.text(max_size=3), max_size=40), st.integers(1, 4))
+def test_everything_is_done(items: list[str], count: int) -> None:
+    """However many processes there are, the results are those of all items, in their order."""
+    assert texts(items, shouted, count) == [item.upper() for item in items]
 
 
-def test_spread() -> None:
-    """The results come in the order of the lists; the first is made here."""
-    assert list(spread([[b"a", b"b"], [b"c"], [b"d", b"e"]], shouted)) == [b"A,B", b"C", b"D,E"]
-    first, *others = spread([[b"a"], [b"b"], [b"c"]], whose)
-    assert first == b"%d" % HERE
-    assert len({first, *others}) == 3
+def test_more_items_than_tickets() -> None:
+    """Any number of items is done."""
+    numbers = range(3 * TICKETS + 5)
+    assert spread(numbers, lambda n: n + 1, dict[int, int], 3) == [n + 1 for n in numbers]
 
 
-def test_empty_lists_start_no_worker() -> None:
-    """An empty share needs no process."""
-    assert list(spread([[b"a"], [], []], whose)) == [b"%d" % HERE]
-    assert list(spread([[]], shouted)) == [b""]
+def test_all_take_part() -> None:
+    """Each process takes what is next."""
+    done = texts(["x"] * 40, whose, 3)
+    assert len(set(done)) == 3
+    assert str(HERE) in done
+
+
+def test_alone() -> None:
+    """One process is this one."""
+    assert texts(["x"] * 3, whose, 1) == [str(HERE)] * 3
 
 
 def test_large_results() -> None:
     """A result may be larger than a pipe holds."""
-    done = list(spread([[b"a"], [b"bc"], [b"d"]], large))
-    assert [len(result) for result in done] == [300_000, 600_000, 300_000]
+    done = texts(["a", "bc", "d", "e"], large, 3)
+    assert [len(result) for result in done] == [300_000, 600_000, 300_000, 300_000]
+
+
+def test_told() -> None:
+    """Whoever wants to know is told how many are taken, ever more, and of the last when alone."""
+    taken: list[int] = []
+    texts(["x"] * 20, whose, 2, taken.append)
+    assert taken
+    assert taken == sorted(set(taken))
+    assert taken[-1] <= 20
+    taken.clear()
+    texts(["x"] * 5, shouted, 1, taken.append)
+    assert taken == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("work", [dying, failing])
-def test_a_worker_that_dies(
-    work: Callable[[Sequence[bytes]], bytes], capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Its list is worked on here, and nothing is said of it."""
-    assert list(spread([[b"a"], [b"b"], [b"c"]], work)) == [b"A", b"B", b"C"]
+def test_a_worker_that_dies(work: Callable[[str], str], capfd: pytest.CaptureFixture[str]) -> None:
+    """What it took is done here, and nothing is said of it."""
+    assert texts(list("abcdefgh"), work, 3) == list("ABCDEFGH")
     assert capfd.readouterr() == ("", "")
 
 
-def test_no_worker_is_left() -> None:
-    """All workers have ended, and been waited for."""
-    list(spread([[b"a"], [b"b"]], shouted))
-    list(spread([[b"a"], [b"b"]], dying))
+def test_nothing_is_left() -> None:
+    """All workers have ended and been waited for, and no pipe is open."""
+    before = os.listdir("/dev/fd")
+    texts(list("abcd"), shouted, 3)
+    texts(list("abcd"), dying, 3)
+    assert os.listdir("/dev/fd") == before
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)

@@ -1,6 +1,5 @@
 """JSON lines of a file that may be growing, broken or huge, in bounded memory."""
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Protocol, cast
 
@@ -16,8 +15,6 @@ PADDING = b" \t\r\n\0"
 
 MALFORMED = (msgspec.DecodeError, InvalidUsage, RecursionError, UnicodeDecodeError)
 """What a parser raises on a record that it cannot read."""
-
-_scan = json.JSONDecoder().raw_decode
 
 
 class Lines:
@@ -63,11 +60,16 @@ class Lines:
 def salvage(line: bytes) -> list[bytes]:
     """The JSON objects in a line that is not one: glued together, padded, or bad UTF-8."""
     text = line.strip(PADDING).decode("utf-8", "replace")
+    if not text:
+        return []
+    import json  # only for what is broken
+
+    scan = json.JSONDecoder().raw_decode
     found: list[bytes] = []
     place = 0
     while place < len(text):
         try:
-            value, end = cast("tuple[object, int]", _scan(text, place))
+            value, end = cast("tuple[object, int]", scan(text, place))
         except (ValueError, RecursionError):
             return []
         if not isinstance(value, dict):

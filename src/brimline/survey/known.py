@@ -1,6 +1,7 @@
 """What is known of transcripts: from the state file, and from what was read just now."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -9,9 +10,10 @@ from brimline.sources import source
 from brimline.sources.base import START, Tally, Transcript
 from brimline.survey import state as states
 from brimline.survey.files import UNREADABLE, problem
-from brimline.survey.state import Entry, Saved, State
+from brimline.survey.packed import Saved, pack
+from brimline.survey.state import Entry, State
 from brimline.survey.summary import Summary, summarise
-from brimline.survey.workers import cores, shares, spread
+from brimline.survey.workers import cores, spread
 from brimline.tracker import Session, fold
 
 ALONE = 48 << 20
@@ -41,9 +43,6 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True):
     path: str
     entry: Entry | None
     problem: str | None
-
-
-_outcomes = msgspec.msgpack.Decoder(list[Outcome])
 
 
 class Knowledge:
@@ -95,13 +94,13 @@ class Knowledge:
     def _share(self, entries: Iterable[Entry]) -> None:
         owned: set[bytes] = set()
         for entry in sorted(entries, key=lambda entry: (entry.summary.first or 0, entry.path)):
-            ids = set(filter(None, entry.summary.ids.split(b"\n")))
-            again = ids & owned
+            ids = entry.summary.ids.split(b"\n") if entry.summary.ids else []
+            again = owned.intersection(ids)
             if b"\n".join(sorted(again)) != entry.summary.shared:
                 without = frozenset(id.decode() for id in again)
                 summary = summarise(entry.load().session, without)
                 self._state.entries[entry.path] = msgspec.structs.replace(entry, summary=summary)
-            owned |= ids
+            owned.update(ids)
 
     def save(self) -> None:
         """Keep what was learned."""
@@ -129,6 +128,13 @@ class Knowledge:
             return entry.summary
         session = self.session(transcript)
         return summarise(session) if session else None
+
+    def end(self, transcript: Transcript, size: int) -> bytes | None:
+        """So many last bytes of a transcript, where it was read to its end; None: not known."""
+        entry = self._state.entries.get(transcript.path) if lasting(transcript) else None
+        if entry is None or entry.mark.offset != transcript.size:
+            return None
+        return entry.mark.tail[-size:] if size <= states.TAIL else None
 
     def _job(self, transcript: Transcript) -> Job | None:
         entry = self._state.entries.get(transcript.path)
@@ -159,18 +165,18 @@ class Knowledge:
         return True
 
     def _read(self, jobs: list[Job], progress: Progress | None) -> None:
-        whole = sum(job.size for job in jobs)
-        count = cores() if whole > ALONE else 1
+        jobs = sorted(jobs, key=lambda job: job.size, reverse=True)
+        sizes = list(accumulate((job.size for job in jobs), initial=0))
+        whole = sizes[-1]
 
-        def told(share: float) -> None:
+        def told(taken: int) -> None:
             if progress:
-                progress(round(share * whole), whole)
+                progress(sizes[taken], whole)
 
-        lists = shares(jobs, lambda job: job.size, count)
-        for packed in spread(lists, work, lambda jobs: work(jobs, told)):
-            for outcome in _outcomes.decode(packed):
-                self._take(outcome)
-        told(1.0)
+        count = cores() if whole > ALONE else 1
+        for outcome in spread(jobs, absorb, dict[int, Outcome], count, told):
+            self._take(outcome)
+        told(len(jobs))
 
     def _take(self, outcome: Outcome) -> None:
         if outcome.problem:
@@ -198,19 +204,6 @@ def _key(transcript: Transcript) -> str:
     return f"{transcript.path}#{transcript.session}#{transcript.thread}"
 
 
-def work(jobs: Sequence[Job], told: Callable[[float], None] | None = None) -> bytes:
-    """Read these transcripts; what a worker sends back. `told` is told which part is done."""
-    whole = sum(job.size for job in jobs)
-    outcomes: list[Outcome] = []
-    done = 0
-    for job in jobs:
-        outcomes.append(absorb(job))
-        done += job.size
-        if told and whole:
-            told(done / whole)
-    return msgspec.msgpack.encode(outcomes)
-
-
 def absorb(job: Job) -> Outcome:
     """Read what is new in a transcript and fold it in."""
     transcript, before = job.transcript, job.before
@@ -222,7 +215,7 @@ def absorb(job: Job) -> Outcome:
         mark = states.mark(transcript.path, cursor.offset)
     except UNREADABLE as error:
         return Outcome(transcript.path, None, problem(transcript, error))
-    kept = states.pack(Saved(cursor, session, reader.tally))
+    kept = pack(Saved(cursor, session, reader.tally))
     read = (transcript.size, transcript.modified)
     summary = summarise(session)
     return Outcome(

@@ -1,6 +1,7 @@
 """What the sessions on a machine add up to, by day, session, project or model."""
 
 from collections.abc import Iterable, Sequence
+from math import fsum
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -76,14 +77,14 @@ def items(knowledge: Knowledge, transcripts: Iterable[Transcript]) -> list[Item]
 def report(found: Sequence[Item], by: By, chosen: Filter) -> Report:
     """The lines of a report, in the order of their keys."""
     groups: dict[str, _Sum] = {}
-    total = _Sum()
     projects = _projects(found)
     for item in found:
         project = projects.get(item.session, UNKNOWN)
         for row in chosen.rows(item.summary, project):
-            key = _key(by, item, row, project)
-            groups.setdefault(key, _Sum()).add(item, row)
-            total.add(item, row)
+            groups.setdefault(_key(by, item, row, project), _Sum()).add(item, row)
+    total = _Sum()
+    for group in groups.values():
+        total.include(group)
     lines = [group.line(key, by) for key, group in sorted(groups.items())]
     return Report(by, lines, total.line("total", by))
 
@@ -110,44 +111,46 @@ def _key(by: By, item: Item, row: Row, project: str) -> str:
 
 
 class _Sum:
-    """A line while rows are added to it."""
+    """A line while rows are added to it: each is billed with those of its model, day and tier."""
 
     def __init__(self) -> None:
         self._items: dict[str, Item] = {}
-        self._rows: list[Row] = []
         self._own_rows: list[Row] = []
+        self._billed: dict[tuple[str | None, str, int], tuple[int, Usage]] = {}
 
     def add(self, item: Item, row: Row) -> None:
+        """Add a row of an item."""
         self._items[item.transcript.path + (item.transcript.session or "")] = item
-        self._rows.append(row)
         if item.transcript.thread == MAIN:
             self._own_rows.append(row)
+        self._bill((row.model, row.day, row.tier), row.calls, row.usage)
+
+    def include(self, other: "_Sum") -> None:
+        """Add all that another line has."""
+        self._items |= other._items
+        self._own_rows += other._own_rows
+        for key, (calls, usage) in other._billed.items():
+            self._bill(key, calls, usage)
+
+    def _bill(self, key: tuple[str | None, str, int], calls: int, usage: Usage) -> None:
+        before, used = self._billed.get(key, (0, NOTHING))
+        self._billed[key] = before + calls, used + usage
 
     def line(self, key: str, by: By) -> Line:
+        """The line."""
         owners = [i for i in self._items.values() if i.transcript.thread == MAIN]
         peaks = [row.peak_sent for row in self._own_rows if row.peak_sent is not None]
-        known, unpriced = _cost(self._rows)
+        priced = [(calls, cost(*key, usage)) for key, (calls, usage) in self._billed.items()]
+        known = [dollars for _, dollars in priced if dollars is not None]
         return Line(
             key=key,
             agents=tuple(sorted({i.transcript.agent for i in self._items.values()})),
             sessions=len({i.session for i in self._items.values()}),
-            calls=sum(row.calls for row in self._rows),
+            calls=sum(calls for calls, _ in priced),
             peak_sent=max(peaks, default=None),
             end_sent=owners[0].summary.end_sent if len(owners) == 1 and by == "session" else None,
             compactions=sum(row.compactions for row in self._own_rows),
-            usage=sum((row.usage for row in self._rows), NOTHING),
-            cost=known,
-            unpriced=unpriced,
+            usage=sum((usage for _, usage in self._billed.values()), NOTHING),
+            cost=fsum(known) if known else None,
+            unpriced=sum(calls for calls, dollars in priced if dollars is None),
         )
-
-
-def _cost(rows: Iterable[Row]) -> tuple[float | None, int]:
-    """What the rows cost where it is known, and how many calls it is not known of."""
-    sums: dict[tuple[str | None, str, int], tuple[int, Usage]] = {}
-    for row in rows:
-        key = (row.model, row.day, row.tier)
-        calls, usage = sums.get(key, (0, NOTHING))
-        sums[key] = calls + row.calls, usage + row.usage
-    priced = [(calls, cost(*key, usage)) for key, (calls, usage) in sums.items()]
-    known = [dollars for _, dollars in priced if dollars is not None]
-    return (sum(known) if known else None), sum(calls for calls, value in priced if value is None)

@@ -7,14 +7,15 @@ is never believed when the file's id, its size or the bytes before the cursor di
 import os
 import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from brimline._version import __version__
-from brimline.sources.base import Cursor, Tally, Transcript
+from brimline.sources.base import Transcript
+from brimline.survey.packed import Saved, unpack
 from brimline.survey.summary import Summary
-from brimline.tracker import Session
 
 NAME = "state"
 TAIL = 64
@@ -30,16 +31,11 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
     tail: bytes
 
 
-class Saved(msgspec.Struct, frozen=True, array_like=True):
-    """What is needed to read on: decoded only when a file grew or its calls are asked for."""
-
-    cursor: Cursor
-    session: Session
-    tally: Tally
-
-
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """One transcript. `read` is its size and time of change when it was read last."""
+    """One transcript. `read` is its size and time of change when it was read last.
+
+    `saved` is unpacked only when the file grew or its calls are asked for.
+    """
 
     agent: str
     path: str
@@ -49,8 +45,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     saved: bytes
 
     def load(self) -> Saved:
-        """The part that is kept packed."""
-        return _saved.decode(self.saved)
+        """What is needed to read on."""
+        return unpack(self.saved)
 
 
 class State(msgspec.Struct, array_like=True):
@@ -62,7 +58,6 @@ class State(msgspec.Struct, array_like=True):
 
 
 _state = msgspec.msgpack.Decoder(State)
-_saved = msgspec.msgpack.Decoder(Saved)
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -78,7 +73,7 @@ def _zone() -> str:
 def load(folder: Path) -> State:
     """The state as it was saved; an empty one where there is none that can be believed."""
     try:
-        data = (folder / NAME).read_bytes()
+        data = memoryview((folder / NAME).read_bytes())
     except OSError:
         return empty()
     if len(data) < 4 or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "little"):
@@ -93,38 +88,32 @@ def load(folder: Path) -> State:
 
 def save(state: State, folder: Path) -> None:
     """Keep the state; a disk that is full or read-only only makes the next run slower."""
-    import tempfile
-
     data = _encoder.encode(state)
+    draft = folder / f"{NAME}.{os.getpid()}.{time.monotonic_ns()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, prefix=NAME)
-    except OSError:
-        return
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with open(draft, "xb", opener=_private) as file:
             file.write(zlib.crc32(data).to_bytes(4, "little"))
             file.write(data)
-        Path(name).replace(folder / NAME)
+        draft.replace(folder / NAME)
     except OSError:
-        Path(name).unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
 
 
-def pack(saved: Saved) -> bytes:
-    """The part of an entry that is kept packed."""
-    return _encoder.encode(saved)
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def mark(path: str, offset: int) -> Mark:
     """What a file looks like at an offset; raises OSError where it is gone."""
-    with open(path, "rb", buffering=0) as file:
-        return _mark(file.fileno(), offset)
-
-
-def _mark(file: int, offset: int) -> Mark:
-    status = os.fstat(file)
-    start = max(0, offset - TAIL)
-    return Mark(status.st_dev, status.st_ino, offset, os.pread(file, offset - start, start))
+    file = os.open(path, os.O_RDONLY)
+    try:
+        status = os.fstat(file)
+        start = max(0, offset - TAIL)
+        return Mark(status.st_dev, status.st_ino, offset, os.pread(file, offset - start, start))
+    finally:
+        os.close(file)
 
 
 def believed(entry: Entry, transcript: Transcript) -> bool:

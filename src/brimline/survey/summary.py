@@ -77,64 +77,70 @@ def summarise(session: Session, without: frozenset[str] = frozenset()) -> Summar
     )
 
 
+class _Group:
+    """What a row is made of: the usage of its calls, and what those of the own thread sent."""
+
+    def __init__(self) -> None:
+        self.usages: list[Usage] = []
+        self.sent: list[int] = []
+        self.compactions = 0
+
+    def row(self, key: Key) -> Row:
+        """The row."""
+        usages = self.usages
+        total = Usage(
+            sum([usage.input for usage in usages]),
+            sum([usage.cache_read for usage in usages]),
+            sum([usage.cache_write for usage in usages]),
+            sum([usage.output for usage in usages]),
+        )
+        return Row(*key, len(usages), total, max(self.sent, default=None), self.compactions)
+
+
 class _Rows:
     """Rows while threads are added to them."""
 
     def __init__(self, without: frozenset[str]) -> None:
         self._without = without
-        self._usages: dict[Key, list[Usage]] = {}
-        self._peaks: dict[Key, int] = {}
-        self._compactions: dict[Key, int] = {}
+        self._groups: dict[Key, _Group] = {}
         self._spent: list[Row] = []
 
     def thread(self, thread: Thread, own: bool) -> None:
         """Add a thread; of the one that the file is about also its peak and its compactions."""
-        mine = _by_key(call for call in thread.calls.values() if call.id not in self._without)
-        for key, usages in mine.items():
-            self._usages.setdefault(key, []).extend(usages)
-            if own and usages:
-                self._peaks[key] = max([usage.sent for usage in usages])
+        self._add(self._counted(thread), own)
         if own:
-            self._compacted(thread)
+            for made in thread.compactions:
+                self._group((day_of(made.at), made.model, 0)).compactions += 1
         if thread.spent != NOTHING:
             self._spent.append(Row(day_of(thread.at), thread.model, 0, 0, thread.spent))
 
-    def _compacted(self, thread: Thread) -> None:
-        for made in thread.compactions:
-            key = (day_of(made.at), made.model, 0)
-            self._usages.setdefault(key, [])
-            self._compactions[key] = self._compactions.get(key, 0) + 1
-
     def made(self) -> tuple[Row, ...]:
         """The rows."""
-        return (*(self._row(key, usages) for key, usages in self._usages.items()), *self._spent)
+        return (*(group.row(key) for key, group in self._groups.items()), *self._spent)
 
-    def _row(self, key: Key, usages: list[Usage]) -> Row:
-        total = Usage(
-            sum([u.input for u in usages]),
-            sum([u.cache_read for u in usages]),
-            sum([u.cache_write for u in usages]),
-            sum([u.output for u in usages]),
-        )
-        return Row(*key, len(usages), total, self._peaks.get(key), self._compactions.get(key, 0))
+    def _group(self, key: Key) -> _Group:
+        return self._groups.setdefault(key, _Group())
 
+    def _counted(self, thread: Thread) -> Iterable[Call]:
+        calls, without = thread.calls.values(), self._without
+        return [call for call in calls if call.id not in without] if without else calls
 
-def _by_key(calls: Iterable[Call]) -> dict[Key, list[Usage]]:
-    """The calls' usage by day, model and tier; a call's neighbour has mostly the same key."""
-    found: dict[Key, list[Usage]] = {}
-    into: list[Usage] = []
-    model: str | None = None
-    first, end, above, up_to = 0.0, 0.0, 0, 0
-    for call in calls:
-        at, usage = call.at or 0.0, call.usage
-        sent = usage.sent
-        if not (first <= at < end and above < sent <= up_to and call.model == model):
-            model = call.model
-            above, up_to = tier_around(model, sent)
-            first, end = midnights(at)
-            into = found.setdefault((day_of(call.at), model, tier_of(model, usage)), [])
-        into.append(usage)
-    return found
+    def _add(self, calls: Iterable[Call], own: bool) -> None:
+        """Add calls to their groups; a call's neighbour is mostly in the same one."""
+        group, model, day = _Group(), "", UNKNOWN_DAY
+        first, end, above, up_to = 0.0, 0.0, 0, 0
+        for call in calls:
+            at, usage = call.at or 0.0, call.usage
+            sent = usage.sent
+            if not (first <= at < end and above < sent <= up_to and call.model == model):
+                if not first <= at < end:
+                    day, (first, end) = day_of(call.at), midnights(at)
+                model = call.model
+                above, up_to = tier_around(model, sent)
+                group = self._group((day, model, tier_of(model, usage)))
+            group.usages.append(usage)
+            if own:
+                group.sent.append(sent)
 
 
 def midnights(at: float) -> tuple[float, float]:

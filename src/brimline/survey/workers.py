@@ -5,12 +5,17 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
+import msgspec
+
 ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 MOST = 4
+TICKETS = 4_096
+"""So many fit into any pipe; with more items than these, a ticket stands for several."""
 
 
 def cores() -> int:
-    """How many workers are worth starting."""
+    """How many processes are worth having."""
     try:
         usable = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS has no affinity
@@ -18,50 +23,77 @@ def cores() -> int:
     return min(MOST, usable)
 
 
-def shares(items: Sequence[ItemT], size: Callable[[ItemT], int], count: int) -> list[list[ItemT]]:
-    """The items in so many lists of about the same size altogether."""
-    lists: list[list[ItemT]] = [[] for _ in range(count)]
-    sums = [0] * count
-    for item in sorted(items, key=size, reverse=True):
-        least = sums.index(min(sums))
-        lists[least].append(item)
-        sums[least] += size(item)
-    return lists
-
-
 def spread(
-    lists: Sequence[Sequence[ItemT]],
-    work: Callable[[Sequence[ItemT]], bytes],
-    here: Callable[[Sequence[ItemT]], bytes] | None = None,
-) -> Iterator[bytes]:
-    """The work done on each list, the first one here, the others each in a forked process.
+    items: Sequence[ItemT],
+    work: Callable[[ItemT], ResultT],
+    results: type[dict[int, ResultT]],
+    count: int,
+    told: Callable[[int], None] | None = None,
+) -> list[ResultT]:
+    """The work done on each item by so many processes, this one among them.
 
-    A worker that dies leaves no gap: its list is worked on here. `here` is the same work as it is
-    done in this process, where that can tell how far it came.
+    Each takes the next item that none has taken: the largest had better come first. A worker that
+    dies leaves no gap: what it took is done here. `told` is told how many items are taken.
     """
-    started = [(items, _fork(items, work)) for items in lists[1:] if items]
-    yield (here or work)(lists[0])
-    for items, (process, pipe) in started:
-        done = _collect(process, pipe)
-        yield work(items) if done is None else done
+    tickets = _Tickets(min(len(items), TICKETS))
+    started = [_fork(lambda: _drawn(tickets, items, work)) for _ in range(count - 1)]
+    done = _drawn(tickets, items, work, told)
+    tickets.close()
+    for process, pipe in started:
+        done |= _received(pipe, results)
+        os.waitpid(process, 0)
+    return [done[n] if n in done else work(item) for n, item in enumerate(items)]
 
 
-def _fork(items: Sequence[ItemT], work: Callable[[Sequence[ItemT]], bytes]) -> tuple[int, int]:
+class _Tickets:
+    """Numbers from 0 on, each of which is drawn by one of several processes."""
+
+    def __init__(self, count: int) -> None:
+        self._pipe, into = os.pipe()
+        os.write(into, b"".join(number.to_bytes(2, "little") for number in range(count)))
+        os.close(into)
+
+    def __iter__(self) -> Iterator[int]:
+        while ticket := os.read(self._pipe, 2):
+            yield int.from_bytes(ticket, "little")
+
+    def close(self) -> None:
+        """Draw no more."""
+        os.close(self._pipe)
+
+
+def _drawn(
+    tickets: _Tickets,
+    items: Sequence[ItemT],
+    work: Callable[[ItemT], ResultT],
+    told: Callable[[int], None] | None = None,
+) -> dict[int, ResultT]:
+    """The work done on what this process draws, by the number of the item."""
+    done: dict[int, ResultT] = {}
+    for ticket in tickets:
+        for number in range(ticket, len(items), TICKETS):
+            done[number] = work(items[number])
+        if told:
+            told(ticket + 1)
+    return done
+
+
+def _fork(work: Callable[[], object]) -> tuple[int, int]:
     ours, theirs = os.pipe()
     process = os.fork()
     if process == 0:
         os.close(ours)
-        _work(items, work, theirs)
+        _work(work, theirs)
     os.close(theirs)
     return process, ours
 
 
-def _work(items: Sequence[ItemT], work: Callable[[Sequence[ItemT]], bytes], pipe: int) -> NoReturn:
+def _work(work: Callable[[], object], pipe: int) -> NoReturn:
     """In the worker: the result behind its length, and out, whatever happens."""
     code = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        result = work(items)
+        result = msgspec.msgpack.encode(work())
         with os.fdopen(pipe, "wb") as out:
             out.write(len(result).to_bytes(8, "little"))
             out.write(result)
@@ -70,10 +102,10 @@ def _work(items: Sequence[ItemT], work: Callable[[Sequence[ItemT]], bytes], pipe
         os._exit(code)
 
 
-def _collect(process: int, pipe: int) -> bytes | None:
+def _received(pipe: int, results: type[dict[int, ResultT]]) -> dict[int, ResultT]:
+    """What a worker sent; nothing where it is not whole."""
     with os.fdopen(pipe, "rb") as file:
         length = file.read(8)
-        result = file.read()
-    os.waitpid(process, 0)
-    whole = len(length) == 8 and int.from_bytes(length, "little") == len(result)
-    return result if whole else None
+        sent = file.read()
+    whole = len(length) == 8 and int.from_bytes(length, "little") == len(sent)
+    return msgspec.msgpack.decode(sent, type=results) if whole else {}

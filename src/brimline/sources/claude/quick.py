@@ -12,15 +12,20 @@ from brimline.events import AnyEvent, Call
 from brimline.sources.base import START, Cursor, Tally
 from brimline.sources.claude.parse import TranscriptParser
 from brimline.sources.lines import MALFORMED, JsonLines, Lines, opened, padding, salvage
-from brimline.sources.scan import CHUNK, Buffer, Chunks, Needle
+from brimline.sources.pick import PICKER, Picker
+from brimline.sources.scan import CHUNK, Chunks
 
-USAGE = Needle(b'"output_tokens":')
+USAGE = b'"output_tokens":'
 """In every usage, in whatever order its fields are; escaped text cannot match it."""
 
-BOUNDARY = Needle(b'compact_boundary"')
-SUMMARY = Needle(b'"isCompactSummary":')
-_ID = b'"id":"'
-_GLUED = b'}{"'
+BOUNDARY = b'compact_boundary"'
+SUMMARY = b'"isCompactSummary":'
+NEEDLES = (USAGE, BOUNDARY, SUMMARY)
+ID = b'"id":"'
+"""What stands before a message's id."""
+
+PICKED = PICKER(NEEDLES, ID)
+"""Picks the lines that tell a call, a compaction or a trim."""
 
 TAIL = 32 << 10
 """How much of a file's end is looked at first."""
@@ -34,10 +39,17 @@ def every(path: str, cursor: Cursor = START) -> JsonLines:
 class QuickReader:
     """The events of a transcript from a cursor on; a Reader whose tally counts what is broken."""
 
-    def __init__(self, path: str, cursor: Cursor = START, size: int = CHUNK) -> None:
+    def __init__(
+        self,
+        path: str,
+        cursor: Cursor = START,
+        size: int = CHUNK,
+        picker: Picker = PICKED,
+    ) -> None:
         self._path = path
         self._start = cursor
         self._size = size
+        self._picker = picker
         self._parser = TranscriptParser(cursor.carry)
         self._events: list[AnyEvent] = []
         self.cursor = cursor
@@ -83,42 +95,15 @@ class QuickReader:
 
     def _chunk(self, chunks: Chunks, end: int) -> None:
         """Read the whole lines of a chunk. Time is spent here: no call is to spare."""
-        buffer = chunks.buffer
-        data, view, search = buffer.data, buffer.view, buffer.search(USAGE)
-        find, rfind, begins, feed = data.find, data.rfind, data.startswith, self._parser.feed
-        others = _lines_with(buffer, end)
-        start, name = 0, b""
-        while (hit := search(start, end)) >= 0:
-            first = line = rfind(b"\n", start, hit) + 1 or start
-            stop = find(b"\n", hit, end)
-            if others:
-                self._before(others, buffer, first)
-            key = find(_ID, first, hit)
-            if key >= 0 and not _glued(data, hit, stop):
-                # Of the copies of a call, which follow each other, the last.
-                name = data[key : find(b'"', key + 6, hit) + 1]
-                behind = key - first + 1
-                while begins(name, stop + behind, end):
-                    upto = find(b"\n", stop + 1, end)
-                    hit = find(USAGE.raw, stop + 1, upto)
-                    if hit < 0 or _glued(data, hit, upto):
-                        break
-                    line, stop = stop + 1, upto
+        data, view, feed, found = chunks.data, chunks.view, self._parser.feed, self._events
+        for first, line, stop, name, _ in self._picker.lines(data, end):
             try:
                 events = feed(view[line:stop]) or ()
             except MALFORMED as error:
                 events = self._pieces(bytes(view[line:stop]), error)
-            if line > first and not _tells(events, name):
+            if line > first and not _tells(events, data, name + len(ID)):
                 events = [*events[:-1], *self._one_by_one(bytes(view[first:stop]))]
-            self._events += events
-            start = stop + 1
-        self._before(others, buffer, end)
-
-    def _before(self, others: list[tuple[int, int]], buffer: Buffer, place: int) -> None:
-        """Read the lines about compactions that stand before a place."""
-        while others and others[0][0] < place:
-            first, stop = others.pop(0)
-            self._events += self._fed(bytes(buffer.view[first:stop]))
+            found += events
 
     def _one_by_one(self, lines: bytes) -> Sequence[AnyEvent]:
         """The events of lines that looked like copies of one call, and were not."""
@@ -144,28 +129,10 @@ class QuickReader:
         return events
 
 
-def _glued(data: bytearray, hit: int, stop: int) -> bool:
-    """Whether another record stands behind a line's usage, glued to it or after a crash's NULs."""
-    return data.find(_GLUED, hit, stop) >= 0 or data.find(0, hit, stop) >= 0
-
-
-def _tells(events: Sequence[AnyEvent], name: bytes | bytearray) -> bool:
-    """Whether the last event is the call with the id by which lines were taken for copies."""
+def _tells(events: Sequence[AnyEvent], data: bytearray, name: int) -> bool:
+    """Whether the last event is the call whose id stands where lines were taken for copies."""
     last = events[-1] if events else None
-    return isinstance(last, Call) and last.id.encode() in name
-
-
-def _lines_with(buffer: Buffer, end: int) -> list[tuple[int, int]]:
-    """The lines of a chunk that tell a compaction or a trim, and no usage, in their order."""
-    found: set[tuple[int, int]] = set()
-    for needle in (SUMMARY, BOUNDARY):
-        start, search = 0, buffer.search(needle)
-        while (hit := search(start, end)) >= 0:
-            first, stop = buffer.line(start, hit, end)
-            if buffer.data.find(USAGE.raw, first, stop) < 0:
-                found.add((first, stop))
-            start = stop + 1
-    return sorted(found)
+    return isinstance(last, Call) and data.startswith(last.id.encode() + b'"', name)
 
 
 class EndReader:
@@ -197,7 +164,7 @@ class EndReader:
 def _from_last_call(data: bytes) -> list[AnyEvent]:
     """The events from the last call on; nothing where there is no call."""
     end = len(data)
-    while (hit := data.rfind(USAGE.raw, 0, end)) >= 0:
+    while (hit := data.rfind(USAGE, 0, end)) >= 0:
         end = data.rfind(b"\n", 0, hit) + 1
         parser = TranscriptParser()
         stop = data.find(b"\n", hit)
@@ -209,9 +176,9 @@ def _from_last_call(data: bytes) -> list[AnyEvent]:
 
 def _after(parser: TranscriptParser, data: bytes, place: int) -> Iterator[AnyEvent]:
     """What is told about compactions behind a place."""
-    if data.find(SUMMARY.raw, place) >= 0 or data.find(BOUNDARY.raw, place) >= 0:
+    if data.find(SUMMARY, place) >= 0 or data.find(BOUNDARY, place) >= 0:
         for line in data[place:].splitlines():
-            if SUMMARY.raw in line or BOUNDARY.raw in line:
+            if SUMMARY in line or BOUNDARY in line:
                 yield from _read_line(parser, line)
 
 

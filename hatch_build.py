@@ -1,0 +1,92 @@
+"""Compiles the picker, `pick.c`, whenever a wheel is made, also for an editable install.
+
+Where there is no C compiler, or BRIMLINE_NO_COMPILER is set, Brimline is pure Python and slower.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import zlib
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.config import BuilderConfig
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import platform_tags
+
+FOLDER = Path("src", "brimline", "sources")
+SOURCE, LIBRARY, SUM = FOLDER / "pick.c", FOLDER / "libpick.so", FOLDER / "libpick.crc"
+SWITCH = "BRIMLINE_NO_COMPILER"
+COMPILERS = ("cc", "gcc", "clang")
+FLAGS = ("-std=c11", "-O3", "-shared", "-fPIC")
+
+
+class NotCompiled(Exception):
+    """Why there is no library."""
+
+
+class PickerHook(BuildHookInterface[BuilderConfig]):
+    """Puts the compiled picker into the wheel, which is then one for this platform."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile it before the wheel is made; an editable wheel finds it beside its source."""
+        root = Path(self.root)
+        try:
+            build(root)
+        except NotCompiled as why:
+            self.app.display_warning(f"Lines are picked in Python, which is slower: {why}.")
+            return
+        if version == "standard":
+            build_data["artifacts"] += [f"/{LIBRARY}", f"/{SUM}"]
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{platform()}"
+
+    def clean(self, versions: list[str]) -> None:
+        """Remove what was compiled."""
+        remove(Path(self.root))
+
+
+def build(root: Path) -> None:
+    """The library and its sum, made anew below a root; raises NotCompiled and leaves none."""
+    remove(root)
+    draft = root / f"{LIBRARY}.{os.getpid()}"
+    try:
+        _run([*compiler(), *FLAGS, "-o", str(draft), str(root / SOURCE)])
+        (root / SUM).write_text(f"{zlib.crc32(draft.read_bytes()):08x}")
+        draft.replace(root / LIBRARY)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def remove(root: Path) -> None:
+    """Remove a library that was made before: it may be of another source."""
+    for made in (LIBRARY, SUM):
+        (root / made).unlink(missing_ok=True)
+
+
+def compiler() -> list[str]:
+    """The command of the C compiler: the one that CC names, else the first that is there."""
+    if os.environ.get(SWITCH):
+        raise NotCompiled(f"{SWITCH} is set")
+    if named := shlex.split(os.environ.get("CC", "")):
+        return named
+    found = next(filter(None, map(shutil.which, COMPILERS)), None)
+    if found is None:
+        raise NotCompiled("there is no C compiler")
+    return [found]
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise NotCompiled(f"{command[0]} cannot be run: {error.strerror}") from error
+    if done.returncode:
+        told = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise NotCompiled(f"{command[0]} failed: {told[0]}")
+
+
+def platform() -> str:
+    """This platform as wheels name it; a wheel made here knows only this machine's libc."""
+    return next(tag for tag in platform_tags() if not tag.startswith(("manylinux", "musllinux")))

@@ -1,0 +1,160 @@
+"""Picking the few lines that matter out of large files.
+
+A line matters if it holds one of some needles. The first needle is counted: a client writes a call
+once for each part of its reply, and of such copies, lines that follow each other and have the same
+name in the same column, only the last is picked.
+
+`PythonPicker` says exactly what is picked. `CompiledPicker` picks the same several times faster; it
+is there where Brimline was installed on a machine with a C compiler, or from a wheel for it.
+"""
+
+import ctypes
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+Picked: TypeAlias = tuple[int, int, int, int, int]
+"""A run of copies, or a line alone: where its first line begins, where its last line begins and
+ends, and where the first one's name stands; the last two are equal where it has none."""
+
+LIBRARY = Path(__file__).with_name("libpick.so")
+SHORTEST = 8
+"""A needle has at least so many bytes: the longer the shortest is, the faster it is."""
+
+ROOM = 2_048
+"""How many runs are picked at a time."""
+
+_SEAM = b'}{"'
+_NEWLINE = 0x0A
+
+
+class Picker(Protocol):
+    """Picks lines by their needles, and knows copies by their names.
+
+    A name stands between `key`, as `"id":"`, and a quote, before the first needle. A line that may
+    be more than one record has none, so that it is never passed over as a copy.
+    """
+
+    def __init__(self, needles: Sequence[bytes], key: bytes) -> None: ...
+
+    def lines(self, data: bytearray, end: int) -> Iterator[Picked]:
+        """What is picked of `data[:end]`, which is whole lines."""
+        ...
+
+
+class PythonPicker:
+    """The reference."""
+
+    def __init__(self, needles: Sequence[bytes], key: bytes) -> None:
+        self._needles = needles
+        self._key = key
+
+    def lines(self, data: bytearray, end: int) -> Iterator[Picked]:
+        """What is picked of `data[:end]`, which is whole lines."""
+        run: Picked | None = None
+        for line, stop in self._matter(data, end):
+            name = self._name(data, line, stop)
+            if run and _copies(data, run, line, name):
+                run = (run[0], line, stop, run[3], run[4])
+                continue
+            if run:
+                yield run
+            run = (line, line, stop, *name)
+        if run:
+            yield run
+
+    def _matter(self, data: bytearray, end: int) -> Iterator[tuple[int, int]]:
+        """The lines that hold a needle: where each begins and ends."""
+        hits = [data.find(needle, 0, end) for needle in self._needles]
+        start = 0
+        while any(hit >= 0 for hit in hits):
+            hit = min(hit for hit in hits if hit >= 0)
+            stop = data.find(b"\n", hit, end)
+            yield data.rfind(b"\n", start, hit) + 1 or start, stop
+            start = stop + 1
+            for place, needle in enumerate(self._needles):
+                if 0 <= hits[place] < start:
+                    hits[place] = data.find(needle, start, end)
+
+    def _name(self, data: bytearray, line: int, stop: int) -> tuple[int, int]:
+        """Where a line's name stands, with its key and its quote."""
+        hit = data.find(self._needles[0], line, stop)
+        name = data.find(self._key, line, hit) if hit >= 0 else -1
+        quote = data.find(b'"', name + len(self._key), hit) if name >= 0 else -1
+        return (line, line) if quote < 0 or _several(data, line, stop) else (name, quote + 1)
+
+
+def _several(data: bytearray, line: int, stop: int) -> bool:
+    """Whether a line may be more than one record: glued, or with a crash's NULs between them."""
+    return data.find(_SEAM, line, stop) >= 0 or data.find(0, line, stop) >= 0
+
+
+def _copies(data: bytearray, run: Picked, line: int, name: tuple[int, int]) -> bool:
+    """Whether a line follows a run and has its name, in the same column."""
+    first, _, stop, named, named_end = run
+    return (
+        line == stop + 1
+        and name[1] > name[0]
+        and name[0] - line == named - first
+        and data[name[0] : name[1]] == data[named:named_end]
+    )
+
+
+def load(path: Path) -> ctypes.PyDLL | None:
+    """The library at a path; None where there is none, or none that is whole and for this machine.
+
+    The sum beside it is looked at first: a library that was cut off takes the process down with it.
+    """
+    try:
+        whole = b"%08x" % zlib.crc32(path.read_bytes()) == path.with_suffix(".crc").read_bytes()
+        return ctypes.PyDLL(str(path)) if whole else None
+    except OSError:
+        return None
+
+
+class _Text(ctypes.Structure):
+    _fields_ = (("bytes", ctypes.c_char_p), ("size", ctypes.c_size_t))
+
+
+class CompiledPicker:
+    """The same by `pick.c`; only there where its library is."""
+
+    library = load(LIBRARY)
+
+    def __init__(self, needles: Sequence[bytes], key: bytes) -> None:
+        if min(map(len, needles)) < SHORTEST:
+            raise ValueError(f"a needle has less than {SHORTEST} bytes: {needles}")
+        if self.library is None:
+            raise RuntimeError(f"there is no library that fits this machine at {LIBRARY}")
+        self._pick = self.library.brimline_pick
+        self._pick.restype = ctypes.c_size_t
+        self._kept = (*needles, key)
+        texts = (_Text * len(needles))(*[_Text(needle, len(needle)) for needle in needles])
+        self._found = (ctypes.c_uint32 * (5 * ROOM))()
+        self._view = memoryview(self._found).cast("B").cast("I")
+        self._asked = (
+            texts,
+            ctypes.c_size_t(len(needles)),
+            ctypes.byref(_Text(key, len(key))),
+            self._found,
+            ctypes.c_size_t(ROOM),
+        )
+
+    def lines(self, data: bytearray, end: int) -> Iterator[Picked]:
+        """What is picked of `data[:end]`, which is whole lines."""
+        if end and data[end - 1] != _NEWLINE:
+            raise ValueError(f"no whole lines: byte {end - 1} is no newline")
+        held = (ctypes.c_char * len(data)).from_buffer(data)
+        start, count = 0, ROOM
+        while count == ROOM:
+            count = self._pick(held, ctypes.c_size_t(start), ctypes.c_size_t(end), *self._asked)
+            numbers = self._view[: 5 * count].tolist()
+            if numbers:
+                start = numbers[-3] + 1
+            each = iter(numbers)
+            yield from zip(each, each, each, each, each, strict=True)
+
+
+PICKER: type[Picker] = PythonPicker if CompiledPicker.library is None else CompiledPicker
+"""The faster one that there is."""

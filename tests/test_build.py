@@ -1,0 +1,131 @@
+"""What a build makes: a wheel for this platform where there is a compiler, else one for any."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = Path("src", "brimline", "sources")
+PARTS = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src")
+SLOWER = "Lines are picked in Python, which is slower: "
+
+
+class Project:
+    """A copy of the project, and how it is built."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "project"
+        self.root.mkdir()
+        for part in PARTS:
+            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+            copy(ROOT / part, self.root / part)
+        self.told = ""
+
+    @property
+    def compiled(self) -> list[str]:
+        """What was compiled, and left where it was."""
+        return sorted(path.name for path in (self.root / SOURCES).glob("libpick.*"))
+
+    def build(self, target: str, **env: str) -> Path:
+        """Build a target, as pip does; without a network, and without its caches."""
+        done = subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", "out"],
+            cwd=self.root,
+            env={"PATH": os.environ["PATH"], **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=True,
+        )
+        self.told = done.stdout
+        (made,) = (self.root / "out").iterdir()
+        return made
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A copy of the project as it is here, with what was compiled in it."""
+    return Project(tmp_path)
+
+
+@pytest.fixture
+def compiler() -> str:
+    """A C compiler; without one a test is skipped, or fails under CI=true."""
+    found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if found is None and os.environ.get("CI") == "true":
+        pytest.fail("there is no C compiler")
+    return found or pytest.skip("there is no C compiler")
+
+
+def picker_of(wheel: Path, folder: Path) -> str:
+    """The picker that Brimline takes when it is installed from a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    program = "from brimline.sources.pick import PICKER; print(PICKER.__name__)"
+    command = [sys.executable, "-c", program]
+    env = {"PYTHONPATH": str(folder), "PATH": os.environ["PATH"]}
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_with_a_compiler(project: Project, compiler: str, tmp_path: Path) -> None:
+    """The wheel is for any Python on this platform, and picks with what was compiled."""
+    wheel = project.build("wheel", CC=compiler)
+    assert "-py3-none-" in wheel.name
+    assert "-any" not in wheel.name
+    assert picker_of(wheel, tmp_path / "installed") == "CompiledPicker\n"
+    assert SLOWER not in project.told
+
+
+@pytest.mark.parametrize(
+    ("env", "why"),
+    [
+        ({"BRIMLINE_NO_COMPILER": "1"}, "BRIMLINE_NO_COMPILER is set."),
+        ({"PATH": "/nowhere"}, "there is no C compiler."),
+        ({"CC": "/nowhere/cc"}, "/nowhere/cc cannot be run: No such file or directory."),
+        ({"CC": "false --really"}, "false failed: exit code 1."),
+        ({"CC": "sh -c 'echo no room >&2; exit 2'"}, "sh failed: no room."),
+    ],
+    ids=["switched off", "none", "not there", "fails", "fails and says why"],
+)
+def test_without_a_compiler(
+    project: Project, tmp_path: Path, env: dict[str, str], why: str
+) -> None:
+    """The wheel is for any platform, picks in Python, and the build says so in a line."""
+    (project.root / SOURCES / "libpick.so").write_bytes(b"of yesterday")
+    wheel = project.build("wheel", **env)
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert SLOWER + why in project.told.splitlines()
+    assert picker_of(wheel, tmp_path / "installed") == "PythonPicker\n"
+    assert project.compiled == []
+
+
+def test_editable(project: Project, compiler: str) -> None:
+    """An editable install has the library beside its source, and not in the wheel."""
+    wheel = project.build("wheel:editable", CC=compiler)
+    assert project.compiled == ["libpick.crc", "libpick.so"]
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if "libpick" in name]
+    project.build("wheel:editable", BRIMLINE_NO_COMPILER="1")
+    assert project.compiled == []
+
+
+def test_sdist(project: Project) -> None:
+    """What others build from has the source and the hook, and nothing that was compiled."""
+    (project.root / SOURCES / "libpick.so").write_bytes(b"of yesterday")
+    with tarfile.open(project.build("sdist")) as archive:
+        names = {Path(name).name for name in archive.getnames()}
+    assert {"pick.c", "hatch_build.py"} <= names
+    assert not {"libpick.so", "libpick.crc"} & names
+
+
+def test_no_warnings(project: Project, compiler: str) -> None:
+    """The compiler has nothing to say, though it is asked."""
+    strict = f"{compiler} -Wall -Wextra -Wpedantic -Wconversion -Werror"
+    project.build("wheel", CC=strict)
+    assert SLOWER not in project.told
