@@ -2,17 +2,21 @@
 
 import os
 import signal
+import time
+from collections.abc import Callable
 
 import pytest
 
 from .children import Running, program
 from .screen import Terminal
-from .terminal import User
+from .terminal import PATIENCE, User
 
 NOTES = """
 import os, signal, sys, time
 def note(number, _):
-    os.write(1, (signal.Signals(number).name + "\\n").encode())
+    name = signal.Signals(number).name
+    os.write(1, (name + "\\n").encode())
+    open(name, "w").close()
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP,
                signal.SIGCONT, signal.SIGWINCH, signal.SIGUSR1):
     signal.signal(number, note)
@@ -21,7 +25,16 @@ os.write(1, b"ready\\n")
 while True:
     time.sleep(60)
 """
-"""A child that tells which signals it gets, and ends with SIGUSR2."""
+"""A child that tells which signals it gets, in a file of their name too; SIGUSR2 ends it."""
+
+
+def until(there: Callable[[], bool]) -> None:
+    """Wait for something that a busy machine may take its time for."""
+    end = time.monotonic() + PATIENCE
+    while not there():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
 
 PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGWINCH", "SIGCONT"]
 
@@ -57,6 +70,8 @@ def test_stops_and_goes_on(user: User) -> None:
     running.send(signal.SIGTSTP)
     _, status = os.waitpid(running.pid, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
+    # A SIGCONT takes back a SIGTSTP that the child has not looked at yet, and ours is sent to it.
+    until((user.cwd / "SIGTSTP").exists)
     running.send(signal.SIGCONT)
     assert running.read_all(b"SIGCONT\n") == b"SIGTSTP\nSIGCONT\n"
     running.send(signal.SIGUSR2)

@@ -56,7 +56,7 @@ def texts(
     told: Callable[[int], None] | None = None,
 ) -> list[str]:
     """Work that makes texts."""
-    return spread(items, work, dict[int, str], count, told)
+    return spread(items, work, str, count, told)
 
 
 def test_cores() -> None:
@@ -74,7 +74,7 @@ def test_everything_is_done(items: list[str], count: int) -> None:
 def test_more_items_than_tickets() -> None:
     """Any number of items is done."""
     numbers = range(3 * TICKETS + 5)
-    assert spread(numbers, lambda n: n + 1, dict[int, int], 3) == [n + 1 for n in numbers]
+    assert spread(numbers, lambda n: n + 1, int, 3) == [n + 1 for n in numbers]
 
 
 def test_all_take_part() -> None:

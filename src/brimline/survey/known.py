@@ -174,7 +174,7 @@ class Knowledge:
                 progress(sizes[taken], whole)
 
         count = cores() if whole > ALONE else 1
-        for outcome in spread(jobs, absorb, dict[int, Outcome], count, told):
+        for outcome in spread(jobs, absorb, Outcome, count, told):
             self._take(outcome)
         told(len(jobs))
 

@@ -26,7 +26,7 @@ def cores() -> int:
 def spread(
     items: Sequence[ItemT],
     work: Callable[[ItemT], ResultT],
-    results: type[dict[int, ResultT]],
+    result: type[ResultT],
     count: int,
     told: Callable[[int], None] | None = None,
 ) -> list[ResultT]:
@@ -36,11 +36,12 @@ def spread(
     dies leaves no gap: what it took is done here. `told` is told how many items are taken.
     """
     tickets = _Tickets(min(len(items), TICKETS))
-    started = [_fork(lambda: _drawn(tickets, items, work)) for _ in range(count - 1)]
+    decode = msgspec.msgpack.Decoder(result).decode
+    started = [_fork(lambda: _drawn(tickets, items, _packed(work))) for _ in range(count - 1)]
     done = _drawn(tickets, items, work, told)
     tickets.close()
     for process, pipe in started:
-        done |= _received(pipe, results)
+        done |= {number: decode(packed) for number, packed in _received(pipe).items()}
         os.waitpid(process, 0)
     return [done[n] if n in done else work(item) for n, item in enumerate(items)]
 
@@ -78,7 +79,13 @@ def _drawn(
     return done
 
 
-def _fork(work: Callable[[], object]) -> tuple[int, int]:
+def _packed(work: Callable[[ItemT], object]) -> Callable[[ItemT], bytes]:
+    """Work whose results are ready to be sent."""
+    encode = msgspec.msgpack.Encoder().encode
+    return lambda item: encode(work(item))
+
+
+def _fork(work: Callable[[], dict[int, bytes]]) -> tuple[int, int]:
     ours, theirs = os.pipe()
     process = os.fork()
     if process == 0:
@@ -88,24 +95,24 @@ def _fork(work: Callable[[], object]) -> tuple[int, int]:
     return process, ours
 
 
-def _work(work: Callable[[], object], pipe: int) -> NoReturn:
-    """In the worker: the result behind its length, and out, whatever happens."""
+def _work(work: Callable[[], dict[int, bytes]], pipe: int) -> NoReturn:
+    """In the worker: what it did behind its length, and out, whatever happens."""
     code = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        result = msgspec.msgpack.encode(work())
+        sent = msgspec.msgpack.encode(work())
         with os.fdopen(pipe, "wb") as out:
-            out.write(len(result).to_bytes(8, "little"))
-            out.write(result)
+            out.write(len(sent).to_bytes(8, "little"))
+            out.write(sent)
         code = 0
     finally:
         os._exit(code)
 
 
-def _received(pipe: int, results: type[dict[int, ResultT]]) -> dict[int, ResultT]:
+def _received(pipe: int) -> dict[int, bytes]:
     """What a worker sent; nothing where it is not whole."""
     with os.fdopen(pipe, "rb") as file:
         length = file.read(8)
         sent = file.read()
     whole = len(length) == 8 and int.from_bytes(length, "little") == len(sent)
-    return msgspec.msgpack.decode(sent, type=results) if whole else {}
+    return msgspec.msgpack.decode(sent, type=dict[int, bytes]) if whole else {}
