@@ -11,7 +11,9 @@ STAMP := $(VENV)/.brimline-installed
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml constraints.txt scripts/setup.py hatch_build.py src/brimline/sources/pick.c
+COMPILED := src/brimline/sources/pick.c src/brimline/hooks/client.c
+
+$(STAMP): pyproject.toml constraints.txt scripts/setup.py hatch_build.py $(COMPILED)
 	@$(PYTHON) scripts/setup.py $(VENV)
 	@touch $@
 
@@ -62,6 +64,8 @@ fixtures: setup  ## Record the fixtures and the demo anew from the real clients
 bench: setup  ## Measure against the references
 	$(BIN)/python bench/report.py
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/hook.py
+	$(BIN)/python bench/store.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .coverage*

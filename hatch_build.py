@@ -1,4 +1,4 @@
-"""Compiles the picker, `pick.c`, whenever a wheel is made, also for an editable install.
+"""Compiles the picker and the hook client whenever a wheel is made, also for an editable install.
 
 Where there is no C compiler, or BRIMLINE_NO_COMPILER is set, Brimline is pure Python and slower.
 """
@@ -15,19 +15,23 @@ from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
-FOLDER = Path("src", "brimline", "sources")
-SOURCE, LIBRARY, SUM = FOLDER / "pick.c", FOLDER / "libpick.so", FOLDER / "libpick.crc"
+PACKAGE = Path("src", "brimline")
+PICKER, LIBRARY = PACKAGE / "sources" / "pick.c", PACKAGE / "sources" / "libpick.so"
+SUM = LIBRARY.with_suffix(".crc")
+CLIENT, PROGRAM = PACKAGE / "hooks" / "client.c", PACKAGE / "hooks" / "brimline-hook"
+MADE = (LIBRARY, SUM, PROGRAM)
 SWITCH = "BRIMLINE_NO_COMPILER"
 COMPILERS = ("cc", "gcc", "clang")
-FLAGS = ("-std=c11", "-O3", "-shared", "-fPIC")
+FLAGS = ("-std=c11", "-O3")
+SHARED = ("-shared", "-fPIC")
 
 
 class NotCompiled(Exception):
-    """Why there is no library."""
+    """Why nothing was compiled."""
 
 
-class PickerHook(BuildHookInterface[BuilderConfig]):
-    """Puts the compiled picker into the wheel, which is then one for this platform."""
+class CompilingHook(BuildHookInterface[BuilderConfig]):
+    """Puts what was compiled into the wheel, which is then one for this platform."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile it before the wheel is made; an editable wheel finds it beside its source."""
@@ -35,10 +39,10 @@ class PickerHook(BuildHookInterface[BuilderConfig]):
         try:
             build(root)
         except NotCompiled as why:
-            self.app.display_warning(f"Lines are picked in Python, which is slower: {why}.")
+            self.app.display_warning(f"Nothing is compiled, and Python is slower: {why}.")
             return
         if version == "standard":
-            build_data["artifacts"] += [f"/{LIBRARY}", f"/{SUM}"]
+            build_data["artifacts"] += [f"/{made}" for made in MADE]
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform()}"
 
@@ -48,20 +52,30 @@ class PickerHook(BuildHookInterface[BuilderConfig]):
 
 
 def build(root: Path) -> None:
-    """The library and its sum, made anew below a root; raises NotCompiled and leaves none."""
+    """Everything, made anew below a root; raises NotCompiled and leaves nothing."""
     remove(root)
-    draft = root / f"{LIBRARY}.{os.getpid()}"
     try:
-        _run([*compiler(), *FLAGS, "-o", str(draft), str(root / SOURCE)])
-        (root / SUM).write_text(f"{zlib.crc32(draft.read_bytes()):08x}")
-        draft.replace(root / LIBRARY)
+        _compile(root, PICKER, LIBRARY, *SHARED)
+        (root / SUM).write_text(f"{zlib.crc32((root / LIBRARY).read_bytes()):08x}")
+        _compile(root, CLIENT, PROGRAM)
+    except NotCompiled:
+        remove(root)
+        raise
+
+
+def _compile(root: Path, source: Path, made: Path, *flags: str) -> None:
+    """A file that is whole from the moment it is there."""
+    draft = root / f"{made}.{os.getpid()}"
+    try:
+        _run([*compiler(), *FLAGS, *flags, "-o", str(draft), str(root / source)])
+        draft.replace(root / made)
     finally:
         draft.unlink(missing_ok=True)
 
 
 def remove(root: Path) -> None:
-    """Remove a library that was made before: it may be of another source."""
-    for made in (LIBRARY, SUM):
+    """Remove what was made before: it may be of another source."""
+    for made in MADE:
         (root / made).unlink(missing_ok=True)
 
 

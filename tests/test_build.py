@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SOURCES = Path("src", "brimline", "sources")
+PACKAGE = Path("src", "brimline")
+SOURCES = PACKAGE / "sources"
+MADE = ["brimline-hook", "libpick.crc", "libpick.so"]
 PARTS = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src")
-SLOWER = "Lines are picked in Python, which is slower: "
+SLOWER = "Nothing is compiled, and Python is slower: "
 
 
 class Project:
@@ -30,7 +32,7 @@ class Project:
     @property
     def compiled(self) -> list[str]:
         """What was compiled, and left where it was."""
-        return sorted(path.name for path in (self.root / SOURCES).glob("libpick.*"))
+        return sorted(path.name for path in (self.root / PACKAGE).rglob("*") if path.name in MADE)
 
     def build(self, target: str, **env: str) -> Path:
         """Build a target, as pip does; without a network, and without its caches."""
@@ -80,6 +82,9 @@ def test_with_a_compiler(project: Project, compiler: str, tmp_path: Path) -> Non
     assert "-any" not in wheel.name
     assert picker_of(wheel, tmp_path / "installed") == "CompiledPicker\n"
     assert SLOWER not in project.told
+    with zipfile.ZipFile(wheel) as archive:
+        mode = archive.getinfo("brimline/hooks/brimline-hook").external_attr >> 16
+    assert mode & 0o111, "the hook client cannot be run"
 
 
 @pytest.mark.parametrize(
@@ -108,9 +113,9 @@ def test_without_a_compiler(
 def test_editable(project: Project, compiler: str) -> None:
     """An editable install has the library beside its source, and not in the wheel."""
     wheel = project.build("wheel:editable", CC=compiler)
-    assert project.compiled == ["libpick.crc", "libpick.so"]
+    assert project.compiled == MADE
     with zipfile.ZipFile(wheel) as archive:
-        assert not [name for name in archive.namelist() if "libpick" in name]
+        assert not [name for name in archive.namelist() if Path(name).name in MADE]
     project.build("wheel:editable", BRIMLINE_NO_COMPILER="1")
     assert project.compiled == []
 
@@ -120,8 +125,8 @@ def test_sdist(project: Project) -> None:
     (project.root / SOURCES / "libpick.so").write_bytes(b"of yesterday")
     with tarfile.open(project.build("sdist")) as archive:
         names = {Path(name).name for name in archive.getnames()}
-    assert {"pick.c", "hatch_build.py"} <= names
-    assert not {"libpick.so", "libpick.crc"} & names
+    assert {"pick.c", "client.c", "hatch_build.py"} <= names
+    assert not set(MADE) & names
 
 
 def test_no_warnings(project: Project, compiler: str) -> None:

@@ -20,15 +20,8 @@ from .run import ClientRun
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 MODEL = "claude-sonnet-4-5"
-EVENTS = (
-    "SessionStart",
-    "UserPromptSubmit",
-    "PostToolBatch",
-    "Stop",
-    "PreCompact",
-    "PostCompact",
-    "SessionEnd",
-)
+OWN = '{"cleanupPeriodDays": 30}\n'
+"""What the user had set before."""
 
 
 @pytest.fixture
@@ -41,12 +34,12 @@ def daemon(tmp_path: Path) -> Iterator[Running]:
 
 
 def installed(daemon: Running, folder: Path) -> Path:
-    """A scratch folder whose Claude Code has our hooks."""
-    command = {"type": "command", "command": shlex.join(daemon.words("hook")), "timeout": 2}
-    hooks = {event: [{"hooks": [command]}] for event in EVENTS}
+    """A scratch folder whose Claude Code was set up by ourselves."""
     settings = folder / "home/.claude/settings.json"
     settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps({"hooks": hooks}))
+    settings.write_text(OWN)
+    done = daemon.command("setup", "claude", HOME=str(folder / "home"))
+    assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 
@@ -123,3 +116,43 @@ def test_handoff_comes_back(daemon: Running, tmp_path: Path) -> None:
     assert ("level", 1) in kinds
     after = next(body for body in requests(run) if "handoff" in body and " begins -----" in body)
     assert after.count("The parser is half done.") == 1
+
+
+def test_removed(daemon: Running, tmp_path: Path) -> None:
+    """Taken out again, the settings are what they were, and nothing is told any more."""
+    place = installed(daemon, tmp_path / "claude")
+    settings = place / "home/.claude/settings.json"
+    assert settings.read_text() != OWN
+    daemon.command("setup", "claude", "--remove", HOME=str(place / "home"))
+    assert settings.read_text() == OWN
+    run = run_claude(steps(2, Ramp(start=140_000)), place, "Go.", model=MODEL)
+    assert told(requests(run)[-1]) == []
+    assert daemon.get("/v1/sessions") == []
+
+
+def test_daemon_killed_between_turns(daemon: Running, tmp_path: Path) -> None:
+    """Killed and started again between turns, the daemon tells no level twice and loses none."""
+    place = installed(daemon, tmp_path / "claude")
+    first = run_claude(steps(1, Ramp(start=95_000)), place, "Go.", model=MODEL)
+    daemon.kill()
+    daemon.start()
+    again = ("--resume", session_of(first))
+    second = run_claude(steps(1, Ramp(start=96_000)), place, "On.", *again, model=MODEL)
+    daemon.kill()
+    daemon.start()
+    third = run_claude(steps(1, Ramp(start=97_000)), place, "On.", *again, model=MODEL)
+    assert len(told(requests(second)[-1])) == 1
+    assert told(requests(third)[-1]) == told(requests(second)[-1])
+
+
+def test_no_daemon(daemon: Running, tmp_path: Path) -> None:
+    """Without the daemon the agent works as ever; what happened is taken in when it is back."""
+    place = installed(daemon, tmp_path / "claude")
+    daemon.stop()
+    run = run_claude(steps(2, Ramp(start=140_000)), place, "Go.", model=MODEL)
+    assert run.exit_code == 0
+    assert told(requests(run)[-1]) == []
+    daemon.start()
+    path = f"/v1/sessions/{session_of(run)}/timeline"
+    timeline = daemon.until("/v1/sessions", bool) and daemon.get(path)
+    assert [signal["kind"] for signal in timeline["signals"]] == ["level"]
