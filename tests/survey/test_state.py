@@ -10,10 +10,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline import __version__
 from brimline.sources.base import Transcript
 from brimline.survey.known import Job, absorb
-from brimline.survey.state import NAME, TAIL, Entry, State, believed, empty, load, mark, save
+from brimline.survey.state import (
+    NAME,
+    TAIL,
+    VERSION,
+    Entry,
+    State,
+    believed,
+    empty,
+    load,
+    mark,
+    save,
+)
 
 from .machine import NOON, Machine, call, told
 
@@ -88,7 +98,7 @@ def test_of_another_version_or_zone(kept: State, machine: Machine, field: str) -
     setattr(kept, field, "another")
     save(kept, machine.cache)
     assert load(machine.cache) == empty()
-    assert load(machine.cache).version == __version__
+    assert load(machine.cache).version == VERSION
 
 
 def test_folder_is_a_file(kept: State, tmp_path: Path) -> None:
@@ -166,6 +176,30 @@ def test_killed_half_way(kept: State, machine: Machine) -> None:
     assert load(machine.cache) == kept
     save(kept, machine.cache)
     assert load(machine.cache) == kept
+
+
+def test_private(kept: State, machine: Machine) -> None:
+    """What is known of a user's sessions is the user's alone."""
+    assert (machine.cache / NAME).stat().st_mode & 0o777 == 0o600
+
+
+SAVING = """
+import sys
+from pathlib import Path
+from brimline.survey.state import load, save
+for _ in range(50):
+    save(load(Path(sys.argv[1])), Path(sys.argv[1]))
+"""
+
+
+def test_two_at_once(kept: State, machine: Machine) -> None:
+    """Processes that save at the same time leave a whole state, and nothing else."""
+    command = [sys.executable, "-c", SAVING, str(machine.cache)]
+    started = [subprocess.Popen(command) for _ in range(2)]
+    while any(process.poll() is None for process in started):
+        assert load(machine.cache) == kept
+    assert [process.returncode for process in started] == [0, 0]
+    assert os.listdir(machine.cache) == [NAME]
 
 
 # What is believed of an entry.

@@ -1,6 +1,7 @@
 """JSON lines of a file that may be growing, broken or huge, in bounded memory."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import BinaryIO, Protocol, cast
 
 import msgspec
@@ -57,19 +58,22 @@ class Lines:
         return line
 
 
+@cache
+def _scanner() -> Callable[[str, int], tuple[object, int]]:
+    """Reads a JSON value at a place in a text; imported when there is something broken."""
+    import json
+
+    return json.JSONDecoder().raw_decode
+
+
 def salvage(line: bytes) -> list[bytes]:
     """The JSON objects in a line that is not one: glued together, padded, or bad UTF-8."""
     text = line.strip(PADDING).decode("utf-8", "replace")
-    if not text:
-        return []
-    import json  # only for what is broken
-
-    scan = json.JSONDecoder().raw_decode
     found: list[bytes] = []
     place = 0
     while place < len(text):
         try:
-            value, end = cast("tuple[object, int]", scan(text, place))
+            value, end = _scanner()(text, place)
         except (ValueError, RecursionError):
             return []
         if not isinstance(value, dict):

@@ -18,6 +18,9 @@ from brimline.survey.packed import Saved, unpack
 from brimline.survey.summary import Summary
 
 NAME = "state"
+VERSION = f"{__version__} 2"
+"""Whose state is believed: the number counts up when what is kept changes its shape."""
+
 TAIL = 64
 """How many bytes before the cursor are compared."""
 
@@ -63,7 +66,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 def empty() -> State:
     """A state that knows nothing."""
-    return State(__version__, _zone(), {})
+    return State(VERSION, _zone(), {})
 
 
 def _zone() -> str:

@@ -112,7 +112,8 @@ def _work(work: Callable[[], dict[int, bytes]], pipe: int) -> NoReturn:
 def _received(pipe: int) -> dict[int, bytes]:
     """What a worker sent; nothing where it is not whole."""
     with os.fdopen(pipe, "rb") as file:
-        length = file.read(8)
-        sent = file.read()
-    whole = len(length) == 8 and int.from_bytes(length, "little") == len(sent)
-    return msgspec.msgpack.decode(sent, type=dict[int, bytes]) if whole else {}
+        length = int.from_bytes(file.read(8), "little")
+        sent = file.read(length)
+    if not length or len(sent) < length:
+        return {}
+    return msgspec.msgpack.decode(sent, type=dict[int, bytes])
