@@ -15,6 +15,8 @@ from brimline.settings import (
     load,
     project_file,
     seconds,
+    socket_path,
+    state_dir,
     user_file,
 )
 from brimline.windows import Overrides
@@ -255,3 +257,30 @@ def test_is_frozen_and_small() -> None:
     assert len(fields) <= 14
     with pytest.raises(AttributeError):
         Settings().since = "1h"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_levels(desk: Desk) -> None:
+    """Levels, what they are of and the tone of what is said, from a file or the environment."""
+    desk.user('levels = [40, 60]\nlevels_of = "limit"\n[levels_by]\nclaude = [30]\n')
+    settings = desk.load({"BRIMLINE_LEVELS": "20, 45.5", "BRIMLINE_TONE": "neutral"})
+    assert (settings.levels, settings.levels_of) == ((20.0, 45.5), "limit")
+    assert (settings.levels_by, settings.tone) == ({"claude": (30.0,)}, "neutral")
+    with pytest.raises(InvalidSettings, match="BRIMLINE_LEVELS"):
+        desk.load({"BRIMLINE_LEVELS": "half"})
+
+
+def test_state_dir(tmp_path: Path) -> None:
+    """What must not be lost has a folder of its own: named, or where the system wants it."""
+    assert state_dir({"BRIMLINE_STATE_DIR": "/here"}, tmp_path) == Path("/here")
+    assert state_dir({"XDG_STATE_HOME": "/state"}, tmp_path) == Path("/state/brimline")
+    assert state_dir({}, tmp_path) == tmp_path / ".local/state/brimline"
+
+
+def test_socket_path() -> None:
+    """A path that no system takes as a socket's is replaced by a short one, always the same."""
+    assert socket_path(Path("/state"), 7) == Path("/state/hook.sock")
+    long = Path("/state") / ("x" * 100)
+    short = socket_path(long, 7, "http")
+    assert short == socket_path(long, 7, "http")
+    assert (short.parent, len(str(short)) < 100) == (Path("/tmp/brimline-7"), True)
+    assert short != socket_path(long / "y", 7, "http")

@@ -49,6 +49,7 @@ class Running:
             "PATH": os.environ["PATH"],
             "BRIMLINE_STATE_DIR": str(self.state),
             "LANG": "C.UTF-8",
+            **{name: told for name, told in os.environ.items() if name.startswith("COVERAGE_")},
         }
 
     @property

@@ -31,13 +31,11 @@ Measure: TypeAlias = Literal["window", "limit", "tokens"]
 
 def measured(reading: Reading, of: Measure) -> float | None:
     """The figure that levels are compared with; None where it is unknown."""
-    match of:
-        case "window":
-            return reading.percent_raw
-        case "limit":
-            return reading.percent_of_limit
-        case "tokens":
-            return None if reading.held is None else float(reading.held)
+    if of == "window":
+        return reading.percent_raw
+    if of == "limit":
+        return reading.percent_of_limit
+    return None if reading.held is None else float(reading.held)
 
 
 def decide(
