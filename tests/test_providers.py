@@ -19,7 +19,6 @@ from brimline.providers import (
     REQUEST,
     RESPONSES,
     SHAPES,
-    Row,
     Shape,
 )
 from brimline.providers.anthropic import (
@@ -429,19 +428,12 @@ COUNTS = st.integers(0, 1 << 40)
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
-def test_getter_is_the_shape(uncached: int, read: int, write: int, output: int) -> None:
+def test_typed_records_have_the_shape(uncached: int, read: int, write: int, output: int) -> None:
     """The quick way on typed records gives what the rows give."""
     record = MessageUsage(uncached, output, read, write)
-    assert Usage(*MESSAGES.getter()(record)) == MESSAGES.usage(record)
-    assert MESSAGES.usage(msgspec.to_builtins(record)) == MESSAGES.usage(record)
-
-
-def test_getter_refuses_what_is_not() -> None:
-    """A subset, or two rows of one bucket, has no quick way."""
-    doubled = Shape("doubled", "disjoint", (Row("input", ("a",)), Row("input", ("b",))))
-    for shape in (CHAT, GENERATE, doubled):
-        with pytest.raises(ValueError, match=f"{shape.name} has no quick way"):
-            shape.getter()
+    expected = MESSAGES.usage(record)
+    assert MESSAGES.usage(msgspec.to_builtins(record)) == expected
+    assert usage_of(record) == (expected if expected.held else None)
 
 
 JSONISH = st.recursive(

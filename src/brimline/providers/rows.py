@@ -1,7 +1,6 @@
 """A provider's usage as data: rows of path -> bucket, and whether the prompt has the cache in."""
 
-from collections.abc import Callable, Mapping
-from operator import attrgetter
+from collections.abc import Mapping
 from typing import Literal, TypeAlias, cast
 
 import msgspec
@@ -10,8 +9,6 @@ from brimline.errors import InvalidUsage
 from brimline.usage import Usage, from_subset
 
 Bucket: TypeAlias = Literal["input", "cache_read", "cache_write", "output", "reasoning"]
-
-BUCKETS: tuple[Bucket, ...] = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -48,16 +45,6 @@ class Shape(msgspec.Struct, frozen=True):
         read, written = counts.get("cache_read", 0), counts.get("cache_write", 0)
         make = from_subset if self.cached == "subset" else _disjoint
         return make(prompt, read, written, output, counts.get("reasoning"))
-
-    def getter(self) -> Callable[[object], tuple[int, ...]]:
-        """The quick way for typed records whose fields have the shape's own names: Usage(*got).
-
-        It holds for a disjoint shape with one row a bucket; `usage` is what it is tested against.
-        """
-        paths = {row.bucket: row.paths[0] for row in self.rows}
-        if self.cached != "disjoint" or len(paths) != len(self.rows):
-            raise ValueError(f"{self.name} has no quick way")
-        return attrgetter(*(paths[bucket] for bucket in BUCKETS if bucket in paths))
 
     def _count(self, reported: object, row: Row) -> int | None:
         for path in row.paths:
