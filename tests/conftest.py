@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 
@@ -11,6 +12,11 @@ from hypothesis import settings
 # A busy machine would trip a stopwatch. CI tries the same examples each time, people try new ones.
 settings.register_profile("brimline", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("brimline")
+
+# A shell that runs us in the background ignores these for us, and a child inherits what is ignored.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 READS_ALL, SEARCHES_ALL = 1, 2
 """Linux' numbers of the two capabilities by which root may read and write everything."""
