@@ -341,6 +341,20 @@ def test_beginning_that_is_told_again() -> None:
     assert thread_of(begun).calls["a"] == begun
 
 
+def test_left_until_the_limit() -> None:
+    """What is left is counted from what is held to the limit, never below 0, or unknown."""
+    near = read(*_alone(150_000), "test", Overrides(limits={"*": 160_000}))
+    assert near.left == 9_990
+    assert read(*_alone(170_000), "test", Overrides(limits={"*": 160_000})).left == 0
+    assert read(*_alone(150_000), "test").left is None
+    assert read(Session(), Thread(MAIN), "test", Overrides(limits={"*": 160_000})).left is None
+
+
+def _alone(sent: int) -> tuple[Session, Thread]:
+    session = session_of(call("a", sent, 10))
+    return session, session.threads[MAIN]
+
+
 def test_edit_before_its_call() -> None:
     """A fall at a call that the API says it edited is no compaction."""
     thread = thread_of(call("a", 150_000), Edited(call="b", kind="cleared"), call("b", 20_000))

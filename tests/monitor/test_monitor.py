@@ -117,6 +117,22 @@ def test_levels_of_a_session(tmp_path: Path) -> None:
     run(go())
 
 
+def test_levels_without_a_window(tmp_path: Path) -> None:
+    """Levels in tokens are told where nobody knows the window."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path, levels=(50_000.0,), of="tokens")
+        usage = {"input_tokens": 60_000, "output_tokens": 10}
+        message = {"id": "msg_x", "model": None, "usage": usage}
+        agent.line(type="assistant", message=message)
+        told = await agent.tell("tool")
+        assert told.context is not None
+        assert "Your context" in told.context
+        assert "60K" in told.context
+
+    run(go())
+
+
 def test_restart_says_nothing_again(tmp_path: Path) -> None:
     """A monitor that starts anew knows what was said."""
 

@@ -205,6 +205,14 @@ def test_listener_that_raises() -> None:
     assert tracker.observe(message("m2", 61_000))
 
 
+@pytest.mark.parametrize("field", ["window", "limit"])
+@pytest.mark.parametrize("value", [0, -5, True, 1.5, "200000"])
+def test_wrong_sizes(field: str, value: Any) -> None:
+    """A window or a limit that cannot be is refused at once, by its name."""
+    with pytest.raises(InvalidPolicy, match=f"{field} must be an integer above 0"):
+        Tracker(**{field: value})
+
+
 def test_wrong_levels() -> None:
     """Levels that do not rise are refused at once."""
     with pytest.raises(InvalidPolicy, match="strictly increasing"):

@@ -32,7 +32,7 @@ def _context(reading: Reading, colour: bool) -> str:
     filled = int(WIDTH * reading.percent / 100)
     bar = FULL * filled + PART * (WIDTH - filled)
     figure = f"{whole_percent(reading.sent, window)}% {shorten(reading.sent)}/{shorten(window)}"
-    over = " over the window!" if (reading.percent_raw or 0) > 100 else ""
+    over = " over the window!" if reading.sent > window else ""
     return f"{_painted(bar, reading, colour)} {figure}{over}"
 
 
@@ -43,11 +43,11 @@ def _unknown(reading: Reading) -> str:
 
 
 def _left(reading: Reading) -> str:
-    if reading.limit is None or reading.held is None:
+    if reading.limit is None or reading.left is None:
         return ""
     if reading.limit.origin in ("off", "not enforced"):
         return "no auto-compaction"
-    return f"{shorten(max(0, reading.limit.tokens - reading.held))} to compaction"
+    return f"{shorten(reading.left)} to compaction"
 
 
 def _cost(told: StatusInput) -> str:
@@ -56,9 +56,9 @@ def _cost(told: StatusInput) -> str:
 
 
 def _painted(text: str, reading: Reading, colour: bool) -> str:
-    if not colour:
+    near = reading.percent if reading.percent_of_limit is None else reading.percent_of_limit
+    if not colour or near is None:
         return text
-    near = reading.percent_of_limit or reading.percent or 0.0
     shade = "hot" if near >= 80 else "warm" if near >= 50 else "calm"
     return f"{COLOURS[shade]}{text}{RESET}"
 

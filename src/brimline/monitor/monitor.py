@@ -56,9 +56,9 @@ class Monitor:
         lock = self._locks.setdefault(heard.session, asyncio.Lock())
         async with lock:
             watched = await self._session(heard)
-            before = self._read(watched)
+            before = watched.last or self._read(watched)
             watched.hear(heard)
-            after = self._read(watched)
+            after = watched.last = self._read(watched)
             levels = self._rules.levels_of(watched)
             said = decide(before, after, levels, self._armed(watched), self._rules.of)
             if not await self._keep(heard, watched, (before, after), said):
@@ -73,7 +73,8 @@ class Monitor:
 
     def reading(self, session: str) -> Reading:
         """The present reading of a session that was heard of."""
-        return self._read(self._watched[session])
+        watched = self._watched[session]
+        return watched.last or self._read(watched)
 
     async def passed_on(self, reply: Reply) -> None:
         """The hook says that it gave the answer to the agent: its messages are delivered."""

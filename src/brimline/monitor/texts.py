@@ -25,13 +25,17 @@ def level_text(reading: Reading, level: float, levels: Sequence[float], neutral:
 
 def figure(reading: Reading) -> str:
     """How full the context is, and how much is left until the client compacts."""
-    window = reading.window.tokens if reading.window else None
-    of = f" of {shorten(window)}" if window else ""
-    said = f"Your context is at {reading.percent:g}% ({shorten(reading.sent or 0)}{of} tokens)."
-    if reading.limit is None or reading.held is None:
+    said = f"Your context {_size(reading)}."
+    if reading.left is None:
         return said
-    left = max(0, reading.limit.tokens - reading.held)
-    return f"{said} About {shorten(left)} tokens are left until it is compacted."
+    return f"{said} About {shorten(reading.left)} tokens are left until it is compacted."
+
+
+def _size(reading: Reading) -> str:
+    tokens = "an unknown number of" if reading.sent is None else shorten(reading.sent)
+    if reading.percent is None or reading.window is None:
+        return f"holds {tokens} tokens"
+    return f"is at {reading.percent:g}% ({tokens} of {shorten(reading.window.tokens)} tokens)"
 
 
 def parent_text(session: str, project: str | None, reading: Reading) -> str:

@@ -31,6 +31,7 @@ class Watched:
         self.project: str | None = None
         self.parent: str | None = None
         self.stored_calls = 0
+        self.last: Reading | None = None
         self._follower: Follower | None = None
         self._before_compaction: int | None = None
         self._calls_then = 0

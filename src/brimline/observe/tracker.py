@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from brimline.errors import InvalidState
+from brimline.errors import InvalidPolicy, InvalidState
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -80,7 +80,7 @@ class Tracker:
         levels: Sequence[float] = LEVELS,
     ) -> None:
         self._model = model
-        self._window, self._limit = window, limit
+        self._window, self._limit = _tokens("window", window), _tokens("limit", limit)
         self._overrides = Overrides(
             windows={} if window is None else {"*": window},
             limits={} if limit is None else {"*": limit},
@@ -234,6 +234,12 @@ class Tracker:
 
     def _calls(self) -> int:
         return sum(len(thread.calls) for thread in self._session.threads.values())
+
+
+def _tokens(field: str, told: int | None) -> int | None:
+    if told is not None and (type(told) is not int or told <= 0):
+        raise InvalidPolicy(field, told, "an integer above 0, or None")
+    return told
 
 
 def _differs(now: Reading, before: Reading) -> bool:

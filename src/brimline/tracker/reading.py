@@ -43,6 +43,13 @@ class Reading(msgspec.Struct, frozen=True):
     state: ReadingState
     cycle: int
 
+    @property
+    def left(self) -> int | None:
+        """The tokens until the client compacts; None where what is held or the limit is unknown."""
+        if self.limit is None or self.held is None:
+            return None
+        return max(0, self.limit.tokens - self.held)
+
 
 def known_of(
     session: Session,
