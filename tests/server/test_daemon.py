@@ -1,6 +1,7 @@
 """The daemon: one per user, its socket, its API, its end, and what a kill leaves."""
 
 import json
+import socket
 import stat
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from brimline.hooks.frame import Kind
 
-from .running import Running
+from .running import Running, free_port
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 
@@ -179,9 +180,29 @@ def test_doctor(daemon: Running) -> None:
 
 def test_one_per_user(daemon: Running) -> None:
     """A second one says that one is running, and ends."""
-    done = daemon.command("serve", "--port", "0")
+    done = daemon.command("serve", "--port", str(free_port()))
     assert done.returncode == 2
     assert "--status" in done.stderr
+
+
+@pytest.mark.parametrize("port", ["0", "99999", "-1", "http"])
+def test_port_that_cannot_be(tmp_path: Path, port: str) -> None:
+    """A port that cannot be is refused with what was expected."""
+    done = Running(tmp_path).command("serve", f"--port={port}")
+    assert done.returncode == 2
+    assert "expected a port from 1 to 65535" in done.stderr
+
+
+def test_port_that_is_taken(tmp_path: Path) -> None:
+    """Where another program has the port, it says so and leaves no socket behind."""
+    running = Running(tmp_path)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", running.port))
+        other.listen()
+        done = running.command("serve", "--port", str(running.port))
+    assert done.returncode == 2
+    assert f"127.0.0.1:{running.port} is taken" in done.stderr
+    assert not running.socket.exists()
 
 
 def test_status_and_stop(daemon: Running) -> None:
@@ -263,6 +284,8 @@ def test_bad_bodies(daemon: Running) -> None:
     path = f"/v1/sessions/{SESSION}/messages"
     code, told = daemon.refused(path, json.dumps({"texts": "hi"}).encode())
     assert (code, "text" in told["error"]) == (422, True)
+    for body in (b"garbage", b'{"session_id": 5}'):
+        assert daemon.refused("/hooks/context-usage", body)[0] == 422
 
 
 def test_design_endpoints(daemon: Running, tmp_path: Path) -> None:

@@ -43,11 +43,17 @@ def _setup(to: argparse.ArgumentParser) -> None:
 
 
 def _serve(to: argparse.ArgumentParser) -> None:
-    to.add_argument("--port", type=int, default=8420, metavar="N", help="on loopback; default 8420")
+    to.add_argument("--port", type=_port, default=8420, metavar="N", help="on loopback (8420)")
     which = to.add_mutually_exclusive_group()
     which.add_argument("--status", action="store_true", help="tell of the one that runs")
     which.add_argument("--stop", action="store_true", help="end the one that runs")
     to.add_argument("--json", action="store_true", help="with --status: JSON instead of text")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 1 << 16:
+        raise argparse.ArgumentTypeError(f"expected a port from 1 to 65535: got {text!r}")
+    return int(text)
 
 
 def _send(to: argparse.ArgumentParser) -> None:

@@ -62,6 +62,7 @@ class Daemon:
                 await store.close()
 
     async def _serve(self, store: SqliteStore, ready: Callable[[str], None]) -> None:
+        loopback = _loopback(self._port)  # before anything is there that others would find
         monitor = Monitor(
             store, time.time, Rules.of_settings(self._settings), _client_settings(self._places)
         )
@@ -70,7 +71,7 @@ class Daemon:
         hooks = HookSocket(socket_path(self.state, os.getuid()), desk)
         await hooks.open()
         api = Api(store, monitor, desk, self.status, self.stop)
-        sockets = [_loopback(self._port), _unix(socket_path(self.state, os.getuid(), "http"))]
+        sockets = [loopback, _unix(socket_path(self.state, os.getuid(), "http"))]
         self._http = server = _server(api)
         spooling = asyncio.create_task(self._keep_taking(desk))
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from brimline.monitor.heard import Heard
 from brimline.monitor.monitor import Monitor
+from brimline.server.views import Problem
 from brimline.store.base import Store
 from brimline.usage import Usage
 
@@ -21,7 +22,7 @@ class ContextUsage(msgspec.Struct, frozen=True):
     trigger: str | None = None
     used_percentage: float | None = None
     total_input_tokens: int | None = None
-    total_output_tokens: int | None = None
+    total_output_tokens: int = 0
     context_window_size: int | None = None
 
 
@@ -44,7 +45,10 @@ def legacy_routes(store: Store, monitor: Monitor) -> Sequence[Route]:
     """The routes."""
 
     async def context_usage(request: Request) -> Response:
-        told = msgspec.json.decode(await request.body(), type=ContextUsage)
+        try:
+            told = msgspec.json.decode(await request.body(), type=ContextUsage)
+        except msgspec.DecodeError as error:
+            return _json(Problem(str(error)), 422)
         row = await store.session(told.session_id) if told.session_id else None
         if row is None:
             return _json({"status": "unknown_session"})
@@ -84,7 +88,7 @@ async def _event(monitor: Monitor, agent: str, told: ContextUsage) -> dict[str, 
 def _usage(agent: str, told: ContextUsage, now: float) -> Heard:
     """Its total is what the last call sent: the design's script posts that under this name."""
     sent = told.total_input_tokens
-    usage = None if sent is None else Usage(sent, 0, 0, told.total_output_tokens or 0)
+    usage = None if sent is None else Usage(sent, 0, 0, told.total_output_tokens)
     return Heard(
         id=f"{told.session_id}-usage-{now!r}",
         agent=agent,
