@@ -1,4 +1,4 @@
-"""The store beside a bare sqlite3 loop in the same run: rows a second by the size of a batch."""
+"""The store beside bare sqlite3 in the same run: rows a second, and what a hook costs of CPU."""
 
 import argparse
 import asyncio
@@ -12,16 +12,34 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from brimline.inbox import Message
-from brimline.store.base import CallRow, PutCall, Queue, Write
+from brimline.store.base import (
+    CallRow,
+    HandoffRow,
+    Once,
+    PutCall,
+    PutHandoff,
+    PutSession,
+    PutThread,
+    Queue,
+    SessionRow,
+    ThreadRow,
+    Write,
+)
 from brimline.store.sqlite import SqliteStore
+from brimline.store.sqlite import queries as query
+from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.place import connect, prepare
-from brimline.store.sqlite.statements import CALLS, MESSAGES
 
 BATCHES = (1, 50, 500)
 AT_ONCE = 64
 """So many callers write one row each, where they are counted together."""
+
+SESSIONS = 20
+PAUSE = 0.0002
+"""Between two hooks: they come one by one, with the caches as others left them."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +89,15 @@ def _message(number: int) -> Message:
 CALL = Kind(
     "calls",
     lambda number: PutCall(_call(number)),
-    CALLS.insert,
-    lambda number: CALLS.values(_call(number)),
+    sql.CALLS.insert,
+    lambda number: sql.CALLS.values(_call(number)),
     "NORMAL",
 )
 MESSAGE = Kind(
     "messages",
     lambda number: Queue(_message(number)),
-    MESSAGES.insert,
-    lambda number: MESSAGES.values(_message(number)),
+    sql.MESSAGES.insert,
+    lambda number: sql.MESSAGES.values(_message(number)),
     "FULL",
 )
 
@@ -135,19 +153,136 @@ def _table(cases: Sequence[Case]) -> Iterator[str]:
         yield f"{case.name:34}{ours:10,.0f}{bare:10,.0f}{ours / bare:8.2f}"
 
 
+Statement: TypeAlias = tuple[str, tuple[object, ...]]
+
+
+@dataclass
+class Step:
+    """What a hook asks of the store, by us and by hand, and the microseconds of CPU it took."""
+
+    name: str
+    ask: Callable[[SqliteStore, int], Awaitable[object]]
+    statements: Callable[[int], Sequence[Statement]]
+    ours: list[float] = field(default_factory=list[float])
+    bare: list[float] = field(default_factory=list[float])
+
+
+def _name(number: int) -> str:
+    return _session(number % SESSIONS * 500)
+
+
+def _event(number: int) -> Once:
+    return Once(f"{1_700_000_000_000_000_000 + number}-4711", 1e9)
+
+
+def _seen(number: int, at: int = 0) -> SessionRow:
+    return SessionRow(_name(number), "claude", 1e9 + at, "host", "/project", "model", "2.1")
+
+
+def _surroundings() -> list[Write]:
+    """One of each for every session; a document is long."""
+    return [
+        write
+        for name in (_name(number) for number in range(SESSIONS))
+        for write in (
+            PutThread(ThreadRow(name, "main", 0, 1, "hook", "measured", sent=90_000)),
+            Queue(Message(f"to {name}", name, "You are at 50 %. " * 10, at=1e9)),
+            PutHandoff(HandoffRow(name, name, 1e9, "/h.md", "00", "x" * 50_000, "agent", 0, 7)),
+        )
+    ]
+
+
+def _put(event: Once, row: SessionRow, *changed: str) -> list[Statement]:
+    return [
+        ("BEGIN IMMEDIATE", ()),
+        (sql.ONCE, (event.key, event.at)),
+        (sql.PUT_SESSION, sql.SESSIONS.values(row)),
+        *((sql.CHANGED, (session,)) for session in changed),
+        ("COMMIT", ()),
+    ]
+
+
+def _reading(name: str, ask: Callable[[SqliteStore, str], Awaitable[object]], text: str) -> Step:
+    return Step(name, lambda store, n: ask(store, _name(n)), lambda n: [(text, (_name(n),))])
+
+
+def _steps() -> list[Step]:
+    return [
+        Step(
+            "write([Once, PutSession])",
+            lambda store, n: store.write([_event(n), PutSession(_seen(n, n))]),
+            lambda n: _put(_event(n), _seen(n, n), _name(n)),
+        ),
+        Step(
+            "write([Once, PutSession]), not new",
+            lambda store, n: store.write([_event(-n - 1), PutSession(_seen(n))]),
+            lambda n: _put(_event(-n - 1), _seen(n)),
+        ),
+        _reading("session(id)", SqliteStore.session, query.SESSION.text),
+        _reading("threads(id)", SqliteStore.threads, query.THREADS.one.text),
+        _reading("waiting(id)", SqliteStore.waiting, query.WAITING.one.text),
+        _reading("last_handoffs(id)", SqliteStore.last_handoffs, query.LAST_HANDOFF.text),
+        _reading("messages(id), in a thread", SqliteStore.messages, query.MESSAGES.one.text),
+    ]
+
+
+def _by_hand(connection: sqlite3.Connection, statements: Sequence[Statement]) -> float:
+    start = time.process_time()
+    for text, values in statements:
+        connection.execute(text, values).fetchall()
+    return (time.process_time() - start) * 1e6
+
+
+async def _by_us(store: SqliteStore, step: Step, number: int) -> float:
+    start = time.process_time()
+    await step.ask(store, number)
+    return (time.process_time() - start) * 1e6
+
+
+async def _hooks(folder: Path, hooks: int) -> list[Step]:
+    """Every step of so many hooks, ours and the bare one in turn, each in a file of its own."""
+    steps = _steps()
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        for name in ("ours.db", "bare.db"):
+            filled = await SqliteStore.open(Path(work) / name)
+            await filled.write(_surroundings())
+            await filled.close()
+        store = await SqliteStore.open(Path(work) / "ours.db")
+        with closing(connect(Path(work) / "bare.db")) as connection:
+            connection.execute("PRAGMA synchronous = NORMAL")
+            for number in range(hooks):
+                for step in steps:
+                    await asyncio.sleep(PAUSE)
+                    step.ours.append(await _by_us(store, step, number))
+                    await asyncio.sleep(PAUSE)
+                    step.bare.append(_by_hand(connection, step.statements(number)))
+        await store.close()
+    return steps
+
+
+def _costs(steps: Sequence[Step]) -> Iterator[str]:
+    yield f"{'us of CPU, all threads, mean':36}{'store':>8}{'sqlite3':>10}{'ratio':>8}"
+    for step in steps:
+        ours, bare = statistics.mean(step.ours), statistics.mean(step.bare)
+        yield f"{step.name:36}{ours:8.0f}{bare:10.0f}{ours / bare:8.2f}"
+
+
 def main() -> int:
-    """Print the comparison; nothing is asserted."""
+    """Print the comparisons; nothing is asserted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=4_000, help="in each case")
+    parser.add_argument("--hooks", type=int, default=2_000)
     parser.add_argument("--folder", type=Path, help="whose disk is used; else the temporary one's")
     args = parser.parse_args()
+    folder = args.folder or Path(tempfile.gettempdir())
     cases = [Case(kind, batch) for kind in (CALL, MESSAGE) for batch in BATCHES]
     cases += [Case(kind, 1, AT_ONCE) for kind in (CALL, MESSAGE)]
+    print(f"sqlite {sqlite3.sqlite_version}, {os.cpu_count()} cores, {args.rounds} rounds\n")
+    print(*_costs(asyncio.run(_hooks(folder, args.hooks))), "", sep="\n")
     for _ in range(args.rounds):
         for case in cases:
-            _measure(case, args.rows, args.folder or Path(tempfile.gettempdir()))
-    print(f"sqlite {sqlite3.sqlite_version}, {os.cpu_count()} cores, {args.rounds} rounds\n")
+            _measure(case, args.rows, folder)
     print(*_table(cases), sep="\n")
     return 0
 

@@ -13,11 +13,14 @@ from brimline.inbox import Message
 from brimline.store.base import (
     CallRow,
     Cancel,
+    CompactionRow,
     Fire,
+    Forget,
     HandoffRow,
     Mark,
     Once,
     PutCall,
+    PutCompaction,
     PutHandoff,
     PutSession,
     PutThread,
@@ -69,6 +72,18 @@ THREADS = st.builds(
     sent=maybe(COUNTS),
     limit=maybe(COUNTS),
     percent=maybe(FLOATS),
+    model=maybe(TEXTS),
+)
+COMPACTIONS = st.builds(
+    CompactionRow,
+    NAMES,
+    NAMES,
+    SMALL,
+    maybe(TIMES),
+    maybe(NAMES),
+    maybe(COUNTS),
+    maybe(SMALL),
+    inferred=st.booleans(),
 )
 CALLS = st.builds(
     CallRow,
@@ -85,7 +100,15 @@ CALLS = st.builds(
     maybe(TIMES),
 )
 SIGNALS = st.builds(
-    SignalRow, NAMES, NAMES, SMALL, KINDS, TIMES, st.sampled_from([0.0, 50.0]), TEXTS
+    SignalRow,
+    NAMES,
+    NAMES,
+    SMALL,
+    KINDS,
+    TIMES,
+    st.sampled_from([0.0, 50.0]),
+    TEXTS,
+    arm=st.integers(0, 1),
 )
 IDS = st.sampled_from(["m1", "m2", "m3", "m4", "m5"])
 MESSAGES = st.builds(
@@ -107,6 +130,7 @@ WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(PutSession, SESSIONS),
     st.builds(PutThread, THREADS),
     st.builds(PutCall, CALLS),
+    st.builds(PutCompaction, COMPACTIONS),
     st.builds(Fire, SIGNALS, st.lists(MESSAGES, max_size=2).map(tuple)),
     st.builds(Cancel, NAMES, NAMES, SMALL),
     st.builds(Queue, MESSAGES),
@@ -114,19 +138,25 @@ WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(PutHandoff, HANDOFFS),
     st.builds(UseHandoff, IDS, TIMES),
     st.builds(Once, NAMES, TIMES),
+    st.builds(Forget, st.sampled_from([0.5, 2.0])),
 )
 
 
 async def everything(store: Store) -> list[object]:
     """All that can be read, without the numbers that a store may give as it likes."""
-    messages = await store.messages()
+    waiting, messages = await store.waiting(), await store.messages()
+    assert [row for row in messages if row.state in ("queued", "handed")] == waiting
     read = await asyncio.gather(
         store.sessions(),
         store.threads(),
         store.signals(),
+        store.compactions(),
+        store.last_handoffs(),
         *(ask(name) for name in "ab" for ask in (store.session, store.threads, store.signals)),
         *(ask(name) for name in "ab" for ask in (store.calls, store.handoffs)),
+        *(ask(name) for name in "ab" for ask in (store.compactions, store.last_handoffs)),
         store.calls("a", "b"),
+        store.known("a"),
     )
     ordered = [msgspec.structs.replace(row, order=place) for place, row in enumerate(messages)]
     return [*read, ordered]

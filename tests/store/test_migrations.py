@@ -2,16 +2,29 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from brimline.inbox import Message
-from brimline.store.base import HandoffRow, SessionRow, SignalRow, Store
+from brimline.store.base import (
+    CompactionRow,
+    Forget,
+    HandoffRow,
+    Once,
+    PutCompaction,
+    PutThread,
+    Queue,
+    SessionRow,
+    SignalRow,
+    Store,
+    ThreadRow,
+)
 from brimline.store.failures import NewerStore
 from brimline.store.sqlite.migrations import MIGRATIONS, Step, migrate
 from brimline.store.sqlite.place import connect
-from brimline.store.sqlite.statements import TABLES
+from brimline.store.sqlite.statements import OWNED, SESSIONS
 
 from .using import on
 
@@ -47,9 +60,8 @@ def test_there_is_a_database_of_each_version() -> None:
 def test_from_a_released_version(file: Path, path: Path) -> None:
     """What an older Brimline wrote is there when a newer one opens it."""
     path.parent.mkdir()
-    connection = sqlite3.connect(path)
-    connection.executescript(file.read_text("utf-8"))
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(file.read_text("utf-8"))
 
     async def look(store: Store) -> None:
         assert await store.session("s") == SessionRow("s", "claude", 9.5, "h", model="m")
@@ -61,8 +73,33 @@ def test_from_a_released_version(file: Path, path: Path) -> None:
         document = HandoffRow("h", "s", 3.0, "/h.md", "00", "text", "agent", 0, 7, used_at=4.0)
         assert await store.handoffs("s") == [document]
         assert [id for _, id in await store.changes()] == ["s"]
+        assert await store.write([Once("e", 9.0)]) == [False]
 
     on(path, look)
+
+
+@pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
+def test_writing_to_a_released_version(file: Path, path: Path) -> None:
+    """What a newer Brimline can write is written to what an older one made; numbers go on."""
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(file.read_text("utf-8"))
+    row = ThreadRow("s", "main", 1, 3, "hook", "measured", model="m")
+    ended = CompactionRow("s", "main", 5, 9.0, "auto", 100, 10)
+
+    async def use(store: Store) -> None:
+        ((mark, _),) = await store.changes()
+        writes = [PutThread(row), PutCompaction(ended), Queue(Message("m2", "s", "text", 9.0))]
+        assert await store.write(writes) == [True] * 3
+        assert await store.threads("s") == [row]
+        assert (await store.compactions("s"))[-1] == ended
+        assert [(one.id, one.order) for one in await store.waiting("s")] == [("m2", 2)]
+        assert [one.id for one in await store.last_handoffs()] == ["h"]
+        assert [id for _, id in await store.changes(mark)] == ["s"]
+        assert await store.write([Forget(10.0), Once("e", 9.0)]) == [True, False]
+        assert await store.messages() == await store.changes() == []
+
+    on(path, use)
 
 
 @pytest.mark.parametrize("first", range(len(MIGRATIONS) + 1))
@@ -81,7 +118,7 @@ def test_step_by_step(connection: sqlite3.Connection, first: int, tmp_path: Path
 def test_tables_have_a_column_for_each_field(connection: sqlite3.Connection) -> None:
     """What is written and what the schema has agree."""
     migrate(connection, "x")
-    for table in TABLES:
+    for table in (SESSIONS, *OWNED):
         rows = connection.execute(f"PRAGMA table_info({table.name})")
         assert {row[1] for row in rows} - {"place"} == set(table.fields)
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from brimline.store.sqlite import SqliteStore
 
-from .child import LEVELS
+from .child import CALLS, LEVELS, SESSIONS
 
 CHILD = Path(__file__).parent / "child.py"
 
@@ -46,6 +47,33 @@ def kept(path: Path) -> tuple[list[str], list[str]]:
     return asyncio.run(look())
 
 
+def everything(path: Path) -> list[str]:
+    """What `acknowledge` has written, of each kind by its number."""
+
+    async def look() -> list[str]:
+        store = await SqliteStore.open(path)
+        sessions, compactions = await store.sessions(), await store.compactions()
+        await store.close()
+        return [row.id for row in sessions] + [str(row.cycle) for row in compactions]
+
+    calls, messages = kept(path)
+    return calls + messages + asyncio.run(look())
+
+
+def held(path: Path) -> list[int]:
+    """How much `forget` has left, of each kind."""
+
+    async def look() -> list[int]:
+        store = await SqliteStore.open(path)
+        sessions = await store.sessions()
+        calls = [row for one in sessions for row in await store.calls(one.id)]
+        rows = [sessions, calls, await store.messages(), await store.changes()]
+        await store.close()
+        return [len(some) for some in rows]
+
+    return asyncio.run(look())
+
+
 def test_processes_that_fire_the_same_signals(tmp_path: Path) -> None:
     """Each signal is fired by one process alone, and has one message; all make the file at once."""
     fired = fire_at_once(tmp_path / "state" / "brimline.db", 3)
@@ -73,25 +101,42 @@ def test_killed(tmp_path: Path, after: int) -> None:
     assert child.stdout is not None
     acknowledged = [child.stdout.readline() for _ in range(after)]
     child.kill()
-    acknowledged += child.communicate()[0].splitlines(keepends=True)
+    acknowledged += child.stdout.readlines()
+    child.communicate()
     numbers = [int(line) for line in acknowledged if line.endswith("\n")]
     assert len(numbers) >= after
-    calls, messages = kept(path)
-    there = sorted(map(int, calls + messages))
+    there = sorted(map(int, everything(path)))
     assert there[: len(numbers)] == numbers
     assert len(there) <= len(numbers) + 1
 
 
-def test_full_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pause", [0.0, 0.002, 0.005, 0.02])
+def test_killed_while_it_forgets(tmp_path: Path, pause: float) -> None:
+    """All is forgotten or nothing is, whenever the process ends; what was told is so."""
+    path = tmp_path / "brimline.db"
+    child = start("forget", path)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "full\n"
+    time.sleep(pause)
+    child.kill()
+    told = child.stdout.read()
+    child.communicate()
+    nothing, all_of_it = [0] * 4, [SESSIONS, SESSIONS * CALLS, SESSIONS * CALLS, SESSIONS]
+    assert held(path) in ([nothing] if told else [nothing, all_of_it])
+
+
+@pytest.mark.parametrize("task", ["fill", "fill_lightly"])
+def test_full_disk(tmp_path: Path, task: str) -> None:
     """A full disk is a clear error, nothing is half kept, and with room again writing goes on."""
     path = tmp_path / "brimline.db"
-    told, _ = start("fill", path).communicate()
+    told, _ = start(task, path).communicate()
     number, error, refused, meanwhile, after = json.loads(told)
     assert number > 3
     assert str(path) in error
     assert "disk full" in error
-    assert refused is True
+    assert refused == [True, True]
     assert meanwhile == number * 2
     assert after == [True, True]
     expected = {f"{one} {half}" for one in range(number + 1) for half in "ab"}
-    assert set(kept(path)[1]) == expected
+    calls, messages = kept(path)
+    assert {*calls, *messages} == expected

@@ -10,9 +10,11 @@ import pytest
 from brimline.inbox import Message
 from brimline.store.base import (
     Cancel,
+    Forget,
     Mark,
     Once,
     PutCall,
+    PutCompaction,
     PutHandoff,
     PutSession,
     PutThread,
@@ -23,10 +25,20 @@ from brimline.store.base import (
 )
 from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import SqliteStore
-from brimline.store.sqlite.carry import REMEMBERED
+from brimline.store.sqlite import queries as query
+from brimline.store.sqlite.carry import AT_A_TIME, REMEMBERED
 from brimline.store.sqlite.place import connect, prepare
 from brimline.store.sqlite.writer import Writer
-from brimline.testing.store.suite import call, fire, handoff, message, session, states, thread
+from brimline.testing.store.suite import (
+    call,
+    compaction,
+    fire,
+    handoff,
+    message,
+    session,
+    states,
+    thread,
+)
 
 from .using import on
 
@@ -34,7 +46,9 @@ LIGHT: list[Write] = [
     PutSession(session()),
     PutThread(thread(0, 0)),
     PutCall(call("c", 1)),
+    PutCompaction(compaction(before=9)),
     Once("e", 1.0),
+    Forget(9.0),
 ]
 WEIGHTY: list[Write] = [
     fire("m"),
@@ -47,6 +61,7 @@ WEIGHTY: list[Write] = [
 REFUSED: list[Write] = [
     PutSession(session(title="\ud800")),
     PutCall(call("c", seq=2**63)),
+    PutCompaction(compaction(before=2**63)),
     Queue(Message("m", "s", "text", at=float("nan"))),
 ]
 
@@ -106,6 +121,15 @@ def test_what_cannot_be_kept(path: Path, write: Write) -> None:
     on(path, use)
 
 
+def test_changes_of_a_list_that_failed(path: Path, connection: sqlite3.Connection) -> None:
+    """What a list that failed would have changed, or forgotten, leaves no trace among changes."""
+    good, other = PutSession(session("good", 1.0)), PutSession(session("other", 9.0))
+    lists = [[good], [other, Forget(5.0), REFUSED[0]], [PutCall(call("c", 1))]]
+    outcomes = Writer(path, connection).together(lists)
+    assert [isinstance(outcome, StoreFailed) for outcome in outcomes] == [False, True, False]
+    assert [id for _, id in query.changes(connection, 0)] == ["good", "s"]
+
+
 def test_locked_by_somebody_else(path: Path, connection: sqlite3.Connection) -> None:
     """A file that stays locked is a clear error, and written to again when it is free."""
     other = connect(path)
@@ -134,11 +158,14 @@ def test_events_of_long_ago(path: Path, connection: sqlite3.Connection) -> None:
     """The last events are remembered, as many as are promised; the file does not grow for ever."""
     writer = Writer(path, connection)
     writer.together([[Once("a", 1.0)], [Once("b", 1.0)]])
-    connection.execute(f"UPDATE sqlite_sequence SET seq = {REMEMBERED} WHERE name = 'once'")
-    assert writer.together([[Once("c", 1.0)]]) == [[True]]
-    assert writer.together([[Once("b", 1.0)], [Once("c", 1.0)]]) == [[False], [False]]
+    last = REMEMBERED + AT_A_TIME
+    connection.execute(f"UPDATE once SET place = {AT_A_TIME} WHERE key = 'a'")
+    connection.execute(f"UPDATE once SET place = {last - AT_A_TIME} WHERE key = 'b'")
+    for number in range(AT_A_TIME - 1):
+        assert writer.together([[Once(str(number), 1.0)], [Once("a", 1.0)]]) == [[True], [False]]
+    assert writer.together([[Once("c", 1.0)], [Once("b", 1.0)]]) == [[True], [False]]
     kept = connection.execute("SELECT key FROM once ORDER BY place").fetchall()
-    assert kept == [("b",), ("c",)]
+    assert (kept[0], kept[-1], len(kept)) == (("b",), ("c",), AT_A_TIME + 1)
 
 
 def test_caller_that_does_not_wait(path: Path) -> None:

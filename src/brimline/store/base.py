@@ -54,6 +54,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
     percent_of_limit: float | None = None
     peak_sent: int | None = None
     calls: int = 0
+    model: str | None = None
 
 
 class CallRow(msgspec.Struct, frozen=True):
@@ -72,8 +73,30 @@ class CallRow(msgspec.Struct, frozen=True):
     at: float | None = None
 
 
+class CompactionRow(msgspec.Struct, frozen=True):
+    """One compaction, by (session, thread, cycle): the cycle that it ended.
+
+    `before` is what the thread held, `after` what the first call after it sent; None: not known,
+    or not yet. `inferred` is set where no record tells of it.
+    """
+
+    session: str
+    thread: str
+    cycle: int
+    at: float | None = None
+    trigger: str | None = None
+    before: int | None = None
+    after: int | None = None
+    model: str | None = None
+    version: str | None = None
+    inferred: bool = False
+
+
 class SignalRow(msgspec.Struct, frozen=True):
-    """What the policy said, by (session, thread, cycle, kind, level): it is said once."""
+    """What the policy said, by (session, thread, cycle, kind, level, arm): it is said once.
+
+    `arm` is how often the levels of the cycle were armed anew before it, by a handoff.
+    """
 
     session: str
     thread: str
@@ -84,6 +107,7 @@ class SignalRow(msgspec.Struct, frozen=True):
     text: str = ""
     sent: int | None = None
     percent: float | None = None
+    arm: int = 0
 
 
 class HandoffRow(msgspec.Struct, frozen=True):
@@ -124,6 +148,15 @@ class PutCall(msgspec.Struct, frozen=True):
     """
 
     row: CallRow
+
+
+class PutCompaction(msgspec.Struct, frozen=True):
+    """Keep what is new about a compaction; a field that is None says nothing new.
+
+    `inferred` goes from set to not set, never back. Has no effect where nothing is new.
+    """
+
+    row: CompactionRow
 
 
 class Fire(msgspec.Struct, frozen=True):
@@ -187,8 +220,25 @@ class Once(msgspec.Struct, frozen=True):
     at: float
 
 
+class Forget(msgspec.Struct, frozen=True):
+    """Forget every session that was last seen before a time, with all that belongs to it."""
+
+    before: float
+
+
 Write: TypeAlias = (
-    PutSession | PutThread | PutCall | Fire | Cancel | Queue | Mark | PutHandoff | UseHandoff | Once
+    PutSession
+    | PutThread
+    | PutCall
+    | PutCompaction
+    | Fire
+    | Cancel
+    | Queue
+    | Mark
+    | PutHandoff
+    | UseHandoff
+    | Once
+    | Forget
 )
 
 
@@ -220,6 +270,10 @@ class Store(Protocol):
         """The calls of a session, by thread, in their order."""
         ...
 
+    async def compactions(self, session: str | None = None) -> list[CompactionRow]:
+        """The compactions of a session, or of all: by session and thread, in their order."""
+        ...
+
     async def signals(self, session: str | None = None) -> list[SignalRow]:
         """What was said, in the order in which it was."""
         ...
@@ -228,8 +282,20 @@ class Store(Protocol):
         """Messages in their order, whatever became of them."""
         ...
 
+    async def waiting(self, session: str | None = None) -> list[Message]:
+        """Messages that are queued, or handed and not known to be delivered, in their order."""
+        ...
+
+    async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
+        """The last document of a session, or of each; its text is left empty."""
+        ...
+
     async def handoffs(self, session: str) -> list[HandoffRow]:
         """A session's documents, the last one first."""
+        ...
+
+    async def known(self, key: str) -> bool:
+        """Whether an event was brought, by the key of its `Once`."""
         ...
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:

@@ -1,6 +1,7 @@
 """The reference: everything in memory, nothing kept. Every other store does just this."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -8,11 +9,14 @@ from brimline.inbox import Message
 from brimline.store.base import (
     CallRow,
     Cancel,
+    CompactionRow,
     Fire,
+    Forget,
     HandoffRow,
     Mark,
     Once,
     PutCall,
+    PutCompaction,
     PutHandoff,
     PutSession,
     PutThread,
@@ -27,6 +31,10 @@ from brimline.store.base import (
 WAITING = ("queued", "handed")
 """The states from which a message can still be cancelled."""
 
+RowT = TypeVar("RowT", SessionRow, CompactionRow)
+KeyT = TypeVar("KeyT")
+OwnedT = TypeVar("OwnedT", ThreadRow, CallRow, CompactionRow, SignalRow, Message, HandoffRow)
+
 
 class MemoryStore:
     """A store for tests and for a single run; it ends with the process."""
@@ -35,12 +43,14 @@ class MemoryStore:
         self._sessions: dict[str, SessionRow] = {}
         self._threads: dict[tuple[str, str], ThreadRow] = {}
         self._calls: dict[tuple[str, str, str], CallRow] = {}
-        self._signals: dict[tuple[str, str, int, str, float], SignalRow] = {}
+        self._compactions: dict[tuple[str, str, int], CompactionRow] = {}
+        self._signals: dict[tuple[str, str, int, str, float, int], SignalRow] = {}
         self._messages: dict[str, Message] = {}
         self._handoffs: dict[str, HandoffRow] = {}
         self._once: set[str] = set()
         self._changes: dict[str, int] = {}
         self._mark = 0
+        self._order = 0
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
         """Carry these out in order; nothing can come between them."""
@@ -70,6 +80,11 @@ class MemoryStore:
         rows = [row for row in mine if thread in (None, row.thread)]
         return sorted(rows, key=lambda row: (row.thread, row.cycle, row.seq, row.call))
 
+    async def compactions(self, session: str | None = None) -> list[CompactionRow]:
+        """The compactions of a session, or of all: by session and thread, in their order."""
+        rows = [row for row in self._compactions.values() if session in (None, row.session)]
+        return sorted(rows, key=lambda row: (row.session, row.thread, row.cycle))
+
     async def signals(self, session: str | None = None) -> list[SignalRow]:
         """What was said, in the order in which it was."""
         return [row for row in self._signals.values() if session in (None, row.session)]
@@ -78,9 +93,24 @@ class MemoryStore:
         """Messages in their order, whatever became of them."""
         return [row for row in self._messages.values() if session in (None, row.session)]
 
+    async def waiting(self, session: str | None = None) -> list[Message]:
+        """Messages that are queued, or handed and not known to be delivered, in their order."""
+        return [row for row in await self.messages(session) if row.state in WAITING]
+
+    async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
+        """The last document of a session, or of each; its text is left empty."""
+        mine = [row for row in self._handoffs.values() if session in (None, row.session)]
+        last = {row.session: row.id for row in mine}
+        rows = [row for row in reversed(mine) if last[row.session] == row.id]
+        return [msgspec.structs.replace(row, text="") for row in rows]
+
     async def handoffs(self, session: str) -> list[HandoffRow]:
         """A session's documents, the last one first."""
         return [row for row in reversed(self._handoffs.values()) if row.session == session]
+
+    async def known(self, key: str) -> bool:
+        """Whether an event was brought, by the key of its `Once`."""
+        return key in self._once
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         """The sessions that changed since a mark, each with the mark of its last change."""
@@ -97,6 +127,8 @@ class MemoryStore:
                 return self._put_thread(row)
             case PutCall(row):
                 return self._put_call(row)
+            case PutCompaction(row):
+                return self._put_compaction(row)
             case Fire():
                 return self._fire(write)
             case Cancel():
@@ -111,6 +143,8 @@ class MemoryStore:
                 return self._use_handoff(write)
             case Once(key):
                 return self._remember(key)
+            case Forget(before):
+                return self._forget(before)
 
     def _changed(self, session: str) -> bool:
         self._mark += 1
@@ -120,8 +154,7 @@ class MemoryStore:
     def _put_session(self, row: SessionRow) -> bool:
         old = self._sessions.get(row.id)
         if old is not None:
-            told = {name: value for name, value in _items(row) if value is not None}
-            row = msgspec.structs.replace(old, **told | {"seen_at": max(old.seen_at, row.seen_at)})
+            row = _filled(old, row, seen_at=max(old.seen_at, row.seen_at))
         self._sessions[row.id] = row
         return row != old and self._changed(row.id)
 
@@ -141,9 +174,17 @@ class MemoryStore:
         self._calls[key] = row
         return self._changed(row.session)
 
+    def _put_compaction(self, row: CompactionRow) -> bool:
+        key = (row.session, row.thread, row.cycle)
+        old = self._compactions.get(key)
+        if old is not None:
+            row = _filled(old, row, inferred=old.inferred and row.inferred)
+        self._compactions[key] = row
+        return row != old and self._changed(row.session)
+
     def _fire(self, fire: Fire) -> bool:
         row = fire.signal
-        key = (row.session, row.thread, row.cycle, row.kind, row.level)
+        key = (row.session, row.thread, row.cycle, row.kind, row.level, row.arm)
         if key in self._signals:
             return False
         self._signals[key] = row
@@ -161,8 +202,8 @@ class MemoryStore:
     def _queue(self, message: Message) -> bool:
         if message.id in self._messages:
             return False
-        order = len(self._messages) + 1
-        self._messages[message.id] = msgspec.structs.replace(message, order=order)
+        self._order += 1
+        self._messages[message.id] = msgspec.structs.replace(message, order=self._order)
         return self._changed(message.session)
 
     def _bring(self, mark: Mark) -> bool:
@@ -193,11 +234,29 @@ class MemoryStore:
         self._once.add(key)
         return new
 
+    def _forget(self, before: float) -> bool:
+        ids = {row.id for row in self._sessions.values() if row.seen_at < before}
+        self._sessions = {id: row for id, row in self._sessions.items() if id not in ids}
+        self._threads = _without(self._threads, ids)
+        self._calls = _without(self._calls, ids)
+        self._compactions = _without(self._compactions, ids)
+        self._signals = _without(self._signals, ids)
+        self._messages = _without(self._messages, ids)
+        self._handoffs = _without(self._handoffs, ids)
+        self._changes = {id: mark for id, mark in self._changes.items() if id not in ids}
+        return bool(ids)
+
 
 def _of(message: Message, cycle: int) -> bool:
     """Whether a message belongs to a cycle up to this one, and is still on its way."""
     return message.state in WAITING and message.cycle is not None and message.cycle <= cycle
 
 
-def _items(row: SessionRow) -> list[tuple[str, object]]:
-    return list(msgspec.structs.asdict(row).items())
+def _filled(old: RowT, row: RowT, **given: object) -> RowT:
+    """A new value where there is one, else what was there."""
+    told = {name: value for name, value in msgspec.structs.asdict(row).items() if value is not None}
+    return msgspec.structs.replace(old, **told | given)
+
+
+def _without(rows: dict[KeyT, OwnedT], sessions: set[str]) -> dict[KeyT, OwnedT]:
+    return {key: row for key, row in rows.items() if row.session not in sessions}

@@ -1,15 +1,17 @@
 """Each kind of write as SQL, in a transaction that is open already."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from brimline.store.base import (
     Cancel,
     Fire,
+    Forget,
     Mark,
     Once,
     PutCall,
+    PutCompaction,
     PutHandoff,
     PutSession,
     PutThread,
@@ -23,13 +25,20 @@ from brimline.store.sqlite.statements import RowT, Table
 REMEMBERED = 200_000
 """So many events are known by their keys; every hook is one, so that they cannot all be."""
 
+AT_A_TIME = 100
+"""So many are forgotten together: looking for them each time takes longer than forgetting."""
+
 
 class Carrier:
-    """Carries out the writes of one list, and keeps in mind which sessions they changed."""
+    """Carries out the writes of one list.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    `changed` is the sessions that have changed in the transaction: those of the lists before, and
+    those of this one.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, changed: Iterable[str] = ()) -> None:
         self._connection = connection
-        self.changed: dict[str, None] = {}
+        self.changed = dict.fromkeys(changed)
 
     def carry_out(self, writes: Sequence[Write]) -> list[bool]:
         """For each write whether it had an effect."""
@@ -40,14 +49,23 @@ class Carrier:
                 break
         return effects
 
+    def mark(self) -> None:
+        """Give every session that changed a new mark, once all lists are carried out."""
+        for session in self.changed:
+            self._connection.execute(sql.CHANGED, (session,))
+
     def _one(self, write: Write) -> bool:
         match write:
-            case PutCall(row):
-                return self._put(sql.CALLS, sql.PUT_CALL, row, row.session)
-            case PutThread(row):
-                return self._put(sql.THREADS, sql.PUT_THREAD, row, row.session)
+            case Once(key, at):
+                return self._remember(key, at)
             case PutSession(row):
                 return self._put(sql.SESSIONS, sql.PUT_SESSION, row, row.id)
+            case PutThread(row):
+                return self._put(sql.THREADS, sql.PUT_THREAD, row, row.session)
+            case PutCall(row):
+                return self._put(sql.CALLS, sql.PUT_CALL, row, row.session)
+            case PutCompaction(row):
+                return self._put(sql.COMPACTIONS, sql.PUT_COMPACTION, row, row.session)
             case Fire():
                 return self._fire(write)
             case Cancel(session, thread, cycle):
@@ -62,8 +80,8 @@ class Carrier:
             case UseHandoff(id, at):
                 done = self._does(sql.USE_HANDOFF, (at, id))
                 return done and self._changes_owner(sql.SESSION_OF_HANDOFF, id)
-            case Once(key, at):
-                return self._remember(key, at)
+            case Forget(before):
+                return self._forget(before)
 
     def _does(self, statement: str, values: Sequence[Any]) -> bool:
         return self._connection.execute(statement, values).rowcount > 0
@@ -91,7 +109,19 @@ class Carrier:
         made = self._connection.execute(sql.ONCE, (key, at))
         if made.rowcount <= 0 or made.lastrowid is None:
             return False
-        self._connection.execute(sql.FORGET, (made.lastrowid - REMEMBERED,))
+        if made.lastrowid % AT_A_TIME == 0:
+            self._connection.execute(sql.ONCE_BEFORE, (made.lastrowid - REMEMBERED,))
+        return True
+
+    def _forget(self, before: float) -> bool:
+        old = self._connection.execute(sql.OLD, (before,)).fetchall()
+        if not old:
+            return False
+        self._connection.execute(sql.KEEP_MARK)
+        for statement in sql.FORGET:
+            self._connection.execute(statement, (before,))
+        for (session,) in old:
+            self.changed.pop(session, None)
         return True
 
     def _mark(self, mark: Mark) -> bool:

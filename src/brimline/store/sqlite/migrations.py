@@ -133,7 +133,103 @@ _FIRST: Step = (
     """,
 )
 
-MIGRATIONS: tuple[Step, ...] = (_FIRST,)
+# A hook reads what waits and which document was the last, and writes that it was there: that is
+# to touch few pages. So the text of a document stands last, behind what is read without it, and
+# `once` and `changes` have no more trees than they need. `given` keeps the highest mark where
+# the session that had it is forgotten: a mark is never given twice.
+_SECOND: Step = (
+    "ALTER TABLE threads ADD COLUMN model TEXT",
+    """
+    CREATE TABLE compactions (
+        session TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        cycle INTEGER NOT NULL,
+        at REAL,
+        "trigger" TEXT,
+        before INTEGER,
+        after INTEGER,
+        model TEXT,
+        version TEXT,
+        inferred BOOLEAN NOT NULL,
+        PRIMARY KEY (session, thread, cycle)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE INDEX messages_that_wait ON messages (session)
+    WHERE state IN ('queued', 'handed')
+    """,
+    "ALTER TABLE signals RENAME TO signals_1",
+    """
+    CREATE TABLE signals (
+        place INTEGER PRIMARY KEY AUTOINCREMENT,
+        session TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        cycle INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        at REAL NOT NULL,
+        level REAL NOT NULL,
+        text TEXT NOT NULL,
+        sent INTEGER,
+        percent REAL,
+        arm INTEGER NOT NULL,
+        UNIQUE (session, thread, cycle, kind, level, arm)
+    )
+    """,
+    """
+    INSERT INTO signals
+    SELECT place, session, thread, cycle, kind, at, level, text, sent, percent, 0
+    FROM signals_1 ORDER BY place
+    """,
+    "DROP TABLE signals_1",
+    "ALTER TABLE handoffs RENAME TO handoffs_1",
+    "DROP INDEX handoffs_of_session",
+    """
+    CREATE TABLE handoffs (
+        place INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        session TEXT NOT NULL,
+        at REAL NOT NULL,
+        path TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        author TEXT NOT NULL,
+        cycle INTEGER NOT NULL,
+        calls INTEGER NOT NULL,
+        draft BOOLEAN NOT NULL,
+        used_at REAL,
+        text TEXT NOT NULL
+    )
+    """,
+    """
+    INSERT INTO handoffs
+    SELECT place, id, session, at, path, sha256, author, cycle, calls, draft, used_at, text
+    FROM handoffs_1 ORDER BY place
+    """,
+    "DROP TABLE handoffs_1",
+    "CREATE INDEX handoffs_of_session ON handoffs (session)",
+    "ALTER TABLE once RENAME TO once_1",
+    """
+    CREATE TABLE once (
+        place INTEGER PRIMARY KEY,
+        key TEXT NOT NULL UNIQUE,
+        at REAL NOT NULL
+    )
+    """,
+    "INSERT INTO once SELECT place, key, at FROM once_1 ORDER BY place",
+    "DROP TABLE once_1",
+    "ALTER TABLE changes RENAME TO changes_1",
+    """
+    CREATE TABLE changes (
+        session TEXT NOT NULL PRIMARY KEY,
+        mark INTEGER NOT NULL UNIQUE
+    ) WITHOUT ROWID
+    """,
+    "INSERT INTO changes SELECT session, mark FROM changes_1",
+    "DROP TABLE changes_1",
+    "CREATE TABLE given (mark INTEGER NOT NULL)",
+    "INSERT INTO given VALUES (0)",
+)
+
+MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND)
 """What brings a database from version 0, which is empty, to the newest: a step for each."""
 
 

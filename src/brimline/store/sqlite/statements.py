@@ -10,9 +10,18 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from brimline.inbox import Message
-from brimline.store.base import CallRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.store.base import (
+    CallRow,
+    CompactionRow,
+    HandoffRow,
+    SessionRow,
+    SignalRow,
+    ThreadRow,
+)
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
+
+OLD = "SELECT id FROM sessions WHERE seen_at < ?"
 
 
 class Table(Generic[RowT]):
@@ -21,11 +30,23 @@ class Table(Generic[RowT]):
     def __init__(self, name: str, kind: type[RowT], *given: str) -> None:
         self.name, self.kind = name, kind
         self.fields = kind.__struct_fields__
+        self._flags = [field.name for field in msgspec.structs.fields(kind) if field.type is bool]
         written = [field for field in self.fields if field not in given]
         self.values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*written)
         marks = ", ".join("?" * len(written))
         self.insert = f"INSERT INTO {name} ({_listed(written)}) VALUES ({marks})"
         self.select = f"SELECT {_listed(self.fields)} FROM {name}"
+        self.forget = f"DELETE FROM {name} WHERE session IN ({OLD})"
+
+    def rows(self, found: Iterable[tuple[Any, ...]]) -> list[RowT]:
+        """What was selected, as rows."""
+        rows = [self.kind(*values) for values in found]
+        return [self._flagged(row) for row in rows] if self._flags else rows
+
+    def _flagged(self, row: RowT) -> RowT:
+        """SQLite has no booleans of its own."""
+        flags = {flag: bool(getattr(row, flag)) for flag in self._flags}
+        return msgspec.structs.replace(row, **flags)
 
     def besides(self, *key: str) -> list[str]:
         """The fields that are not in the key."""
@@ -58,15 +79,18 @@ def _differs(table: str, fields: Iterable[str], told: str) -> str:
 SESSIONS = Table("sessions", SessionRow)
 THREADS = Table("threads", ThreadRow)
 CALLS = Table("calls", CallRow)
+COMPACTIONS = Table("compactions", CompactionRow)
 SIGNALS = Table("signals", SignalRow)
 MESSAGES = Table("messages", Message, "order")
 HANDOFFS = Table("handoffs", HandoffRow)
-TABLES: tuple[Table[Any], ...] = (SESSIONS, THREADS, CALLS, SIGNALS, MESSAGES, HANDOFFS)
+OWNED: tuple[Table[Any], ...] = (THREADS, CALLS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS)
+"""What belongs to a session."""
 
 _TOLD = 'excluded."{field}" IS NOT NULL'
 _EITHER = '(excluded."{field}" IS NULL) <> (calls."{field}" IS NULL)'
 _SESSION = SESSIONS.besides("id", "agent", "seen_at")
 _CALL = CALLS.besides("session", "thread", "call")
+_COMPACTION = COMPACTIONS.besides("session", "thread", "cycle", "inferred")
 
 PUT_SESSION = f"""{SESSIONS.insert}
 ON CONFLICT (id) DO UPDATE SET agent = excluded.agent,
@@ -85,7 +109,14 @@ ON CONFLICT (session, thread, call) DO UPDATE SET {_replaced(_CALL)}
 WHERE (excluded.cycle, excluded.seq) >= (calls.cycle, calls.seq)
     AND ({_differs("calls", _CALL, _EITHER)})"""
 
-FIRE = f"{SIGNALS.insert} ON CONFLICT (session, thread, cycle, kind, level) DO NOTHING"
+PUT_COMPACTION = f"""{COMPACTIONS.insert}
+ON CONFLICT (session, thread, cycle) DO UPDATE SET
+    inferred = compactions.inferred AND excluded.inferred,
+    {_filled("compactions", _COMPACTION)}
+WHERE (compactions.inferred AND NOT excluded.inferred)
+    OR {_differs("compactions", _COMPACTION, _TOLD)}"""
+
+FIRE = f"{SIGNALS.insert} ON CONFLICT (session, thread, cycle, kind, level, arm) DO NOTHING"
 
 QUEUE = f"{MESSAGES.insert} ON CONFLICT (id) DO NOTHING"
 
@@ -98,13 +129,22 @@ USE_HANDOFF = "UPDATE handoffs SET used_at = ? WHERE id = ? AND used_at IS NULL"
 
 ONCE = "INSERT INTO once (key, at) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 
-FORGET = "DELETE FROM once WHERE place <= ?"
+ONCE_BEFORE = "DELETE FROM once WHERE place <= ?"
 
-CHANGED = """INSERT INTO changes (session, mark)
-VALUES (?, (SELECT coalesce(max(mark), 0) + 1 FROM changes))
+_LAST_MARK = """SELECT max(mark)
+FROM (SELECT max(mark) AS mark FROM changes UNION ALL SELECT mark FROM given) AS marks"""
+
+CHANGED = f"""INSERT INTO changes (session, mark) VALUES (?, ({_LAST_MARK}) + 1)
 ON CONFLICT (session) DO UPDATE SET mark = excluded.mark"""
 
-CHANGES = "SELECT mark, session FROM changes WHERE mark > ? ORDER BY mark"
+KEEP_MARK = f"UPDATE given SET mark = ({_LAST_MARK})"
+
+FORGET = (
+    *(table.forget for table in OWNED),
+    f"DELETE FROM changes WHERE session IN ({OLD})",
+    "DELETE FROM sessions WHERE seen_at < ?",
+)
+"""Forget the sessions that were last seen before a time: what belongs to them goes first."""
 
 SESSION_OF_MESSAGE = "SELECT session FROM messages WHERE id = ?"
 SESSION_OF_HANDOFF = "SELECT session FROM handoffs WHERE id = ?"

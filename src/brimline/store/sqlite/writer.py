@@ -6,14 +6,13 @@ from pathlib import Path
 
 from brimline.store.base import Cancel, Fire, Mark, PutHandoff, Queue, UseHandoff, Write
 from brimline.store.failures import StoreFailed
-from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.carry import Carrier
 from brimline.store.sqlite.place import failed
 
 WEIGHTY = (Fire, Cancel, Queue, Mark, PutHandoff, UseHandoff)
 """What must outlive a power cut once it is acknowledged; a reading is soon followed by another."""
 
-_REFUSED = (
+REFUSED = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
     sqlite3.ProgrammingError,
@@ -35,19 +34,12 @@ class Writer:
         """What became of each list; where the transaction fails, nothing of any."""
         try:
             self._begin(lists)
-            changed: dict[str, None] = {}
-            outcomes = [self._one(writes, changed) for writes in lists]
-            for session in changed:
-                self._connection.execute(sql.CHANGED, (session,))
+            outcomes = self._each(lists)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._undo()
             return [failed(self._path, error) for _ in lists]
         return outcomes
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
 
     def _begin(self, lists: Sequence[Sequence[Write]]) -> None:
         weighty = any(isinstance(write, WEIGHTY) for writes in lists for write in writes)
@@ -62,15 +54,25 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _one(self, writes: Sequence[Write], changed: dict[str, None]) -> list[bool] | StoreFailed:
-        carrier = Carrier(self._connection)
+    def _each(self, lists: Sequence[Sequence[Write]]) -> list[list[bool] | StoreFailed]:
+        """One list after the other, then a mark for each session that they changed."""
+        outcomes: list[list[bool] | StoreFailed] = []
+        last = Carrier(self._connection)
+        for writes in lists:
+            carrier = Carrier(self._connection, last.changed)
+            outcomes.append(outcome := self._one(writes, carrier))
+            if not isinstance(outcome, StoreFailed):
+                last = carrier
+        last.mark()
+        return outcomes
+
+    def _one(self, writes: Sequence[Write], carrier: Carrier) -> list[bool] | StoreFailed:
         self._connection.execute("SAVEPOINT one")
         try:
             effects = carrier.carry_out(writes)
-        except _REFUSED as error:
+        except REFUSED as error:
             self._connection.execute("ROLLBACK TO one")
             self._connection.execute("RELEASE one")
             return failed(self._path, error)
         self._connection.execute("RELEASE one")
-        changed.update(carrier.changed)
         return effects

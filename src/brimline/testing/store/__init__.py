@@ -7,7 +7,7 @@
 `make` gives two stores on the same, empty place.
 """
 
-from brimline.testing.store import messages, pairs, rows
+from brimline.testing.store import compactions, forgetting, messages, pairs, rows
 from brimline.testing.store.suite import CHECKS, PAIR_CHECKS, Check, Make, MakePair, PairCheck
 
 __all__ = [
@@ -17,6 +17,8 @@ __all__ = [
     "Make",
     "MakePair",
     "PairCheck",
+    "compactions",
+    "forgetting",
     "messages",
     "pairs",
     "rows",

@@ -21,7 +21,7 @@ async def signal_is_said_once(store: Store) -> None:
 
 @check
 async def signal_is_told_by_its_key(store: Store) -> None:
-    """Session, thread, cycle, kind and level tell signals apart; they stand in their order."""
+    """Session, thread, cycle, kind, level and arm tell signals apart; they stand in their order."""
     rows = [
         signal(),
         signal(session="t"),
@@ -29,8 +29,10 @@ async def signal_is_told_by_its_key(store: Store) -> None:
         signal(cycle=1),
         signal(kind="compacted"),
         signal(level=65.5),
+        signal(arm=1),
     ]
     assert await store.write([Fire(row) for row in rows]) == [True] * len(rows)
+    assert await store.write([Fire(row) for row in rows]) == [False] * len(rows)
     assert await store.signals() == rows
     assert await store.signals("t") == [rows[1]]
 
@@ -38,7 +40,7 @@ async def signal_is_told_by_its_key(store: Store) -> None:
 @check
 async def signal_comes_back_whole(store: Store) -> None:
     """Every field of a signal and of a message is kept."""
-    row = SignalRow("s", "main", 3, "level", 1.5, 65.0, "text", 130_000, 65.1)
+    row = SignalRow("s", "main", 3, "level", 1.5, 65.0, "text", 130_000, 65.1, arm=2)
     text = Message("m", "s", "t", 1.5, 0, "urgent", "user", "main", 3, 65.0, 9.5, "handed", 2.5)
     await store.write([Fire(row, (text,))])
     assert await store.signals() == [row]
@@ -77,6 +79,22 @@ async def messages_in_their_order(store: Store) -> None:
     orders = [row.order for row in kept]
     assert orders == sorted(set(orders))
     assert [row.id for row in await store.messages("t")] == ["m2"]
+
+
+@check
+async def waiting_messages(store: Store) -> None:
+    """What is queued or handed waits, in its order; what became of the rest does not matter."""
+    became = ("handed", "delivered", "queued", "cancelled", "expired", "handed")
+    await store.write([Queue(message(str(place))) for place in range(len(became))])
+    await store.write([Queue(message("other", session="t"))])
+    await store.write(
+        [Mark(str(place), state, ("queued",), 2.0) for place, state in enumerate(became)]
+    )
+    assert [row.id for row in await store.waiting("s")] == ["0", "2", "5"]
+    assert [row.id for row in await store.waiting()] == ["0", "2", "5", "other"]
+    assert await store.waiting("none") == []
+    kept = {row.id: row for row in await store.messages()}
+    assert [kept[row.id] for row in await store.waiting()] == await store.waiting()
 
 
 @check

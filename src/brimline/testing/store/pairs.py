@@ -2,8 +2,25 @@
 
 import asyncio
 
-from brimline.store.base import Mark, Once, PutThread, Queue, Store
-from brimline.testing.store.suite import fire, message, pair_check, states, thread
+from brimline.store.base import (
+    Forget,
+    Mark,
+    Once,
+    PutCompaction,
+    PutSession,
+    PutThread,
+    Queue,
+    Store,
+)
+from brimline.testing.store.suite import (
+    compaction,
+    fire,
+    message,
+    pair_check,
+    session,
+    states,
+    thread,
+)
 
 ROUNDS = 20
 
@@ -46,6 +63,7 @@ async def both_bring_an_event(one: Store, other: Store) -> None:
         writes = [Once(str(place), 1.0), Queue(message(str(place)))]
         effects = await asyncio.gather(one.write(writes), other.write(writes))
         assert sorted(effects) == [[False, False], [True, True]]
+        assert await one.known(str(place)) is await other.known(str(place)) is True
     assert len(await other.messages()) == ROUNDS
 
 
@@ -56,3 +74,54 @@ async def later_thread_counts(one: Store, other: Store) -> None:
         newer, older = PutThread(thread(1, seq)), PutThread(thread(0, seq))
         await asyncio.gather(one.write([newer]), other.write([older]))
         assert await other.threads() == [thread(1, seq)]
+
+
+@pair_check
+async def both_tell_of_a_compaction(one: Store, other: Store) -> None:
+    """What each of the two tells of a compaction is kept; the same of both has an effect once."""
+    for cycle in range(ROUNDS):
+        before = PutCompaction(compaction(cycle=cycle, before=9, inferred=True))
+        after = PutCompaction(compaction(cycle=cycle, after=3))
+        writes = [one.write([before, after]), other.write([after])]
+        effects = await asyncio.gather(*writes)
+        assert sorted(effects) in ([[False], [True, True]], [[True], [True, False]])
+        (kept,) = (await other.compactions())[cycle:]
+        assert kept == compaction(cycle=cycle, before=9, after=3)
+
+
+@pair_check
+async def nothing_new_to_either(one: Store, other: Store) -> None:
+    """What one has told is nothing new from the other; what the other has told since is no harm."""
+    put, newer = PutSession(session(title="a")), PutSession(session(title="b"))
+    assert await one.write([put]) == [True]
+    assert await other.write([put]) == [False]
+    assert await other.write([newer]) == [True]
+    assert await one.write([newer]) == [False]
+    assert await one.write([put]) == [True]
+    assert await other.session("s") == put.row
+
+
+@pair_check
+async def both_forget(one: Store, other: Store) -> None:
+    """Of two that forget the same sessions one has an effect."""
+    for place in range(ROUNDS):
+        await one.write([PutSession(session(str(place), seen_at=place))])
+        forget = [Forget(place + 1.0)]
+        effects = await asyncio.gather(one.write(forget), other.write(forget))
+        assert sorted(effects) == [[False], [True]]
+    assert await one.sessions() == await other.changes() == []
+
+
+@pair_check
+async def one_forgets_what_the_other_knows(one: Store, other: Store) -> None:
+    """A session that one forgets begins anew for the other too, with marks that go on."""
+    put = PutSession(session(title="a"))
+    for _ in range(ROUNDS):
+        assert await other.write([put, fire("m")]) == [True, True]
+        ((mark, _),) = await one.changes()
+        assert await one.write([Forget(9.0)]) == [True]
+        assert await other.session("s") is None
+        assert await other.waiting("s") == []
+        assert await other.write([put]) == [True]
+        assert [id for _, id in await other.changes(mark)] == ["s"]
+        await one.write([Forget(9.0)])

@@ -6,6 +6,7 @@ import msgspec
 
 from brimline.store.base import (
     CallRow,
+    Forget,
     HandoffRow,
     Once,
     PutCall,
@@ -28,6 +29,8 @@ async def new_store_is_empty(store: Store) -> None:
     assert await store.write([]) == []
     assert await store.sessions() == await store.threads() == await store.signals() == []
     assert await store.messages() == await store.calls("s") == await store.handoffs("s") == []
+    assert await store.compactions() == await store.waiting() == await store.last_handoffs() == []
+    assert await store.write([Forget(9.0)]) == [False]
     assert await store.session("s") is None
     assert await store.changes() == []
 
@@ -60,10 +63,14 @@ async def session_is_never_seen_earlier(store: Store) -> None:
 
 @check
 async def session_with_nothing_new_has_no_effect(store: Store) -> None:
-    """A session that tells nothing new has no effect, in the same list or later."""
+    """A session that tells nothing new has no effect and is no change, in one list or later."""
     put = PutSession(session(title=""))
     assert await store.write([put, put]) == [True, False]
+    told = await store.changes()
+    assert await store.write([put]) == [False]
     assert await store.write([put, PutSession(session(seen_at=0.5))]) == [False, False]
+    assert await store.changes() == told
+    assert await store.session("s") == put.row
 
 
 @check
@@ -77,7 +84,7 @@ async def sessions_last_seen_first(store: Store) -> None:
 @check
 async def thread_comes_back_whole(store: Store) -> None:
     """Every field of a thread is kept; a session need not be known for it."""
-    told = (1.5, 2, 3, 200_000, "set", 170_000, "learned", 0.1, 120.5, 0.2, 8, 9)
+    told = (1.5, 2, 3, 200_000, "set", 170_000, "learned", 0.1, 120.5, 0.2, 8, 9, "m")
     row = ThreadRow("s", "main", 2, 7, "hook", "measured", *told)
     bare = ThreadRow("s", "agent-1", 0, 0, "hook", "unknown")
     other = ThreadRow("t", "main", 0, 0, "hook", "unknown")
@@ -144,6 +151,19 @@ async def handoffs_last_first(store: Store) -> None:
 
 
 @check
+async def last_handoffs_without_their_text(store: Store) -> None:
+    """The last document of a session, or of each with the last one first; the text is empty."""
+    documents = [handoff("1"), handoff("2", "t", at=9.0), handoff("3", at=0.5), handoff("4", "u")]
+    await store.write([PutHandoff(row) for row in documents])
+    await store.write([UseHandoff("3", 5.0)])
+    last = msgspec.structs.replace(documents[2], text="", used_at=5.0)
+    assert await store.last_handoffs("s") == [last]
+    assert [row.id for row in await store.last_handoffs()] == ["4", "3", "2"]
+    assert {row.text for row in await store.last_handoffs()} == {""}
+    assert await store.last_handoffs("none") == []
+
+
+@check
 async def handoff_is_used_once(store: Store) -> None:
     """A document's use is kept the first time alone."""
     uses = [UseHandoff("h", 5.0), UseHandoff("h", 6.0), UseHandoff("none", 6.0)]
@@ -160,6 +180,16 @@ async def once_stops_what_follows(store: Store) -> None:
     assert await store.write(again) == [True, False, False, False]
     assert [row.call for row in await store.calls("s")] == ["a", "b"]
     assert await store.write([Once("f", 3.0)]) == [True]
+
+
+@check
+async def event_is_known(store: Store) -> None:
+    """An event is known once it was brought; not where another one stopped its list."""
+    assert await store.known("e") is False
+    await store.write([Once("e", 1.0), PutSession(session())])
+    await store.write([PutCall(call("c", 1)), Once("e", 2.0), Once("after", 2.0)])
+    assert await store.known("e") is True
+    assert await store.known("after") is await store.known("E") is False
 
 
 @check

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from brimline.inbox import Message, Urgency
 from brimline.store.base import (
     CallRow,
+    CompactionRow,
     Fire,
     HandoffRow,
     SessionRow,
@@ -70,14 +71,36 @@ def session(
     return SessionRow(id, "claude", seen_at, project=project, model=model, title=title)
 
 
-def thread(cycle: int, seq: int, sent: int | None = None, at: float = 1.0) -> ThreadRow:
-    """The main thread of session `s` at a moment."""
-    return ThreadRow("s", "main", cycle, seq, "transcript", "measured", at=at, sent=sent)
+def thread(
+    cycle: int, seq: int, sent: int | None = None, at: float = 1.0, session: str = "s"
+) -> ThreadRow:
+    """The main thread of a session at a moment."""
+    return ThreadRow(session, "main", cycle, seq, "transcript", "measured", at=at, sent=sent)
 
 
-def call(id: str, seq: int, output: int = 1, cycle: int = 0, thread: str = "main") -> CallRow:
-    """A call in session `s`."""
-    return CallRow("s", thread, id, seq, cycle, 10, 20, 30, output)
+def call(
+    id: str,
+    seq: int,
+    output: int = 1,
+    cycle: int = 0,
+    thread: str = "main",
+    session: str = "s",
+) -> CallRow:
+    """A call in a thread."""
+    return CallRow(session, thread, id, seq, cycle, 10, 20, 30, output)
+
+
+def compaction(
+    session: str = "s",
+    thread: str = "main",
+    cycle: int = 0,
+    trigger: str | None = None,
+    before: int | None = None,
+    after: int | None = None,
+    inferred: bool = False,
+) -> CompactionRow:
+    """A compaction, as far as it is told."""
+    return CompactionRow(session, thread, cycle, None, trigger, before, after, inferred=inferred)
 
 
 def signal(
@@ -86,9 +109,10 @@ def signal(
     cycle: int = 0,
     kind: SignalKind = "level",
     level: float = 50.0,
+    arm: int = 0,
 ) -> SignalRow:
     """A level that was reached, or another signal."""
-    return SignalRow(session, thread, cycle, kind, at=1.0, level=level)
+    return SignalRow(session, thread, cycle, kind, at=1.0, level=level, arm=arm)
 
 
 def message(

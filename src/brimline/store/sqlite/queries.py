@@ -1,0 +1,70 @@
+"""The SQL that reads: each query with the rows that it gives."""
+
+import sqlite3
+from typing import Generic
+
+from brimline.store.sqlite import statements as sql
+from brimline.store.sqlite.statements import RowT, Table
+
+_HEADS = sql.HANDOFFS.select.replace('"text"', "'' AS text")
+
+
+class Query(Generic[RowT]):
+    """Rows of a table that fulfil a condition, in an order; called with what the marks stand for.
+
+    Called on a connection that reads, it sees all that was written before.
+    """
+
+    def __init__(
+        self, table: Table[RowT], condition: str = "TRUE", order: str = "", select: str = ""
+    ) -> None:
+        self._rows = table.rows
+        self.text = f"{select or table.select} WHERE {condition} {order}"
+
+    def __call__(self, connection: sqlite3.Connection, *values: str) -> list[RowT]:
+        """The rows as they are now."""
+        return self._rows(connection.execute(self.text, values))
+
+
+class Queries(Generic[RowT]):
+    """The same query for one session, and for all."""
+
+    def __init__(
+        self, table: Table[RowT], order: str, *, condition: str = "TRUE", select: str = ""
+    ) -> None:
+        self._all = Query(table, condition, order, select)
+        self.one = Query(table, f"session = ? AND {condition}", order, select)
+
+    def __call__(self, connection: sqlite3.Connection, session: str | None) -> list[RowT]:
+        """The rows of a session; without one, of every session."""
+        return self._all(connection) if session is None else self.one(connection, session)
+
+
+SESSIONS = Query(sql.SESSIONS, order="ORDER BY seen_at DESC, id")
+SESSION = Query(sql.SESSIONS, "id = ?")
+THREADS = Queries(sql.THREADS, "ORDER BY session, thread")
+CALLS = Query(sql.CALLS, "session = ?", "ORDER BY thread, cycle, seq, call")
+CALLS_OF_THREAD = Query(sql.CALLS, "session = ? AND thread = ?", "ORDER BY cycle, seq, call")
+COMPACTIONS = Queries(sql.COMPACTIONS, "ORDER BY session, thread, cycle")
+SIGNALS = Queries(sql.SIGNALS, "ORDER BY place")
+MESSAGES = Queries(sql.MESSAGES, 'ORDER BY "order"')
+WAITING = Queries(sql.MESSAGES, 'ORDER BY "order"', condition="state IN ('queued', 'handed')")
+HANDOFFS = Query(sql.HANDOFFS, "session = ?", "ORDER BY place DESC")
+LAST_HANDOFF = Query(sql.HANDOFFS, "session = ?", "ORDER BY place DESC LIMIT 1", _HEADS)
+LAST_HANDOFFS = Query(
+    sql.HANDOFFS,
+    "place IN (SELECT max(place) FROM handoffs GROUP BY session)",
+    "ORDER BY place DESC",
+    _HEADS,
+)
+
+
+def known(connection: sqlite3.Connection, key: str) -> bool:
+    """Whether an event is remembered."""
+    return bool(connection.execute("SELECT 1 FROM once WHERE key = ?", (key,)).fetchall())
+
+
+def changes(connection: sqlite3.Connection, after: int) -> list[tuple[int, str]]:
+    """The sessions that changed since a mark, each with the mark of its last change."""
+    text = "SELECT mark, session FROM changes WHERE mark > ? ORDER BY mark"
+    return connection.execute(text, (after,)).fetchall()
