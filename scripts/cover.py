@@ -12,10 +12,12 @@ PURE = (
     "windows/*",
     "prices.py",
     "events.py",
+    "looks.py",
     "settings.py",
     "providers/*",
     "tracker/*",
     "formulas.py",
+    "forecast.py",
     "policy/*",
 )
 OF_PURE, OF_ALL = 100, 90

@@ -16,6 +16,7 @@ from brimline.formulas import (
     max_cache_read_plus_sums,
     off_by,
     result_sums,
+    series,
     sum_cache_creation,
 )
 from brimline.tracker import Session, Thread, fold, main_of, read
@@ -145,3 +146,20 @@ def test_off_by() -> None:
     assert off_by(150, 100) == 50.0
     assert off_by(8, 62_661) == -100.0
     assert (off_by(None, 100), off_by(1, None), off_by(1, 0)) == (None, None, None)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Usage,
+            *(st.integers(min_value=0, max_value=200_000) for _ in range(4)),
+        ),
+        max_size=12,
+    )
+)
+def test_series(usages: list[Usage]) -> None:
+    """After each call every formula's series has what the formula says of the calls so far."""
+    made = series(usages)
+    assert set(made) == set(FORMULAS)
+    for name, formula in FORMULAS.items():
+        assert made[name] == [formula(usages[: n + 1]) for n in range(len(usages))]

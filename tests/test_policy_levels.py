@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from brimline.errors import InvalidPolicy
 from brimline.policy import LEVELS, checked, reached
+from brimline.policy.levels import of_window, still_passed
 
 NOTHING_FIRED = frozenset[float]()
 
@@ -145,3 +146,19 @@ def test_more_reaches_no_less(
     lower = reached(levels, min(one, other), fired)
     higher = reached(levels, max(one, other), fired)
     assert lower is None or (higher is not None and higher >= lower)
+
+
+def test_armed_anew() -> None:
+    """A level that was told before it was armed anew waits until the figure has left it."""
+    assert still_passed({50.0, 65.0}, 70.0) == {50.0, 65.0}
+    assert still_passed({50.0, 65.0}, 60.0) == {50.0}
+    assert still_passed({50.0, 65.0}, None) == {50.0, 65.0}
+
+
+def test_where_levels_lie() -> None:
+    """Whatever levels are of, they lie somewhere in the window, where that is known."""
+    assert of_window((50.0, 65.0), "window", 200_000, None) == [50.0, 65.0]
+    assert of_window((50.0,), "limit", 200_000, 160_000) == [40.0]
+    assert of_window((100_000.0,), "tokens", 200_000, None) == [50.0]
+    assert of_window((50.0,), "limit", 200_000, None) == []
+    assert of_window((50.0,), "window", None, 160_000) == []

@@ -69,3 +69,9 @@ def test_measures() -> None:
     assert decide(None, told, LEVELS, set(), "limit") == [Said("level", 0, 50.0)]
     assert decide(None, told, (100_000,), set(), "tokens") == [Said("level", 0, 100_000)]
     assert decide(None, reading(None), (1,), set(), "tokens") == []
+
+
+def test_clear() -> None:
+    """A cycle that was cleared was not compacted."""
+    said = decide(reading(60), reading(None, cycle=1), LEVELS, set(), cleared=True)
+    assert said == [Said("cleared", 0)]

@@ -254,7 +254,7 @@ def test_cache_dir(tmp_path: Path) -> None:
 def test_is_frozen_and_small() -> None:
     """One frozen value of about a dozen fields at most."""
     fields = msgspec.structs.fields(Settings)
-    assert len(fields) <= 14
+    assert len(fields) <= 15
     with pytest.raises(AttributeError):
         Settings().since = "1h"  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -284,3 +284,28 @@ def test_socket_path() -> None:
     assert short == socket_path(long, 7, "http")
     assert (short.parent, len(str(short)) < 100) == (Path("/tmp/brimline-7"), True)
     assert short != socket_path(long / "y", 7, "http")
+
+
+def test_tables_are_laid_over_each_other(tmp_path: Path) -> None:
+    """A project that sets one field of a table keeps the user's others."""
+    there = Desk(tmp_path)
+    there.user('[line]\nbar = 5\ncalm = "blue"\n[daemon]\nkeep = "7d"\n')
+    there.project("[line]\nbar = 7\n")
+    made = there.load(env={"BRIMLINE_AUTOSTART": "0"})
+    assert (made.line.bar, made.line.calm) == (7, "blue")
+    assert (made.daemon.keep, made.daemon.autostart) == ("7d", False)
+
+
+@pytest.mark.parametrize("text", ["yes", "2", "true"])
+def test_switch_that_is_none(tmp_path: Path, text: str) -> None:
+    """A switch in the environment is 0 or 1."""
+    with pytest.raises(InvalidSettings, match="expected 0 or 1"):
+        Desk(tmp_path).load(env={"BRIMLINE_AUTOSTART": text})
+
+
+def test_span_to_keep(tmp_path: Path) -> None:
+    """How long sessions are kept is a span."""
+    there = Desk(tmp_path)
+    there.user('daemon = {keep = "long"}')
+    with pytest.raises(InvalidSettings, match=r"daemon\.keep"):
+        there.load()

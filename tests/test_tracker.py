@@ -728,3 +728,18 @@ def test_round_trip(events: list[AnyEvent]) -> None:
     session = fold(Session(), events)
     assert msgspec.json.decode(msgspec.json.encode(session), type=Session) == session
     assert msgspec.json.decode(msgspec.json.encode(events), type=list[AnyEvent]) == events
+
+
+def test_cycle_of_a_call() -> None:
+    """The cycle of every call can be told later: compactions and clears before it are counted."""
+    usage = Usage(60_000, 0, 0, 10)
+    events: list[AnyEvent] = [
+        Call(id="a", usage=usage),
+        Compacted(at=1.0),
+        Call(id="b", usage=usage),
+        Cleared(),
+        Call(id="c", usage=usage),
+    ]
+    thread = fold(Session(), events).threads[MAIN]
+    assert [thread.cycle_of(place) for place in range(3)] == [0, 1, 2]
+    assert thread.cycle == 2

@@ -5,6 +5,8 @@ with it stands beside it.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
+from operator import add
 
 import msgspec
 
@@ -93,6 +95,23 @@ FORMULAS: dict[str, Callable[[Sequence[Usage]], int]] = {
         effective,
     )
 }
+
+
+def series(calls: Sequence[Usage]) -> dict[str, list[int]]:
+    """Every formula's value after each of these calls."""
+    inputs = list(accumulate(call.input for call in calls))
+    outputs = list(accumulate(call.output for call in calls))
+    most_read = accumulate((call.cache_read for call in calls), max)
+    written = accumulate(call.cache_write for call in calls)
+    spent = [given + made for given, made in zip(inputs, outputs, strict=True)]
+    return {
+        "latest": [call.sent for call in calls],
+        "max_cache_read_plus_sums": list(map(add, most_read, spent)),
+        "sum_cache_creation": list(map(add, written, spent)),
+        "last_input": [call.input for call in calls],
+        "result_sums": list(accumulate(call.sent for call in calls)),
+        "effective": [call.effective for call in calls],
+    }
 
 
 def off_by(value: int | None, truth: int | None) -> float | None:

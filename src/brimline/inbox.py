@@ -5,6 +5,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.events import MAIN
+
 Urgency: TypeAlias = Literal["sequential", "urgent"]
 Moment: TypeAlias = Literal["turn", "tool", "stop"]
 """When an agent can be told something: as a turn begins, at a tool's result, as a turn ends."""
@@ -43,16 +45,21 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def due(
-    messages: Iterable[Message], moment: Moment, now: float, compacting: bool = False
+    messages: Iterable[Message],
+    moment: Moment,
+    now: float,
+    compacting: bool = False,
+    thread: str = MAIN,
 ) -> list[Message]:
     """What to hand out at a moment: urgent ones first, each kind in its order.
 
     At a tool's result only what is urgent. At a turn's end also what somebody else sent: that is
-    worth going on for, a mere warning of ours is not. Nothing is delivered during a compaction.
+    worth going on for, a mere warning of ours is not. Nothing is delivered during a compaction. A
+    subagent is told what is for its own thread, and nobody else is.
     """
     if compacting:
         return []
-    waiting = [message for message in messages if waits(message, now)]
+    waiting = [m for m in messages if (m.thread or MAIN) == thread and waits(m, now)]
     fitting = [message for message in waiting if _fits(message, moment)]
     return sorted(fitting, key=lambda m: (m.urgency != "urgent", m.order))
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from brimline.errors import InvalidSettings
+from brimline.looks import check
 from brimline.windows import Overrides
 
 PREFIX = "BRIMLINE_"
@@ -18,6 +19,49 @@ LOOP_WINDOWS = "context_window_tokens"
 Colour: TypeAlias = Literal["auto", "always", "never"]
 LevelsOf: TypeAlias = Literal["window", "limit", "tokens"]
 Tone: TypeAlias = Literal["helpful", "neutral"]
+LinePart: TypeAlias = Literal["context", "left", "calls", "cost", "handoff"]
+NoticeKind: TypeAlias = Literal[
+    "level", "any level", "compacting", "compacted", "thrash", "no data", "disagree"
+]
+Text: TypeAlias = Literal["warning", "critical", "subagent", "parent", "compacted", "thrash"]
+
+
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the status line looks: its parts in their order, what is between them, its colours.
+
+    `bar` is how many columns the bar has; 0 is none. A colour is a name such as green or
+    bright_red, a number of the 256, or `#rrggbb`.
+    """
+
+    parts: tuple[LinePart, ...] = ("context", "left", "calls", "cost", "handoff")
+    separator: str = " | "
+    bar: int = 10
+    calm: str = "green"
+    warm: str = "yellow"
+    hot: str = "red"
+
+
+class Daemon(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the daemon is run: whether a session that starts starts it, how long it keeps one."""
+
+    autostart: bool = True
+    keep: str = "90d"
+
+
+class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the user is told of a signal, beside the agent: of which kinds, and by which ways.
+
+    `level` is the last level, `any level` every one. `webhook` is posted the notice as JSON,
+    `command` is run with it on standard input; `bell` and `osc9` go to the agent's terminal.
+    """
+
+    of: tuple[NoticeKind, ...] = ("level", "thrash", "no data", "disagree")
+    bell: bool = False
+    osc9: bool = False
+    desktop: bool = False
+    webhook: str | None = None
+    command: tuple[str, ...] = ()
+
 
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -27,7 +71,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `context_window_tokens = 128000` in a file is another way to say `windows = {"*" = 128000}`.
     `levels` are what an agent is told at, per cent of the window unless `levels_of` says otherwise;
-    `levels_by` has others for a model, an agent, `agent/model` or a session.
+    `levels_by` has others for a model, an agent, `agent/model` or a session. `texts` are templates
+    for what is said. `parent` is the session that is told of this project's sessions.
     """
 
     windows: dict[str, int] = msgspec.field(default_factory=dict[str, int])
@@ -42,6 +87,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         default_factory=dict[str, tuple[float, ...]]
     )
     tone: Tone = "helpful"
+    texts: dict[Text, str] = msgspec.field(default_factory=dict[Text, str])
+    parent: str | None = None
+    line: Line = Line()
+    notify: Notify = Notify()
+    daemon: Daemon = Daemon()
 
     @property
     def overrides(self) -> Overrides:
@@ -125,7 +175,8 @@ def _merge(merged: dict[str, Any], layer: Mapping[str, Any], place: str) -> None
     checked = _convert(named, place)
     for name in named:
         value = getattr(checked, name)
-        merged[name] = {**merged.get(name, {}), **value} if isinstance(value, dict) else value
+        table = named[name] if isinstance(value, msgspec.Struct) else value
+        merged[name] = {**merged.get(name, {}), **table} if isinstance(table, dict) else table
 
 
 def _with_windows(layer: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -158,6 +209,8 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
         problem = f"expected more than 0: got {settings.default_window}"
         raise InvalidSettings(place, "default_window", problem)
     seconds(settings.since, place=place)
+    seconds(settings.daemon.keep, "daemon.keep", place)
+    check(settings.line, place)
     return settings
 
 
@@ -173,10 +226,12 @@ def _toml(path: Path) -> dict[str, Any]:
 def _environment(env: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, read in _READERS.items():
-        variable = PREFIX + name.upper()
+        table, _, field = name.rpartition(".")
+        variable = PREFIX + field.upper()
         if text := env.get(variable):
+            layer = found.setdefault(table, {}) if table else found
             try:
-                found[name] = read(text)
+                layer[field] = read(text)
             except ValueError as error:
                 raise InvalidSettings(variable, name, str(error)) from error
     return found
@@ -185,6 +240,13 @@ def _environment(env: Mapping[str, str]) -> dict[str, Any]:
 def _number_or_table(text: str) -> dict[str, int] | int:
     """A number for everything, or a table."""
     return _table(text) if "=" in text else int(text)
+
+
+def _switch(text: str) -> bool:
+    """`0` or `1`."""
+    if text not in ("0", "1"):
+        raise ValueError(f"expected 0 or 1: got {text!r}")
+    return text == "1"
 
 
 def _numbers(text: str) -> list[float]:
@@ -209,4 +271,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "levels": _numbers,
     "levels_of": str,
     "tone": str,
+    "parent": str,
+    "daemon.autostart": _switch,
+    "daemon.keep": str,
 }

@@ -7,13 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from brimline.monitor.heard import Happening, Heard, Reply
-from brimline.monitor.monitor import Monitor
+from brimline.monitor.monitor import Monitor, Surroundings
 from brimline.monitor.rules import Rules
-from brimline.store.base import Store
+from brimline.monitor.watched import Watched
+from brimline.store.base import SignalRow, Store
 from brimline.store.memory import MemoryStore
 from brimline.usage import Usage
 
 MODEL = "claude-sonnet-4-5"
+
+
+class Around(Surroundings):
+    """A machine on which hooks may be installed; keeps what was signalled."""
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        self.signals: list[SignalRow] = []
+
+    def hooked_since(self, agent: str, project: str | None) -> float | None:
+        """Since when, as the test has it."""
+        return self.since
+
+    def signalled(self, signal: SignalRow, watched: Watched) -> None:
+        """A signal is new."""
+        self.signals.append(signal)
 
 
 class Agent:
@@ -28,11 +45,12 @@ class Agent:
         self._ids: Iterator[int] = count(1)
         self.session = "s1"
         self.parent: str | None = None
+        self.around = Around()
         self.monitor = self.new_monitor()
 
     def new_monitor(self) -> Monitor:
         """A monitor that knows only the store, as after a restart."""
-        self.monitor = Monitor(self.store, lambda: self.time, self.rules)
+        self.monitor = Monitor(self.store, lambda: self.time, self.rules, self.around)
         return self.monitor
 
     def line(self, **record: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from brimline.events import MAIN
 from brimline.handoff.document import Document
+from brimline.monitor.texts import Texts
 
 from .agent import Agent
 
@@ -92,7 +93,7 @@ def test_neutral(tmp_path: Path) -> None:
     """A neutral tone states the figure and asks for nothing."""
 
     async def go() -> None:
-        agent = Agent(tmp_path, neutral=True)
+        agent = Agent(tmp_path, texts=Texts(neutral=True))
         agent.call(150_000)
         told = await agent.tell("tool")
         assert told.context is not None

@@ -1,28 +1,81 @@
 """What an agent is told: the figure, and unknown where it is unknown."""
 
+import pytest
+
+from brimline.errors import InvalidSettings
 from brimline.events import MAIN, Call
-from brimline.monitor.texts import figure
-from brimline.tracker import Session, Thread, fold, read
+from brimline.monitor.texts import FIELDS, TEXTS, Figures, Texts
+from brimline.settings import Text
+from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import Usage
 from brimline.windows import Overrides
 
+LEVELS = (50.0, 65.0)
+KNOWN = Overrides({"*": 100_000}, {"*": 90_000})
 
-def told(overrides: Overrides) -> str:
-    """The figure of a context of 60,010 tokens."""
+
+def reading(overrides: Overrides = KNOWN) -> Reading:
+    """A context of 60,010 tokens."""
     session = fold(Session(), [Call(id="a", usage=Usage(60_000, 0, 0, 10))])
-    return figure(read(session, session.threads[MAIN], "test", overrides))
+    return read(session, session.threads[MAIN], "test", overrides)
+
+
+def told(made: Reading, level: float = 50.0, calls_left: int | None = None) -> str:
+    """What is told at a level, in a neutral tone."""
+    figures = Figures("session-1", "/project", made, "claude", level, calls_left)
+    return Texts(neutral=True).of_level(figures, LEVELS)
 
 
 def test_figure() -> None:
     """Per cent and tokens of the window, and what is left until the compaction."""
-    assert told(Overrides({"*": 100_000}, {"*": 90_000})) == (
-        "Your context is at 60% (60K of 100K tokens). "
-        "About 30K tokens are left until it is compacted."
-    )
+    figure = "[brimline] Your context is at 60% (60K of 100K tokens)."
+    assert told(reading()) == f"{figure} About 30K tokens are left until it is compacted."
+    pace = "About 30K tokens, or 12 calls at the present pace, are left until it is compacted."
+    assert told(reading(), calls_left=12) == f"{figure} {pace}"
 
 
 def test_unknown() -> None:
     """Without a window the tokens alone; before any call that they are unknown."""
-    assert told(Overrides()) == "Your context holds 60K tokens."
+    assert told(reading(Overrides())) == "[brimline] Your context holds 60K tokens."
     empty = read(Session(), Thread(MAIN), "test")
-    assert figure(empty) == "Your context holds an unknown number of tokens."
+    assert told(empty) == "[brimline] Your context holds an unknown number of tokens."
+
+
+def test_what_can_be_done() -> None:
+    """The last level asks for a document, the others suggest one, a subagent is to report."""
+    texts = Texts()
+    at = {level: Figures("s", None, reading(), "claude", level) for level in LEVELS}
+    assert "Consider writing a handoff" in texts.of_level(at[50.0], LEVELS)
+    assert "Write a handoff document now" in texts.of_level(at[65.0], LEVELS)
+    assert "report what you have" in texts.of_level(at[65.0], LEVELS, thread="agent-1")
+
+
+def test_session_is_named_where_it_has_to_be() -> None:
+    """An agent whose tools do not know their session is told its name."""
+    told = {agent: Texts().of_level(Figures("s", None, reading(), agent, 50.0), LEVELS)
+            for agent in ("claude", "gemini")}  # fmt: skip
+    assert "`brimline handoff PATH`" in told["claude"]
+    assert "`brimline handoff PATH --session s`" in told["gemini"]
+
+
+def test_own_texts() -> None:
+    """A user's own template takes the place of ours, every field can be named, tone or not."""
+    whole = " ".join(f"{{{field}}}" for field in FIELDS)
+    texts = Texts.checked({"warning": "at {percent} of {window}", "parent": whole}, neutral=True)
+    figures = Figures("session-1234", "/project", reading(), "claude", 50.0, 7)
+    assert texts.of_level(figures, LEVELS) == "at 60% of 100K"
+    assert "session-" in texts.of("parent", figures)
+    assert "/project" in texts.of("parent", figures)
+
+
+@pytest.mark.parametrize("template", ["{nothing}", "{", "{0}", "{percent.real}", "{level!x}"])
+def test_own_text_that_is_none(template: str) -> None:
+    """A template that names what there is not is refused when it is set, not when it is needed."""
+    with pytest.raises(InvalidSettings, match=r"texts\.critical"):
+        Texts.checked({"critical": template}, neutral=False)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_our_texts(name: Text) -> None:
+    """Every text of ours is a sound template."""
+    assert Texts.checked(TEXTS, neutral=False).of(name, Figures("s", None, reading()))

@@ -1,38 +1,118 @@
-"""A transcript that is followed while its agent writes it: only what is new is read."""
+"""Transcripts that are followed while their agents write them: only what is new is read."""
 
+import asyncio
 import os
+from collections.abc import Iterable
+
+import msgspec
 
 from brimline.errors import UnreadableTranscript
+from brimline.events import MAIN, AnyEvent
 from brimline.sources import source
 from brimline.sources.base import START, Cursor, Transcript
 from brimline.tracker import Session, fold
+
+AT_ONCE = 1 << 20
+"""So many bytes are read at once; more are read beside everything else."""
 
 
 class Follower:
     """One transcript, and the session that was folded of it so far."""
 
-    def __init__(self, agent: str, path: str) -> None:
-        self.agent = agent
-        self.path = path
-        self.session = Session(agent=agent)
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript = transcript
         self._cursor: Cursor = START
-        self._seen: tuple[int, int] | None = None
+        self._seen: tuple[int, float] | None = None
+        self.session = Session(agent=transcript.agent)
 
-    def catch_up(self) -> None:
-        """Read what was written since; a file that is not there yet, or not to be read, is nothing.
+    async def catch_up(self, found: Transcript | None = None) -> bool:
+        """Read what was written since, and tell whether anything was.
 
-        A file that became another one, or shorter, is read from its beginning.
+        A file that is not there yet, or not to be read, tells nothing. One that became another, or
+        shorter, is read from its beginning; what is no file of its own each time it changed.
         """
+        if found is not None:
+            self._transcript = found
         try:
-            status = os.stat(self.path)
-            now = (status.st_ino, status.st_size)
-            if now == self._seen:
-                return
-            if self._seen and (now[0] != self._seen[0] or now[1] < self._seen[1]):
-                self.session, self._cursor = Session(agent=self.agent), START
-            made = Transcript(self.agent, self.path, status.st_mtime, status.st_size)
-            reader = source(self.agent).read(made, self._cursor, how="quick")
-            self.session = fold(self.session, reader)
-            self._cursor, self._seen = reader.cursor, now
+            size, stamp = _look(self._transcript)
+            if (size, stamp) == self._seen:
+                return False
+            if size - self._cursor.offset > AT_ONCE:
+                await asyncio.to_thread(self._read, size, stamp)
+            else:
+                self._read(size, stamp)
         except (OSError, UnreadableTranscript):
+            return False
+        return True
+
+    def _read(self, size: int, stamp: float) -> None:
+        session, cursor = self.session, self._cursor
+        if self._seen is None or size < cursor.offset or not size or stamp != self._seen[1]:
+            session, cursor = Session(agent=self._transcript.agent), START
+        reader = source(self._transcript.agent).read(self._transcript, cursor, how="quick")
+        self.session = fold(session, reader)
+        self._cursor, self._seen = reader.cursor, (size, stamp)
+
+
+def _look(transcript: Transcript) -> tuple[int, float]:
+    """How long a transcript is, and what tells it from another at the same place.
+
+    That is the file's id; in a database, where many have one file, the time of its change.
+    """
+    if not transcript.size and transcript.modified:
+        return 0, transcript.modified
+    status = os.stat(transcript.path)
+    return status.st_size, float(status.st_ino)
+
+
+class Files:
+    """All that tells of one session: its files, and what a program pushed."""
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self._followers: dict[tuple[str, str], Follower] = {}
+        self._pushed = Session(agent=agent)
+        self._session: Session | None = None
+        self.own: str | None = None
+
+    def name(self, path: str) -> None:
+        """The session's own transcript, as a hook names it; another one takes its place."""
+        if path == self.own:
             return
+        if self.own is not None:
+            self._followers.pop((self.own, ""), None)
+        self.own, self._session = path, None
+        self._followers.setdefault((path, ""), Follower(Transcript(self._agent, path, 0.0, 0)))
+
+    def push(self, events: Iterable[AnyEvent]) -> None:
+        """Take in what no file tells."""
+        self._pushed, self._session = fold(self._pushed, events), None
+
+    async def catch_up(self, found: Transcript | None = None) -> None:
+        """Read what is new in the session's own file, and in the one that was found."""
+        new = found is not None and await self._of(found).catch_up(found)
+        if self.own is not None and (found is None or found.path != self.own):
+            new = await self._followers[self.own, ""].catch_up() or new
+        if new:
+            self._session = None
+
+    def _of(self, found: Transcript) -> Follower:
+        """What follows a file; in a database each thread is as good as a file."""
+        key = (found.path, "" if found.size else f"{found.session}/{found.thread}")
+        return self._followers.setdefault(key, Follower(found))
+
+    @property
+    def session(self) -> Session:
+        """What is told so far: the session's own with the threads of all."""
+        if self._session is None:
+            self._session = self._merged()
+        return self._session
+
+    def _merged(self) -> Session:
+        own = self._followers.get((self.own or "", ""))
+        others = [each.session for each in self._followers.values() if each is not own]
+        told = [self._pushed, *others, *([own.session] if own else ())]
+        first = next((each for each in reversed(told) if MAIN in each.threads), told[-1])
+        threads = {name: thread for each in told for name, thread in each.threads.items()}
+        windows = {model: size for each in told for model, size in each.windows.items()}
+        return msgspec.structs.replace(first, threads=threads, windows=windows)

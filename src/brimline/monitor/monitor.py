@@ -1,26 +1,30 @@
 """The monitor: what is heard -> fold -> decide -> store -> messages. Nothing else is wired."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
 
 from brimline.events import MAIN
 from brimline.handoff import Document
 from brimline.inbox import LIFETIME, Message, Moment, Urgency, due, together
-from brimline.monitor.heard import NOTHING, Heard, Reply
+from brimline.monitor.heard import AGAIN, NOTHING, UNPROMPTED, Environment, Heard, Reply
 from brimline.monitor.recovery import Recovery
-from brimline.monitor.rows import call_rows, session_row, thread_row
+from brimline.monitor.restore import restored
+from brimline.monitor.rows import Stored
 from brimline.monitor.rules import Rules
-from brimline.monitor.telling import Telling, key
+from brimline.monitor.said import Before
+from brimline.monitor.telling import Telling, key, left_for
 from brimline.monitor.watched import Watched
-from brimline.policy.signals import Said, decide
+from brimline.policy.signals import Said, decide, measured
+from brimline.policy.sources import unheard
 from brimline.store.base import (
+    Fire,
     HandoffRow,
     Mark,
     Once,
-    PutCall,
-    PutSession,
-    PutThread,
     Queue,
+    SignalRow,
     Store,
     UseHandoff,
     Write,
@@ -31,6 +35,38 @@ from brimline.windows import UNTOLD, ClientSettings
 MOMENTS: dict[str, Moment] = {"prompt": "turn", "stopped": "stop", "tool": "tool"}
 
 
+class Surroundings:
+    """What a monitor asks of the machine that it runs on; by default there is nothing to know."""
+
+    def settings(self, agent: str, project: str | None, env: Environment) -> ClientSettings:
+        """What the user told an agent's client, also by these variables."""
+        return UNTOLD
+
+    def hooked_since(self, agent: str, project: str | None) -> float | None:
+        """When hooks were installed for an agent; None where they are not."""
+        return None
+
+    def silent(self, session: str) -> bool:
+        """Whether a session is to be told nothing for now."""
+        return False
+
+    def signalled(self, signal: SignalRow, watched: Watched) -> None:
+        """A signal is new."""
+
+
+class _Session:
+    """All that is known of one session; one thing at a time is heard of it.
+
+    It is `owed` its document from a compaction on until it got it.
+    """
+
+    def __init__(self, watched: Watched, before: Before) -> None:
+        self.watched = watched
+        self.before = before
+        self.stored = Stored()
+        self.owed = before.owed
+
+
 class Monitor:
     """Every session that is heard of, its state in a store; one at a time for each session."""
 
@@ -39,42 +75,51 @@ class Monitor:
         store: Store,
         clock: Callable[[], float],
         rules: Rules | None = None,
-        client_settings: Callable[[str, str | None], ClientSettings] | None = None,
+        around: Surroundings | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules or Rules()
-        self._client_settings = client_settings or _untold
-        self._watched: dict[str, Watched] = {}
-        self._fired: dict[str, set[tuple[int, float]]] = {}
-        self._compactions: dict[str, list[float]] = {}
+        self._around = around or Surroundings()
+        self._sessions: dict[str, _Session] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._recovery = Recovery(store, clock)
 
     async def hear(self, heard: Heard) -> Reply:
         """Take in one thing, once, and answer it."""
-        lock = self._locks.setdefault(heard.session, asyncio.Lock())
-        async with lock:
-            watched = await self._session(heard)
-            before = watched.last or self._read(watched)
-            watched.hear(heard)
-            after = watched.last = self._read(watched)
-            levels = self._rules.levels_of(watched)
-            said = decide(before, after, levels, self._armed(watched), self._rules.of)
-            if not await self._keep(heard, watched, (before, after), said):
+        async with self._locks.setdefault(heard.session, asyncio.Lock()):
+            if _may_be_known(heard) and await self._store.known(heard.id):
+                return AGAIN
+            session = await self._session(heard.session, heard.agent)
+            watched = session.watched
+            known = {} if watched.is_new else dict(self._read(watched))
+            await watched.hear(heard)
+            if not await self._keep(heard, session, known):
+                return AGAIN
+            watched.is_new = False
+            if heard.what == "compacting" and watched.files.own is not None:
+                self._recovery.begin_draft(watched, watched.files.own)
+            if heard.late or heard.what in UNPROMPTED or self._around.silent(heard.session):
                 return NOTHING
-            if heard.what == "compacting" and heard.transcript is not None:
-                self._recovery.begin_draft(watched, heard.transcript)
-            return NOTHING if heard.late else await self._answer(heard, watched)
+            return await self._answer(heard, session)
 
     def now(self) -> float:
         """The monitor's time."""
         return self._clock()
 
+    def watched(self, session: str) -> Watched | None:
+        """A session that was heard of."""
+        known = self._sessions.get(session)
+        return known.watched if known else None
+
     def reading(self, session: str) -> Reading:
-        """The present reading of a session that was heard of."""
-        watched = self._watched[session]
-        return watched.last or self._read(watched)
+        """The present reading of the main thread of a session that was heard of."""
+        return self._read(self._sessions[session].watched)[MAIN]
+
+    def calls_left(self, session: str) -> int | None:
+        """How many calls the main thread has until its limit, at its present pace."""
+        watched = self.watched(session)
+        return left_for(watched, MAIN, self.reading(session)) if watched else None
 
     async def passed_on(self, reply: Reply) -> None:
         """The hook says that it gave the answer to the agent: its messages are delivered."""
@@ -82,6 +127,7 @@ class Monitor:
         writes: list[Write] = [Mark(id, "delivered", ("handed",), now) for id in reply.handed]
         if reply.handoff is not None:
             writes.append(UseHandoff(reply.handoff, now))
+            self._sessions[reply.session].owed = False
         if writes:
             await self._store.write(writes)
 
@@ -102,86 +148,127 @@ class Monitor:
         await self._store.write([Queue(message)])
         return id
 
+    async def cancel(self, message: str) -> bool:
+        """Cancel a message that waits; whether it did."""
+        since = ("queued", "handed")
+        return (await self._store.write([Mark(message, "cancelled", since, self._clock())]))[0]
+
     async def hand_over(self, session: str, document: Document, author: str) -> HandoffRow:
-        """Keep a session's handoff document; the last one counts."""
-        watched = self._watched.get(session)
-        return await self._recovery.keep(session, watched, document, author)
+        """Keep a session's handoff document; the last one counts, and the levels are armed anew."""
+        async with self._locks.setdefault(session, asyncio.Lock()):
+            row = await self._store.session(session)
+            if row is None:
+                return await self._recovery.keep(session, None, document, author)
+            known = await self._session(session, row.agent)
+            kept = await self._recovery.keep(session, known.watched, document, author)
+            known.before.arm_anew(kept.cycle)
+            return kept
 
-    async def _session(self, heard: Heard) -> Watched:
+    async def _session(self, session: str, agent: str) -> _Session:
         """A session as it was known, also to a monitor before this one."""
-        known = self._watched.get(heard.session)
-        if known is not None:
-            return known
-        rows = [r for r in await self._store.threads(heard.session) if r.thread == MAIN]
-        signals = await self._store.signals(heard.session)
-        self._fired[heard.session] = {(s.cycle, s.level) for s in signals if s.kind == "level"}
-        self._compactions[heard.session] = [s.at for s in signals if s.kind == "compacted"]
-        cycle, seq = max(((row.cycle, row.seq) for row in rows), default=(0, 0))
-        made = Watched(heard.agent, heard.session, cycle, seq)
-        self._watched[heard.session] = made
-        return made
+        known = self._sessions.get(session)
+        if known is None:
+            past = await restored(self._store, agent, session)
+            known = self._sessions[session] = _Session(*past)
+        return known
 
-    def _read(self, watched: Watched) -> Reading:
-        told = self._client_settings(watched.agent, watched.project)
-        return watched.reading(self._rules.overrides, told)
+    def _read(self, watched: Watched) -> Mapping[str, Reading]:
+        told = self._around.settings(watched.agent, watched.project, watched.env)
+        return watched.readings(self._rules.overrides, told)
 
-    def _armed(self, watched: Watched) -> set[float]:
-        """The levels that were told in the present cycle."""
-        return {level for cycle, level in self._fired[watched.id] if cycle == watched.cycle}
-
-    async def _keep(
-        self,
-        heard: Heard,
-        watched: Watched,
-        readings: tuple[Reading, Reading],
-        said: Sequence[Said],
-    ) -> bool:
+    async def _keep(self, heard: Heard, session: _Session, known: Mapping[str, Reading]) -> bool:
         """Store what is new, in one transaction; False where it was heard before."""
-        before, reading = readings
-        writes: list[Write] = [
-            Once(heard.id, heard.at),
-            PutSession(session_row(heard, watched)),
-            *([] if reading == before else [PutThread(thread_row(watched, reading))]),
-            *(PutCall(row) for row in call_rows(watched)),
-        ]
-        compactions = self._compactions[watched.id]
-        telling = Telling(watched, reading, self._rules, heard.at, compactions)
-        for each in said:
-            writes += telling.writes(each)
-        won = await self._store.write(writes)
-        if won[0]:
-            watched.stored_calls = watched.calls
-            self._remember(watched, said, heard.at)
-        return won[0]
+        watched, readings = session.watched, self._read(session.watched)
+        writes = session.stored.news(heard, watched, readings)
+        said = {name: self._said(session, name, known, heard) for name in readings}
+        for name, each in said.items():
+            writes += self._telling(session, name, heard.at, each)
+        if not writes and heard.what != "pushed":
+            return True  # heard again, it would change nothing again
+        once = [] if heard.what == "wrote" else [Once(heard.id, heard.at)]
+        won = await self._store.write([*once, *writes])
+        if once and not won[0]:
+            return False
+        session.stored.took(heard, watched, readings)
+        for name, each in said.items():
+            session.before.take(name, each, heard.at)
+        session.owed = session.owed or any(each.kind == "compacted" for each in said[MAIN])
+        for write, new in zip(writes, won[len(once) :], strict=True):
+            if new and isinstance(write, Fire):
+                self._around.signalled(write.signal, watched)
+        return True
 
-    def _remember(self, watched: Watched, said: Sequence[Said], at: float) -> None:
-        for each in said:
-            if each.kind == "level":
-                self._fired[watched.id].add((each.cycle, each.level))
-            elif each.kind == "compacted":
-                self._compactions[watched.id].append(at)
+    def _said(
+        self, session: _Session, thread: str, known: Mapping[str, Reading], heard: Heard
+    ) -> list[Said]:
+        watched, before = session.watched, session.before
+        reading = watched.last[thread]
+        figure = measured(reading, self._rules.of)
+        fired = before.fired(thread, reading.cycle, figure)
+        levels = self._rules.levels_of(watched.id, watched.agent, watched.model)
+        said = decide(
+            known.get(thread), reading, levels, fired, self._rules.of,
+            cleared=thread == MAIN and watched.cleared,
+        )  # fmt: skip
+        if thread == MAIN:
+            said += self._doubts(watched, reading, heard)
+        return before.new(thread, said)
 
-    async def _answer(self, heard: Heard, watched: Watched) -> Reply:
-        if heard.what == "compacted":
+    def _doubts(self, watched: Watched, reading: Reading, heard: Heard) -> list[Said]:
+        """Sources that do not agree, and hooks that tell nothing."""
+        said: list[Said] = []
+        if watched.comparison.lasting(heard.at):
+            said.append(Said("disagree", reading.cycle))
+        if watched.unheard:
+            since = self._around.hooked_since(watched.agent, watched.project)
+            if unheard(watched.unheard, watched.begun, since):
+                said.append(Said("no data", reading.cycle))
+        return said
+
+    def _telling(
+        self, session: _Session, thread: str, at: float, said: Sequence[Said]
+    ) -> list[Write]:
+        if not said:
+            return []
+        watched, before = session.watched, session.before
+        reading = watched.last[thread]
+        arm = before.arm(thread, reading.cycle)
+        telling = Telling(watched, thread, reading, self._rules, at, arm, tuple(before.compactions))
+        return [write for each in said for write in telling.writes(each)]
+
+    async def _answer(self, heard: Heard, session: _Session) -> Reply:
+        watched = session.watched
+        if heard.what == "compacted" and heard.thread == MAIN:
             return await self._recovery.bring_back(watched)
         moment = MOMENTS.get(heard.what)
         if moment is None or (heard.what == "stopped" and heard.going_on):
             return NOTHING
-        waiting = await self._store.messages(watched.id)
-        batch = due(waiting, moment, self._clock(), watched.compacting)
-        if not batch:
-            return NOTHING
-        now = self._clock()
-        marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
-        won = await self._store.write(marks)
-        mine = [message for message, got in zip(batch, won, strict=True) if got]
-        if not mine:
-            return NOTHING
+        mine = await self._handed(watched, moment, heard.thread)
         text, ids = together(mine), tuple(message.id for message in mine)
         if heard.what == "stopped":
-            return Reply(go_on=text, handed=ids)
-        return Reply(context=text, handed=ids)
+            return Reply(go_on=text, handed=ids) if mine else NOTHING
+        reply = Reply(context=text, handed=ids) if mine else NOTHING
+        if session.owed and heard.thread == MAIN and not watched.compacting:
+            return _with_document(await self._recovery.bring_back(watched), reply)
+        return reply
+
+    async def _handed(self, watched: Watched, moment: Moment, thread: str) -> list[Message]:
+        """The messages whose turn it is, and that nobody else hands out meanwhile."""
+        waiting, now = await self._store.waiting(watched.id), self._clock()
+        batch = due(waiting, moment, now, watched.compacting, thread)
+        marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
+        won = await self._store.write(marks) if marks else []
+        return [message for message, got in zip(batch, won, strict=True) if got]
 
 
-def _untold(agent: str, project: str | None) -> ClientSettings:
-    return UNTOLD
+def _with_document(document: Reply, messages: Reply) -> Reply:
+    """A document that no hook brought back when its compaction ended, before the messages."""
+    texts = [text for text in (document.context, messages.context) if text]
+    return msgspec.structs.replace(
+        document, context="\n\n".join(texts) or None, handed=messages.handed
+    )
+
+
+def _may_be_known(heard: Heard) -> bool:
+    """Whether something may come a second time: out of the spool, or from a program that asks."""
+    return heard.late or heard.what == "pushed"

@@ -69,7 +69,7 @@ class Recovery:
             calls_before=freshness(row.calls, watched.calls).calls,
             draft=row.draft,
         )
-        return Reply(context=text, handoff=row.id)
+        return Reply(context=text, handoff=row.id, session=watched.id)
 
     async def _draft(self, watched: Watched, transcript: str) -> None:
         if any(not row.draft for row in await self._store.handoffs(watched.id)):

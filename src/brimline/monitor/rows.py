@@ -1,39 +1,108 @@
-"""What the monitor knows, as the store keeps it."""
+"""What the monitor knows, as the store keeps it, and how much of that the store has already."""
 
 import socket
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from brimline.events import MAIN
+import msgspec
+
+from brimline.events import MAIN, Call
 from brimline.monitor.heard import Heard
 from brimline.monitor.watched import Watched
-from brimline.store.base import CallRow, SessionRow, ThreadRow
-from brimline.tracker import Reading
+from brimline.store.base import (
+    CallRow,
+    CompactionRow,
+    PutCall,
+    PutCompaction,
+    PutSession,
+    PutThread,
+    SessionRow,
+    ThreadRow,
+    Write,
+)
+from brimline.tracker import Reading, Thread
+
+SEEN_EVERY = 10.0
+"""So many seconds pass until it is kept that a session lives of which nothing else is new."""
+
+
+class Stored:
+    """What the store has of one session: only what is new is written."""
+
+    def __init__(self) -> None:
+        self._session: SessionRow | None = None
+        self._readings: dict[str, Reading] = {}
+        self._calls: dict[str, tuple[int, Call]] = {}
+        self._compactions: dict[tuple[str, int], CompactionRow] = {}
+
+    def news(self, heard: Heard, watched: Watched, readings: Mapping[str, Reading]) -> list[Write]:
+        """What the store has not, or has otherwise."""
+        row = session_row(heard, watched)
+        changed = {name: r for name, r in readings.items() if self._readings.get(name) != r}
+        news: list[Write] = [
+            *(PutThread(thread_row(watched, name, reading)) for name, reading in changed.items()),
+            *(PutCall(call) for call in self._new_calls(watched)),
+            *(PutCompaction(made) for made in self._new_compactions(watched)),
+        ]
+        return [PutSession(row), *news] if news or self._differs(row) else []
+
+    def took(self, heard: Heard, watched: Watched, readings: Mapping[str, Reading]) -> None:
+        """The store has it all."""
+        self._session = session_row(heard, watched)
+        self._readings.update(readings)
+        for name, thread in watched.folded.threads.items():
+            if thread.calls:
+                self._calls[name] = len(thread.calls), next(reversed(thread.calls.values()))
+        for row in self._new_compactions(watched):
+            self._compactions[row.thread, row.cycle] = row
+
+    def _differs(self, row: SessionRow) -> bool:
+        known = self._session
+        if known is None or row.seen_at - known.seen_at >= SEEN_EVERY:
+            return True
+        return msgspec.structs.replace(row, seen_at=known.seen_at) != known
+
+    def _new_calls(self, watched: Watched) -> Iterator[CallRow]:
+        """The calls that are not stored yet, and the last one that is where it has grown."""
+        for name, thread in watched.folded.threads.items():
+            first, last = self._calls.get(name, (0, None))
+            if last is not None and thread.calls.get(last.id) != last:
+                first = first - 1 if last.id in thread.calls else 0
+            if first < len(thread.calls):
+                yield from call_rows(watched.id, thread, first)
+
+    def _new_compactions(self, watched: Watched) -> Iterator[CompactionRow]:
+        for thread in watched.folded.threads.values():
+            for row in compaction_rows(watched, thread):
+                if self._compactions.get((row.thread, row.cycle)) != row:
+                    yield row
 
 
 def session_row(heard: Heard, watched: Watched) -> SessionRow:
     """Who and where a session is."""
+    main = watched.folded.threads.get(MAIN)
     return SessionRow(
         id=watched.id,
         agent=watched.agent,
         seen_at=heard.at,
         host=socket.gethostname(),
         project=watched.project,
-        model=watched.folded.threads[MAIN].model if watched.calls else watched.model,
+        model=main.model if main and main.calls else watched.model,
         version=watched.folded.version or watched.version,
         title=watched.folded.title,
-        transcript=heard.transcript,
+        transcript=watched.files.own,
         parent=watched.parent,
         ended_at=heard.at if heard.what == "ended" else None,
     )
 
 
-def thread_row(watched: Watched, reading: Reading) -> ThreadRow:
-    """A session's own thread as it is now."""
-    thread = watched.folded.threads.get(MAIN)
+def thread_row(watched: Watched, name: str, reading: Reading) -> ThreadRow:
+    """A thread as it is now."""
+    thread = watched.folded.threads.get(name)
     return ThreadRow(
         session=watched.id,
-        thread=MAIN,
-        cycle=watched.cycle,
+        thread=name,
+        cycle=reading.cycle,
         seq=watched.next_seq(),
         source=reading.source,
         state=reading.state,
@@ -47,25 +116,21 @@ def thread_row(watched: Watched, reading: Reading) -> ThreadRow:
         percent=reading.percent,
         percent_raw=reading.percent_raw,
         percent_of_limit=reading.percent_of_limit,
-        peak_sent=thread.peak_sent if thread else None,
-        calls=watched.calls,
+        peak_sent=watched.slim(thread).peak_sent if thread else None,
+        calls=len(thread.calls) if thread else 0,
+        model=thread.model if thread else None,
     )
 
 
-def call_rows(watched: Watched) -> list[CallRow]:
-    """The calls that are not stored yet, and the last one that is: it may have grown."""
-    thread = watched.folded.threads.get(MAIN)
-    if thread is None:
-        return []
-    first = max(0, watched.stored_calls - 1)
-    cycles = [made.calls for made in thread.compactions]
-    return [
-        CallRow(
-            session=watched.id,
-            thread=MAIN,
+def call_rows(session: str, thread: Thread, first: int = 0) -> Iterator[CallRow]:
+    """The calls of a thread from one on."""
+    for place, call in islice(enumerate(thread.calls.values()), first, None):
+        yield CallRow(
+            session=session,
+            thread=thread.name,
             call=call.id,
             seq=place,
-            cycle=sum(1 for calls in cycles if calls <= place),
+            cycle=thread.cycle_of(place),
             input=call.usage.input,
             cache_read=call.usage.cache_read,
             cache_write=call.usage.cache_write,
@@ -73,5 +138,20 @@ def call_rows(watched: Watched) -> list[CallRow]:
             model=call.model,
             at=call.at,
         )
-        for place, call in islice(enumerate(thread.calls.values()), first, None)
-    ]
+
+
+def compaction_rows(watched: Watched, thread: Thread) -> Iterator[CompactionRow]:
+    """The compactions of a thread."""
+    for made in thread.compactions:
+        yield CompactionRow(
+            session=watched.id,
+            thread=thread.name,
+            cycle=made.cycle,
+            at=made.at,
+            trigger=made.trigger,
+            before=made.before,
+            after=made.after,
+            model=made.model,
+            version=watched.folded.version or watched.version,
+            inferred=made.inferred,
+        )

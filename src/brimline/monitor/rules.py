@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from brimline.monitor.watched import Watched
+from brimline.monitor.texts import Texts
 from brimline.policy.levels import LEVELS, checked
 from brimline.policy.signals import Measure
 from brimline.settings import Settings
@@ -19,7 +19,7 @@ class Rules(msgspec.Struct, frozen=True):
     by: Mapping[str, tuple[float, ...]] = msgspec.field(
         default_factory=dict[str, tuple[float, ...]]
     )
-    neutral: bool = False
+    texts: Texts = Texts()
     overrides: Overrides = NO_OVERRIDES
 
     @classmethod
@@ -29,12 +29,11 @@ class Rules(msgspec.Struct, frozen=True):
             levels=checked(settings.levels),
             of=settings.levels_of,
             by={name: checked(levels) for name, levels in settings.levels_by.items()},
-            neutral=settings.tone == "neutral",
+            texts=Texts.checked(settings.texts, settings.tone == "neutral"),
             overrides=settings.overrides,
         )
 
-    def levels_of(self, watched: Watched) -> tuple[float, ...]:
+    def levels_of(self, session: str, agent: str, model: str | None) -> tuple[float, ...]:
         """The levels of a session: its own, its model's, its agent's, else everyone's."""
-        model = watched.model or ""
-        keys = (watched.id, f"{watched.agent}/{model}", model, watched.agent)
+        keys = (session, f"{agent}/{model or ''}", model or "", agent)
         return next((self.by[key] for key in keys if key in self.by), self.levels)

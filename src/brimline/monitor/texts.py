@@ -1,34 +1,149 @@
-"""What an agent is told at a level: the figure, what is left, and what can be done."""
+"""What an agent is told at a level: the figure, what is left, and what can be done.
 
-from collections.abc import Sequence
+Each text is a template. A user's own takes the place of ours; `{name}` stands for what `FIELDS`
+names.
+"""
 
+from collections.abc import Mapping, Sequence
+from string import Formatter
+
+import msgspec
+
+from brimline.errors import InvalidSettings
+from brimline.events import MAIN
+from brimline.settings import Text
 from brimline.tracker import Reading
 from brimline.usage import shorten
 
-HANDOFF = "`brimline handoff PATH`"
+HANDOFF = "`brimline handoff PATH{whose}`"
+TOLD = "[brimline] Your context {size}.{left}"
+
+TEXTS: Mapping[Text, str] = {
+    "warning": (
+        f"{TOLD} Consider writing a handoff document and running {HANDOFF} at the next good point."
+    ),
+    "critical": (
+        f"{TOLD} Write a handoff document now (what the task is, what is done, what is open, where "
+        f"to look) and run {HANDOFF}; then go on."
+    ),
+    "subagent": f"{TOLD} Bring your work to an end, and report what you have.",
+    "parent": (
+        "[brimline] The context of agent {agent}{place} is at {percent}. "
+        "The agent is still running."
+    ),
+    "compacted": (
+        "[brimline] Agent {agent}{place} was compacted. The agent is still running, "
+        "with a summary in place of its earlier context."
+    ),
+    "thrash": (
+        "[brimline] Agent {agent}{place} is compacted again and again: {compactions} times in ten "
+        "minutes. What it is given does not fit its context."
+    ),
+}
+
+KNOWN_BY_ENVIRONMENT = frozenset({"claude", "codex"})
+"""The agents that tell their tools which session they work for; others have to name it."""
+
+FIELDS: tuple[str, ...] = (
+    "size",
+    "left",
+    "percent",
+    "tokens",
+    "window",
+    "level",
+    "calls_left",
+    "agent",
+    "session",
+    "project",
+    "place",
+    "compactions",
+    "whose",
+)
+"""What a template may name."""
 
 
-def level_text(reading: Reading, level: float, levels: Sequence[float], neutral: bool) -> str:
-    """The text for a level; the last one asks, the others suggest, a neutral one only tells."""
-    told = f"[brimline] {figure(reading)}"
-    if neutral:
-        return told
-    if level == levels[-1]:
-        return (
-            f"{told} Write a handoff document now (what the task is, what is done, what is open, "
-            f"where to look) and run {HANDOFF}; then go on."
+class Figures(msgspec.Struct, frozen=True):
+    """What texts are made from: a session's thread, its reading, and what is left."""
+
+    session: str
+    project: str | None
+    reading: Reading
+    agent: str = ""
+    level: float = 0.0
+    calls_left: int | None = None
+    compactions: int = 0
+
+    def named(self) -> dict[str, str]:
+        """The fields of a template."""
+        reading = self.reading
+        return {
+            "size": _size(reading),
+            "left": _left(reading, self.calls_left),
+            "percent": _or_unknown(reading.percent, "{:g}%"),
+            "tokens": "unknown" if reading.sent is None else shorten(reading.sent),
+            "window": "unknown" if reading.window is None else shorten(reading.window.tokens),
+            "level": f"{self.level:g}",
+            "calls_left": _or_unknown(self.calls_left, "{}"),
+            "agent": self.session[:8],
+            "session": self.session,
+            "project": self.project or "unknown",
+            "place": f" in {self.project}" if self.project else "",
+            "compactions": str(self.compactions),
+            "whose": "" if self.agent in KNOWN_BY_ENVIRONMENT else f" --session {self.session}",
+        }
+
+
+class Texts(msgspec.Struct, frozen=True):
+    """The texts as the user wants them."""
+
+    own: Mapping[Text, str] = msgspec.field(default_factory=dict[Text, str])
+    neutral: bool = False
+
+    @classmethod
+    def checked(cls, own: Mapping[Text, str], neutral: bool) -> "Texts":
+        """The user's own over ours; InvalidSettings where one names what there is not."""
+        for name, template in own.items():
+            _check(name, template)
+        return cls(own, neutral)
+
+    def of_level(self, figures: Figures, levels: Sequence[float], thread: str = MAIN) -> str:
+        """The text for a level; the last one asks, the others suggest, a neutral one only tells."""
+        last = bool(levels) and figures.level == levels[-1]
+        name: Text = "subagent" if thread != MAIN else "critical" if last else "warning"
+        ours = TOLD if self.neutral else TEXTS[name]
+        return self.own.get(name, ours).format_map(figures.named())
+
+    def of(self, name: Text, figures: Figures) -> str:
+        """Another text."""
+        return self.own.get(name, TEXTS[name]).format_map(figures.named())
+
+
+def _check(name: str, template: str) -> None:
+    try:
+        parts = list(Formatter().parse(template))
+        template.format_map(dict.fromkeys(FIELDS, ""))
+    except (ValueError, KeyError, IndexError, AttributeError) as error:
+        allowed = ", ".join(f"{{{field}}}" for field in FIELDS)
+        problem = f"expected a template of {allowed}: got {template!r} ({error})"
+        raise InvalidSettings("settings", f"texts.{name}", problem) from error
+    if any(field and not field.isidentifier() for _, field, _, _ in parts):
+        raise InvalidSettings(
+            "settings", f"texts.{name}", f"expected plain names: got {template!r}"
         )
-    return (
-        f"{told} Consider writing a handoff document and running {HANDOFF} at the next good point."
-    )
 
 
-def figure(reading: Reading) -> str:
-    """How full the context is, and how much is left until the client compacts."""
-    said = f"Your context {_size(reading)}."
+def _or_unknown(value: float | None, form: str) -> str:
+    return "unknown" if value is None else form.format(value)
+
+
+def _left(reading: Reading, calls: int | None) -> str:
+    """How much is left until the client compacts."""
     if reading.left is None:
-        return said
-    return f"{said} About {shorten(reading.left)} tokens are left until it is compacted."
+        return ""
+    about = f" About {shorten(reading.left)} tokens"
+    if calls is not None:
+        about += f", or {calls} calls at the present pace,"
+    return f"{about} are left until it is compacted."
 
 
 def _size(reading: Reading) -> str:
@@ -36,22 +151,3 @@ def _size(reading: Reading) -> str:
     if reading.percent is None or reading.window is None:
         return f"holds {tokens} tokens"
     return f"is at {reading.percent:g}% ({tokens} of {shorten(reading.window.tokens)} tokens)"
-
-
-def parent_text(session: str, project: str | None, reading: Reading) -> str:
-    """The same for the session that spawned this one: whose context it is, and that it goes on."""
-    place = f" in {project}" if project else ""
-    percent = "unknown" if reading.percent is None else f"{reading.percent:g}%"
-    return (
-        f"[brimline] The context of agent {session[:8]}{place} is at {percent}. "
-        "The agent is still running."
-    )
-
-
-def compacted_text(session: str, project: str | None) -> str:
-    """What a parent is told of a compaction."""
-    place = f" in {project}" if project else ""
-    return (
-        f"[brimline] Agent {session[:8]}{place} was compacted. The agent is still running, "
-        "with a summary in place of its earlier context."
-    )

@@ -1,100 +1,195 @@
-"""A session as the monitor knows it: what its transcript tells, and what its hooks told before."""
+"""A session as the monitor knows it: what its files tell, and what its hooks told before."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
-from brimline.events import MAIN, Call, WindowReported
-from brimline.monitor.follow import Follower
-from brimline.monitor.heard import Heard
+from brimline.events import MAIN, Call, WindowReported, sums_up
+from brimline.monitor.follow import Files
+from brimline.monitor.heard import UNPROMPTED, Environment, Heard, Pane, Teller
+from brimline.monitor.slim import Slim
+from brimline.policy.sources import AGREED, compared
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import Usage
 from brimline.windows import NO_OVERRIDES, UNTOLD, ClientSettings, Overrides
 
 EMPTY = Usage(0, 0, 0, 0)
-STATUS_CALL = "status line"
+TOLD_CALL = "told"
 SEQ_A_CALL = 1_000
 """More can be told between two calls than anyone will."""
+
+BY_FILE = "transcript"
+BESIDE = "acompact-"
+"""How Claude Code names a thread in which it only writes a compaction's summary."""
+
+
+class Past(NamedTuple):
+    """Where a session was when another monitor watched it."""
+
+    cycle: int = 0
+    seq: int = 0
+
+
+class _Made(NamedTuple):
+    """What a reading was made from: with the same it would be the same."""
+
+    thread: Thread
+    told: Call | None
+    window: int | None
+    cycle: int
+    compacting: bool
+    model: str | None
+    settings: ClientSettings
 
 
 class Watched:
     """One session. Its cycle never goes back: hooks tell a compaction before the transcript does.
 
-    `cycle` is the one that is stored; a transcript that has not told the last compaction yet is
-    behind it, and what it says is held is then not true any more.
+    `cycle` is the main thread's as it is stored; a transcript that has not told the last compaction
+    yet is behind it, and what it says is held is then not true any more.
     """
 
-    def __init__(self, agent: str, session: str, cycle: int = 0, seq: int = 0) -> None:
+    def __init__(self, agent: str, session: str, past: Past | None = None) -> None:
         self.agent, self.id = agent, session
-        self.cycle, self.seq = cycle, seq
-        self.compacting = False
+        self.cycle, self.seq = past or Past()
+        self.is_new = past is None
+        self.compacting = self.cleared = False
         self.model: str | None = None
         self.version: str | None = None
-        self.project: str | None = None
+        self._folder: str | None = None
         self.parent: str | None = None
-        self.stored_calls = 0
-        self.last: Reading | None = None
-        self._follower: Follower | None = None
-        self._before_compaction: int | None = None
+        self.pane: Pane | None = None
+        self.env: Environment = ()
+        self.last: dict[str, Reading] = {}
+        self.comparison = AGREED
+        self.unheard = 0
+        self.files = Files(agent)
+        self._made: dict[str, _Made] = {}
+        self._slims: dict[str, Slim] = {}
         self._calls_then = 0
         self._told: Call | None = None
+        self._told_by: Teller = "status line"
+        self._told_calls = self._told_cycle = 0
         self._window: int | None = None
 
-    def hear(self, heard: Heard) -> None:
-        """Take in what is not in the transcript, or not yet."""
-        self.model = heard.model or self.model
-        self.version = heard.version or self.version
-        self.project = heard.project or self.project
-        self.parent = heard.parent or self.parent
-        if heard.transcript and (not self._follower or self._follower.path != heard.transcript):
-            self._follower = Follower(self.agent, heard.transcript)
-        behind = self._folded.cycle
-        if self._follower:
-            self._follower.catch_up()
+    async def hear(self, heard: Heard) -> None:
+        """Take in what is not in the files, or not yet."""
+        self._describe(heard)
+        if heard.transcript:
+            self.files.name(heard.transcript)
+        calls = self.calls
+        if heard.events:
+            self.files.push(heard.events)
+        await self.files.catch_up(heard.file)
+        hooked = heard.transcript is not None or heard.what not in UNPROMPTED
+        self.unheard = 0 if hooked else self.unheard + self.calls - calls
+        self.cleared = False
+        if heard.thread == MAIN:
+            self._happens(heard)
+        self.cycle = max(self.cycle, self._main.cycle)
+        if self.cycle > self._told_cycle:
+            self._told = None
+
+    def _happens(self, heard: Heard) -> None:
+        """What happened to the main thread."""
         match heard.what:
-            case "compacting":
-                self.compacting = True
-                self._before_compaction, self._calls_then = behind, len(self._folded.calls)
-            case "compacted":
-                self._compacted(behind)
+            case "compacting" if not self._is_over(heard):
+                self.compacting, self._calls_then = True, self.calls
+            case "compacted" if not self._is_recorded(heard):
+                self._end_cycle()
+            case "cleared":
+                self._clear()
             case "status":
                 self._status(heard)
-            case "prompt" | "tool" | "stopped":
+            case "prompt" | "tool" | "stopped" | "started":
+                self.compacting = False
+            case "wrote" | "pushed" if self.calls > self._calls_then:
                 self.compacting = False
             case _:
                 pass
-        self.cycle = max(self.cycle, self._folded.cycle)
 
-    def _compacted(self, behind: int) -> None:
-        """A compaction is told up to three times; it ends the cycle in which it began."""
-        known = self._before_compaction
-        if known is None or len(self._folded.calls) > self._calls_then:
-            known = self._before_compaction = behind
-            self._calls_then = len(self._folded.calls)
+    def _describe(self, heard: Heard) -> None:
+        self.model = heard.model or self.model
+        self.version = heard.version or self.version
+        self._folder = heard.project or self._folder
+        self.parent = heard.parent or self.parent
+        self.pane = heard.pane or self.pane
+        self.env = heard.env or self.env
+
+    def _is_over(self, heard: Heard) -> bool:
+        """Whether a compaction that is told late has long been followed by a call."""
+        last = self._main.holding
+        return heard.late and last is not None and (last.at or 0.0) > heard.at
+
+    def _is_recorded(self, heard: Heard) -> bool:
+        """Whether a compaction that is told late is in the transcript, as it is by then."""
+        return heard.late and self.folded.records_compactions
+
+    def _end_cycle(self) -> None:
+        """A compaction is told up to three times, before and after its record: it ends one cycle.
+
+        That is the one before its record where no call came after that, else the present one.
+        """
+        main = self._main
+        ends = (*(made.calls for made in main.compactions), *main.clears)
+        if main.calls:
+            ended = main.cycle - 1 if len(main.calls) in ends else main.cycle
+        else:
+            ended = self.cycle if self._told or self.compacting else self.cycle - 1
         self.compacting, self._told = False, None
-        self.cycle = max(self.cycle, known + 1)
+        self.cycle = max(self.cycle, ended + 1)
+
+    def _clear(self) -> None:
+        """A clear ends the cycle, where there was anything in it to be cleared."""
+        before = self.cycle
+        self._end_cycle()
+        self.cleared = self.cycle > before
 
     def _status(self, heard: Heard) -> None:
         """The client's own figures, ahead of the transcript; none before a call, 0 after a
-        compaction: neither tells what is held."""
+        compaction: neither tells what is held. What is older than what is known tells nothing."""
+        if self._told is not None and heard.at < (self._told.at or 0.0):
+            return
         self._window = heard.window or self._window
         if heard.usage is None or heard.usage == EMPTY:
             self._told = None
             return
         self.compacting = False
-        self._told = Call(at=heard.at, id=STATUS_CALL, usage=heard.usage, model=self.model)
+        self._told_by, self._told_calls = heard.by, self.calls
+        self._told_cycle = self.cycle = max(self.cycle, self._main.cycle)
+        self._told = Call(at=heard.at, id=TOLD_CALL, usage=heard.usage, model=self.model)
+        last = None if self._behind else self._main.holding
+        seen = last.usage.sent if last else None
+        self.comparison = compared(self.comparison, heard.usage.sent, seen, heard.at)
+
+    @property
+    def project(self) -> str | None:
+        """Where the session began; an agent's present folder may be another by now."""
+        return self.folded.project or self._folder
+
+    @project.setter
+    def project(self, folder: str | None) -> None:
+        self._folder = folder
 
     @property
     def folded(self) -> Session:
-        """What the transcript tells so far."""
-        return self._follower.session if self._follower else Session(agent=self.agent)
+        """What the files tell so far."""
+        return self.files.session
 
     @property
-    def _folded(self) -> Thread:
+    def _main(self) -> Thread:
         return self.folded.threads.get(MAIN) or Thread(MAIN)
 
     @property
     def calls(self) -> int:
-        """The unique calls so far."""
-        return len(self._folded.calls)
+        """The unique calls of the main thread so far."""
+        return len(self._main.calls)
+
+    @property
+    def begun(self) -> float | None:
+        """When the first call of the main thread was made."""
+        return next((call.at for call in self._main.calls.values()), None)
 
     def next_seq(self) -> int:
         """The place of what is told now in this session's order: by its calls, then by turn."""
@@ -103,43 +198,71 @@ class Watched:
 
     @property
     def _ahead(self) -> bool:
-        """Whether the status line tells of a call that the transcript has not yet."""
-        last = self._folded.holding
-        if self._told is None:
+        """Whether the client tells of a call that the transcript has not yet."""
+        last = self._main.holding
+        if self._told is None or self.calls > self._told_calls:
             return False
         return last is None or self._behind or last.usage.sent != self._told.usage.sent
 
     @property
     def _behind(self) -> bool:
         """Whether the transcript has not told the last compaction yet."""
-        return self._folded.cycle < self.cycle
+        return self._main.cycle < self.cycle
 
-    def reading(
+    def readings(
         self, overrides: Overrides = NO_OVERRIDES, settings: ClientSettings = UNTOLD
-    ) -> Reading:
-        """The reading of its own thread, from whichever source is ahead."""
+    ) -> Mapping[str, Reading]:
+        """The reading of every thread, made anew only where something changed."""
+        names = [name for name in self.folded.threads if _holds(name)]
+        for name in dict.fromkeys((MAIN, *names)):
+            thread = self.folded.threads.get(name) or Thread(name)
+            made = self._stamp(thread, settings)
+            if made != self._made.get(name):
+                self._made[name] = made
+                self.last[name] = self._reading(self.slim(thread), overrides, settings)
+        return self.last
+
+    def slim(self, thread: Thread) -> Thread:
+        """A thread with no more calls than its figures need."""
+        return self._slims.setdefault(thread.name, Slim()).of(thread)
+
+    def _stamp(self, thread: Thread, settings: ClientSettings) -> _Made:
+        if thread.name != MAIN:
+            return _Made(thread, None, None, 0, False, None, settings)
+        told = self._told if self._ahead else None
+        return _Made(thread, told, self._window, self.cycle, self.compacting, self.model, settings)
+
+    def _reading(self, thread: Thread, overrides: Overrides, settings: ClientSettings) -> Reading:
         session = msgspec.structs.replace(
             self.folded,
             agent=self.agent,
             version=self.folded.version or self.version,
+            threads={thread.name: thread},
         )
+        if thread.name != MAIN:
+            return read(session, thread, BY_FILE, overrides, settings)
         if self._window is not None:
             session = fold(session, [WindowReported(tokens=self._window)])
-        source, thread = "transcript", self._now(session)
-        if self._ahead and self._told is not None:
-            source = "status line"
-            told = msgspec.structs.replace(self._told, model=self.model or thread.model)
-            held = msgspec.structs.replace(thread, current=None, cycle=self.cycle)
-            session = msgspec.structs.replace(session, threads={MAIN: held})
-            session = fold(msgspec.structs.replace(session, records_compactions=True), [told])
-            thread = msgspec.structs.replace(
-                session.threads[MAIN], compacting=self.compacting, cycle=self.cycle
-            )
-        return read(session, thread, source, overrides, settings, model=self.model)
+        now = self._now(session)
+        if not self._ahead or self._told is None:
+            return read(session, now, BY_FILE, overrides, settings, model=self.model)
+        told = msgspec.structs.replace(self._told, model=self.model or now.model)
+        held = msgspec.structs.replace(now, current=None)
+        session = msgspec.structs.replace(session, threads={MAIN: held}, records_compactions=True)
+        ahead = fold(session, [told]).threads[MAIN]
+        now = msgspec.structs.replace(ahead, compacting=self.compacting)
+        return read(session, now, self._told_by, overrides, settings, model=self.model)
 
     def _now(self, session: Session) -> Thread:
         thread = session.threads.get(MAIN) or Thread(MAIN)
-        current = None if self._behind else thread.current
         return msgspec.structs.replace(
-            thread, current=current, cycle=self.cycle, compacting=self.compacting
+            thread,
+            current=None if self._behind else thread.current,
+            cycle=self.cycle,
+            compacting=self.compacting,
         )
+
+
+def _holds(thread: str) -> bool:
+    """Whether a thread is a context of its own, and not the writing of a summary."""
+    return not sums_up(thread) and not thread.startswith(BESIDE)

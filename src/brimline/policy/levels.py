@@ -32,6 +32,16 @@ def _sound(level: float) -> bool:
     return type(level) in (int, float) and 0 < level <= sys.float_info.max
 
 
+def still_passed(passed: Set[float], figure: float | None) -> frozenset[float]:
+    """Levels that were told before they were armed anew, and that the figure has not left since.
+
+    They are told again when it comes up to them again, not because it is still above them.
+    """
+    if figure is None:
+        return frozenset(passed)
+    return frozenset(level for level in passed if level <= figure)
+
+
 def reached(levels: Iterable[float], percent_raw: float | None, fired: Set[float]) -> float | None:
     """The highest level that is reached, if it is above all that fired in this cycle; else None.
 
@@ -42,3 +52,13 @@ def reached(levels: Iterable[float], percent_raw: float | None, fired: Set[float
         return None
     done = max(fired, default=0.0)
     return max((level for level in levels if done < level <= percent_raw), default=None)
+
+
+def of_window(
+    levels: Iterable[float], measure: str, window: int | None, limit: int | None
+) -> list[float]:
+    """Where levels lie in per cent of the window, whatever they are of; none where not known."""
+    whole = {"window": window, "limit": limit, "tokens": 100}[measure]
+    if not window or not whole:
+        return []
+    return [round(level * whole / window, 1) for level in levels]

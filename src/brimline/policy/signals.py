@@ -8,7 +8,9 @@ import msgspec
 from brimline.policy.levels import reached
 from brimline.tracker import Reading
 
-Kind: TypeAlias = Literal["level", "compacting", "compacted", "thrash"]
+Kind: TypeAlias = Literal[
+    "level", "compacting", "compacted", "cleared", "thrash", "no data", "disagree"
+]
 
 THRASH = 3
 """More compactions than so many..."""
@@ -44,13 +46,18 @@ def decide(
     levels: Sequence[float],
     fired: Set[float],
     of: Measure = "window",
+    cleared: bool = False,
 ) -> list[Said]:
-    """What there is to say when a reading becomes another; `fired` are the levels of its cycle."""
+    """What there is to say when a reading becomes another; `fired` are the levels of its cycle.
+
+    A cycle ends by a compaction, unless it was `cleared`. What came before the first reading is no
+    news: with `before` None nothing is said of it.
+    """
     said: list[Said] = []
     if after.state == "compacting" and (before is None or before.state != "compacting"):
         said.append(Said("compacting", after.cycle))
     if before is not None and after.cycle > before.cycle:
-        said.append(Said("compacted", after.cycle - 1))
+        said.append(Said("cleared" if cleared else "compacted", after.cycle - 1))
     level = reached(levels, measured(after, of), fired)
     if level is not None and after.state != "compacting":
         said.append(Said("level", after.cycle, level))

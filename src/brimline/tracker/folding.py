@@ -100,6 +100,7 @@ class _ThreadDraft:
         self._ended = thread.ended
         self._at = thread.at
         self._edits, self._edited = thread.edits, thread.edited
+        self._clears = thread.clears
 
     def thread(self) -> Thread:
         return Thread(
@@ -115,6 +116,7 @@ class _ThreadDraft:
             self._at,
             self._edits,
             self._edited,
+            self._clears,
         )
 
     def call(self, call: Call, infer: bool) -> None:
@@ -141,9 +143,7 @@ class _ThreadDraft:
             case Compacting():
                 self._compacting = True
             case Cleared():
-                self._cycle += 1
-                self._current = None
-                self._compacting = False
+                self._clear()
             case Trimmed():
                 self._trim()
             case Edited(call=call):
@@ -160,6 +160,12 @@ class _ThreadDraft:
                 pass
         if event.at is not None:
             self._at = event.at
+
+    def _clear(self) -> None:
+        self._clears = (*self._clears, len(self._calls))
+        self._cycle += 1
+        self._current = None
+        self._compacting = False
 
     def _compacted(self, event: Compacted) -> None:
         if self._told_already(event):

@@ -35,7 +35,7 @@ class Thread(msgspec.Struct, frozen=True):
 
     `current` is the id of the call that tells what is held now; None: unknown. `window` is what the
     client said of this thread, whatever its model. `edits` counts the calls that the API itself cut
-    the prompt of, `edited` is the last of them.
+    the prompt of, `edited` is the last of them. `clears`: the calls before each.
     """
 
     name: str
@@ -50,6 +50,12 @@ class Thread(msgspec.Struct, frozen=True):
     at: float | None = None
     edits: int = 0
     edited: str | None = None
+    clears: tuple[int, ...] = ()
+
+    def cycle_of(self, place: int) -> int:
+        """The cycle of a call by its place among the calls."""
+        ends = (*(made.calls for made in self.compactions), *self.clears)
+        return sum(1 for calls in ends if calls <= place)
 
     @property
     def last(self) -> Call | None:

@@ -43,7 +43,8 @@ class Limit(msgspec.Struct, frozen=True):
 class ClientSettings(msgspec.Struct, frozen=True):
     """What the user told a client about its windows and its compaction; None: nothing.
 
-    The maps are by model, `*` for every model.
+    The maps are by model, `*` for every model. `part` is the part of the window beside the room for
+    a reply at which the client compacts at the latest.
     """
 
     auto_compact: bool | None = None
@@ -51,6 +52,7 @@ class ClientSettings(msgspec.Struct, frozen=True):
     limit: int | None = None
     reserve: int | None = None
     fraction: float | None = None
+    part: float | None = None
     windows: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     max_outputs: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     place: str = "the client's settings"
@@ -182,9 +184,15 @@ def _configured(known: Known, window: Window) -> Limit | None:
         return Limit(window.tokens, "off", f"auto-compaction is off, {why}: the window")
     row = _limit_row(known.agent, known.model, known.version)
     base = _by_model(told.auto_compact_windows, known.model)
-    if row and base:
-        tokens = row.tokens(min(base, window.tokens), _max_output(known))
-        return Limit(tokens, "configured", f"{row.how}, window {base:,} {why}")
+    if row and (base or told.part):
+        size = min(base or window.tokens, window.tokens)
+        tokens = row.tokens(size, _max_output(known))
+        if told.part:
+            tokens = min(tokens, int((tokens + row.margin) * told.part))
+            how = f"{row.how}, or at {told.part:.0%} before that"
+        else:
+            how = row.how
+        return Limit(tokens, "configured", f"{how}, window {base or size:,} {why}")
     if told.reserve is not None:
         return Limit(
             window.tokens - told.reserve, "configured", f"a reserve of {told.reserve:,}, {why}"

@@ -89,6 +89,7 @@ def settings(places: Places, project: str | None) -> ClientSettings:
     return ClientSettings(
         auto_compact=enabled,
         auto_compact_windows=windows,
+        part=_part(env.get("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "")),
         windows={"*": SHORT} if _on(env.get("CLAUDE_CODE_DISABLE_1M_CONTEXT")) else {},
         place="Claude Code's settings",
     )
@@ -96,6 +97,15 @@ def settings(places: Places, project: str | None) -> ClientSettings:
 
 def _on(value: str | None) -> bool:
     return (value or "").lower() in ("1", "true", "yes", "on")
+
+
+def _part(per_cent: str) -> float | None:
+    """A part of the window, as the client reads it: anything but a number in (0, 100] is none."""
+    try:
+        number = float(per_cent)
+    except ValueError:
+        return None
+    return number / 100 if 0 < number <= 100 else None
 
 
 def _settings_files(places: Places, project: str | None) -> list[Path]:

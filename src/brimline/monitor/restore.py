@@ -1,0 +1,51 @@
+"""A session as another monitor left it in the store."""
+
+from collections.abc import Iterator, Sequence
+
+from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Trigger
+from brimline.monitor.said import Before
+from brimline.monitor.watched import Past, Watched
+from brimline.store.base import CallRow, CompactionRow, Store
+from brimline.usage import Usage
+
+TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}
+
+
+async def restored(store: Store, agent: str, session: str) -> tuple[Watched, Before]:
+    """What is known of a session; a new one where nothing is."""
+    before = Before(await store.signals(session), await store.handoffs(session))
+    row = await store.session(session)
+    if row is None:
+        return Watched(agent, session), before
+    main = [thread for thread in await store.threads(session) if thread.thread == MAIN]
+    past = max(((thread.cycle, thread.seq) for thread in main), default=(0, 0))
+    made = Watched(agent, session, Past(*past))
+    made.model, made.project, made.parent = row.model, row.project, row.parent
+    if row.transcript is None:  # no file tells what was before: the store does
+        calls, compactions = await store.calls(session), await store.compactions(session)
+        made.files.push(_events(calls, compactions))
+    return made, before
+
+
+def _events(calls: Sequence[CallRow], compactions: Sequence[CompactionRow]) -> Iterator[AnyEvent]:
+    """What happened, told again."""
+    known = {(made.thread, made.cycle): made for made in compactions}
+    cycles: dict[str, int] = {}
+    for row in calls:
+        for cycle in range(cycles.get(row.thread, 0), row.cycle):
+            yield _ended(row.thread, known.get((row.thread, cycle)))
+        cycles[row.thread] = row.cycle
+        usage = Usage(row.input, row.cache_read, row.cache_write, row.output)
+        yield Call(at=row.at, id=row.call, usage=usage, model=row.model, thread=row.thread)
+
+
+def _ended(thread: str, made: CompactionRow | None) -> AnyEvent:
+    if made is None:
+        return Cleared(thread=thread)
+    return Compacted(
+        at=made.at,
+        thread=thread,
+        trigger=TRIGGERS.get(made.trigger),
+        before=made.before,
+        after=made.after,
+    )

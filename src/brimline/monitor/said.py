@@ -1,0 +1,73 @@
+"""What was said of a session already: each thing is said once in its cycle."""
+
+from collections.abc import Iterable, Sequence
+
+from brimline.events import MAIN
+from brimline.policy.levels import still_passed
+from brimline.policy.signals import Said
+from brimline.store.base import HandoffRow, SignalRow
+
+NONE: frozenset[float] = frozenset()
+
+
+class Before:
+    """The signals of one session. A handoff arms the levels of its cycle anew.
+
+    A level that was told before that is told again only when the figure comes up to it again: who
+    has just written a document is not asked for one at once. `owed`: after the last compaction the
+    session has not got its document yet.
+    """
+
+    def __init__(
+        self, signals: Iterable[SignalRow] = (), handoffs: Iterable[HandoffRow] = ()
+    ) -> None:
+        self._levels: dict[tuple[str, int, int], frozenset[float]] = {}
+        self._once: set[tuple[str, int, str]] = set()
+        self._passed: dict[int, frozenset[float]] = {}
+        rows = list(handoffs)
+        self._handed = [row.cycle for row in rows if not row.draft]
+        self.compactions: list[float] = []
+        for row in signals:
+            self._take(row.thread, Said(row.kind, row.cycle, row.level), row.at, row.arm)
+            if row.kind == "level" and row.arm < self.arm(row.thread, row.cycle):
+                self._passed[row.cycle] = self._passed.get(row.cycle, NONE) | {row.level}
+        last = max(self.compactions, default=0.0)
+        self.owed = any(row.at <= last and (row.used_at or 0.0) < last for row in rows[:1])
+
+    def take(self, thread: str, said: Iterable[Said], at: float) -> None:
+        """These were said now."""
+        for each in said:
+            self._take(thread, each, at, self.arm(thread, each.cycle))
+
+    def _take(self, thread: str, said: Said, at: float, arm: int) -> None:
+        self._once.add((thread, said.cycle, said.kind))
+        if said.kind == "level":
+            key = (thread, said.cycle, arm)
+            self._levels[key] = self._levels.get(key, NONE) | {said.level}
+        elif said.kind == "compacted" and thread == MAIN:
+            self.compactions.append(at)
+
+    def arm(self, thread: str, cycle: int) -> int:
+        """How often the levels of a cycle were armed anew."""
+        return self._handed.count(cycle) if thread == MAIN else 0
+
+    def arm_anew(self, cycle: int) -> None:
+        """A document was handed over."""
+        self._passed[cycle] = self.fired(MAIN, cycle, None)
+        self._handed.append(cycle)
+
+    def fired(self, thread: str, cycle: int, figure: float | None) -> frozenset[float]:
+        """The levels that are not to be told at a figure."""
+        told = self._levels.get((thread, cycle, self.arm(thread, cycle)), NONE)
+        if thread != MAIN or cycle not in self._passed:
+            return told
+        self._passed[cycle] = still_passed(self._passed[cycle], figure)
+        return self._passed[cycle] | told
+
+    def new(self, thread: str, said: Sequence[Said]) -> list[Said]:
+        """Those that were not said yet; of levels `fired` tells."""
+        return [
+            each
+            for each in said
+            if each.kind == "level" or (thread, each.cycle, each.kind) not in self._once
+        ]

@@ -1,0 +1,197 @@
+"""Whole sessions against a model: whatever comes, in whatever order, the outcome is the model's.
+
+The model is a few lines: a list of what calls sent in the present cycle, and the levels that are
+told once in it. The monitor gets the same by hooks, status lines and a transcript: doubled, late,
+out of order, with a clock that jumps, across restarts.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from brimline.monitor.heard import NOTHING, Happening, Heard, Reply
+from brimline.usage import Usage
+from brimline.windows import Overrides
+
+from .agent import Agent
+
+T = TypeVar("T")
+LEVELS = (50.0, 65.0)
+WINDOW = 200_000
+SENT = st.integers(min_value=1_000, max_value=260_000)
+
+
+class Model:
+    """What must be so: the last call of this cycle, and the levels that were told in each cycle."""
+
+    def __init__(self) -> None:
+        self.cycle = 0
+        self.sent: int | None = None
+        self.calls = 0
+        self.told: set[tuple[int, float]] = set()
+
+    def observed(self) -> None:
+        """Somebody looks: the highest level that is reached is told, if none so high was."""
+        if self.sent is None:
+            return
+        percent = round(100 * self.sent / WINDOW, 1)
+        done = max((level for cycle, level in self.told if cycle == self.cycle), default=0.0)
+        reached = [level for level in LEVELS if done < level <= percent]
+        if reached:
+            self.told.add((self.cycle, max(reached)))
+
+    def ends(self) -> None:
+        """A cycle ends."""
+        self.cycle += 1
+        self.sent = None
+
+
+class Sessions(RuleBasedStateMachine):
+    """One session of a client, its transcript, its hooks and its status line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self._runner = asyncio.Runner()
+        overrides = Overrides({"*": WINDOW})  # the user's own is kept, whatever is sent
+        self.agent = Agent(Path(self._folder.name), overrides=overrides)
+        self.model = Model()
+        self.heard: list[Heard] = []
+        self.delivered: list[str] = []
+        self.pending: Happening | None = None
+
+    def teardown(self) -> None:
+        """Put everything away."""
+        self._runner.close()
+        self._folder.cleanup()
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a part of the session."""
+        return self._runner.run(work)
+
+    def tell(self, what: Happening, **more: Any) -> Reply:
+        """A hook tells something, and passes the answer on."""
+        heard = self.agent.heard(what, **more)
+        self.heard.append(heard)
+        return self.hear(heard)
+
+    def hear(self, heard: Heard) -> Reply:
+        """The monitor hears it, and the answer reaches the agent."""
+        reply = self.do(self.agent.monitor.hear(heard))
+        self.do(self.agent.monitor.passed_on(reply))
+        self.delivered += reply.handed
+        return reply
+
+    @rule(sent=SENT)
+    def call(self, sent: int) -> None:
+        """A call is in the transcript; nobody has looked yet."""
+        self.agent.call(sent)
+        self.model.sent, self.model.calls = sent, self.model.calls + 1
+
+    @rule(what=st.sampled_from(["prompt", "tool", "stopped"]))
+    def hook(self, what: Happening) -> None:
+        """A hook of the agent's loop."""
+        self.tell(what)
+        self.model.observed()
+
+    @rule(sent=SENT)
+    def call_that_the_status_line_tells(self, sent: int) -> None:
+        """The status line tells a call that is in the transcript as well."""
+        self.agent.call(sent)
+        self.model.sent, self.model.calls = sent, self.model.calls + 1
+        usage = Usage(sent, 0, 0, 0)
+        self.tell("status", usage=usage, window=WINDOW)
+        self.model.observed()
+
+    @precondition(lambda self: self.heard)
+    @rule(data=st.data())
+    def again(self, data: st.DataObject) -> None:
+        """Something is told a second time, late, out of order: it has no effect."""
+        heard = data.draw(st.sampled_from(self.heard))
+        known = self.do(self.agent.store.known(heard.id))
+        if known:
+            assert self.hear(msgspec.structs.replace(heard, late=True)) == NOTHING
+
+    @precondition(lambda self: self.model.sent is not None)
+    @rule(announced=st.booleans(), hooks=st.sampled_from(["none", "before", "after", "twice"]))
+    def compaction(self, announced: bool, hooks: str) -> None:
+        """A compaction, with or without hooks, which may come before or after its record."""
+        if announced:
+            self.tell("compacting")  # who compacts is told of no level
+        if hooks in ("before", "twice"):
+            self.tell("compacted")
+        self.agent.boundary()
+        if hooks in ("after", "twice"):
+            self.tell("compacted")
+        self.model.ends()
+
+    @precondition(lambda self: self.model.sent is not None)
+    @rule(sent=SENT)
+    def compaction_that_does_not_come(self, sent: int) -> None:
+        """It is announced, and the next thing is a call."""
+        self.tell("compacting")
+        self.call(sent)
+        self.hook("tool")
+
+    @rule()
+    def restart(self) -> None:
+        """The daemon is killed, and another begins."""
+        self.agent.new_monitor()
+
+    @rule(seconds=st.floats(min_value=-3_600, max_value=3_600))
+    def clock_jumps(self, seconds: float) -> None:
+        """Somebody sets the clock."""
+        self.agent.time += seconds
+
+    @rule()
+    def status_that_tells_nothing(self) -> None:
+        """Null before a call, all zero after a compaction: no figure."""
+        self.tell("status", usage=None, window=WINDOW)
+        self.model.observed()
+        self.tell("status", usage=Usage(0, 0, 0, 0), window=WINDOW)
+
+    @invariant()
+    def levels_are_the_models(self) -> None:
+        """Each level once in its cycle, the higher one where a call jumped over two."""
+        signals = self.do(self.agent.store.signals("s1"))
+        levels = [(row.cycle, row.level) for row in signals if row.kind == "level"]
+        assert len(levels) == len(set(levels))
+        assert set(levels) == self.model.told
+
+    @invariant()
+    def nothing_is_delivered_twice(self) -> None:
+        """A message reaches the agent once."""
+        assert len(self.delivered) == len(set(self.delivered))
+
+    @invariant()
+    def nothing_of_an_ended_cycle_waits(self) -> None:
+        """A level's message is cancelled when its cycle ends, once that is known."""
+        if self.agent.monitor.watched("s1") is None:
+            return
+        known = self.agent.monitor.reading("s1").cycle
+        waiting = self.do(self.agent.store.waiting("s1"))
+        assert all(message.cycle is None or message.cycle >= known for message in waiting)
+
+    def look(self) -> None:
+        """A hook, after which the reading is the model's."""
+        self.tell("tool")
+        self.model.observed()
+        sent, _, cycle = self.agent.reading()
+        assert (sent, cycle) == (self.model.sent, self.model.cycle)
+
+    @precondition(lambda self: self.model.calls > 0)
+    @rule()
+    def reading_is_the_models(self) -> None:
+        """After any hook the reading is what the last call sent, or unknown."""
+        self.look()
+
+
+TestSessions = Sessions.TestCase
+TestSessions.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -1,0 +1,93 @@
+"""How many calls are left until the limit."""
+
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.forecast import FEWEST, LAST, calls_left, growth
+
+tokens = st.integers(0, 2_000_000)
+steps = st.lists(st.integers(1, 50_000), min_size=FEWEST, max_size=150)
+cycle = st.lists(tokens, max_size=150)
+
+
+def sents(*growths: int) -> list[int]:
+    """What calls sent that grew so, from 20,000 on."""
+    return list(accumulate(growths, initial=20_000))
+
+
+@pytest.mark.parametrize(
+    ("growths", "held", "limit", "left"),
+    [
+        ((1_000, 1_000, 1_000), 23_500, 33_500, 10),
+        ((1_000, 1_000, 1_000), 23_500, 33_501, 11),
+        ((1_000, 2_000, 3_000), 26_000, 27_000, 1),
+        ((1_000, 1_000, 1_000), 40_000, 40_000, 0),
+        ((1_000, 1_000, 1_000), 50_000, 40_000, 0),
+        ((1_000, 1_000, 1_000, 1_000, 90_000), 114_000, 124_000, 10),
+        ((1_000, 1_000, -9_000, 1_000), 14_000, 24_000, 10),
+        ((1_000, 0, 1_000, 0, 1_000), 23_000, 33_000, 10),
+    ],
+    ids=[
+        "steady",
+        "a token more",
+        "a part of a call",
+        "at the limit",
+        "past the limit",
+        "one great read",
+        "something left out",
+        "calls that add nothing",
+    ],
+)
+def test_calls_left(growths: tuple[int, ...], held: int, limit: int, left: int) -> None:
+    """What is left until the limit, by the pace of the calls that grew."""
+    assert calls_left(sents(*growths), held, limit) == left
+
+
+@pytest.mark.parametrize("growths", [(), (5,), (5, 5), (5, 5, 0, -3, 0), (0,) * 20, (-5,) * 20])
+def test_too_little_is_known(growths: tuple[int, ...]) -> None:
+    """With fewer than three growths there is no forecast, however many calls there were."""
+    assert calls_left(sents(*growths), 20_000, 200_000) is None
+
+
+@given(steps, tokens, tokens)
+def test_pace_lies_among_the_growths(growths: list[int], held: int, limit: int) -> None:
+    """A forecast is never out of what the smallest and the largest growth would give."""
+    left = calls_left(sents(*growths), held, limit)
+    room, recent = max(0, limit - held), growths[-LAST:]
+    assert left is not None
+    assert room // max(recent) <= left <= -(-room // min(recent))
+
+
+@given(steps, tokens, tokens, st.integers(0, 500_000))
+def test_more_room_is_no_fewer_calls(growths: list[int], held: int, limit: int, more: int) -> None:
+    """A higher limit, or less that is held, never takes calls away."""
+    here = calls_left(sents(*growths), held, limit)
+    higher = calls_left(sents(*growths), held, limit + more)
+    lower = calls_left(sents(*growths), held - more, limit)
+    assert here is not None
+    assert higher is not None
+    assert here <= higher == lower
+
+
+@given(st.integers(1, 10_000), st.integers(FEWEST, 200), st.integers(0, 300))
+def test_steady_pace_is_exact(pace: int, calls: int, left: int) -> None:
+    """Where every call adds as much, the forecast is what will happen."""
+    made = sents(*[pace] * calls)
+    assert calls_left(made, made[-1] + 77, made[-1] + 77 + left * pace) == left
+
+
+@given(cycle, cycle)
+def test_only_the_last_calls_count(before: list[int], sent: list[int]) -> None:
+    """What is longer ago than the last calls does not matter, so the cost has a bound."""
+    recent = (sent + [sent[-1]] * (LAST + 1 - len(sent))) if sent else [0] * (LAST + 1)
+    assert growth([*before, *recent]) == growth(recent)
+
+
+@given(cycle, tokens, tokens)
+def test_any_cycle(sent: list[int], held: int, limit: int) -> None:
+    """Whatever a cycle was like, there is no forecast or a count."""
+    left = calls_left(sent, held, limit)
+    assert left is None or left >= 0
