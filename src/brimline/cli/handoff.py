@@ -1,53 +1,239 @@
-"""`brimline handoff`: hand a document over, to be brought back after the next compaction."""
+"""`brimline handoff`: documents with which a session goes on, handed over, drafted, looked up."""
 
 import argparse
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from brimline.channels.intents import Intent, kept
+from brimline.channels.panes import of_environment
+from brimline.channels.spawning import Start, become, start, window
 from brimline.cli.ask import Refused, ask
 from brimline.cli.context import Context, emit_json
-from brimline.cli.paint import age, clean
+from brimline.errors import NotRunning, UnknownAgent, UnreadableTranscript
+from brimline.events import MAIN
+from brimline.handoff import Freshness, changed_since, draft, freshness, records, take
+from brimline.paint import Cell, Column, age, clean, counted, table
+from brimline.settings import state_dir
+from brimline.sources import AGENTS, known
+from brimline.sources.base import Transcript
+from brimline.survey.files import by_id
 
-SESSION = ("BRIMLINE_SESSION", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID")
-"""Where an agent's own commands find the id of its session."""
+SESSION = {
+    "BRIMLINE_SESSION": None,
+    "CLAUDE_CODE_SESSION_ID": "claude",
+    "CODEX_THREAD_ID": "codex",
+}
+"""Where an agent's own commands find the id of its session, and whose that is."""
+
+COLUMNS = (
+    Column("age", right=True),
+    Column("by", least=8),
+    Column("since then", least=12),
+    Column("path", least=20, keep_end=True),
+)
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Hand one over, or show those that were."""
-    session = options.session or _own(context.places.env)
+    """Hand one over, or draft one, or show those that were."""
+    if options.draft is not None:
+        return _draft(context, options)
+    if options.path is None and (options.clear or options.spawn):
+        raise Refused("which document?", "Write it first, and name it: PATH.")
+    session: str | None = options.session or _own(context.places.env)
+    if options.spawn:
+        return _spawn(context, session, options)
     if session is None:
         raise Refused("which session?", "Run it inside an agent, or say --session ID.")
     if options.path is None or options.show or options.list:
         return _show(context, session, options)
-    author = "the agent itself" if options.session is None else "the user"
-    body = {"path": os.path.abspath(options.path), "author": author}
-    told = ask(context, "POST", f"/v1/sessions/{session}/handoff", body)
-    if options.json:
-        emit_json(told)
-    else:
-        print(f"kept {len(told['text']):,} characters for session {session[:8]}: the first request")
-        print("after a compaction will hold them. Go on with your work.")
-    return 0
+    return _hand_over(context, session, options)
 
 
 def _own(env: Mapping[str, str]) -> str | None:
     return next((env[name] for name in SESSION if env.get(name)), None)
 
 
+def _hand_over(context: Context, session: str, options: argparse.Namespace) -> int:
+    told = _keep(context, session, options)
+    env = context.places.env
+    inside = options.session is None
+    pane = of_environment(env.get("TMUX"), env.get("TMUX_PANE")) if inside else None
+    if options.clear and inside and pane is None:
+        return _spawn(context, session, options)
+    if options.clear:
+        body = {"path": told["path"], "pane": msgspec.to_builtins(pane)}
+        told = ask(context, "POST", f"/v1/sessions/{session}/clear", body)
+    if options.json:
+        emit_json(told)
+    elif options.clear:
+        print(f"when this turn ends, session {session[:8]} is cleared and goes on from")
+        print(f"{clean(told['path'])}. End your turn now.")
+    else:
+        print(f"kept {len(told['text']):,} characters for session {session[:8]}: the first request")
+        print("after a compaction will hold them. Go on with your work.")
+    return 0
+
+
+def _keep(context: Context, session: str, options: argparse.Namespace) -> Any:
+    author = "the agent itself" if options.session is None else "the user"
+    body = {"path": os.path.abspath(options.path), "author": author}
+    return ask(context, "POST", f"/v1/sessions/{session}/handoff", body)
+
+
+def _spawn(context: Context, session: str | None, options: argparse.Namespace) -> int:
+    """Start the client anew: in a window of tmux, else here, else by the user's hand."""
+    path = take(options.path).path
+    row = _session_row(context, session)
+    if session is not None and row and not options.clear:
+        _keep(context, session, options)
+    agent = options.agent or row.get("agent") or _agent(context.places.env)
+    if agent is None:
+        raise Refused("which agent?", f"Say --agent: {', '.join(AGENTS)}.")
+    new = start(agent, path, row.get("project") or str(Path.cwd()))
+    pane = window(new, context.places.env)
+    if pane is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Refused("there is no terminal to start it in", f"Start it yourself: {new.line}")
+    if pane is None:
+        become(new, context.places.env)
+    _tell_start(new, pane.id, options.json)
+    return 0
+
+
+def _session_row(context: Context, session: str | None) -> dict[str, Any]:
+    """What the daemon knows of a session; nothing where it does not, or there is none."""
+    try:
+        return ask(context, "GET", f"/v1/sessions/{session}")["session"] if session else {}
+    except (NotRunning, Refused):
+        return {}
+
+
+def _agent(env: Mapping[str, str]) -> str | None:
+    return next((agent for name, agent in SESSION.items() if agent and env.get(name)), None)
+
+
+def _tell_start(new: Start, pane: str, json: bool) -> None:
+    if json:
+        emit_json({"command": new.command, "folder": new.folder, "pane": pane})
+    else:
+        print(f"{new.command[0]} was started in a new window of tmux ({pane}), in {new.folder}")
+
+
+def _draft(context: Context, options: argparse.Namespace) -> int:
+    target = options.draft or options.session or _own(context.places.env)
+    if target is None:
+        raise Refused("which session?", "Name it: --draft SESSION.")
+    files = by_id(context.places, target, [known(options.agent)] if options.agent else AGENTS)
+    own = files.transcripts[0]
+    text = _drafted(own, files.session)
+    if not text:
+        raise Refused(f"{own.path} tells nothing yet", None)
+    if options.output is not None:
+        Path(options.output).write_text(text, "utf-8")
+    if options.json:
+        emit_json({"session": files.session, "agent": own.agent, "transcript": own.path,
+                   "text": text})  # fmt: skip
+    elif options.output is None:
+        sys.stdout.write(text)
+    return 0
+
+
+def _drafted(own: Transcript, session: str) -> str:
+    try:
+        return draft(records(own.path, session), own.agent, where=own.path, session=session)
+    except OSError as error:
+        raise UnreadableTranscript(own.path, error.strerror or str(error)) from error
+
+
 def _show(context: Context, session: str, options: argparse.Namespace) -> int:
     found = ask(context, "GET", f"/v1/sessions/{session}/handoff")["handoffs"]
+    fresh = _fresh(context, session, found if options.list else found[:1])
+    intents = kept(state_dir(context.places.env, context.places.home), session)
     if options.json:
-        emit_json(found)
+        rows = [row | _freshness_json(how) for row, how in zip(found, fresh, strict=False)]
+        emit_json({"handoffs": rows, "clear": intents[0] if intents else None})
         return 0
-    if not found:
-        print("no handoff yet")
-        return 0
-    if options.list:
-        for row in found:
-            print(
-                f"{age(context.now - row['at'])} ago, after {row['calls']:,} calls: {row['path']}"
-            )
-        return 0
-    print(clean(found[0]["path"]))
-    print(found[0]["text"])
+    lines = _listed(context, found, fresh) if options.list else _last(context, found, fresh)
+    print("\n".join([*lines, *(_outcome(intent, context.now) for intent in intents)]))
     return 0
+
+
+def _fresh(context: Context, session: str, rows: list[Any]) -> list[Freshness]:
+    """What happened since documents were written, as far as it can be told."""
+    if not rows:
+        return []
+    view = ask(context, "GET", f"/v1/sessions/{session}")
+    calls = next((t["calls"] for t in view["threads"] if t["thread"] == MAIN), None)
+    return [freshness(row["calls"], calls, _changed(view["session"], row["at"])) for row in rows]
+
+
+def _changed(session: dict[str, Any], at: float) -> tuple[str, ...] | None:
+    """The files changed since; None where the transcript does not tell."""
+    if not session["transcript"]:
+        return None
+    try:
+        told = records(session["transcript"], session["id"])
+        return changed_since(told, session["agent"], at)
+    except (OSError, UnreadableTranscript, UnknownAgent):
+        return None
+
+
+def _freshness_json(how: Freshness) -> dict[str, Any]:
+    return {"freshness": {"calls": how.calls, "files": how.files, "old": how.old}}
+
+
+def _since(how: Freshness) -> str:
+    """Calls and files since then; what is not known is said so."""
+    calls = "calls unknown" if how.calls is None else counted(how.calls, "call")
+    files = "files unknown" if how.files is None else counted(how.files, "file") + " changed"
+    return f"{calls}, {files}" + (" (old)" if how.old else "")
+
+
+def _author(row: dict[str, Any]) -> str:
+    return "a draft" if row.get("draft") else str(row["author"])
+
+
+def _last(context: Context, found: list[Any], fresh: list[Freshness]) -> Iterator[str]:
+    if not found:
+        yield "no handoff yet"
+        return
+    row = found[0]
+    yield clean(row["path"])
+    ago = age(context.now - row["at"])
+    yield f"by {clean(_author(row))}, {ago} ago; since then: {_since(fresh[0])}"
+    yield ""
+    yield row["text"]
+
+
+def _listed(context: Context, found: list[Any], fresh: list[Freshness]) -> list[str]:
+    if not found:
+        return ["no handoff yet"]
+    rows = [
+        [
+            Cell(age(context.now - row["at"])),
+            Cell(clean(_author(row))),
+            Cell(_since(how), "dim" if how.old else "none"),
+            Cell(clean(row["path"])),
+        ]
+        for row, how in zip(found, fresh, strict=True)
+    ]
+    return table(COLUMNS, rows, context.width, context.colour)
+
+
+def _outcome(intent: Intent, now: float) -> str:
+    """What became of a `--clear`, in a line."""
+    when, path = age(now - intent.since), clean(intent.path)
+    match intent.step:
+        case "done":
+            after = f" as session {clean(intent.after)[:8]}" if intent.after else ""
+            return f"cleared {when} ago, and goes on from {path}{after}"
+        case "failed":
+            return f"not cleared, {when} ago: {clean(intent.why or 'unknown')} ({path})"
+        case "waiting":
+            return f"to be cleared when the turn ends, asked for {when} ago ({path})"
+        case _:
+            return f"is being cleared ({path})"

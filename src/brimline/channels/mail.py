@@ -1,0 +1,98 @@
+"""Messages for agents whose hooks cannot inject them: typed into their panes."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from msgspec.structs import replace
+
+from brimline.channels.tmux import Tmux
+from brimline.inbox import Message, due, together
+from brimline.monitor.heard import Pane
+from brimline.store.base import Mark, Queue, SessionRow, Store, Write
+
+AGENTS = ("opencode", "pi")
+"""Those that have no hooks of ours."""
+
+EVERY = 2.0
+"""So many seconds between two rounds."""
+
+
+async def forward(store: Store, session: str, to: str, now: float) -> int:
+    """Have what waits for a session wait for the one that it became; how many messages that are.
+
+    What belongs to a cycle of the old one, a level's text, is no news to the new one.
+    """
+    waiting = [message for message in await store.waiting(session) if message.cycle is None]
+    writes: list[Write] = []
+    for message in waiting:
+        new = replace(message, id=f"{message.id}>{to}", session=to, state="queued")
+        writes += [Queue(new), Mark(message.id, "cancelled", ("queued", "handed"), now)]
+    await store.write(writes)
+    return len(waiting)
+
+
+class Mail:
+    """Goes round the messages that wait, and types those that no hook will bring.
+
+    `pane` finds a session's, and may take its time; `compacting` says whether a session is.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        tmux: Tmux,
+        clock: Callable[[], float],
+        pane: Callable[[SessionRow], Pane | None],
+        compacting: Callable[[str], bool],
+    ) -> None:
+        self._store, self._tmux, self._clock = store, tmux, clock
+        self._pane, self._compacting = pane, compacting
+
+    async def run(self) -> None:
+        """Go round until it is cancelled."""
+        while True:
+            await self.deliver()
+            await asyncio.sleep(EVERY)
+
+    async def deliver(self) -> int:
+        """One round; how many messages were delivered."""
+        waiting = sorted(await self._store.waiting(), key=lambda message: message.session)
+        groups = groupby(waiting, key=lambda message: message.session)
+        return sum([await self._to(session, list(messages)) for session, messages in groups])
+
+    async def _to(self, session: str, messages: Sequence[Message]) -> int:
+        row = await self._store.session(session)
+        if row is None or row.agent not in AGENTS or self._compacting(session):
+            return 0
+        pane = await asyncio.to_thread(self._pane, row)
+        if pane is None:
+            return 0
+        state = (await self._tmux.look(pane, row.agent)).composer.state
+        if state not in ("empty", "busy"):
+            return 0
+        batch = due(messages, "turn" if state == "empty" else "tool", self._clock())
+        return await self._type(row, pane, await self._taken(batch)) if batch else 0
+
+    async def _taken(self, batch: Sequence[Message]) -> list[Message]:
+        """Those of a batch that nobody else hands out meanwhile."""
+        now = self._clock()
+        marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
+        won = await self._store.write(marks)
+        return [message for message, got in zip(batch, won, strict=True) if got]
+
+    async def _type(self, row: SessionRow, pane: Pane, batch: Sequence[Message]) -> int:
+        if not batch:
+            return 0
+        typed = await self._tmux.tell(
+            pane,
+            row.agent,
+            together(batch),
+            urgent=all(message.urgency == "urgent" for message in batch),
+            compacting=lambda: self._compacting(row.id),
+        )
+        # What was typed and is still in the composer is the user's to send: once is enough.
+        to = "delivered" if typed.done or typed.left else "queued"
+        now = self._clock()
+        await self._store.write([Mark(message.id, to, ("handed",), now) for message in batch])
+        return len(batch) if typed.done else 0

@@ -1,0 +1,98 @@
+"""A client that is drawn as Claude Code is, for tests that need its composer and not its mind.
+
+`python client.py LOG [HABIT...]`: each text that is sent off is a JSON line in LOG. Habits: `deaf`
+sends nothing off, `prickly` takes no paste, `meddled` has a letter typed into every paste, `keeps`
+does not clear, `busy` is at work for ever, `dialog` asks something instead, `pi` looks like Pi.
+"""
+
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+import termios
+import tty
+
+START, END = "\x1b[200~", "\x1b[201~"
+
+
+class Client:
+    """What was said, what is typed, and how it is drawn."""
+
+    def __init__(self, log: str, habits: set[str]) -> None:
+        self.log, self.habits = log, habits
+        self.said = [f"An earlier line {n}." for n in range(6)]
+        self.typed = ""
+
+    def take(self, data: str) -> None:
+        """Take what a terminal sends."""
+        while data:
+            if data.startswith(START):
+                text, _, data = data[len(START) :].partition(END)
+                self.paste(text.replace("\r", "\n"))
+            else:
+                key, data = data[0], data[1:]
+                self.press(key)
+
+    def paste(self, text: str) -> None:
+        """Take a text whose line breaks send nothing off."""
+        if "prickly" in self.habits:
+            return
+        self.typed += f"x{text}" if "meddled" in self.habits else text
+
+    def press(self, key: str) -> None:
+        """Take one key."""
+        if key == "\x7f":
+            self.typed = self.typed[:-1]
+        elif key != "\r":
+            self.typed += key
+        elif "deaf" not in self.habits and self.typed:
+            self.send_off()
+
+    def send_off(self) -> None:
+        """What Enter does."""
+        with open(self.log, "a", encoding="utf-8") as log:
+            log.write(json.dumps(self.typed) + "\n")
+        if self.typed == "/clear" and "keeps" not in self.habits:
+            self.said = []
+        self.said.append(f"❯ {self.typed}")
+        self.typed = ""
+
+    def draw(self) -> None:
+        """Draw everything anew."""
+        width, height = shutil.get_terminal_size()
+        rule = "─" * width
+        mark = "" if "pi" in self.habits else "❯\N{NO-BREAK SPACE}"
+        typed = (mark + self.typed).replace("\n", "\n" + " " * len(mark)).split("\n")
+        rows = ["Client v1", *(line for said in self.said for line in said.split("\n"))]
+        rows += ["", "✻ Pondering…", ""] if "busy" in self.habits else [""]
+        above = len(rows) + len(typed)
+        rows += [rule, *typed, rule, "  accept edits on"]
+        if "dialog" in self.habits:
+            rows = ["Do you want to proceed?", "❯ 1. Yes", "  2. No"]
+        place = above + 1 - max(0, len(rows) - height)
+        cursor = f"\x1b[{place};{len(typed[-1]) + 1}H"
+        sys.stdout.write("\x1b[2J\x1b[H" + "\r\n".join(rows[-height:]) + cursor)
+        sys.stdout.flush()
+
+
+def main(log: str, *habits: str) -> None:
+    """Draw and take until it is killed."""
+    client = Client(log, set(habits))
+    signal.signal(signal.SIGWINCH, lambda number, frame: client.draw())
+    before = termios.tcgetattr(0)
+    tty.setraw(0)
+    try:
+        sys.stdout.write("\x1b[?2004h")
+        client.draw()
+        while True:
+            select.select([0], [], [])
+            client.take(os.read(0, 1 << 20).decode())
+            client.draw()
+    finally:
+        termios.tcsetattr(0, termios.TCSANOW, before)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

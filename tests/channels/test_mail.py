@@ -1,0 +1,159 @@
+"""Messages for agents without hooks: typed into their pane, once, and only there."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from brimline.channels.finding import find_pane, runs
+from brimline.channels.mail import Mail, forward
+from brimline.channels.tmux import Tmux
+from brimline.inbox import Message, Urgency
+from brimline.monitor.heard import Pane
+from brimline.store.base import PutSession, Queue, SessionRow
+from brimline.store.memory import MemoryStore
+
+from .conftest import Drawn
+from .terminal import Terminal
+
+Make = Callable[..., Drawn]
+
+
+def message(id: str, text: str, urgency: Urgency = "sequential", session: str = "s1") -> Message:
+    """A message from the user."""
+    return Message(id, session, text, time.time(), urgency=urgency, sender="user")
+
+
+def round_of(
+    state: Path,
+    pane: Pane | None,
+    *messages: Message,
+    agent: str = "pi",
+    compacting: bool = False,
+    rounds: int = 1,
+) -> tuple[int, list[str]]:
+    """How many messages some rounds delivered, and what became of each."""
+
+    async def main() -> tuple[int, list[str]]:
+        store = MemoryStore()
+        sessions = [PutSession(SessionRow(id, agent, time.time())) for id in ("s1", "s2")]
+        await store.write([*sessions, *map(Queue, messages)])
+        mail = Mail(store, Tmux(state, 2.0), time.time, lambda row: pane, lambda id: compacting)
+        count = sum([await mail.deliver() for _ in range(rounds)])
+        return count, [found.state for found in await store.messages("s1")]
+
+    return asyncio.run(main())
+
+
+def test_delivered_once(drawn: Make, tmp_path: Path) -> None:
+    """What waits is typed together, the urgent first, and in the next round no more."""
+    client = drawn("pi")
+    both = (message("m1", "Later."), message("m2", "First.", "urgent"))
+    assert round_of(tmp_path, client.pane, *both, rounds=2) == (2, ["delivered", "delivered"])
+    assert client.sent == ["First.\n\nLater."]
+
+
+def test_waits_for_the_user(drawn: Make, tmp_path: Path) -> None:
+    """While the user types it waits."""
+    client = drawn("pi")
+    client.type("half a thou")
+    client.until_composer("pi", "typed")
+    assert round_of(tmp_path, client.pane, message("m1", "Now.", "urgent")) == (0, ["queued"])
+    assert client.composer("pi").text == "half a thou"
+
+
+def test_not_taken_waits_again(drawn: Make, tmp_path: Path) -> None:
+    """What the client did not take, and is not left in its pane, waits again."""
+    client = drawn("pi", "deaf")
+    assert round_of(tmp_path, client.pane, message("m1", "Now.")) == (0, ["queued"])
+
+
+def test_left_is_not_typed_twice(drawn: Make, tmp_path: Path) -> None:
+    """What stays in the composer beside the user's letters is theirs to send."""
+    client = drawn("pi", "meddled")
+    assert round_of(tmp_path, client.pane, message("m1", "Now."), rounds=2) == (0, ["delivered"])
+    assert client.composer("pi").text == "xNow."
+
+
+@pytest.mark.parametrize(
+    ("agent", "compacting", "known"),
+    [("claude", False, True), ("pi", True, True), ("pi", False, False)],
+)
+def test_not_by_the_pane(
+    drawn: Make, tmp_path: Path, agent: str, compacting: bool, known: bool
+) -> None:
+    """An agent with hooks, one that compacts, and one without a pane gets nothing typed."""
+    client = drawn("pi")
+    pane = client.pane if known else None
+    told = round_of(tmp_path, pane, message("m1", "Now."), agent=agent, compacting=compacting)
+    assert told == (0, ["queued"])
+    assert client.sent == []
+
+
+def test_forwarded() -> None:
+    """What waits for a session waits for the one that it became, in its order, and only there."""
+
+    async def main() -> None:
+        store = MemoryStore()
+        level = Message("m3", "s1", "50%", 1.0, cycle=0, level=50.0)
+        waiting = [message("m1", "One."), message("m2", "Two.", "urgent")]
+        await store.write([*map(Queue, (*waiting, level)), Queue(message("m4", "x", session="s3"))])
+        assert await forward(store, "s1", "s2", 2.0) == 2
+        assert [m.text for m in await store.waiting("s2")] == ["One.", "Two."]
+        assert [m.id for m in await store.waiting("s1")] == ["m3"]
+        assert [m.urgency for m in await store.waiting("s2")] == ["sequential", "urgent"]
+        assert await forward(store, "s1", "s2", 3.0) == 0
+        assert len(await store.waiting("s2")) == 2
+
+    asyncio.run(main())
+
+
+def program(folder: Path, name: str) -> str:
+    """A program of this name that does nothing for a long time."""
+    folder.mkdir(exist_ok=True)
+    place = folder / name
+    shutil.copy(str(shutil.which("sleep")), place)
+    return str(place)
+
+
+def test_found_by_folder_and_program(tmp_path: Path) -> None:
+    """The pane is where the agent runs in the session's folder; of two nobody knows which."""
+    project, other = tmp_path / "project", tmp_path / "other"
+    project.mkdir()
+    other.mkdir()
+    command = [program(tmp_path / "bin", "pi"), "600"]
+    terminal = Terminal(command, project)
+    try:
+        user = 12345
+        env = {"TMUX_TMPDIR": str(tmp_path)}
+        place = tmp_path / f"tmux-{user}" / "default"
+        place.parent.mkdir()
+        place.symlink_to(terminal.socket)
+        terminal.tmux("new-window", "-c", str(other), "--", *command)
+        terminal.tmux("new-window", "-c", str(project), "--", "cat")
+
+        def found() -> Pane | None:
+            return find_pane("pi", str(project), env, user)
+
+        terminal.until(found)
+        assert found() == Pane(str(place), terminal.pane.id)
+        assert find_pane("opencode", str(project), env, user) is None
+        assert find_pane("pi", str(tmp_path), env, user) is None
+        assert find_pane("pi", None, env, user) is None
+        terminal.tmux("new-window", "-c", str(project), "--", *command)
+        terminal.until(lambda: found() is None)
+    finally:
+        terminal.close()
+
+
+def test_no_tmux_no_pane(tmp_path: Path) -> None:
+    """Where there is no server, or what is there is none, there is no pane."""
+    env = {"TMUX_TMPDIR": str(tmp_path)}
+    assert find_pane("pi", "/", env, 1) is None
+    (tmp_path / "tmux-1").mkdir()
+    (tmp_path / "tmux-1" / "default").touch()
+    assert find_pane("pi", "/", env, 1) is None
+    assert not runs("pi", "/dev/nothing")

@@ -1,0 +1,272 @@
+"""The real clients in a real tmux: what their panes show, and what is typed into them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brimline.channels.intents import kept
+from brimline.channels.tmux import Tmux
+from brimline.testing.fake_model import Ramp, Reply, Scenario
+from server.running import Running
+
+from .claude import bash
+from .codex import shell
+from .interactive import CLIENTS, Interactive
+
+pytestmark = [pytest.mark.clients, pytest.mark.slow]
+
+OWN_LINE = "my own line"
+TOLD = "and continue from where you left off."
+
+Open = Callable[..., Interactive]
+
+
+class InTmux(Running):
+    """A daemon that finds the tmux of a test among the user's."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What it runs in."""
+        return super().environment | {"TMUX_TMPDIR": str(self.folder / "tmux")}
+
+    def show(self, socket: str) -> None:
+        """Have a tmux among those that it looks through."""
+        place = self.folder / "tmux" / f"tmux-{os.getuid()}" / "default"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(socket)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[InTmux]:
+    """A daemon that runs, and is gone afterwards."""
+    running = InTmux(tmp_path / "daemon")
+    # Pi was there before: a folder that is new is found after half a minute.
+    (running.home / ".pi/agent/sessions").mkdir(parents=True)
+    running.start()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Opens clients in panes, and ends them."""
+    made: list[Interactive] = []
+
+    def open_one(agent: str, scenario: Scenario, **more: Any) -> Interactive:
+        made.append(Interactive(agent, tmp_path / agent, scenario, **more))
+        return made[-1]
+
+    yield open_one
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def set_up(daemon: InTmux, opened: Open, tmp_path: Path) -> Callable[[Scenario], Interactive]:
+    """Opens a Claude Code that was set up by ourselves, beside the user's own status line."""
+
+    def open_one(scenario: Scenario) -> Interactive:
+        settings = tmp_path / "claude/home/.claude/settings.json"
+        settings.parent.mkdir(parents=True)
+        own = {"statusLine": {"type": "command", "command": f"echo '{OWN_LINE}'"}}
+        settings.write_text(json.dumps(own))
+        done = daemon.command("setup", "claude", HOME=str(tmp_path / "claude/home"))
+        assert done.returncode == 0, done.stdout + done.stderr
+        state = {"BRIMLINE_STATE_DIR": str(daemon.state)}
+        return opened("claude", scenario, environment=state)
+
+    return open_one
+
+
+def sessions(daemon: Running) -> list[Any]:
+    """Every session that the daemon knows, the last one first."""
+    return daemon.get("/v1/sessions")
+
+
+def states(daemon: Running) -> set[str]:
+    """The states of all threads."""
+    return {thread["state"] for view in sessions(daemon) for thread in view["threads"]}
+
+
+def measured(found: list[Any], least: int, below: int = 200_000) -> bool:
+    """Whether some thread sent so much with its last call."""
+    sent = [thread["sent"] for view in found for thread in view["threads"]]
+    return any(number is not None and least <= number < below for number in sent)
+
+
+def holding(client: Interactive, text: str) -> list[str]:
+    """The requests that hold a text."""
+    return [body for body in client.requests() if text in body]
+
+
+def hand_over(after: str = "true") -> str:
+    """The command by which an agent writes a document and hands it over, to go on fresh."""
+    command = shlex.join([sys.executable, "-m", "brimline", "handoff", "notes.md", "--clear"])
+    return f"echo 'The parser is half done.' > notes.md && {command} && {after}"
+
+
+# What needs no daemon.
+
+
+@pytest.mark.parametrize("agent", sorted(CLIENTS))
+def test_composer(opened: Open, tmp_path: Path, agent: str) -> None:
+    """Each client's composer is seen empty, with words, and empty again; it takes a message."""
+    client = opened(agent, Scenario(otherwise=Reply(text="I see.")))
+    client.type("half a thou")
+    client.until(lambda: client.composer(agent).text == "half a thou", "the words are not seen")
+    tmux = Tmux(tmp_path, patience=20.0)
+    told = asyncio.run(tmux.tell(client.pane, agent, "A message."))
+    assert (told.done, told.why) == (False, "something is typed in its composer")
+    client.press("-N", "11", "BSpace")
+    client.until_composer(agent)
+    text = "A message of two lines:\nlook at the tests."
+    told = asyncio.run(tmux.tell(client.pane, agent, text))
+    assert told.done, f"{told}\n{client.shown}"
+    client.until(lambda: holding(client, "look at the tests."), "no request holds it")
+    assert not holding(client, "half a thou")
+
+
+def test_dialog_is_not_typed_into(opened: Open, tmp_path: Path) -> None:
+    """While Claude Code asks whether it may, nothing is typed: it would be the answer."""
+    scenario = Scenario(main=(bash("touch /dev/null"),))
+    asks = ("--permission-mode", "default", "--disallowedTools", "Read")
+    client = opened(
+        "claude", scenario, arguments=(*asks, "--settings", '{"permissions":{"ask":["Bash"]}}')
+    )
+    client.say("Go.")
+    client.until(lambda: "Do you want to proceed?" in client.shown, "it does not ask")
+    told = asyncio.run(Tmux(tmp_path).tell(client.pane, "claude", "1", urgent=True))
+    assert (told.done, told.why) == (False, "its composer cannot be recognised")
+    assert "Do you want to proceed?" in client.shown
+
+
+# What the daemon does.
+
+
+def test_status_line(daemon: Running, set_up: Callable[[Scenario], Interactive]) -> None:
+    """Our status line is in the pane, with the call's figure, and the user's earlier one too."""
+    client = set_up(Scenario(main=(Reply(text="Done."),), ramp=Ramp(start=90_000)))
+    client.until(lambda: OWN_LINE in client.shown, "the user's own line is not shown")
+    client.say("Go.")
+    client.until(lambda: "/200K" in client.shown, "our line is not shown")
+    assert OWN_LINE in client.shown
+
+
+def test_clear_begins_anew(daemon: Running, set_up: Callable[[Scenario], Interactive]) -> None:
+    """After `/clear` nothing of what was measured before counts."""
+    ramp = Ramp(start=140_000)
+    client = set_up(Scenario(main=(Reply(text="One."), Reply(text="Two.", added=0)), ramp=ramp))
+    client.say("Go.")
+    (before,) = daemon.until("/v1/sessions", lambda found: measured(found, 140_000))
+    client.until_composer("claude")
+    client.say("/clear")
+    client.until(lambda: "One." not in client.shown, "it is not cleared")
+    client.until_composer("claude")
+    client.say("Again.")
+    found = daemon.until("/v1/sessions", lambda found: measured(found, 1, 140_000))
+    assert len(found) == 2
+    assert before["session"]["id"] in [view["session"]["id"] for view in found]
+
+
+def test_compact_with_too_little(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    """A compaction that is not carried out does not leave `compacting` behind."""
+    client = set_up(Scenario(main=(Reply(text="Done."),)))
+    client.say("/compact")
+    client.until(lambda: "Not enough messages to compact" in client.shown)
+    client.until_composer("claude")
+    client.say("Go.")
+    client.until(lambda: "Done." in client.shown)
+    daemon.until("/v1/sessions", lambda found: found and found[0]["threads"])
+    assert "compacting" not in states(daemon)
+
+
+def test_handoff_clear(daemon: Running, set_up: Callable[[Scenario], Interactive]) -> None:
+    """The agent hands over with --clear: the pane is cleared, and the fresh session goes on."""
+    client = set_up(Scenario(main=(bash(hand_over()), Reply(text="I end my turn."))))
+    client.say("The first task.")
+    client.until(lambda: holding(client, TOLD), "no request holds the prompt")
+    (first, *_) = holding(client, TOLD)
+    assert f"{client.place.project / 'notes.md'} {TOLD}" in first
+    assert "The first task." not in first
+    client.until(lambda: kept(daemon.state)[0].step == "done")
+    (intent,) = kept(daemon.state)
+    listed = daemon.command("handoff", "--list", "--session", intent.session)
+    assert f"as session {str(intent.after)[:8]}" in listed.stdout
+    assert intent.after != intent.session
+
+
+def test_handoff_clear_of_codex(daemon: Running, opened: Open, tmp_path: Path) -> None:
+    """Codex tells of a clear with the next prompt only: its pane is the proof."""
+    done = daemon.command("setup", "codex", HOME=str(tmp_path / "codex/home"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    scenario = Scenario(
+        main=(shell(hand_over()), Reply(text="I end my turn.")), otherwise=Reply(text="I go on.")
+    )
+    state = {"BRIMLINE_STATE_DIR": str(daemon.state)}
+    client = opened("codex", scenario, environment=state)
+    client.say("The first task.")
+    client.until(lambda: kept(daemon.state), "there is no intent")
+    client.until(lambda: kept(daemon.state)[0].step in ("done", "failed"), "it is not over")
+    (intent,) = kept(daemon.state)
+    assert intent.why is None
+    assert intent.after not in (None, intent.session)
+    client.until(lambda: holding(client, TOLD), "no request holds the prompt")
+    assert "The first task." not in holding(client, TOLD)[-1]
+
+
+def test_handoff_clear_after_a_kill(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    """The daemon is killed while the turn goes on: the next one clears all the same, once."""
+    client = set_up(Scenario(main=(bash(hand_over("sleep 3")), Reply(text="I end."))))
+    client.say("The first task.")
+    client.until(lambda: kept(daemon.state), "there is no intent")
+    daemon.kill()
+    daemon.start()
+    client.until(lambda: holding(client, TOLD), "no request holds the prompt")
+    client.until(lambda: kept(daemon.state)[0].step == "done")
+    client.until_composer("claude")
+    assert client.shown.count("/clear") == 1
+
+
+def test_handoff_clear_with_words_typed(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    """The user types while the turn goes on: nothing is cleared, and their words stay."""
+    client = set_up(Scenario(main=(bash(hand_over("sleep 3")), Reply(text="I end."))))
+    client.say("The first task.")
+    client.until(lambda: kept(daemon.state), "there is no intent")
+    client.type("half a thou")
+    client.until(lambda: kept(daemon.state)[0].step == "failed", "it did not fail")
+    assert client.composer("claude").text == "half a thou"
+    assert "The first task." in client.shown
+    listed = daemon.command("handoff", "--list", "--session", kept(daemon.state)[0].session)
+    assert "something is typed in its composer" in listed.stdout
+
+
+def test_message_for_an_agent_without_hooks(daemon: InTmux, opened: Open) -> None:
+    """A message for Pi, which is known by its transcript alone, comes by its pane."""
+    home = daemon.folder.parent / "pi" / "home"
+    home.parent.mkdir()
+    home.symlink_to(daemon.home)
+    client = opened("pi", Scenario(otherwise=Reply(text="I see.")))
+    daemon.show(client.socket)
+    client.say("Go.")
+    (view,) = daemon.until("/v1/sessions", lambda found: len(found) == 1)
+    done = daemon.command("send", view["session"]["id"], "Look at the tests.")
+    assert done.returncode == 0, done.stderr
+    client.until(lambda: holding(client, "Look at the tests."), "no request holds it")
+    path = f"/v1/sessions/{view['session']['id']}/messages"
+    (message,) = daemon.until(path, lambda found: found[0]["state"] == "delivered")
+    assert message["text"] == "Look at the tests."
