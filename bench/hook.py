@@ -1,99 +1,165 @@
-"""What a hook or a status line costs an agent: the clients, with a daemon and without."""
+"""What a status line costs an agent: ours, with a daemon and without, beside other people's."""
 
 import argparse
 import os
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from brimline import hooks
-from brimline.hooks.frame import encode_reply
+from serving import Daemon, report, serving
+from statuslines import Peer, peers
+from tree import Plan, make, transcripts
 
+CACHE = Path(__file__).parent / ".cache"
 CLIENT = Path(hooks.__file__).with_name("client.py")
 COMPILE = ("cc", "-std=c11", "-O2", "-o")
-ANSWER = b"ctx 45% 90K/200K\n"
 STDIN = (
-    b'{"session_id":"5f2c","transcript_path":"/home/u/.claude/projects/p/5f2c.jsonl","cwd":"/home/u",'
+    b'{"session_id":"%b","transcript_path":"%b","cwd":"/home/u",'
     b'"model":{"id":"claude-sonnet-4-5","display_name":"Sonnet 4.5"},"version":"2.1.325","cost":'
-    b'{"total_cost_usd":1.25,"total_duration_ms":81000},"context_window":{"total_input_tokens":90000,'
+    b'{"total_cost_usd":1.25,"total_duration_ms":81000},"workspace":{"current_dir":"/home/u",'
+    b'"project_dir":"/home/u"},"context_window":{"total_input_tokens":90000,'
     b'"context_window_size":200000,"current_usage":{"input_tokens":10,"output_tokens":400,'
     b'"cache_creation_input_tokens":990,"cache_read_input_tokens":89000},"used_percentage":45}}'
 )
+SAYS, ASKED = b"45% 90K/200K window", "█".encode()
+"""What every line of ours says, and what only the daemon's has in it."""
+
 MS_ABOVE_SHELL = 2.0
 OF_PYTHON = 1.3
+SELDOM = 10
+"""Other people's are run in one of so many rounds: some take half a second."""
+
+PATIENCE = 120.0
+"""Seconds that a daemon may take to have read a long transcript for the first time."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A session with a transcript of some size: what its status line is told, and where."""
+
+    stdin: Path
+    env: dict[str, str]
+
+    @classmethod
+    def of(cls, work: Path, cache: Path, size: int) -> "Scene":
+        """One whose transcript is so large."""
+        tree = cache / f"transcript-{size}"
+        make(tree, Plan(size=size, files=1, recent=True))
+        (transcript,) = transcripts(tree)
+        stdin = work / f"stdin-{size}"
+        stdin.write_bytes(STDIN % (transcript.stem.encode(), bytes(transcript)))
+        env = {"HOME": str(work), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "COLUMNS": "120"}
+        return cls(stdin, {**env, "TERM": "xterm", "CLAUDE_CONFIG_DIR": str(tree)})
 
 
 @dataclass
 class Row:
-    """A command and how long it took."""
+    """A command and how long it took, in each scene."""
 
     name: str
     command: list[str]
-    told: bytes = b""
-    seconds: list[float] = field(default_factory=list[float])
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    every: int = 1
+    note: str = ""
+    seconds: dict[Path, list[float]] = field(default_factory=dict[Path, list[float]])
 
-    @property
-    def ms(self) -> float:
+    @classmethod
+    def of(cls, peer: Peer) -> "Row":
+        """The row of somebody else's status line."""
+        return cls(peer.name, peer.command, peer.env, SELDOM, peer.missing or "")
+
+    def ms(self, scene: Scene) -> float | None:
         """The median in milliseconds."""
-        return statistics.median(self.seconds) * 1000
+        taken = self.seconds.get(scene.stdin)
+        return statistics.median(taken) * 1000 if taken else None
 
-    def check(self) -> None:
-        """Fail where it does not say what it should."""
-        done = subprocess.run(self.command, input=STDIN, capture_output=True, check=True)
-        if done.stdout != self.told:
-            raise SystemExit(f"bench: {self.name} said {done.stdout!r}, not {self.told!r}")
+    def said(self, scene: Scene) -> bytes:
+        """What it prints; nothing where it fails."""
+        with scene.stdin.open("rb") as stdin:
+            done = subprocess.run(
+                self.command,
+                stdin=stdin,
+                env=scene.env | self.env,
+                capture_output=True,
+                check=False,
+            )
+        return b"" if done.returncode else done.stdout
 
-    def measure(self, stdin: Path) -> None:
+    def measure(self, scene: Scene) -> None:
         """Run it once, as a process and nothing more."""
         actions = [
-            (os.POSIX_SPAWN_OPEN, 0, str(stdin), os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 0, str(scene.stdin), os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         ]
+        env = scene.env | self.env
         begun = time.perf_counter()
-        pid = os.posix_spawn(self.command[0], self.command, os.environ, file_actions=actions)
+        pid = os.posix_spawn(self.command[0], self.command, env, file_actions=actions)
         os.waitpid(pid, 0)
-        self.seconds.append(time.perf_counter() - begun)
+        self.seconds.setdefault(scene.stdin, []).append(time.perf_counter() - begun)
 
 
 class Bench:
     """The rows, each with what it is measured against."""
 
-    def __init__(self, work: Path, path: Path) -> None:
+    def __init__(self, work: Path, daemon: Daemon, others: list[Peer]) -> None:
         program = work / "brimline-hook"
         subprocess.run([*COMPILE, str(program), str(CLIENT.with_suffix(".c"))], check=True)
         python = [sys.executable, "-I", "-S"]
         compiled = [str(program), sys.executable, str(CLIENT)]
         script = [*python, str(CLIENT)]
-        here = ["statusline", "claude", str(path), str(work / "spool")]
+        here = ["statusline", "claude", str(daemon.socket), str(work / "spool")]
         nowhere = ["statusline", "claude", str(work / "none"), str(work / "spool")]
         self.shell = Row("sh -c true", ["/bin/sh", "-c", "true"])
         self.python = Row("python3 -I -S -c pass", [*python, "-c", "pass"])
-        self.asked = Row("compiled, daemon", [*compiled, *here], ANSWER)
-        self.script_asked = Row("Python, daemon", [*script, *here], ANSWER)
-        self.alone = Row("compiled, no daemon", [*compiled, *nowhere], ANSWER)
-        self.script_alone = Row("Python, no daemon", [*script, *nowhere], ANSWER)
+        self.asked = Row("brimline, compiled", [*compiled, *here])
+        self.script_asked = Row("brimline, Python", [*script, *here])
+        self.alone = Row("brimline, compiled, no daemon", [*compiled, *nowhere])
+        self.script_alone = Row("brimline, Python, no daemon", [*script, *nowhere])
+        self.others = [Row.of(peer) for peer in others]
 
     @property
     def rows(self) -> list[Row]:
         """All rows in the order of the table."""
-        asked = [self.shell, self.asked, self.script_asked]
-        return [*asked, self.python, self.alone, self.script_alone]
+        ours = [self.asked, self.script_asked, self.alone, self.script_alone]
+        return [self.shell, self.python, *ours, *self.others]
 
-    def target(self, row: Row) -> str:
+    def check(self, scene: Scene) -> None:
+        """Fail where ours does not say what it should; another that fails is not measured."""
+        end = time.monotonic() + PATIENCE
+        while not (answered := ASKED in self.asked.said(scene)) and time.monotonic() < end:
+            time.sleep(0.1)
+        if not answered:
+            raise SystemExit("bench: the daemon does not answer")
+        for row in (self.asked, self.script_asked, self.alone, self.script_alone):
+            if SAYS not in (said := row.said(scene)):
+                raise SystemExit(f"bench: {row.name} said {said!r}, not {SAYS!r}")
+        for row in self.others:
+            if not row.note and not row.said(scene).strip():
+                row.note = "says nothing"
+
+    def measure(self, scenes: list[Scene], rounds: int) -> None:
+        """Run every row in turn, so that noise hits all of them."""
+        for number in range(rounds):
+            for row in self.rows:
+                for scene in scenes:
+                    if number % row.every == 0 and not row.note:
+                        row.measure(scene)
+
+    def target(self, row: Row, scene: Scene) -> str:
         """What is asked of a row, and whether it holds."""
+        took, shell, python = row.ms(scene), self.shell.ms(scene), self.python.ms(scene)
+        if took is None or shell is None or python is None:
+            return row.note
         if row is self.asked:
-            most = self.shell.ms + MS_ABOVE_SHELL
-            return f"<= {MS_ABOVE_SHELL} ms above sh: {_holds(row.ms <= most)}"
+            return f"<= {MS_ABOVE_SHELL} ms above sh: {_holds(took <= shell + MS_ABOVE_SHELL)}"
         if row in (self.alone, self.script_alone):
-            return f"<= {OF_PYTHON} x python3: {_holds(row.ms <= OF_PYTHON * self.python.ms)}"
+            return f"<= {OF_PYTHON} x python3: {_holds(took <= OF_PYTHON * python)}"
         return ""
 
 
@@ -101,57 +167,39 @@ def _holds(held: bool) -> str:
     return "yes" if held else "NO"
 
 
-def _table(bench: Bench) -> Iterator[str]:
-    yield f"{'':24}{'median ms':>10}{'best ms':>9}{'above sh':>10}{'x python3':>11}  target"
+def _table(bench: Bench, small: Scene, large: Scene, megabytes: float) -> Iterator[str]:
+    heads = f"{'1 KB':>8}{megabytes:6g} MB{'x sh':>8}{'x python3':>11}"
+    yield f"{'median ms, with a transcript of':34}{heads}"
+    shell, python = bench.shell.ms(small), bench.python.ms(small)
     for row in bench.rows:
-        ratio, above = row.ms / bench.python.ms, row.ms - bench.shell.ms
-        figures = f"{row.ms:10.2f}{min(row.seconds) * 1000:9.2f}{above:10.2f}{ratio:11.2f}"
-        yield f"{row.name:24}{figures}  {bench.target(row)}".rstrip()
-
-
-@contextmanager
-def _daemon(path: Path) -> Generator[None, None, None]:
-    """A daemon that answers at once, in a process of its own."""
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    listener.listen()
-    pid = os.fork()
-    if pid == 0:
-        _serve(listener)
-    listener.close()
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-
-
-def _serve(listener: socket.socket) -> None:
-    while True:
-        connection, _ = listener.accept()
-        with connection:
-            connection.recv(1 << 16)
-            connection.sendall(encode_reply(ANSWER))
-            connection.recv(1)
+        took, long = row.ms(small), row.ms(large)
+        figures = " " * 36
+        if took and long and shell and python:
+            figures = f"{took:8.2f}{long:9.2f}{took / shell:8.1f}{took / python:11.2f}"
+        yield f"{row.name:34}{figures}  {bench.target(row, small)}".rstrip()
 
 
 def main() -> None:
-    """Print the table; fail only where something does not run."""
+    """Print the tables; fail only where something of ours does not run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=101)
-    rounds = parser.parse_args().rounds
-    with tempfile.TemporaryDirectory() as name:
+    parser.add_argument("--mb", type=float, default=100, help="size of the long transcript")
+    parser.add_argument("--hooks", type=int, default=1000, help="so many are sent to the daemon")
+    parser.add_argument("--cache", type=Path, default=CACHE)
+    options = parser.parse_args()
+    cache = options.cache.resolve()
+    with tempfile.TemporaryDirectory(prefix="brimline-") as name:
         work = Path(name)
-        (work / "stdin").write_bytes(STDIN)
-        bench = Bench(work, work / "hook.sock")
-        with _daemon(work / "hook.sock"):
-            for row in bench.rows:
-                row.check()
-            for _ in range(rounds):
-                for row in bench.rows:
-                    row.measure(work / "stdin")
-    print(f"{rounds} rounds, {os.cpu_count()} cores, Python {sys.version.split()[0]}\n")
-    print(*_table(bench), sep="\n")
+        sizes = (1_000, int(options.mb * 1_000_000))
+        small, large = (Scene.of(work, cache, size) for size in sizes)
+        with serving(work) as daemon:
+            bench = Bench(work, daemon, peers(cache))
+            for scene in (small, large):
+                bench.check(scene)
+            bench.measure([small, large], options.rounds)
+        print(f"{options.rounds} rounds, {os.cpu_count()} cores, Python {sys.version.split()[0]}\n")
+        print(*_table(bench, small, large, options.mb), sep="\n")
+        print("\nThe daemon:", *report(work, small.stdin.read_bytes(), options.hooks), sep="\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from brimline.testing.fake_model import CAPTURED, Reply, Scenario, ToolCall
@@ -31,9 +32,17 @@ def run_codex(
     prompt: str,
     *settings: str,
     resume: bool = False,
+    hooks: bool = False,
+    plain: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> ClientRun:
-    """Run one turn; `settings` are further `key=value` of config.toml."""
-    command = [require("codex"), "exec", "--json", "--skip-git-repo-check"]
+    """Run one turn; `settings` are further `key=value` of config.toml, `hooks` are all trusted.
+
+    A `plain` run tells people on its standard error how each hook went, and streams nothing.
+    """
+    command = [require("codex"), "exec", "--skip-git-repo-check"]
+    command += [] if plain else ["--json"]
+    command += ["--dangerously-bypass-hook-trust"] if hooks else []
     for setting in (*SETTINGS, *settings):
         command += ["-c", setting]
     command += ["resume", "--last", prompt] if resume else [prompt]
@@ -42,7 +51,7 @@ def run_codex(
         command,
         Place(folder),
         scenario,
-        environment={"FAKE_KEY": "sk-dummy"},
+        environment={"FAKE_KEY": "sk-dummy"} | dict(environment or {}),
         transcripts=".codex/sessions/**/rollout-*.jsonl",
     )
 

@@ -24,6 +24,17 @@ SETTINGS: dict[str, Any] = {
     "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
 }
 
+FILE = ".gemini/settings.json"
+"""Its settings, below the home folder."""
+
+
+def write_settings(place: Place, settings: Mapping[str, Any]) -> Path:
+    """Write settings.json, with further groups of settings; gives its place."""
+    file = place.home / FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(SETTINGS | dict(settings)), encoding="utf-8")
+    return file
+
 
 def run_gemini(
     scenario: Scenario,
@@ -31,19 +42,22 @@ def run_gemini(
     prompt: str,
     *arguments: str,
     settings: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> ClientRun:
-    """Run one headless turn; `settings` are further groups of settings.json."""
+    """Run one headless turn; `settings` are further groups of settings.json.
+
+    Without any, settings that are there already stay as they are.
+    """
     place = Place(folder)
-    file = place.home / ".gemini/settings.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(SETTINGS | dict(settings or {})), encoding="utf-8")
+    if settings is not None or not (place.home / FILE).exists():
+        write_settings(place, settings or {})
     command = [require("gemini"), "-p", prompt, "--output-format", "stream-json", "--yolo"]
     return run_client(
         "gemini",
         [*command, *arguments],
         place,
         scenario,
-        environment=ENVIRONMENT,
+        environment=ENVIRONMENT | dict(environment or {}),
         transcripts=".gemini/tmp/**/chats/**/*.json*",
     )
 

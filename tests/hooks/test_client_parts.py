@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks import alone, asking, client
+from brimline.hooks import alone, asking, client, starting
 
 from .agent import CLIENT, Agent, compile_client, python_client
 from .test_client_line import CASES
@@ -20,18 +20,19 @@ MODULES = {"_json", "_socket", "fcntl", "select"}
 def imported(arguments: list[str], stdin: bytes) -> set[str]:
     """The modules that Python imports for a command."""
     command = [sys.executable, "-I", "-S", "-X", "importtime", *arguments]
-    done = subprocess.run(command, input=stdin, capture_output=True, check=True)
+    env = {"BRIMLINE_AUTOSTART": "0"}
+    done = subprocess.run(command, input=stdin, capture_output=True, check=True, env=env)
     lines = done.stderr.decode().splitlines()
     return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
 
 
-@pytest.mark.parametrize("kind", ["hook", "statusline"])
+@pytest.mark.parametrize("kind", ["hook", "statusline", "start"])
 @pytest.mark.parametrize("way", [[], ["--no-daemon", "1-1"]], ids=["asking", "handed over"])
 def test_imports(tmp_path: Path, kind: str, way: list[str]) -> None:
     """A client imports C modules alone, and only those that it needs."""
     arguments = [str(CLIENT), *way, kind, "claude", str(tmp_path / "x"), str(tmp_path / "spool")]
     body, line = CASES["a call"]
-    unneeded = {"_json"} if kind == "hook" else set[str]()
+    unneeded = {"_json"} if kind != "statusline" else set[str]()
     unneeded |= {"_socket"} if way else set()
     assert imported(arguments, body) - imported(["-c", "pass"], b"") == MODULES - unneeded
     assert (tmp_path / "spool").exists()
@@ -49,7 +50,7 @@ def test_modules_are_compiled() -> None:
 @pytest.fixture
 def moved(tmp_path: Path, folder: Path) -> Agent:
     """An agent whose client is a copy that was never imported."""
-    for part in (client, asking, alone):
+    for part in (client, asking, alone, starting):
         assert part.__file__
         shutil.copy(part.__file__, tmp_path)
     command = [*python_client()[:-1], str(tmp_path / "client.py")]

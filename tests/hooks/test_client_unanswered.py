@@ -22,7 +22,7 @@ LINE = (
     b'"cache_creation_input_tokens":0}}}'
 )
 NOBODY = 65534
-SHOWN = b"ctx 45% 90K/200K\n"
+SHOWN = b"ctx 45% 90K/200K window\n"
 
 
 def check(agent: Agent, done: Done, shown: bytes = SHOWN) -> str:

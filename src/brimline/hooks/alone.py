@@ -24,13 +24,20 @@ START = 128
 """So many bytes have the id of a spool's first event among them."""
 
 FLAGS = posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW
+
 SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+SIZES = (200_000, 1_000_000)
+"""The windows of Claude Code, as data/clients.json has them."""
+
+NO_COUNT, APART = 10**8, 2
+"""As statusline/told.py has them: more tokens than any window holds, and how far a percentage may
+be from its own tokens."""
 
 
 def go_on(event: "Event") -> None:
     """Say what can be said, and spool the event; one that is lost is counted, if that can be."""
     if event.kind == "statusline":
-        event.say(status(event.body))
+        event.say(status(event.body, posix.environ.get(b"COLUMNS", b"")))
     try:
         kept = keep(event.spool, event.request)
     except OSError:
@@ -114,17 +121,34 @@ def count(path: str) -> bool:
         return False
 
 
-# The status line.
+# The status line. It follows the rules of statusline/ as far as stdin alone can tell: no limit, no
+# forecast, and so no colour.
 
 
-def status(body: bytes) -> bytes:
-    """What stdin alone can tell, as a line; empty where it tells nothing."""
+def status(body: bytes, columns: bytes = b"") -> bytes:
+    """What stdin alone can tell, as a line that fits; empty where it tells nothing."""
     try:
-        context = decoded(body)["context_window"]
+        told = decoded(body)
+        context = told["context_window"]
         usage, window = context["current_usage"], context["context_window_size"]
     except (ValueError, KeyError, TypeError):
         return b""
-    return f"ctx {figure(usage, window)}\n".encode()
+    sent = None if usage is None else sent_of(usage)
+    wrong = mistake(usage, sent, window, context.get("used_percentage"))
+    ways = figures(usage is None, sent, window if is_size(window) else None, bool(wrong))
+    rest = [cost(told.get("cost")), f"* {wrong}" if wrong else ""]
+    return f"ctx {fitted(ways, [part for part in rest if part], columns)}\n".encode()
+
+
+def fitted(ways: list[str], rest: list[str], columns: bytes) -> str:
+    """The figure and what there is room for after it; it becomes narrower where it has none."""
+    room = int(columns) - 4 if columns.isdigit() and 0 < len(columns) <= 5 else 0
+    whole = " | ".join([ways[0], *rest])
+    if room <= 0 or len(whole) <= room:
+        return whole
+    if rest:
+        return fitted(ways, rest[:-1], columns)
+    return next((way for way in ways if len(way) <= room), ways[-1])
 
 
 class Rules:
@@ -146,26 +170,68 @@ def decoded(body: bytes) -> "Any":
         raise ValueError("no JSON") from error
 
 
-def figure(usage: "Any", window: "Any") -> str:
-    """Per cent, sent and window; `-` before the first call, `?` where it cannot be told.
+def is_size(number: "Any") -> bool:
+    """Whether it is the size of a window."""
+    return is_count(number) and number > 0
 
-    All is 0 after a compaction. What is more than the window, or no count, is no figure.
-    """
-    if usage is None:
-        return "-"
+
+def is_count(number: "Any") -> bool:
+    """Whether it is a count of tokens."""
+    return type(number) is int and 0 <= number < NO_COUNT
+
+
+def sent_of(usage: "Any") -> int | None:
+    """What the last call sent; None where that is no count."""
     try:
         counts = [usage[name] for name in SENT]
     except (KeyError, TypeError):
-        return "?"
-    if not all(type(number) is int and number >= 0 for number in (*counts, window)):
-        return "?"
-    sent = sum(counts)
-    return shown(sent, window) if 0 < sent <= window else "?"
+        return None
+    return sum(counts) if all(is_count(number) for number in counts) else None
 
 
-def shown(sent: int, window: int) -> str:
-    """A figure, with what it is of; halves go up, as in the clients' own displays."""
-    return f"{(200 * sent + window) // (2 * window)}% {shorten(sent)}/{shorten(window)}"
+def mistake(usage: "Any", sent: int | None, window: "Any", percent: "Any") -> str | None:
+    """What the client got wrong, in words."""
+    if usage is not None and sent is None:
+        return "client's usage is no count"
+    if window is not None and not is_size(window):
+        return "client's window is no size"
+    if percent is not None and type(percent) not in (int, float):
+        return "client's percentage is no number"
+    if percent is not None and not 0 <= percent <= 100:
+        return f"client says {str(percent)[:16]}%"
+    if not sent or window is None:
+        return None
+    true = min(100, 100 * sent / window)
+    if percent is not None and (abs(percent - true) > APART or (not percent and true >= 1)):
+        return f"client says {percent:g}%"
+    return f"client says {shorten(window)} window" if sent > window else None
+
+
+def figures(early: bool, sent: int | None, window: int | None, wrong: bool) -> list[str]:
+    """The figure in its ways, from wide to narrow; words before the first call and where unknown.
+
+    All counts are 0 after a compaction. A window that holds more than it can is the next larger.
+    """
+    if not sent:
+        unknown = "unknown" if sent is None else "unknown until the next reply"
+        why = "no call yet" if early else unknown
+        return [f"{why}, {shorten(window)} window" if window else why, why]
+    size = window if not window or window >= sent else next((n for n in SIZES if n >= sent), None)
+    if not size:
+        return [f"{shorten(sent)} of an unknown window"]
+    percent = f"{(200 * sent + size) // (2 * size) or '<1'}%{'*' if wrong else ''}"
+    return [f"{percent} {shorten(sent)}/{shorten(size)} window", f"{percent} of window"]
+
+
+def cost(told: "Any") -> str:
+    """What the session has cost, once it is a cent."""
+    try:
+        dollars = told["total_cost_usd"]
+    except (KeyError, TypeError):
+        return ""
+    if type(dollars) not in (int, float) or not 0.005 <= dollars < 1e9:
+        return ""
+    return f"${dollars:,.2f}"
 
 
 def shorten(tokens: int) -> str:

@@ -50,12 +50,18 @@ NAMES = (
 
 
 class Event:
-    """What the agent tells, where to, and how much time there is for it."""
+    """What the agent tells, where to, and how much time there is for it.
+
+    `starts`: a session starts. `nobody`: there is no daemon, not even one that is slow.
+    """
 
     def __init__(self, arguments: list[str]) -> None:
         self.handed = arguments[0] == "--no-daemon"
         self.id = arguments[1] if self.handed else f"{time.time_ns()}-{posix.getpid()}"
         self.kind, self.agent, self.socket, self.spool = arguments[2 if self.handed else 0 :]
+        self.starts = self.kind == "start"
+        self.kind = "hook" if self.starts else self.kind
+        self.nobody = self.handed
         self.body = b""
         self._begun = time.monotonic() - self._gone()
 
@@ -166,6 +172,9 @@ def reach(event: Event) -> "socket | None":
             peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
         else:
             peer = connection.getsockopt(0, _socket.LOCAL_PEERCRED, 76)
+    except (FileNotFoundError, ConnectionRefusedError):
+        event.nobody = True
+        return None
     except OSError:
         return None
     return connection if int.from_bytes(peer[4:8], sys.byteorder) == posix.geteuid() else None

@@ -1,64 +1,65 @@
-"""Claude Code's hooks and status line, and Codex's hooks, which are alike: heard and answered."""
+"""Claude Code's hooks and its status line."""
+
+import os
 
 import msgspec
 
-from brimline.events import Trigger
+from brimline.hooks.dialect import EVENTS, STARTS, Dialect, decoded
 from brimline.hooks.frame import Request
-from brimline.hooks.wire import CurrentUsage, HookInput, HookOutput, Specific, StatusInput
+from brimline.hooks.statusline import Told, read
+from brimline.hooks.wire import CurrentUsage, HookInput
 from brimline.monitor.heard import Happening, Heard, Reply
+from brimline.sources.base import Transcript
 from brimline.usage import Usage
 
-_hook = msgspec.json.Decoder(HookInput)
-_status = msgspec.json.Decoder(StatusInput)
+DIALECT = Dialect({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"}, STARTS)
+"""SessionStart(compact) comes before PostCompact, whose answer the model never sees."""
 
-EVENTS: dict[str, Happening] = {
-    "UserPromptSubmit": "prompt",
+SUBAGENTS: dict[str, Happening] = {
     "PostToolUse": "tool",
     "PostToolBatch": "tool",
-    "Stop": "stopped",
-    "StopFailure": "ended",
-    "PreCompact": "compacting",
-    "PostCompact": "compacted",
-    "SessionEnd": "ended",
+    "SubagentStop": "wrote",
 }
-STARTS: dict[str, Happening] = {"compact": "compacted", "clear": "cleared"}
-TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
+"""What is heard of a subagent, in a thread of its own."""
 
 
-def heard_hook(request: Request, at: float, late: bool = False) -> Heard | None:
-    """What a hook tells; None for an event that tells us nothing, and inside a subagent.
+class Claude:
+    """Claude Code's hooks."""
 
-    Raises msgspec.DecodeError where it is no hook's input.
-    """
-    told = _hook.decode(request.body)
-    what = _happening(told)
-    if what is None or told.agent_id is not None:
+    def heard(self, request: Request, at: float, late: bool = False) -> Heard | None:
+        """What a hook tells, of the main thread or of a subagent."""
+        told = decoded(request)
+        if told.agent_id is None:
+            return DIALECT.main(request, told, at, late)
+        what, file = SUBAGENTS.get(told.hook_event_name), _file(told, told.agent_id)
+        if what is None or file is None:
+            return None
+        heard = DIALECT.as_heard(what, request, told, at, late)
+        return msgspec.structs.replace(heard, thread=file.thread, file=file, model=None)
+
+    def answer(self, request: Request, reply: Reply) -> bytes:
+        """A reply: Stop goes on, the others add to what is read."""
+        return DIALECT.answer(request, reply)
+
+
+def _file(told: HookInput, agent: str) -> Transcript | None:
+    """A subagent's transcript; None where there is none, as of what writes a summary."""
+    own = (told.transcript_path or "").removesuffix(".jsonl")
+    path = told.agent_transcript_path or f"{own}/subagents/agent-{agent}.jsonl"
+    try:
+        status = os.stat(path)
+    except OSError:
         return None
-    return Heard(
-        id=request.id,
-        agent=request.agent,
-        session=told.session_id,
-        what=what,
-        at=at,
-        transcript=told.transcript_path,
-        project=told.cwd,
-        model=told.model,
-        parent=request.env.get("BRIMLINE_PARENT"),
-        trigger=TRIGGERS.get(told.trigger or ""),
-        going_on=told.stop_hook_active,
-        late=late,
-    )
+    return Transcript("claude", path, status.st_mtime, status.st_size, told.session_id, agent)
 
 
-def _happening(told: HookInput) -> Happening | None:
-    if told.hook_event_name == "SessionStart":
-        return STARTS.get(told.source or "", "started")
-    return EVENTS.get(told.hook_event_name)
+HOOKS = Claude()
 
 
-def heard_status(request: Request, at: float, late: bool = False) -> tuple[Heard, StatusInput]:
-    """What a status line tells; raises msgspec.DecodeError or InvalidUsage where it is none."""
-    told = _status.decode(request.body)
+def heard_status(request: Request, at: float, late: bool = False) -> tuple[Heard, Told]:
+    """What a status line tells; raises msgspec.DecodeError where it is none."""
+    taken = read(request.body)
+    told = taken.input
     usage = told.context_window.current_usage
     heard = Heard(
         id=request.id,
@@ -75,7 +76,7 @@ def heard_status(request: Request, at: float, late: bool = False) -> tuple[Heard
         window=told.context_window.context_window_size,
         late=late,
     )
-    return heard, told
+    return heard, taken
 
 
 def _usage(told: CurrentUsage) -> Usage:
@@ -85,17 +86,3 @@ def _usage(told: CurrentUsage) -> Usage:
         told.cache_creation_input_tokens,
         told.output_tokens,
     )
-
-
-def answer(request: Request, reply: Reply) -> bytes:
-    """A reply as the client takes it; nothing where there is nothing to say."""
-    if reply.go_on is not None:
-        return _written(HookOutput(decision="block", reason=reply.go_on))
-    if reply.context is None:
-        return b""
-    event = _hook.decode(request.body).hook_event_name
-    return _written(HookOutput(hook_specific_output=Specific(event, reply.context)))
-
-
-def _written(output: HookOutput) -> bytes:
-    return msgspec.json.encode(output) + b"\n"

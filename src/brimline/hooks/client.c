@@ -3,11 +3,13 @@
  *     brimline-hook PYTHON CLIENT_PY KIND AGENT SOCKET SPOOL
  *
  * client.py tells what is asked and answered, and has the same in Python; the same tests are run on
- * both. Where no answer comes in time this process becomes client.py, which does the rest. It exits
- * with 0 whatever happens, and never holds the agent up for longer than ALL milliseconds.
+ * both. Where no answer comes in time this process becomes client.py, which does the rest; it is told
+ * KIND `start` only where there is nobody to be reached. It exits with 0 whatever happens, and never
+ * holds the agent up for longer than ALL milliseconds.
  */
 
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -31,6 +33,7 @@ enum { LINE = 64, HEAD = 20 << 10, BODY = 4 << 20, REPLY = 1 << 20, KEY = 64, VA
 enum { PYTHON = 1, CLIENT, KIND, AGENT, SOCKET, SPOOL, ARGUMENTS };
 
 static const char PREFIX[] = "BRIMLINE 1 ", DONE[] = "\x06";
+static char hook[] = "hook", start[] = "start";
 static const char *const NAMES[] = {
     "COLUMNS",
     "NO_COLOR",
@@ -102,9 +105,10 @@ static int is_ours(int fd) {
 #endif
 }
 
-/* The way to the daemon; -1 where there is none. */
+/* The way to the daemon; -1 where there is none, with ENOENT or ECONNREFUSED where nobody is. */
 static int reach(const char *path) {
     struct sockaddr_un place = {.sun_family = AF_UNIX};
+    errno = 0;
     if (strlen(path) >= sizeof place.sun_path)
         return -1;
     strcpy(place.sun_path, path);
@@ -239,6 +243,14 @@ static int answered(int fd, char **told, const char *id) {
     return answer || !given_back(size);
 }
 
+/* Where a session starts, the wire has a hook like any other; tells whether one does. */
+static int starts(char **told) {
+    if (strcmp(told[KIND], start))
+        return 0;
+    told[KIND] = hook;
+    return 1;
+}
+
 int main(int count, char **told) {
     struct timespec now;
     char id[64];
@@ -248,7 +260,9 @@ int main(int count, char **told) {
         return 0;
     prepare();
     snprintf(id, sizeof id, "%lld%09ld-%ld", (long long)now.tv_sec, now.tv_nsec, (long)getpid());
-    const int fd = reach(told[SOCKET]);
+    const int starting = starts(told), fd = reach(told[SOCKET]);
+    if (starting && fd < 0 && (errno == ENOENT || errno == ECONNREFUSED))
+        told[KIND] = start;
     if (fd >= 0 && answered(fd, told, id))
         return 0;
     alarm_in(0);

@@ -3,15 +3,16 @@
     python -I -S client.py KIND AGENT SOCKET SPOOL
     python -I -S client.py --no-daemon ID KIND AGENT SOCKET SPOOL
 
-KIND is `hook` or `statusline`. The second form is how `brimline-hook` (client.c) goes on when no
-answer came; ID is that of the event, which the daemon may have heard. Without an answer the event
-is appended to the spool, and a status line is what stdin alone can tell. It exits with 0 whatever
-happens, within a quarter of a second.
+KIND is `hook`, `statusline`, or `start`: the hook of a session's start, which starts the daemon too
+where there is none. The second form is how `brimline-hook` (client.c) goes on when no answer came;
+ID is that of the event, which the daemon may have heard, and `start` tells that it is not there.
+Without an answer the event is appended to the spool, and a status line is what stdin alone can
+tell. It exits with 0 whatever happens, within a quarter of a second.
 
-This and its parts, asking.py and alone.py, stand on the interpreter's C modules alone: any other
-import costs the agent more time than all that is done here. A script is compiled each time that it
-is run, which would cost half as much again as Python's start; the parts are taken from its cache,
-where they are once the daemon's side of them was imported.
+This and its parts, asking.py, alone.py and starting.py, stand on the interpreter's C modules alone:
+any other import costs the agent more time than all that is done here. A script is compiled each
+time that it is run, which would cost half as much again as Python's start; the parts are taken from
+its cache, where they are once the daemon's side of them was imported.
 """
 
 import sys
@@ -43,6 +44,8 @@ def main(arguments: list[str]) -> None:
     event = part("asking")["ask"](arguments)
     if event is not None:
         part("alone")["go_on"](event)
+        if event.starts and event.nobody:
+            part("starting")["start"](event.spool)
 
 
 if __name__ == "__main__":

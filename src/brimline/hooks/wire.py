@@ -4,9 +4,10 @@ import msgspec
 
 
 class HookInput(msgspec.Struct, frozen=True):
-    """What Claude Code and Codex write on a hook's standard input.
+    """What a client writes on a hook's standard input.
 
-    `agent_id` is set inside a subagent. `source` is why a session starts, `trigger` who compacts.
+    `agent_id` is set inside a subagent of Claude Code and Codex. `source` is why a session starts,
+    `trigger` who compacts.
     """
 
     session_id: str
@@ -18,7 +19,42 @@ class HookInput(msgspec.Struct, frozen=True):
     trigger: str | None = None
     reason: str | None = None
     agent_id: str | None = None
+    agent_transcript_path: str | None = None
     stop_hook_active: bool = False
+
+
+class ModelMessage(msgspec.Struct, frozen=True):
+    """A message of the conversation that a model is asked with; as it is written."""
+
+    content: msgspec.Raw = msgspec.Raw(b"")
+
+
+class ModelRequest(msgspec.Struct, frozen=True):
+    """What a model is asked."""
+
+    model: str | None = None
+    messages: tuple[ModelMessage, ...] = ()
+
+
+class Candidate(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of a model's answer; the last one tells why it ends."""
+
+    finish_reason: str | None = None
+
+
+class ModelResponse(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of a model's answer, and what it took so far."""
+
+    candidates: tuple[Candidate, ...] = ()
+    usage_metadata: dict[str, int] | None = None
+
+
+class GeminiInput(HookInput, frozen=True):
+    """What Gemini CLI writes: a tool's hook names the tool, a model's both sides of the call."""
+
+    tool_name: str | None = None
+    llm_request: ModelRequest = ModelRequest()
+    llm_response: ModelResponse = ModelResponse()
 
 
 class StatusModel(msgspec.Struct, frozen=True):

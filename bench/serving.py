@@ -1,0 +1,153 @@
+"""A real daemon for the benchmarks: how fast it boots, what it holds, what a hook costs it."""
+
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from brimline.hooks.frame import Kind, Request, encode_request, parse_reply
+from brimline.server.hooksocket import ACK
+from brimline.settings import socket_path
+
+BOOTS = 5
+IDLE = 2.0
+"""Seconds after which a daemon that boots has come to rest."""
+
+BARE = """
+import asyncio, sys
+
+class Bare(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport, self.asked = transport, False
+
+    def data_received(self, data):
+        if self.asked:
+            self.transport.close()
+        else:
+            self.asked = True
+            self.transport.write(b"BRIMLINE 1 0\\n")
+
+async def main():
+    server = await asyncio.get_running_loop().create_unix_server(Bare, sys.argv[1])
+    print("serves at", sys.argv[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+"""A server that answers the same way and does nothing: what any answer costs on this machine."""
+
+US_A_HOOK, BOOT_SECONDS, IDLE_MB = 100, 0.3, 60
+"""What is asked of it: CPU for one hook, until it serves, resident when idle."""
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A daemon that serves."""
+
+    pid: int
+    state: Path
+    boot: float
+
+    @property
+    def socket(self) -> Path:
+        """Where hooks talk to it."""
+        return socket_path(self.state, os.getuid())
+
+    def ask(self, kind: Kind, body: bytes) -> bytes:
+        """What it answers to a hook or a status line; it is told that the answer was passed on."""
+        request = Request(kind, "claude", f"{time.time_ns()}-{os.getpid()}", os.getpid(), {}, body)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.socket))
+            connection.sendall(encode_request(request))
+            data = b""
+            while (text := parse_reply(data)) is None:
+                if not (piece := connection.recv(1 << 16)):
+                    raise SystemExit("bench: the daemon hung up")
+                data += piece
+            connection.sendall(ACK)
+            connection.recv(1)
+        return text
+
+    def cost(self, kind: Kind, body: bytes, times: int) -> float:
+        """The microseconds of CPU that it takes for one of these, all its threads together."""
+        before = self._cpu()
+        for _ in range(times):
+            self.ask(kind, body)
+        return (self._cpu() - before) / times / 1e3
+
+    def _cpu(self) -> int:
+        """The nanoseconds of CPU so far."""
+        threads = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads)
+
+    @property
+    def megabytes(self) -> float:
+        """What it has in memory."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split(maxsplit=1)[0]) / 1024
+
+
+@contextmanager
+def serving(work: Path, words: Sequence[str] = ()) -> Generator[Daemon]:
+    """A daemon in a folder of its own, or what Python makes of other words; gone afterwards."""
+    env = {"HOME": str(work), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    env["BRIMLINE_STATE_DIR"] = str(work / "state")
+    command = [sys.executable, *(words or ["-m", "brimline", "serve", "--port", str(_port())])]
+    begun = time.perf_counter()
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            if "serves at" not in process.stdout.readline():
+                raise SystemExit("bench: the daemon did not start")
+            yield Daemon(process.pid, work / "state", time.perf_counter() - begun)
+        finally:
+            process.terminate()
+
+
+def _port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def report(work: Path, status: bytes, hooks: int) -> list[str]:
+    """The lines about the daemon alone."""
+    boots: list[float] = []
+    for _ in range(BOOTS):
+        with serving(work) as daemon:
+            boots.append(daemon.boot)
+    lines = [_row("boot", statistics.median(boots), "s", BOOT_SECONDS)]
+    if not Path("/proc/self/schedstat").exists():
+        return [*lines, "CPU and memory: there is no /proc here"]
+    with serving(work, ("-c", BARE, str(socket_path(work / "state", os.getuid())))) as bare:
+        floor = bare.cost("hook", b"{}", hooks)
+    with serving(work) as daemon:
+        time.sleep(IDLE)
+        lines.append(_row("idle memory", daemon.megabytes, "MB", IDLE_MB))
+        for name, kind, body in _hooks(status):
+            daemon.cost(kind, body, 1 + hooks // 10)
+            cost = daemon.cost(kind, body, hooks)
+            lines.append(_row(f"CPU of a {name}", cost, "us", US_A_HOOK))
+        lines.append(_row("memory after them", daemon.megabytes, "MB", IDLE_MB))
+    return [*lines, f"{'CPU of a server that does nothing':34}{floor:7.2f} us"]
+
+
+def _hooks(status: bytes) -> list[tuple[str, Kind, bytes]]:
+    """What an agent tells again and again."""
+    told = b'{"session_id":"5f2c","cwd":"/home/u","hook_event_name":"%b"}'
+    hooks: list[tuple[str, Kind, bytes]] = [
+        (f"{name} hook", "hook", told % name.encode())
+        for name in ("PostToolUse", "UserPromptSubmit")
+    ]
+    return [*hooks, ("status line", "statusline", status)]
+
+
+def _row(name: str, figure: float, unit: str, most: float) -> str:
+    holds = "yes" if figure <= most else "NO"
+    return f"{name:32}{figure:9.2f} {unit:3} <= {most:g} {unit}: {holds}"

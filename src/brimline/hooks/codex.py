@@ -1,0 +1,9 @@
+"""Codex's hooks: as Claude Code's, in another order.
+
+PostCompact comes before SessionStart(compact), and an answer to it is called a failure; the other
+one's is in the first request after the compaction.
+"""
+
+from brimline.hooks.dialect import EVENTS, STARTS, Dialect
+
+HOOKS = Dialect(EVENTS, STARTS)

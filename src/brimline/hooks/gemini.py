@@ -1,0 +1,92 @@
+"""Gemini CLI's hooks: names of its own, and the usage of every call.
+
+PreCompress fires before every call and tells nothing: a compression is in the chat's file alone.
+A subagent's hooks look like those of the session that it works for.
+"""
+
+import os
+
+import msgspec
+
+from brimline.hooks.dialect import Dialect
+from brimline.hooks.frame import Request
+from brimline.hooks.wire import GeminiInput, ModelResponse
+from brimline.monitor.heard import Heard, Reply
+from brimline.providers.gemini import generate_usage
+from brimline.usage import Usage
+
+_hook = msgspec.json.Decoder(GeminiInput)
+
+DIALECT = Dialect(
+    events={
+        "BeforeAgent": "prompt",
+        "AfterModel": "status",
+        "AfterTool": "tool",
+        "AfterAgent": "stopped",
+        "SessionEnd": "ended",
+    },
+    starts={"clear": "cleared"},
+)
+OPENING = b'"<session_context>'
+"""How the first message of a session begins; a subagent's is its task."""
+
+ASKING = "invoke_agent"
+"""The tool that runs a subagent."""
+
+
+class Gemini:
+    """Gemini CLI's hooks."""
+
+    def heard(self, request: Request, at: float, late: bool = False) -> Heard | None:
+        """What a hook tells; of a model's answer only its end, which has the usage."""
+        told = _hook.decode(request.body)
+        if told.hook_event_name == "AfterModel":
+            return _reading(request, told, at, late)
+        if told.hook_event_name == "AfterTool" and _in_subagent(told):
+            return None
+        return DIALECT.main(request, told, at, late)
+
+    def answer(self, request: Request, reply: Reply) -> bytes:
+        """A reply: AfterAgent goes on, BeforeAgent and AfterTool add to what is read."""
+        return DIALECT.answer(request, reply)
+
+
+def _reading(request: Request, told: GeminiInput, at: float, late: bool) -> Heard | None:
+    response, messages = told.llm_response, told.llm_request.messages
+    if not (messages and bytes(messages[0].content).startswith(OPENING)):
+        return None
+    usage = _usage(response) if any(one.finish_reason for one in response.candidates) else None
+    heard = DIALECT.main(request, told, at, late)
+    if usage is None or heard is None:
+        return None
+    model = told.llm_request.model
+    return msgspec.structs.replace(heard, usage=usage, model=model, by="hook")
+
+
+def _usage(response: ModelResponse) -> Usage | None:
+    """The usage of a call. A hook is not told how much of it was cached, nor the thoughts; but
+    those are in the total."""
+    usage = generate_usage(response)
+    total = (response.usage_metadata or {}).get("totalTokenCount")
+    if usage is None or total is None or total <= usage.held:
+        return usage
+    return msgspec.structs.replace(usage, output=total - usage.sent)
+
+
+def _in_subagent(told: GeminiInput) -> bool:
+    """Whether a subagent's chat was written after the session's own: then it runs the tool.
+
+    Where that is wrong, what was to be said is said at the next tool.
+    """
+    if told.transcript_path is None or told.tool_name == ASKING:
+        return False
+    folder = os.path.join(os.path.dirname(told.transcript_path), told.session_id)
+    try:
+        own = os.stat(told.transcript_path).st_mtime_ns
+        with os.scandir(folder) as entries:
+            return any(entry.stat().st_mtime_ns > own for entry in entries)
+    except OSError:
+        return False
+
+
+HOOKS = Gemini()

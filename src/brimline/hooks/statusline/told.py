@@ -1,0 +1,160 @@
+"""What Claude Code writes on a status line's standard input, taken as far as it can be.
+
+The line must come whatever stands there: clients were seen to tell an epoch time as a percentage,
+0 % of a context in use, and a window of 200,000 that held 300,000. A field that cannot be is left
+out, so that the rest of Brimline goes on with what it knows from elsewhere, and is named.
+"""
+
+import json
+from typing import Annotated, Any, TypeVar, cast
+
+import msgspec
+
+from brimline.hooks.wire import ContextWindow, Cost, CurrentUsage, StatusInput
+
+NO_COUNT = 10**8
+"""More tokens than any window holds; an epoch time is far more."""
+
+APART = 2.0
+"""The client's percentage is rounded; further from its own tokens it is of something else."""
+
+MISSING = -1
+"""In place of a count that was not told; none that is told is negative."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=NO_COUNT)]
+Size = Annotated[int, msgspec.Meta(gt=0, lt=NO_COUNT)]
+Percentage = Annotated[float, msgspec.Meta(ge=0, le=100)]
+Dollars = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
+
+
+class _Usage(CurrentUsage, frozen=True):
+    """A usage that is whole: a missing count is not 0."""
+
+    input_tokens: Count = MISSING
+    cache_creation_input_tokens: Count = MISSING
+    cache_read_input_tokens: Count = MISSING
+    output_tokens: Count = 0
+
+    def __post_init__(self) -> None:
+        if MISSING in self._prompt:
+            raise ValueError("a count is missing")
+
+    @property
+    def sent(self) -> int:
+        return sum(self._prompt)
+
+    @property
+    def _prompt(self) -> tuple[int, int, int]:
+        return (
+            self.input_tokens,
+            self.cache_creation_input_tokens,
+            self.cache_read_input_tokens,
+        )
+
+
+class _Context(ContextWindow, frozen=True, kw_only=True):
+    context_window_size: Size | None = None
+    current_usage: _Usage | None = None
+    used_percentage: Percentage | None = None
+
+
+class _Cost(Cost, frozen=True):
+    total_cost_usd: Dollars | None = None
+
+
+class _Status(StatusInput, frozen=True, kw_only=True):
+    context_window: _Context = _Context()
+    cost: _Cost = _Cost()
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What a client told, without what cannot be; `wrong` names that, None where all is sound."""
+
+    input: StatusInput
+    wrong: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Status)
+_T = TypeVar("_T", bound=msgspec.Struct)
+
+
+def read(body: bytes) -> Told:
+    """What a client told; raises msgspec.DecodeError where it names no session."""
+    try:
+        status = _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _read_with_care(body)
+    return Told(status, _disagreement(status.context_window))
+
+
+def _read_with_care(body: bytes) -> Told:
+    """The same, field by field."""
+    told, bad = _object(body), dict[str, Any]()
+    status = _taken(_Status, told, bad)
+    if not isinstance(told.get("session_id"), str) or "session_id" in bad:
+        raise msgspec.ValidationError("expected a status line's input with a `session_id`")
+    return Told(status, _impossible(bad) or _disagreement(status.context_window))
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    """A JSON object, also one with NaN in it."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise msgspec.DecodeError("expected JSON") from error
+    if not isinstance(told, dict):
+        raise msgspec.ValidationError(f"expected an object: got {type(told).__name__}")
+    return cast("dict[str, Any]", told)
+
+
+def _taken(kind: type[_T], told: dict[str, Any], bad: dict[str, Any]) -> _T:
+    """The fields that are sound; the others go to `bad`, with what stood there."""
+    sound: dict[str, Any] = {"session_id": ""} if kind is _Status else {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name not in told:
+            continue
+        value = told[field.encode_name]
+        if isinstance(value, dict) and isinstance(field.type, type):
+            sound[field.name] = _taken(field.type, cast("dict[str, Any]", value), bad)
+            continue
+        try:
+            sound[field.name] = _converted(value, field.type)
+        except (msgspec.ValidationError, ValueError, OverflowError):
+            bad[field.name] = value
+    return kind(**sound)
+
+
+def _converted(value: Any, kind: Any) -> Any:
+    made = msgspec.convert(value, kind)
+    if isinstance(made, str):
+        made.encode()  # half a character is no text that could be stored or shown
+    return made
+
+
+def _impossible(bad: dict[str, Any]) -> str | None:
+    """The gravest of what cannot be, in words."""
+    if "context_window" in bad or "current_usage" in bad:
+        return "client's usage is no count"
+    if "context_window_size" in bad:
+        return "client's window is no size"
+    if "used_percentage" not in bad:
+        return None
+    claimed = bad["used_percentage"]
+    if isinstance(claimed, bool) or not isinstance(claimed, int | float):
+        return "client's percentage is no number"
+    return f"client says {str(claimed)[:16]}%"
+
+
+def _disagreement(context: _Context) -> str | None:
+    """Where the client's percentage is not that of its own tokens."""
+    usage, size, claimed = (
+        context.current_usage,
+        context.context_window_size,
+        context.used_percentage,
+    )
+    if usage is None or not usage.sent or size is None or claimed is None:
+        return None
+    true = min(100.0, 100 * usage.sent / size)
+    if abs(claimed - true) > APART or (not claimed and true >= 1):
+        return f"client says {claimed:g}%"
+    return None

@@ -1,0 +1,86 @@
+"""Every agent's hooks through one door: what is heard, and what they are answered."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.errors import InvalidUsage, UnknownAgent
+from brimline.hooks import agents
+from brimline.hooks.frame import Request
+from brimline.monitor.heard import NOTHING, Reply
+from brimline.setup import RECIPES
+
+from .told import AT, SESSION, told
+
+ENDED = {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 9}}
+CALL: dict[str, Any] = {
+    "llm_request": {"model": "gemini-3.8-flash", "messages": [{"content": "<session_context>"}]},
+    "llm_response": ENDED,
+}
+SUBAGENTS = "SubagentStop"
+"""An event that only a subagent has; test_claude.py has it."""
+
+
+@pytest.mark.parametrize(
+    ("agent", "event"),
+    [(n, event) for n, recipe in RECIPES.items() for event in recipe.events if event != SUBAGENTS],
+)
+def test_every_installed_hook_is_heard(agent: str, event: str) -> None:
+    """No hook that setup installs is run for nothing."""
+    heard = agents.heard(told(agent, event, **CALL), AT)
+    assert heard is not None
+    assert (heard.agent, heard.session, heard.at) == (agent, SESSION, AT)
+    assert (heard.project, heard.transcript) == ("/project", "/no/transcript.jsonl")
+
+
+@pytest.mark.parametrize("agent", agents.HOOKS)
+def test_what_comes_along(agent: str) -> None:
+    """The parent is told by the environment, and what is late by its way."""
+    env = {"BRIMLINE_PARENT": "parent"}
+    heard = agents.heard(told(agent, "SessionStart", env), AT, late=True)
+    plain = agents.heard(told(agent, "SessionStart"), AT)
+    assert heard is not None
+    assert plain is not None
+    assert (heard.parent, heard.late) == ("parent", True)
+    assert (plain.parent, plain.late) == (None, False)
+
+
+@pytest.mark.parametrize("agent", agents.HOOKS)
+def test_answers(agent: str) -> None:
+    """What to read goes with the event's name, what to go on for as a decision; nothing is b''."""
+    request = told(agent, "SessionStart")
+    assert agents.answer(request, NOTHING) == b""
+    context = json.loads(agents.answer(request, Reply(context="a text")))
+    assert context == {
+        "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "a text"}
+    }
+    going_on = json.loads(agents.answer(request, Reply(go_on="a reason")))
+    assert going_on == {"decision": "block", "reason": "a reason"}
+
+
+@pytest.mark.parametrize("agent", agents.HOOKS)
+def test_events_of_others(agent: str) -> None:
+    """An event that we do not know tells nothing."""
+    assert agents.heard(told(agent, "Notification"), AT) is None
+
+
+def test_unknown_agent() -> None:
+    """An agent that has no hooks of ours is refused, and one without a status line for its."""
+    with pytest.raises(UnknownAgent, match="unknown agent 'pi'"):
+        agents.heard(told("pi", "SessionStart"), AT)
+    with pytest.raises(UnknownAgent, match="unknown agent 'pi'"):
+        agents.answer(told("pi", "SessionStart"), NOTHING)
+    with pytest.raises(UnknownAgent, match="unknown agent 'codex'"):
+        agents.heard_status(told("codex", ""), AT)
+
+
+@given(st.sampled_from(sorted(agents.HOOKS)), st.binary() | st.text().map(str.encode))
+def test_garbage(agent: str, body: bytes) -> None:
+    """What is no hook's input is refused in a way that the daemon counts."""
+    request = Request("hook", agent, "1-1", 1, {}, body)
+    with pytest.raises((msgspec.DecodeError, InvalidUsage)):
+        agents.heard(request, AT)

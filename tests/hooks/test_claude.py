@@ -1,0 +1,129 @@
+"""Claude Code's hooks and status line, as they are heard."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from brimline.events import MAIN
+from brimline.hooks import agents
+from brimline.hooks.frame import Request
+from brimline.monitor.heard import Happening, Heard
+from brimline.sources.base import Transcript
+from brimline.usage import Usage
+
+from .told import ALIKE, AT, SESSION, told
+
+
+def heard(event: str, **more: Any) -> Heard | None:
+    """What is heard of an event."""
+    return agents.heard(told("claude", event, **more), AT)
+
+
+@pytest.mark.parametrize(
+    ("event", "more", "what"),
+    [
+        *ALIKE,
+        ("PostToolBatch", {"tool_calls": []}, "tool"),
+        ("StopFailure", {"error": "unknown"}, "wrote"),
+    ],
+)
+def test_happenings(event: str, more: dict[str, Any], what: Happening) -> None:
+    """Each event in the monitor's words."""
+    found = heard(event, **more)
+    assert found is not None
+    assert (found.what, found.thread) == (what, MAIN)
+
+
+def test_details() -> None:
+    """Who compacts, which model, and whether a turn goes on that was kept from ending."""
+    compacting, started = heard("PreCompact", trigger="manual"), heard("SessionStart", model="m")
+    stopped = heard("Stop", stop_hook_active=True)
+    assert compacting is not None
+    assert started is not None
+    assert stopped is not None
+    assert (compacting.trigger, started.model, stopped.going_on) == ("manual", "m", True)
+    assert (started.trigger, started.going_on) == (None, False)
+
+
+def test_nobody_reads_the_answer_of_post_compact() -> None:
+    """SessionStart(compact) is answered; PostCompact, which follows, would be for nobody."""
+    start, after = heard("SessionStart", source="compact"), heard("PostCompact")
+    assert start is not None
+    assert after is not None
+    assert (start.late, after.late) == (False, True)
+
+
+@pytest.fixture
+def subagent(tmp_path: Path) -> Path:
+    """The transcript of a subagent, below the session's own."""
+    path = tmp_path / "session/subagents/agent-a1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}\n")
+    return path
+
+
+def test_tool_of_a_subagent(subagent: Path, tmp_path: Path) -> None:
+    """It is heard of in a thread of its own, and its model is not the session's."""
+    own = str(tmp_path / "session.jsonl")
+    found = heard("PostToolUse", agent_id="a1", transcript_path=own, model="small")
+    assert found is not None
+    assert (found.what, found.thread, found.transcript, found.model) == ("tool", "a1", own, None)
+    stamp = subagent.stat().st_mtime
+    assert found.file == Transcript("claude", str(subagent), stamp, 3, SESSION, "a1")
+
+
+def test_end_of_a_subagent(subagent: Path) -> None:
+    """Its file is read to the end; what only writes a summary has none."""
+    found = heard("SubagentStop", agent_id="a1", agent_transcript_path=str(subagent))
+    assert found is not None
+    assert found.what == "wrote"
+    assert found.file is not None
+    assert found.file.path == str(subagent)
+    summary = str(subagent.with_name("agent-a2.jsonl"))
+    assert heard("SubagentStop", agent_id="a2", agent_transcript_path=summary) is None
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "SubagentStart", "PreCompact", "Stop"])
+def test_rest_of_a_subagent(subagent: Path, tmp_path: Path, event: str) -> None:
+    """What else happens in a subagent does not happen to its session."""
+    own = str(tmp_path / "session.jsonl")
+    assert subagent.exists()
+    assert heard(event, agent_id="a1", transcript_path=own) is None
+
+
+def status(context: dict[str, Any]) -> Heard:
+    """What is heard of a status line."""
+    model = {"id": "claude-sonnet-4-5", "display_name": "Sonnet 4.5"}
+    body = {"session_id": SESSION, "version": "2.1.325", "model": model, "context_window": context}
+    request = Request("statusline", "claude", "1-1", 1, {}, json.dumps(body).encode())
+    return agents.heard_status(request, AT)[0]
+
+
+def test_status_line() -> None:
+    """Its usage and its window, and never its percentages."""
+    usage = {
+        "input_tokens": 5,
+        "output_tokens": 7,
+        "cache_creation_input_tokens": 11,
+        "cache_read_input_tokens": 13,
+    }
+    found = status(
+        {"context_window_size": 200_000, "current_usage": usage, "used_percentage": 1_763_000_000}
+    )
+    assert (found.what, found.by) == ("status", "status line")
+    assert (found.usage, found.window) == (Usage(5, 13, 11, 7), 200_000)
+    assert (found.model, found.version) == ("claude-sonnet-4-5", "2.1.325")
+
+
+def test_status_line_before_a_call() -> None:
+    """Then there is no usage, and that is not 0."""
+    assert status({"context_window_size": 200_000, "current_usage": None}).usage is None
+
+
+def test_no_status_line() -> None:
+    """What is no status line's input is refused."""
+    with pytest.raises(msgspec.DecodeError):
+        agents.heard_status(Request("statusline", "claude", "1-1", 1, {}, b"[]"), AT)
