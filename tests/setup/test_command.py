@@ -11,8 +11,8 @@ import pytest
 
 from brimline.cli import setup
 from brimline.cli.context import Context
-from brimline.errors import UnknownAgent
-from brimline.settings import Settings, socket_path
+from brimline.errors import InvalidSettings, UnknownAgent
+from brimline.settings import Daemon, Settings, socket_path
 from brimline.sources.base import Places
 
 DEFAULTS: dict[str, Any] = {
@@ -22,6 +22,9 @@ DEFAULTS: dict[str, Any] = {
     "scope": "user",
     "transport": "command",
     "status_line": "append",
+    "autostart": None,
+    "service": False,
+    "parent": None,
     "json": False,
 }
 
@@ -31,12 +34,21 @@ class User:
 
     def __init__(self, home: Path, capture: "pytest.CaptureFixture[str]") -> None:
         self.home, self._capture = home, capture
+        self.env: dict[str, str] = {"PATH": "/nowhere"}
         self.settings = home / ".claude" / "settings.json"
 
-    def run(self, colour: bool = False, **options: Any) -> tuple[int, str]:
+    def run(
+        self, colour: bool = False, autostart_off: bool = False, **options: Any
+    ) -> tuple[int, str]:
         """Run the command; its exit code and what it printed."""
-        places = Places(self.home, {})
-        context = Context(places, Settings(), width=100, colour=colour, now=0)
+        places = Places(self.home, self.env)
+        context = Context(
+            places,
+            Settings(daemon=Daemon(autostart=not autostart_off)),
+            width=100,
+            colour=colour,
+            now=0,
+        )
         code = setup.run(context, argparse.Namespace(**{**DEFAULTS, **options}))
         return code, self._capture.readouterr().out
 
@@ -195,3 +207,127 @@ def test_no_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where no agent is, it is said what to do."""
     code, out = User(tmp_path, capsys).run()
     assert (code, out) == (1, "")
+
+
+# The daemon's start.
+
+
+def kinds(user: User) -> dict[str, str]:
+    """What the hook of each event is run for."""
+    told = json.loads(user.settings.read_text())["hooks"]
+    return {event: group["hooks"][0]["args"][-4] for event, [group] in told.items()}
+
+
+def test_a_session_starts_the_daemon(user: User) -> None:
+    """The hook of a session's start starts it, and no other."""
+    user.run(agents=["claude"])
+    found = kinds(user)
+    assert found.pop("SessionStart") == "start"
+    assert set(found.values()) == {"hook"}
+
+
+@pytest.mark.parametrize("way", [{"autostart": False}, {"autostart_off": True}])
+def test_no_session_starts_the_daemon(user: User, way: dict[str, bool]) -> None:
+    """Switched off by an argument or in the settings, it is said how to start it."""
+    _, out = user.run(agents=["claude"], **way)
+    assert set(kinds(user).values()) == {"hook"}
+    assert "`brimline serve --background` starts the daemon" in out
+    user.run(agents=["claude"], autostart=True)
+    assert kinds(user)["SessionStart"] == "start"
+
+
+# The service.
+
+
+SYSTEMCTL = """#!/bin/sh
+case "$2" in
+is-active) /bin/grep -q restart "$TOLD" ;;
+*) echo "$2" >> "$TOLD"; test ! -e "$TOLD.dead" || { echo no bus >&2; exit 1; } ;;
+esac
+"""
+"""Keeps what it is told; active is what was started."""
+
+LINUX = pytest.mark.skipif(sys.platform == "darwin", reason="its service manager is launchd")
+
+
+@pytest.fixture
+def manager(user: User, tmp_path: Path) -> Path:
+    """A service manager; gives the file in which it keeps what it is told."""
+    program = tmp_path / "bin" / "systemctl"
+    program.parent.mkdir()
+    program.write_text(SYSTEMCTL)
+    program.chmod(0o755)
+    told = tmp_path / "told"
+    told.touch()
+    user.env.update(PATH=str(program.parent), TOLD=str(told))
+    return told
+
+
+@LINUX
+def test_service(user: User, manager: Path) -> None:
+    """The unit is shown, written, enabled and started; a second time there is nothing to do."""
+    unit = user.home / ".config/systemd/user/brimline.service"
+    code, out = user.run(service=True)
+    assert (code, out.splitlines()[0]) == (0, f"The service  ~/{unit.relative_to(user.home)}")
+    assert f'+ExecStart="{sys.executable}" -P -m brimline serve' in out.splitlines()
+    assert "It is started now, and whenever you log in." in out
+    assert manager.read_text().split() == ["enable", "daemon-reload", "restart"]
+    assert not user.settings.exists()
+    _, out = user.run(service=True)
+    assert out.splitlines()[1:] == ["Set up already.", ""]
+    assert manager.read_text().split() == ["enable", "daemon-reload", "restart"]
+    code, out = user.run(service=True, remove=True)
+    assert (code, unit.exists()) == (0, False)
+    assert manager.read_text().split()[3:] == ["stop", "disable", "daemon-reload"]
+
+
+@LINUX
+def test_service_that_is_only_shown(user: User, manager: Path) -> None:
+    """A dry run tells what would be run, and runs nothing."""
+    before = sorted(user.home.rglob("*"))
+    _, out = user.run(service=True, dry_run=True)
+    assert "systemctl --user enable brimline.service && systemctl --user daemon-reload" in out
+    assert (sorted(user.home.rglob("*")), manager.read_text()) == (before, "")
+
+
+@LINUX
+def test_service_manager_that_does_not_answer(user: User, manager: Path) -> None:
+    """The unit is written all the same, and what is left to be run is told."""
+    manager.with_name("told.dead").touch()
+    code, [told] = user.json(service=True)
+    assert (code, told["agent"], told["written"]) == (0, "service", True)
+    problem, left = told["notes"]
+    assert problem == "systemd did not do all of it: no bus."
+    assert left.startswith("Run this where it answers: systemctl --user enable brimline.service")
+    assert left.endswith("&& systemctl --user restart brimline.service")
+
+
+@LINUX
+def test_service_that_is_left(user: User, manager: Path) -> None:
+    """Taking the hooks out tells of the service that stays."""
+    user.run(service=True, agents=["claude"])
+    assert user.settings.exists()
+    _, out = user.run(remove=True)
+    assert out.endswith("`brimline setup --service --remove` takes it out.\n")
+    assert "stop" not in manager.read_text()
+
+
+# The parent.
+
+
+def test_parent(user: User) -> None:
+    """It is written into the project's own settings, or the user's; nothing else is set up."""
+    user.run(parent="0f-1", scope="project")
+    assert Path(".brimline.toml").read_text() == 'parent = "0f-1"\n'
+    user.run(parent="0f-2")
+    assert (user.home / ".config/brimline/config.toml").read_text() == 'parent = "0f-2"\n'
+    assert not user.settings.exists()
+    code, out = user.run(parent="", scope="project", remove=True)
+    assert (code, Path(".brimline.toml").exists()) == (0, False)
+    assert "No parent any more." in out
+
+
+def test_parent_that_is_none(user: User) -> None:
+    """Without a session it is said what was expected."""
+    with pytest.raises(InvalidSettings, match="expected a session's id"):
+        user.run(parent="")

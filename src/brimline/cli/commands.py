@@ -9,8 +9,8 @@ from typing import Protocol
 from brimline._version import __version__
 from brimline.cli import monitored
 from brimline.cli.context import Context
-from brimline.cli.paint import clean
 from brimline.errors import BrimlineError
+from brimline.paint import clean
 from brimline.settings import load
 from brimline.sources import AGENTS
 from brimline.sources.base import Places
@@ -55,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     _status_arguments(top, bare=True)
     commands = top.add_subparsers(dest="command", metavar="COMMAND", prog="brimline")
     _status_arguments(_command(commands, "status", "every active session, fullest first"))
+    _watch_arguments(_command(commands, "watch", "every session in the terminal, as it changes"))
     _inspect_arguments(_command(commands, "inspect", "one transcript or stream, call by call"))
     _report_arguments(_command(commands, "report", "sessions, calls, peaks, compactions, cost"))
     _windows_arguments(
@@ -101,6 +102,14 @@ def _status_arguments(to: argparse.ArgumentParser, bare: bool = False) -> None:
     _agent(to, default)
     _since(to, default)
     to.add_argument("--json", action="store_true", default=default, help="JSON instead of a table")
+
+
+def _watch_arguments(to: argparse.ArgumentParser) -> None:
+    _status_arguments(to)
+    to.add_argument("--once", action="store_true", help="print one frame, and end")
+    to.add_argument(
+        "--files", action="store_true", help="read the files, whatever the daemon knows"
+    )
 
 
 def _inspect_arguments(to: argparse.ArgumentParser) -> None:

@@ -1,6 +1,5 @@
 """What every command is given: the places, the settings, and where it writes."""
 
-import os
 import shutil
 import sys
 import time
@@ -63,9 +62,3 @@ def as_json(value: object) -> str:
 def emit_json(value: object) -> None:
     """Write a value as indented JSON."""
     sys.stdout.write(as_json(value))
-
-
-def tilde(path: str, home: Path) -> str:
-    """A path for people: the home folder as ~."""
-    inside = path == str(home) or path.startswith(f"{home}{os.sep}")
-    return "~" + path[len(str(home)) :] if inside else path

@@ -5,10 +5,10 @@ import sys
 import time
 from pathlib import Path
 
-from brimline.cli.chart import of_thread
+from brimline.chart import of_thread
 from brimline.cli.context import Context
-from brimline.cli.paint import bar, counted, painted, shade
 from brimline.events import MAIN, Call, Compacted
+from brimline.paint import bar, counted, painted, shade
 from brimline.sources import source
 from brimline.sources.lines import opened
 from brimline.tracker import Reading, Session, Thread, fold, read

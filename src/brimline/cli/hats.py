@@ -1,6 +1,6 @@
 """The last and the peak of a loop's contexts as a table."""
 
-from brimline.cli.paint import Cell, Column, clean, shade, table
+from brimline.paint import Cell, Column, clean, shade, table
 from brimline.run.hats import HatStats, LoopStats
 from brimline.usage import shorten, whole_percent
 

@@ -4,7 +4,7 @@ import argparse
 
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
-from brimline.cli.paint import Cell, Column, age, clean, table
+from brimline.paint import Cell, Column, age, clean, table
 
 COLUMNS = (
     Column("session", least=8),

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from brimline.cli.chart import of_thread
-from brimline.cli.context import Context, emit_json, tilde
-from brimline.cli.paint import Cell, Column, clean, counted, painted, shade, table
+from brimline.chart import of_thread
+from brimline.cli.context import Context, emit_json
 from brimline.events import MAIN
 from brimline.formulas import Formulas, audit, off_by
+from brimline.paint import Cell, Column, clean, counted, painted, shade, table, tilde
 from brimline.sources import AGENTS, known, source
 from brimline.survey.files import Folded
 from brimline.survey.single import find

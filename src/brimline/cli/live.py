@@ -7,7 +7,7 @@ import stat
 import time
 from collections.abc import Sequence
 
-from brimline.cli.paint import GAP, bar, cells, counted, painted, shade
+from brimline.paint import GAP, bar, cells, counted, painted, shade
 from brimline.tracker import Reading
 from brimline.usage import shorten
 

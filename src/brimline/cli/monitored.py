@@ -39,12 +39,35 @@ def _setup(to: argparse.ArgumentParser) -> None:
         default="append",
         help="where ours goes beside your own status line (default: append)",
     )
+    to.add_argument(
+        "--autostart",
+        action=argparse.BooleanOptionalAction,
+        help="whether a session's start starts the daemon (default: as the settings say, else yes)",
+    )
+    to.add_argument(
+        "--service", action="store_true", help="the daemon as a service of systemd or launchd"
+    )
+    to.add_argument(
+        "--parent",
+        nargs="?",
+        const="",
+        metavar="SESSION",
+        help="the session that is told of this project's (--scope project), or of all others",
+    )
     to.add_argument("--json", action="store_true", help="JSON instead of diffs")
 
 
 def _serve(to: argparse.ArgumentParser) -> None:
-    to.add_argument("--port", type=_port, default=8420, metavar="N", help="on loopback (8420)")
+    to.add_argument("--port", type=_port, metavar="N", help="on loopback (8420)")
     which = to.add_mutually_exclusive_group()
+    which.add_argument(
+        "--background", action="store_true", help="start it, and come back when it answers"
+    )
+    which.add_argument(
+        "--autostart",
+        action="store_true",
+        help="as a session's start does: no word, see `serve.log`",
+    )
     which.add_argument("--status", action="store_true", help="tell of the one that runs")
     which.add_argument("--stop", action="store_true", help="end the one that runs")
     to.add_argument("--json", action="store_true", help="with --status: JSON instead of text")
@@ -75,5 +98,22 @@ def _handoff(to: argparse.ArgumentParser) -> None:
     to.add_argument("--session", metavar="ID", help="whose (default: the agent that runs this)")
     which = to.add_mutually_exclusive_group()
     which.add_argument("--show", action="store_true", help="the last one that was handed over")
-    which.add_argument("--list", action="store_true", help="all of them")
+    which.add_argument("--list", action="store_true", help="all, and what became of --clear")
+    which.add_argument(
+        "--clear",
+        action="store_true",
+        help="when the turn ends, clear the session in its tmux pane and go on from the document",
+    )
+    which.add_argument(
+        "--spawn", action="store_true", help="start the client anew, to go on from the document"
+    )
+    which.add_argument(
+        "--draft",
+        nargs="?",
+        const="",
+        metavar="SESSION",
+        help="one made from the transcript, without a model",
+    )
+    to.add_argument("--output", metavar="FILE", help="with --draft: write it there")
+    to.add_argument("--agent", metavar="A", help="with --spawn or --draft: whose")
     to.add_argument("--json", action="store_true", help="JSON instead of text")

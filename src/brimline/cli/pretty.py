@@ -4,7 +4,7 @@ import re
 from typing import Protocol
 
 from brimline.cli.live import put
-from brimline.cli.paint import clean, cut, painted
+from brimline.paint import clean, cut, painted
 from brimline.run.said import Ear, Said, ear
 from brimline.run.tap import heard
 

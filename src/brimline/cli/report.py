@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from brimline.cli import again
-from brimline.cli.context import Context, as_json, tilde
-from brimline.cli.paint import Cell, Column, clean, counted, table
+from brimline.cli.context import Context, as_json
+from brimline.paint import Cell, Column, clean, counted, table, tilde
 from brimline.settings import project_files, seconds, user_file
 from brimline.sources import AGENTS, SIGNS, known, present, source
 from brimline.survey.files import transcripts

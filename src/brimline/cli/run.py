@@ -7,9 +7,9 @@ import msgspec
 
 from brimline.cli.context import Context, emit_json
 from brimline.cli.hats import table_of
-from brimline.cli.paint import clean
 from brimline.cli.stage import Stage, print_json, stage
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
+from brimline.paint import clean
 from brimline.policy import checked
 from brimline.run import ralph, rows
 from brimline.run.command import agent_of

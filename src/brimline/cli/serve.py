@@ -3,12 +3,13 @@
 import argparse
 import asyncio
 import sys
-import time
+from contextlib import suppress
 
+from brimline.cli import background
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
-from brimline.cli.paint import age
-from brimline.errors import NotRunning
+from brimline.errors import AlreadyRunning, NotRunning
+from brimline.paint import age
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -17,11 +18,29 @@ def run(context: Context, options: argparse.Namespace) -> int:
         return _stop(context)
     if options.status:
         return _status(context, options.json)
+    if options.background:
+        return background.start(context, options.port)
+    if options.autostart:
+        return _started_by_hook(context, options.port)
+    return _here(context, options.port or background.PORT)
+
+
+def _here(context: Context, port: int) -> int:
     from brimline.server.daemon import Daemon, quiet_signals
 
     quiet_signals()
-    daemon = Daemon(context.places, context.settings, options.port)
+    daemon = Daemon(context.places, context.settings, port)
     asyncio.run(daemon.run(_ready))
+    return 0
+
+
+def _started_by_hook(context: Context, port: int | None) -> int:
+    """The same, into the log; nothing where that is switched off, or where one runs already."""
+    if not context.settings.daemon.autostart:
+        return 0
+    background.log_to(background.log_of(context))
+    with suppress(AlreadyRunning):
+        _here(context, port or background.free_port())
     return 0
 
 
@@ -50,13 +69,8 @@ def _status(context: Context, as_json: bool) -> int:
 
 
 def _stop(context: Context) -> int:
-    ask(context, "DELETE", "/v1/daemon")
-    for _ in range(50):
-        time.sleep(0.1)
-        try:
-            ask(context, "GET", "/healthz")
-        except NotRunning:
-            print("stopped")
-            return 0
+    if background.stop(context):
+        print("stopped")
+        return 0
     print("brimline: it is still running", file=sys.stderr)
     return 1

@@ -1,20 +1,16 @@
 """`brimline setup`: our hooks and status line in the agents' settings, or out of them again."""
 
 import argparse
-import difflib
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
-from brimline.cli.context import Context, emit_json, tilde
-from brimline.cli.paint import Shade, clean, painted
-from brimline.errors import InvalidSettings
-from brimline.settings import socket_path, state_dir
-from brimline.setup import Change, Program, Wish, apply, installed, plan
-from brimline.setup.file import backup_of
+from brimline.cli import serviced
+from brimline.cli.changes import Shown, carried_out, lines, shown
+from brimline.cli.context import Context, emit_json
+from brimline.settings import PROJECT_FILE, socket_path, state_dir, user_file
+from brimline.setup import Change, Program, Wish, installed, parent, plan, plan_beside
 from brimline.sources import AGENTS, known, present
 
 ADDRESS = "http://127.0.0.1:8420"
@@ -23,51 +19,79 @@ ADDRESS = "http://127.0.0.1:8420"
 NONE = "brimline: no agent is found here. Name the one that is to be set up: brimline setup claude"
 DRY = "Nothing was written: this is what would be."
 NEXT = "Start an agent, and `brimline serve --status` tells what was heard."
-SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
-
-
-class Shown(msgspec.Struct, frozen=True):
-    """What `setup --json` prints of an agent; `written` tells whether its file was changed.
-
-    `backup` is where the file as it was is kept, if there was one.
-    """
-
-    agent: str
-    path: str | None
-    what: str
-    written: bool
-    backup: str | None
-    problem: str | None
-    notes: tuple[str, ...]
-    diff: str
+BY_HAND = "`brimline serve --background` starts the daemon: no session does."
+LEFT = "The service is still there: `brimline setup --service --remove` takes it out."
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Show what changes in each agent's settings, and write it."""
-    agents = [known(agent) for agent in options.agents] or present(context.places)
-    if not agents:
+    """Show what changes in each file, and write it."""
+    agents = _agents(context, options)
+    if not agents and not _beside(options):
         print(NONE, file=sys.stderr)
         return 1
-    changes = plan(agents, context.places, _wish(context, options))
-    shown = [_shown(one) if options.dry_run else _carried_out(one) for one in changes]
+    told = list(_done(context, options, agents))
     if options.json:
-        emit_json(shown)
+        emit_json(told)
     else:
-        _print(context, options, shown)
-    return 1 if any(one.problem for one in shown) else 0
+        _print(context, options, told)
+    return 1 if any(one.problem for one in told) else 0
 
 
-def _print(context: Context, options: argparse.Namespace, shown: list[Shown]) -> None:
-    for one in shown:
-        print("\n".join(_lines(context, one)), end="\n\n")
+def _agents(context: Context, options: argparse.Namespace) -> list[str]:
+    """Those that are named; else all that are found, unless something else is asked for."""
+    named = [known(agent) for agent in options.agents]
+    return named if named or _beside(options) else present(context.places)
+
+
+def _beside(options: argparse.Namespace) -> bool:
+    return options.service or options.parent is not None
+
+
+def _done(context: Context, options: argparse.Namespace, agents: list[str]) -> Iterator[Shown]:
+    wish = wish_of(context, options)
+    write = shown if options.dry_run else carried_out
+    if options.parent is not None:
+        yield write(_parent(context, options, wish))
+    if options.service:
+        yield serviced.set_up(context, wish.state, options.remove, options.dry_run)
+    yield from map(write, plan(agents, context.places, wish))
+
+
+def _parent(context: Context, options: argparse.Namespace, wish: Wish) -> Change:
+    session = None if options.remove else parent.checked(options.parent)
+    whose = "all your sessions" if options.scope == "user" else "this project's sessions"
+    what = "no parent any more" if session is None else f"{session} is told of {whose}"
+    user = user_file(context.places.env, context.places.home)
+    place = user if options.scope == "user" else wish.cwd / PROJECT_FILE
+    path = Path(os.path.abspath(place))
+    return plan_beside(parent.beside(path, wish.state, session), what)
+
+
+def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> None:
+    for one in told:
+        print("\n".join(lines(context, one)), end="\n\n")
     if options.dry_run:
         print(DRY)
-    elif any(one.written for one in shown) and not options.remove:
-        print(NEXT)
+    elif options.remove:
+        if not _beside(options) and serviced.here(context, _state(context)).path.exists():
+            print(LEFT)
+    elif any(one.written and one.agent in AGENTS for one in told):
+        print(NEXT if _autostart(context, options) else f"{BY_HAND}\n{NEXT}")
 
 
-def _wish(context: Context, options: argparse.Namespace) -> Wish:
-    state = Path(os.path.abspath(state_dir(context.places.env, context.places.home)))
+def _autostart(context: Context, options: argparse.Namespace) -> bool:
+    return context.settings.daemon.autostart if options.autostart is None else options.autostart
+
+
+def _state(context: Context) -> Path:
+    return Path(os.path.abspath(state_dir(context.places.env, context.places.home)))
+
+
+def wish_of(context: Context, options: argparse.Namespace | None = None) -> Wish:
+    """What is asked for; without options, how it is by default."""
+    state = _state(context)
+    if options is None:
+        return Wish(program=_program(state), state=state, cwd=Path.cwd())
     return Wish(
         program=_program(state),
         state=state,
@@ -76,67 +100,10 @@ def _wish(context: Context, options: argparse.Namespace) -> Wish:
         scope=options.scope,
         mode=options.status_line,
         address=ADDRESS if options.transport == "http" else None,
+        autostart=_autostart(context, options),
     )
 
 
 def _program(state: Path) -> Program:
     package = Path(os.path.abspath(__file__)).parent.parent
     return installed(package, sys.executable, state, socket_path(state, os.getuid()))
-
-
-def _carried_out(change: Change) -> Shown:
-    """Write a change; what stands in the way is told, and the other agents go on."""
-    try:
-        done = apply(change)
-    except InvalidSettings as error:
-        return _shown(msgspec.structs.replace(change, problem=str(error)))
-    return _shown(done, written=change.pending and done.before != done.after)
-
-
-def _shown(change: Change, written: bool = False) -> Shown:
-    return Shown(
-        agent=change.agent,
-        path=None if change.path is None else str(change.path),
-        what=change.what,
-        written=written,
-        backup=_backup(change) if written else None,
-        problem=change.problem,
-        notes=change.notes,
-        diff="\n".join(_diff(change)),
-    )
-
-
-def _backup(change: Change) -> str | None:
-    """Where the file as it was is kept."""
-    place = backup_of(change.path) if change.path else None
-    return str(place) if place and place.exists() else None
-
-
-def _diff(change: Change) -> Iterator[str]:
-    """The change as a unified diff; a file that is not there is empty."""
-    name = str(change.path)
-    before, after = _rows(change.before), _rows(change.after)
-    yield from difflib.unified_diff(before, after, name, name, n=2, lineterm="")
-
-
-def _rows(data: bytes | None) -> list[str]:
-    """The lines of a file; a newline alone ends one, whatever else Unicode calls the end."""
-    text = (data or b"").decode("utf-8", "replace").replace("\r\n", "\n")
-    return text.removesuffix("\n").split("\n") if text else []
-
-
-def _lines(context: Context, shown: Shown) -> Iterator[str]:
-    """What is told of an agent."""
-    home = context.places.home
-    place = f"  {clean(tilde(shown.path, home))}" if shown.path else ""
-    yield painted(f"{AGENTS[shown.agent]}{place}", "bold", context.colour)
-    for line in shown.diff.split("\n")[2:]:
-        yield painted(clean(line.expandtabs(4)), SHADES.get(line[:1], "none"), context.colour)
-    if shown.problem:
-        yield painted(clean(shown.problem), "high", context.colour)
-        yield "The file is as it was."
-        return
-    yield f"{shown.what[:1].upper()}{shown.what[1:]}."
-    if shown.backup:
-        yield f"The file as it was: {clean(tilde(shown.backup, home))}"
-    yield from shown.notes

@@ -9,8 +9,8 @@ import msgspec
 
 from brimline.cli.context import Context, wants_colour
 from brimline.cli.live import Bar, line, piped, put, same_terminal, status, tell
-from brimline.cli.paint import clean
 from brimline.cli.pretty import Nowhere, Outlet, Pretty, Through
+from brimline.paint import clean
 from brimline.run.once import Plan
 from brimline.run.result import Iteration
 from brimline.run.track import Track

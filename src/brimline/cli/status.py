@@ -5,9 +5,9 @@ import sys
 
 import msgspec
 
-from brimline.cli.context import Context, emit_json, tilde
-from brimline.cli.paint import Cell, Column, age, bar, clean, cut, shade, table
+from brimline.cli.context import Context, emit_json
 from brimline.events import MAIN
+from brimline.paint import Cell, Column, age, bar, clean, cut, shade, table, tilde
 from brimline.settings import seconds
 from brimline.sources import AGENTS, known
 from brimline.survey.status import Glance, Row, glances

@@ -5,7 +5,7 @@ import argparse
 import msgspec
 
 from brimline.cli.context import Context, emit_json
-from brimline.cli.paint import Cell, Column, clean, table
+from brimline.paint import Cell, Column, clean, table
 from brimline.sources import AGENTS, known, source
 from brimline.windows import (
     ClientLimit,

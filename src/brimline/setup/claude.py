@@ -46,5 +46,6 @@ RECIPE = Recipe(
     hook=_hook,
     over_http=[event for event in EVENTS if event not in BY_COMMAND],
     has_status_line=True,
+    oldest=(2, 1, 139),
     then="Sessions that are open may have to be started anew.",
 )

@@ -10,7 +10,8 @@ import msgspec
 
 from brimline.setup.scan import Json
 
-Kind: TypeAlias = Literal["hook", "statusline"]
+Kind: TypeAlias = Literal["hook", "statusline", "start"]
+"""What a client is run for; `start` is a session's start, where the daemon is started too."""
 
 CLIENT = "brimline-hook"
 SCRIPT = "brimline/hooks/client.py"

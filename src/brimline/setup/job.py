@@ -25,7 +25,10 @@ from brimline.sources.base import Places
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What the user asks for; `address` is the daemon's where hooks are to post to it."""
+    """What the user asks for; `address` is the daemon's where hooks are to post to it.
+
+    `autostart`: the hook of a session's start starts the daemon where there is none.
+    """
 
     program: Program
     state: Path
@@ -34,6 +37,7 @@ class Wish(msgspec.Struct, frozen=True):
     scope: Scope = "user"
     mode: Mode = "append"
     address: str | None = None
+    autostart: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -54,6 +58,16 @@ class Job(msgspec.Struct, frozen=True):
     path: Path
     places: Places
     wish: Wish
+
+    @property
+    def state(self) -> Path:
+        """Where it is remembered what was done."""
+        return self.wish.state
+
+    @property
+    def remove(self) -> bool:
+        """Whether ours is to be taken out."""
+        return self.wish.remove
 
     @property
     def kept(self) -> Kept | None:
@@ -83,7 +97,9 @@ def scanned(job: Job, data: bytes | None) -> Document:
 def _install(job: Job, before: bytes | None) -> Outcome:
     document = scanned(job, before)
     first, kept = not is_set_up(document), job.kept
-    changed = with_hooks(document, job.recipe.wanted(job.wish.program, job.wish.address))
+    wish = job.wish
+    wanted = job.recipe.wanted(wish.program, wish.address, wish.autostart)
+    changed = with_hooks(document, wanted)
     shown = None
     if job.recipe.has_status_line:
         changed, own = _with_status_line(job, document, changed)

@@ -58,6 +58,12 @@ def has_status_line(document: Document) -> bool:
     return value is not None and is_ours(value.plain())
 
 
+def is_switched_off(document: Document) -> bool:
+    """Whether the user switched all hooks off, ours too."""
+    off = document.find(("disableAllHooks",))
+    return off is not None and off.scalar is True
+
+
 def with_hooks(document: Document, wanted: Sequence[Wanted]) -> Document:
     """One hook of ours at each event that is wanted, and none at another.
 

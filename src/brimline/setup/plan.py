@@ -12,9 +12,11 @@ import msgspec
 
 from brimline.errors import InvalidSettings
 from brimline.setup import claude, codex, gemini
+from brimline.setup.beside import Beside
 from brimline.setup.file import held, told
 from brimline.setup.job import Job, Outcome, Wish, scanned
 from brimline.setup.kept import save
+from brimline.setup.merge import is_switched_off
 from brimline.setup.recipe import Recipe
 from brimline.sources import AGENTS, known
 from brimline.sources.base import Places
@@ -48,7 +50,7 @@ class Change(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     pending: bool = False
     problem: str | None = None
-    job: Job | None = None
+    job: Job | Beside | None = None
 
 
 def plan(agents: Iterable[str], places: Places, wish: Wish) -> list[Change]:
@@ -68,12 +70,12 @@ def apply(change: Change) -> Change:
             if outcome.first and before is not None:
                 file.keep(before)
             if outcome.kept is not None:
-                save(job.wish.state, job.path, outcome.kept)
+                save(job.state, job.path, outcome.kept)
             return outcome.after
 
         before, after = file.change(work)
-        if job.wish.remove:
-            save(job.wish.state, job.path, None)
+        if job.remove:
+            save(job.state, job.path, None)
             file.forget()
     return msgspec.structs.replace(change, before=before, after=after, pending=False)
 
@@ -101,24 +103,47 @@ def _planned(agent: str, places: Places, wish: Wish) -> Change:
         return Change(agent, "left as it is", path=job.path, problem=str(error))
 
 
+def plan_beside(file: Beside, what: str, notes: tuple[str, ...] = ()) -> Change:
+    """What would become of a file beside the agents' settings. Nothing is written."""
+    try:
+        before = told(file.path)
+        outcome = file.outcome(before)
+    except InvalidSettings as error:
+        return Change(file.name, "left as it is", path=file.path, problem=str(error))
+    same = before == outcome.after
+    return Change(
+        file.name,
+        _unchanged(file.remove) if same else what,
+        path=file.path,
+        before=before,
+        after=outcome.after,
+        notes=notes,
+        pending=not same or outcome.kept != file.kept,
+        job=file,
+    )
+
+
+def _unchanged(remove: bool) -> str:
+    return "nothing of ours in it" if remove else "set up already"
+
+
 def _what(job: Job, before: bytes | None, outcome: Outcome) -> str:
-    if job.wish.remove:
-        return "nothing of ours in it" if before == outcome.after else "our entries are taken out"
     if before == outcome.after:
-        return "set up already"
+        return _unchanged(job.remove)
+    if job.remove:
+        return "our entries are taken out"
     hooks = f"{len(job.recipe.events)} hooks"
     return f"{hooks} and the status line" if job.recipe.has_status_line else hooks
 
 
 def _notes(job: Job, before: bytes | None, outcome: Outcome) -> tuple[str, ...]:
-    if job.wish.remove:
+    if job.remove:
         return ()
     notes: list[str] = []
     shown = outcome.kept.status_line if outcome.kept else None
     if shown and shown.own:
         notes.append(BESIDE[shown.mode])
-    off = scanned(job, outcome.after).find(("disableAllHooks",))
-    if off is not None and off.scalar is True:
+    if is_switched_off(scanned(job, outcome.after)):
         notes.append(SWITCHED_OFF)
     if job.wish.address and not job.recipe.over_http:
         notes.append(f"{AGENTS[job.recipe.agent]} posts nothing by itself: its hooks are commands.")

@@ -13,12 +13,16 @@ from brimline.sources.base import Places
 
 Scope: TypeAlias = Literal["user", "project"]
 
+START = "SessionStart"
+"""What every client calls the start of a session."""
+
 
 class Recipe(msgspec.Struct, frozen=True):
     """An agent that has hooks.
 
     `user` finds the user's own file, `project` is the file's place below a project. `over_http` are
-    the events at which the client posts to an address. `then` is what is left for the user to do.
+    the events at which the client posts to an address. `oldest` is the first version that takes
+    what we write. `then` is what is left for the user to do.
     """
 
     agent: str
@@ -29,19 +33,22 @@ class Recipe(msgspec.Struct, frozen=True):
     hook: Callable[[HookCommand], Hook]
     over_http: Sequence[str] = ()
     has_status_line: bool = False
+    oldest: tuple[int, ...] = ()
     then: str | None = None
 
     def file(self, places: Places, scope: Scope, cwd: Path) -> Path:
         """The settings of a scope."""
         return self.user(places) if scope == "user" else cwd / self.project
 
-    def wanted(self, program: Program, address: str | None) -> list[Wanted]:
-        """Every hook; with an address those go there that can."""
+    def wanted(
+        self, program: Program, address: str | None, autostart: bool = False
+    ) -> list[Wanted]:
+        """Every hook; with an address those go there that can. One may start the daemon."""
         command = self.hook(program.command("hook", self.agent))
+        first = self.hook(program.command("start", self.agent)) if autostart else command
         posted = self._posted(address, command.timeout) if address else command
-        return [
-            Wanted(event, posted if event in self.over_http else command) for event in self.events
-        ]
+        kinds = dict.fromkeys(self.over_http, posted) | {START: first}
+        return [Wanted(event, kinds.get(event, command)) for event in self.events]
 
     def _posted(self, address: str, timeout: int) -> Hook:
         url = f"{address}/hooks/{self.agent}?{SIGN}"

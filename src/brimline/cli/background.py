@@ -1,0 +1,132 @@
+"""The daemon without a terminal: started and waited for, and what it says kept in a log."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from brimline.cli.ask import ask
+from brimline.cli.context import Context
+from brimline.errors import NotRunning
+from brimline.hooks.starting import COMMAND, LOG, environment
+from brimline.settings import state_dir
+
+HOST, PORT = "127.0.0.1", 8420
+"""Where a daemon serves unless it is told otherwise."""
+
+LARGEST = 1 << 20
+"""A log that is larger when a daemon starts is put aside; the one before it is forgotten."""
+
+LINES = 4
+"""So many lines of what it said last tell why it ended."""
+
+PATIENCE, STOPPING, PAUSE = 15.0, 5.0, 0.05
+"""Seconds: a daemon may take so long until it answers, and to end; so long between questions."""
+
+
+def start(context: Context, port: int | None) -> int:
+    """Start one and come back when it answers: 0; or say why it does not: 1."""
+    if address := _answers(context):
+        print(f"brimline serves at {address} already")
+        return 0
+    log = log_of(context)
+    with os.fdopen(opened(log), "ab") as file:
+        begin = file.tell()
+        child = _spawned(context, log, file.fileno(), port or free_port())
+    if address := _came_up(context, child):
+        print(f"brimline serves at {address} (`brimline serve --stop` ends it)")
+        return 0
+    return _failed(child, log, begin)
+
+
+def _spawned(context: Context, log: Path, file: int, port: int) -> "subprocess.Popen[bytes]":
+    """A process that outlives this one and its terminal, in the user's own environment."""
+    env = {os.fsencode(name): os.fsencode(value) for name, value in context.places.env.items()}
+    return subprocess.Popen(
+        [sys.executable, *COMMAND, "--port", str(port)],
+        stdin=subprocess.DEVNULL,
+        stdout=file,
+        stderr=file,
+        cwd="/",
+        env=environment(str(log.parent), env),
+        start_new_session=True,
+    )
+
+
+def _came_up(context: Context, child: "subprocess.Popen[bytes]") -> str | None:
+    """Where a daemon answers; it may be another that was started at the same time."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        ended = child.poll() is not None
+        address = _answers(context)
+        if address or ended:
+            return address
+        time.sleep(PAUSE)
+    return None
+
+
+def _failed(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> int:
+    if child.poll() is None:
+        print(f"brimline: it does not answer yet; what it says is in {log}", file=sys.stderr)
+        return 1
+    with log.open("rb") as file:
+        file.seek(begin)
+        said = file.read().decode("utf-8", "replace").strip().splitlines()[-LINES:]
+    print("\n".join(said) or f"brimline: it ended with {child.returncode}", file=sys.stderr)
+    return 1
+
+
+def stop(context: Context) -> bool:
+    """End the one that runs, and tell whether it did; NotRunning where there is none."""
+    ask(context, "DELETE", "/v1/daemon")
+    end = time.monotonic() + STOPPING
+    while time.monotonic() < end:
+        if _answers(context) is None:
+            return True
+        time.sleep(PAUSE)
+    return False
+
+
+def _answers(context: Context) -> str | None:
+    try:
+        return str(ask(context, "GET", "/v1/daemon")["address"])
+    except NotRunning:
+        return None
+
+
+def log_of(context: Context) -> Path:
+    """Where a daemon without a terminal says what it has to say."""
+    state = state_dir(context.places.env, context.places.home)
+    return Path(os.path.abspath(state)) / LOG
+
+
+def opened(log: Path) -> int:
+    """The log, to append to, for the user alone; one that has grown too large is put aside."""
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if log.is_file() and log.stat().st_size > LARGEST:
+        log.replace(log.with_name(f"{LOG}.1"))
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    return os.open(log, flags, 0o600)
+
+
+def log_to(log: Path) -> None:
+    """Let this process say everything into the log."""
+    file = opened(log)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(file, stream.fileno())
+    os.close(file)
+
+
+def free_port() -> int:
+    """The usual one, or any other where another program has it: hooks need none."""
+    for port in (PORT, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    return PORT

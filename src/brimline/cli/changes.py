@@ -1,0 +1,92 @@
+"""A change of a file as setup shows it: what becomes of it, line by line, and what is to do."""
+
+import difflib
+from collections.abc import Iterator
+
+import msgspec
+
+from brimline.cli.context import Context
+from brimline.errors import InvalidSettings
+from brimline.paint import Shade, clean, painted, tilde
+from brimline.setup import Change, apply
+from brimline.setup.file import backup_of
+from brimline.sources import AGENTS
+
+TITLES = {**AGENTS, "service": "The service", "parent": "The parent"}
+SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """What `setup --json` prints of an agent; `written` tells whether its file was changed.
+
+    `agent` is `service` or `parent` for a file that is no agent's. `backup` is where the file as it
+    was is kept, if there was one.
+    """
+
+    agent: str
+    path: str | None
+    what: str
+    written: bool
+    backup: str | None
+    problem: str | None
+    notes: tuple[str, ...]
+    diff: str
+
+
+def carried_out(change: Change) -> Shown:
+    """Write a change; what stands in the way is told, and the others go on."""
+    try:
+        done = apply(change)
+    except InvalidSettings as error:
+        return shown(msgspec.structs.replace(change, problem=str(error)))
+    return shown(done, written=change.pending and done.before != done.after)
+
+
+def shown(change: Change, written: bool = False) -> Shown:
+    """A change as it is, or would be."""
+    return Shown(
+        agent=change.agent,
+        path=None if change.path is None else str(change.path),
+        what=change.what,
+        written=written,
+        backup=_backup(change) if written else None,
+        problem=change.problem,
+        notes=change.notes,
+        diff="\n".join(_diff(change)),
+    )
+
+
+def _backup(change: Change) -> str | None:
+    """Where the file as it was is kept."""
+    place = backup_of(change.path) if change.path else None
+    return str(place) if place and place.exists() else None
+
+
+def _diff(change: Change) -> Iterator[str]:
+    """The change as a unified diff; a file that is not there is empty."""
+    name = str(change.path)
+    before, after = _rows(change.before), _rows(change.after)
+    yield from difflib.unified_diff(before, after, name, name, n=2, lineterm="")
+
+
+def _rows(data: bytes | None) -> list[str]:
+    """The lines of a file; a newline alone ends one, whatever else Unicode calls the end."""
+    text = (data or b"").decode("utf-8", "replace").replace("\r\n", "\n")
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def lines(context: Context, told: Shown) -> Iterator[str]:
+    """What is told of a change."""
+    home = context.places.home
+    place = f"  {clean(tilde(told.path, home))}" if told.path else ""
+    yield painted(f"{TITLES[told.agent]}{place}", "bold", context.colour)
+    for line in told.diff.split("\n")[2:]:
+        yield painted(clean(line.expandtabs(4)), SHADES.get(line[:1], "none"), context.colour)
+    if told.problem:
+        yield painted(clean(told.problem), "high", context.colour)
+        yield "The file is as it was."
+        return
+    yield f"{told.what[:1].upper()}{told.what[1:]}."
+    if told.backup:
+        yield f"The file as it was: {clean(tilde(told.backup, home))}"
+    yield from map(clean, told.notes)

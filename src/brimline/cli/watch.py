@@ -1,0 +1,78 @@
+"""`brimline watch`: every session in a terminal, as it changes; `--once` prints one frame."""
+
+import argparse
+import os
+import sys
+
+import msgspec
+
+from brimline.cli.ask import ask
+from brimline.cli.context import Context, emit_json
+from brimline.errors import NotRunning
+from brimline.paint import counted
+from brimline.settings import seconds, socket_path, state_dir
+from brimline.sources import AGENTS, known
+from brimline.tui.files import Files
+from brimline.tui.look import Look, shown
+from brimline.tui.pieces import ansi
+from brimline.tui.rows import LEAST, Rows
+from brimline.tui.told import View, views
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    """Watch until the user quits, or print one frame."""
+    agents = (known(options.agent),) if options.agent else tuple(AGENTS)
+    files = Files(context.places, context.settings, context.cache, agents, bool(options.all))
+    look = Look(context.places.home, agents=agents if options.agent else ())
+    if options.once or options.json or not _on_terminal(context):
+        return _frame(context, options, files, look)
+    return _watch(context, options, files, look)
+
+
+def _on_terminal(context: Context) -> bool:
+    """Whether there is a screen: Textual reads keys from the first, and draws on the last."""
+    files = (sys.stdin, sys.stdout, sys.stderr)
+    return all(file.isatty() for file in files) and context.places.env.get("TERM") != "dumb"
+
+
+def _watch(context: Context, options: argparse.Namespace, files: Files, look: Look) -> int:
+    from brimline.tui.app import Watch
+    from brimline.tui.board import Board
+    from brimline.tui.link import Daemon
+    from brimline.tui.origin import Origin
+
+    # Textual goes by the environment; here our own setting and option count.
+    os.environ.pop("NO_COLOR", None)
+    if not context.colour:
+        os.environ["NO_COLOR"] = "1"
+    state = state_dir(context.places.env, context.places.home)
+    daemon = None if options.files else Daemon(socket_path(state, os.getuid(), "http"))
+    span = None if options.all else seconds(context.settings.since)
+    app = Watch(Origin(daemon, files), Board(look, span, context.colour))
+    app.run()
+    return app.return_code or 0
+
+
+def _frame(context: Context, options: argparse.Namespace, files: Files, look: Look) -> int:
+    every, live = _views(context, options, files)
+    since = None if options.all else context.now - seconds(context.settings.since)
+    found = shown(every, Look(look.home, agents=look.agents, since=since))
+    if options.json:
+        emit_json(found)
+        return 0
+    rows = Rows(max(LEAST, context.width), context.now, look.home)
+    where = "live" if live else "no daemon: read from the files"
+    print(f"{where}  {counted(len(found), 'session')}")
+    if found:
+        lines = [rows.head(), *(line for view in found for line in rows.lines(view))]
+        print("\n".join(ansi(line, context.colour) for line in lines))
+    return 0
+
+
+def _views(context: Context, options: argparse.Namespace, files: Files) -> tuple[list[View], bool]:
+    if not options.files:
+        try:
+            return views(msgspec.json.encode(ask(context, "GET", "/v1/sessions"))), True
+        except NotRunning:
+            pass
+    return files.views(context.now), False

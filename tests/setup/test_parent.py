@@ -1,0 +1,123 @@
+"""The parent in our own settings: one line, and nothing else in the file."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.errors import InvalidSettings
+from brimline.setup.parent import beside, checked
+from brimline.setup.plan import Change, apply, plan_beside
+
+TEXT = "# mine\nlevels = [40, 60]\n\n[windows]\n'a' = 5_000 # five\n"
+
+
+class Project:
+    """A project with settings of its own."""
+
+    def __init__(self, root: Path, text: str | None) -> None:
+        self.path, self._state = root / ".brimline.toml", root / "state"
+        if text is not None:
+            self.path.write_bytes(text.encode())
+
+    def plan(self, session: str | None) -> Change:
+        """What would become of them."""
+        return plan_beside(beside(self.path, self._state, session), "changed")
+
+    def set(self, session: str | None) -> Change:
+        """Give the project a parent, or none."""
+        return apply(self.plan(session))
+
+    @property
+    def text(self) -> str:
+        """What the file holds."""
+        return self.path.read_bytes().decode()
+
+
+@pytest.mark.parametrize("text", [TEXT, "", "\n", TEXT.replace("\n", "\r\n"), "levels = [1]"])
+def test_in_and_out(tmp_path: Path, text: str) -> None:
+    """The line comes and goes, and the file is what it was, byte for byte."""
+    project = Project(tmp_path, text)
+    project.set("0f-1")
+    assert tomllib.loads(project.text) == {**tomllib.loads(text), "parent": "0f-1"}
+    assert project.text.endswith(text)
+    assert project.plan("0f-1").pending is False
+    project.set(None)
+    assert project.text == text
+    assert [path.name for path in tmp_path.iterdir()] == ["state", ".brimline.toml"]
+
+
+def test_no_file(tmp_path: Path) -> None:
+    """A file that was not there is made, and goes again."""
+    project = Project(tmp_path, None)
+    project.set("0f-1")
+    assert project.text == 'parent = "0f-1"\n'
+    project.set(None)
+    assert not project.path.exists()
+    assert project.plan(None).pending is False
+
+
+@pytest.mark.parametrize(
+    ("line", "after"),
+    [
+        ('parent = "old" # told', 'parent = "new" # told'),
+        ("'parent'='old'", 'parent = "new"'),
+        ('parent = "a\\"b"', 'parent = "new"'),
+    ],
+)
+def test_another_parent(tmp_path: Path, line: str, after: str) -> None:
+    """A line that is there is changed where it stands, and its comment stays."""
+    project = Project(tmp_path, f"tone = 'neutral'\n{line}\n[windows]\nparent = 7\n")
+    project.set("new")
+    assert project.text == f"tone = 'neutral'\n{after}\n[windows]\nparent = 7\n"
+
+
+def test_line_in_a_text(tmp_path: Path) -> None:
+    """What only looks like the line, in a text of several lines, is left alone."""
+    inside = '[texts]\nwarning = """\nparent = "x"\n"""\n'
+    project = Project(tmp_path, f'parent = "old"\n{inside}')
+    project.set("new")
+    assert project.text == f'parent = "new"\n{inside}'
+    other = Project(tmp_path / "other", None)
+    other.path.parent.mkdir()
+    other.path.write_text(inside)
+    other.set("new")
+    assert other.text == f'parent = "new"\n{inside}'
+
+
+def test_changed_by_others(tmp_path: Path) -> None:
+    """What somebody changed after us stays when the line goes, also after a second run of ours."""
+    project = Project(tmp_path, TEXT)
+    project.set("one")
+    project.path.write_text(f"{project.text}'b' = 6_000\n")
+    project.set("two")
+    project.set(None)
+    assert project.text == f"{TEXT}'b' = 6_000\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["parent = ", "a = 1\na = 2\n", "\ufeffa = 1\n", "parent = [1,\n]"]
+)
+def test_file_that_cannot_be_edited(tmp_path: Path, text: str) -> None:
+    """One that does not parse, or has the parent as something else, is left alone."""
+    project = Project(tmp_path, text)
+    change = project.set("new")
+    assert str(project.path) in str(change.problem)
+    assert project.text == text
+
+
+@pytest.mark.parametrize("session", ["", " a", "a\n", "\x1b[0m"])
+def test_no_session(session: str) -> None:
+    """What can be no session's id is refused."""
+    with pytest.raises(InvalidSettings, match="expected a session's id"):
+        checked(session)
+
+
+@given(session=st.text(min_size=1).filter(lambda text: text.isprintable() and text.strip() == text))
+def test_any_session(tmp_path_factory: pytest.TempPathFactory, session: str) -> None:
+    """Whatever is printed can stand there, and is read again as it is."""
+    project = Project(tmp_path_factory.mktemp("p"), TEXT)
+    project.set(checked(session))
+    assert tomllib.loads(project.text)["parent"] == session
