@@ -1,7 +1,9 @@
 """Text for a terminal: colours, bars, ages, and columns that fit."""
 
+import os
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -161,3 +163,9 @@ def _line(
         drawn = painted(text, row[i].shade, colour)
         fields.append(space + drawn if columns[i].right else drawn + space)
     return GAP.join(fields).rstrip()
+
+
+def tilde(path: str, home: Path) -> str:
+    """A path for people: the home folder as ~."""
+    inside = path == str(home) or path.startswith(f"{home}{os.sep}")
+    return "~" + path[len(str(home)) :] if inside else path

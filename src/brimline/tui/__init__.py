@@ -1,0 +1,4 @@
+"""`brimline watch`: every session in a terminal, as it changes.
+
+Only `app`, `screens` and `widgets` need Textual.
+"""

@@ -1,0 +1,131 @@
+"""A thread's bar with its levels and its limit on it, and the words beside it."""
+
+from pathlib import Path
+
+from brimline.events import MAIN
+from brimline.paint import age, bar, clean, shade, tilde
+from brimline.tui.pieces import Line, Piece, Shade
+from brimline.tui.told import Thread, View
+from brimline.usage import shorten
+from brimline.windows import plain as plain_model
+
+LEVEL_MARK, LIMIT_MARK = "╎", "┃"
+"""Where something is said, and where the client compacts."""
+
+STALE_AFTER = 3_600.0
+"""Nothing heard for so many seconds: what is shown may be long past."""
+
+WORDS: dict[Shade, str] = {
+    "low": "low", "medium": "medium", "high": "high", "full": "at limit", "dim": "",
+}  # fmt: skip
+"""What a shade says where there are no colours."""
+
+
+def shade_of(thread: Thread) -> Shade:
+    """How full, by the window: low to high; reaching the limit is `full`, unknown is `dim`."""
+    if thread.percent_of_limit is not None and thread.percent_of_limit >= 100:
+        return "full"
+    if over(thread):
+        return "full"
+    return shade(thread.percent)
+
+
+def over(thread: Thread) -> bool:
+    """Whether it holds more than its window, as far as we know that."""
+    return thread.percent_raw is not None and thread.percent_raw > 100
+
+
+def word_of(thread: Thread) -> str:
+    """The shade as a word."""
+    return "over" if over(thread) else WORDS[shade_of(thread)]
+
+
+def drawn(view: View, thread: Thread, width: int) -> Line:
+    """The bar, as wide as told: full, empty, and the marks over both."""
+    marks: dict[int, Piece] = {}
+    for level in view.levels if thread.thread == MAIN else ():
+        marks[_column(level, width)] = Piece(LEVEL_MARK)
+    limit = view.limit_of(thread)
+    if limit is not None and limit < 100:
+        marks[_column(limit, width)] = Piece(LIMIT_MARK, "full")
+    own = shade_of(thread)
+    return _with_marks(bar(thread.percent, width), own, marks)
+
+
+def _column(percent: float, width: int) -> int:
+    return min(width - 1, int(percent * width / 100))
+
+
+def _with_marks(text: str, own: Shade, marks: dict[int, Piece]) -> Line:
+    line: list[Piece] = []
+    start = 0
+    for column in sorted(marks):
+        line += [Piece(text[start:column], own), marks[column]]
+        start = column + 1
+    return [piece for piece in (*line, Piece(text[start:], own)) if piece.text]
+
+
+def percent_text(thread: Thread) -> str:
+    """The share of the window; what is over it is told as such."""
+    if thread.percent is None:
+        return "unknown" if thread.sent is None else "?"
+    if over(thread):
+        return f"{thread.percent_raw:.0f}%!"
+    return f"{thread.percent:.1f}%"
+
+
+def tokens_text(thread: Thread) -> str:
+    """What was sent, of the window."""
+    sent = "?" if thread.sent is None else shorten(thread.sent)
+    return f"{sent}/{'?' if thread.window is None else shorten(thread.window)}"
+
+
+def limit_text(thread: Thread) -> str:
+    """How near the compaction is."""
+    if thread.percent_of_limit is None:
+        return "?"
+    return f"{thread.percent_of_limit:.0f}%"
+
+
+def state_text(view: View, thread: Thread | None, now: float) -> str:
+    """What the session does; how long nothing was heard, where that is long."""
+    if view.session.ended_at is not None:
+        return "ended"
+    if thread is None:
+        return "unknown"
+    heard = heard_at(view, thread)
+    if now - heard > STALE_AFTER:
+        return f"stale {age(now - heard)}"
+    return "" if thread.state == "measured" else clean(thread.state)
+
+
+def heard_at(view: View, thread: Thread | None) -> float:
+    """When a thread was last heard of, else its session."""
+    return view.session.seen_at if thread is None or thread.at is None else thread.at
+
+
+def handoff_text(view: View) -> str:
+    """How a session stands with its handoff."""
+    if view.handoff is None:
+        return "?"
+    return clean(view.handoff.state)
+
+
+def unread_text(view: View) -> str:
+    """The messages that wait."""
+    if view.unread is None:
+        return "?"
+    return str(view.unread) if view.unread else "-"
+
+
+def model_text(model: str | None) -> str:
+    """A model's name without what every model of its maker has."""
+    if model is None:
+        return "unknown"
+    mark = "[1m]" if model.endswith("[1m]") else ""
+    return clean(plain_model(model).removeprefix("claude-") + mark)
+
+
+def place_text(view: View, home: Path) -> str:
+    """The project with the home folder as ~, else the session's id."""
+    return clean(tilde(view.session.project or view.session.id, home))

@@ -1,0 +1,106 @@
+"""The same sessions out of the agents' own files, where there is no daemon to ask."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from brimline.monitor.rules import Rules
+from brimline.policy.levels import of_window
+from brimline.settings import Settings, seconds
+from brimline.sources.base import Places
+from brimline.store.base import CallRow, CompactionRow, SessionRow
+from brimline.survey.files import by_id, whole
+from brimline.survey.status import Glance, Row, glances
+from brimline.tracker import Session
+from brimline.tui.told import Detail, Thread, Timeline, View
+from brimline.usage import percent_raw
+
+
+class Files(msgspec.Struct, frozen=True):
+    """Where the files are, whose are wanted, and how old they may be; `cache` is ours."""
+
+    places: Places
+    settings: Settings
+    cache: Path
+    agents: Sequence[str]
+    every: bool = False
+
+    def views(self, now: float) -> list[View]:
+        """Every session that was active lately, or ever; raises InvalidPolicy for wrong levels."""
+        since = None if self.every else now - seconds(self.settings.since)
+        found = glances(self.places, self.agents, since, self.settings.overrides, self.cache)
+        rules = Rules.of_settings(self.settings)
+        return [_view(glance, rules) for glance in found.glances]
+
+    def detail(self, view: View) -> Detail:
+        """A session read whole; raises UnknownSession, UnreadableTranscript."""
+        files = by_id(self.places, view.session.id, [view.session.agent])
+        session = whole(files).session
+        threads = tuple(_counted(thread, session) for thread in view.threads)
+        return Detail(msgspec.structs.replace(view, threads=threads), timeline_of(session))
+
+
+def _view(glance: Glance, rules: Rules) -> View:
+    own = _thread(glance, glance.main)
+    session = SessionRow(
+        glance.session, glance.agent, glance.modified, None, glance.project, own.model
+    )
+    levels = rules.levels_of(glance.session, glance.agent, own.model)
+    return View(
+        session=session,
+        threads=(own, *(_thread(glance, row) for row in glance.subagents)),
+        levels=tuple(of_window(levels, rules.of, own.window, own.limit)),
+        limit_at=percent_raw(own.limit, own.window),
+    )
+
+
+def _thread(glance: Glance, row: Row) -> Thread:
+    reading = row.reading
+    return Thread(
+        thread=row.thread,
+        state=reading.state,
+        source=reading.source,
+        at=reading.at or glance.modified,
+        sent=reading.sent,
+        held=reading.held,
+        window=reading.window.tokens if reading.window else None,
+        window_why=reading.window.why if reading.window else None,
+        limit=reading.limit.tokens if reading.limit else None,
+        limit_why=reading.limit.why if reading.limit else None,
+        percent=reading.percent,
+        percent_raw=reading.percent_raw,
+        percent_of_limit=reading.percent_of_limit,
+        cycle=row.cycle,
+        model=row.model,
+    )
+
+
+def _counted(thread: Thread, session: Session) -> Thread:
+    """With the counts that a glance at the end of a file does not tell."""
+    read = session.threads.get(thread.thread)
+    if read is None:
+        return thread
+    counts = {"cycle": read.cycle, "calls": len(read.calls), "peak_sent": read.peak_sent}
+    return msgspec.structs.replace(thread, **counts)
+
+
+def timeline_of(session: Session) -> Timeline:
+    """What a session that was read whole holds."""
+    calls: list[CallRow] = []
+    compactions: list[CompactionRow] = []
+    for name, thread in session.threads.items():
+        ends = [made.calls for made in thread.compactions]
+        for number, call in enumerate(thread.calls.values()):
+            cycle = sum(end <= number for end in ends)
+            used = call.usage
+            calls.append(
+                CallRow(session.id or "", name, call.id, number, cycle, used.input,
+                        used.cache_read, used.cache_write, used.output, call.model, call.at)
+            )  # fmt: skip
+        compactions += [
+            CompactionRow(session.id or "", name, cycle, made.at, made.trigger, made.before,
+                          made.after, made.model, session.version, made.inferred)
+            for cycle, made in enumerate(thread.compactions)
+        ]  # fmt: skip
+    return Timeline(tuple(calls), tuple(compactions))

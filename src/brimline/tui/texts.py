@@ -1,0 +1,86 @@
+"""What the terminal says by itself: the state of the connection, the help, what to do next."""
+
+from brimline.paint import clean
+from brimline.tui.bars import LEVEL_MARK, LIMIT_MARK
+from brimline.tui.follow import Link, LinkState
+from brimline.tui.look import Look
+from brimline.tui.marks import SEVERAL, SIGNS
+from brimline.tui.pieces import Line, Piece
+
+_LINKS: dict[LinkState, str] = {
+    "connecting": "○ connecting",
+    "live": "● live",
+    "lost": "○ daemon lost, trying again",
+    "files": "◌ no daemon: reading the files",
+}
+
+
+def link_line(link: Link) -> Line:
+    """Where the sessions come from, with a sign that needs no colour."""
+    shade = "low" if link.state == "live" else "medium"
+    problem = f" ({one_line(link.problem)})" if link.problem and link.state == "files" else ""
+    return [Piece(f"{_LINKS[link.state]}{problem}", shade)]
+
+
+def one_line(text: str) -> str:
+    """A text on one line, with nothing in it that a terminal would obey."""
+    return clean(" ".join(text.split()))
+
+
+def too_small(size: tuple[int, int], least: tuple[int, int]) -> list[Line]:
+    """What is said instead of all where there is no room."""
+    said = f"at least {least[0]}x{least[1]}", f"this is {size[0]}x{size[1]}"
+    return [[Piece("too small", "bold")], *([Piece(text)] for text in said)]
+
+
+def nothing(link: LinkState, hidden: bool, look: Look) -> list[Line]:
+    """What to do where no session is shown."""
+    if link == "connecting":
+        return [[Piece("  looking for sessions ...", "dim")]]
+    if look.words:
+        return [[Piece("  No session fits the filter; Esc takes it away.")]]
+    if hidden:
+        return [[Piece("  No session is live; a shows the older ones.")]]
+    said = [
+        "No session yet.",
+        "",
+        "`brimline setup` puts Brimline's hooks into your agents' settings,",
+        "`brimline serve` is the daemon that hears them,",
+        "`brimline demo` shows a recorded session.",
+    ]
+    return [[Piece(f"  {text}")] for text in said]
+
+
+_KEYS = (
+    ("j k, arrows", "move, or scroll"),
+    ("g G, space b", "first, last, a page on, a page back"),
+    ("Enter", "show the session"),
+    ("Esc", "back; takes the filter away"),
+    ("/", "filter: words in agent, project, host, model, title or id"),
+    ("s", "sort: fullest, latest, project, agent"),
+    ("a", "also sessions that ended or are old"),
+    ("t", "in a session: the next thread"),
+    ("m u", "in a session: write a message, an urgent one"),
+    ("?", "this help"),
+    ("q, Ctrl-C", "quit"),
+)
+
+_SIGNS = (
+    ("low medium high", "by the window: below 50%, from 50%, from 80%"),
+    ("at limit", "the client compacts here: what turns a bar red"),
+    ("over, 130%!", "more was sent than the window that we know"),
+    (LEVEL_MARK, "on a bar: a level, at which the agent is told"),
+    (LIMIT_MARK, "on a bar: the limit, at which the client compacts"),
+    ("····", "unknown: before a reply, and after a compaction"),
+    ("stale 3h", "nothing was heard for more than an hour"),
+    ("handoff", "none, fresh, old or draft; ? without a daemon"),
+    *((sign, f"below a chart: {kind}") for kind, sign in SIGNS.items()),
+    (SEVERAL, "below a chart: several"),
+)
+
+
+def _listed(rows: tuple[tuple[str, str], ...]) -> list[Line]:
+    return [[Piece(f"{name:<16}", "bold"), Piece(text)] for name, text in rows]
+
+
+HELP: list[Line] = [*_listed(_KEYS), [], *_listed(_SIGNS)]

@@ -1,0 +1,165 @@
+"""The widgets: lines that scroll, and sessions one of which is chosen."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import Input
+
+from brimline.tui.pieces import Line, Shade
+from brimline.tui.rows import Rows
+from brimline.tui.told import View
+
+STYLES: dict[Shade, Style] = {
+    "low": Style(color="green"),
+    "medium": Style(color="yellow"),
+    "high": Style(color="color(214)"),
+    "full": Style(color="red", bold=True),
+    "dim": Style(dim=True),
+    "bold": Style(bold=True),
+    "chosen": Style(bold=True, reverse=True),
+    "none": Style(),
+}
+COLOURLESS: dict[Shade, Style] = {
+    shade: Style(bold=style.bold, dim=style.dim, reverse=style.reverse)
+    for shade, style in STYLES.items()
+}
+
+
+class Prompt(Input):
+    """A line to write in, hidden until it is asked for; its cursor stands still."""
+
+    def on_mount(self) -> None:
+        """Nothing is written yet."""
+        self.cursor_blink = False
+        self.display = False
+
+    def ask(self) -> None:
+        """Have something written; the very next key is its own."""
+        self.display = True
+        self.screen.set_focus(self)
+
+
+class Lines(ScrollView, can_focus=True):
+    """Lines of pieces, which scroll where there are too many; text is text, never markup."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "scroll_down", show=False),
+        Binding("k,up", "scroll_up", show=False),
+        Binding("g,home", "scroll_home", show=False),
+        Binding("G,end", "scroll_end", show=False),
+        Binding("space,pagedown", "page_down", show=False),
+        Binding("b,pageup", "page_up", show=False),
+    ]
+
+    def __init__(self, id: str | None = None, colour: bool = True) -> None:
+        super().__init__(id=id)
+        self._styles = STYLES if colour else COLOURLESS
+        self._lines: Sequence[Line] = ()
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show these from now on."""
+        self._lines = lines
+        self.virtual_size = Size(self.size.width, len(lines))
+        self.refresh()
+
+    def line(self, number: int) -> Line:
+        """A line by its number; empty behind the last."""
+        return self._lines[number] if number < len(self._lines) else ()
+
+    def render_line(self, y: int) -> Strip:
+        """A line as Textual draws it."""
+        pieces = self.line(self.scroll_offset.y + y)
+        segments = [Segment(piece.text, self._styles[piece.shade]) for piece in pieces]
+        return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
+
+
+class Sessions(Lines):
+    """The sessions of the overview; only those that can be seen are drawn."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "move(1)", show=False),
+        Binding("k,up", "move(-1)", show=False),
+        Binding("g,home", "move(-1000000)", show=False),
+        Binding("G,end", "move(1000000)", show=False),
+        Binding("space,pagedown", "move(8)", show=False),
+        Binding("b,pageup", "move(-8)", show=False),
+        Binding("enter", "open", show=False),
+    ]
+
+    class Opened(Message):
+        """A session is to be shown."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self, id: str | None = None, colour: bool = True) -> None:
+        super().__init__(id, colour)
+        self._views: Sequence[View] = ()
+        self._starts: list[int] = [0]
+        self._rows: Rows | None = None
+        self._drawn: dict[int, Sequence[Line]] = {}
+        self.chosen: str | None = None
+
+    def put(self, views: Sequence[View], rows: Rows) -> None:
+        """Show these sessions; the chosen one stays so, wherever it goes."""
+        self._views, self._rows, self._drawn = views, rows, {}
+        self._starts = [0, *accumulate(rows.height(view) for view in views)]
+        self.virtual_size = Size(self.size.width, self._starts[-1])
+        if self._index() is None:
+            self.chosen = views[0].key if views else None
+        self.refresh()
+
+    def line(self, number: int) -> Line:
+        """A line of the session that stands there; where there is none, what is shown instead."""
+        index = bisect_right(self._starts, number) - 1
+        if not self._views:
+            return super().line(number)
+        if index >= len(self._views) or self._rows is None:
+            return ()
+        if index not in self._drawn:
+            view = self._views[index]
+            self._drawn[index] = self._rows.lines(view, view.key == self.chosen)
+        return self._drawn[index][number - self._starts[index]]
+
+    def action_move(self, by: int) -> None:
+        """Choose another session, so many below."""
+        here = self._index()
+        if here is not None:
+            self._choose(max(0, min(len(self._views) - 1, here + by)))
+
+    def action_open(self) -> None:
+        """Show the chosen session."""
+        if self.chosen is not None:
+            self.post_message(self.Opened(self.chosen))
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose a session; the second click shows it."""
+        index = bisect_right(self._starts, self.scroll_offset.y + event.y) - 1
+        if index < len(self._views):
+            again = self._views[index].key == self.chosen
+            self._choose(index)
+            if again:
+                self.action_open()
+
+    def _index(self) -> int | None:
+        return next((i for i, v in enumerate(self._views) if v.key == self.chosen), None)
+
+    def _choose(self, index: int) -> None:
+        self.chosen = self._views[index].key
+        self._drawn = {}
+        top, bottom = self._starts[index], self._starts[index + 1]
+        self.scroll_to_region(
+            Region(0, top, 1, bottom - top), animate=False, force=True, x_axis=False
+        )
+        self.refresh()

@@ -1,0 +1,29 @@
+"""A daemon for each test, with every kind of session."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .daemon import FakeDaemon, message, serving
+from .scene import NOW, scene, timeline
+
+
+@pytest.fixture
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeDaemon]:
+    """A daemon that serves the scene; its path is short, as a socket's has to be."""
+    with serving(tmp_path_factory.mktemp("s") / "http.sock") as made:
+        made.put(*scene())
+        made.timelines["shop-backend"] = timeline("shop-backend")
+        made.messages["shop-backend"] = [
+            message("shop-backend", "Write the handoff first.", state="delivered", at=NOW - 3_000,
+                    handed_at=NOW - 2_900),
+            message("shop-backend", "And run the tests.", at=NOW - 60, urgent=True),
+        ]  # fmt: skip
+        yield made
+
+
+@pytest.fixture
+def nobody(tmp_path: Path) -> Path:
+    """A socket at which nobody listens."""
+    return tmp_path / "nobody.sock"

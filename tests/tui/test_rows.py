@@ -1,0 +1,201 @@
+"""The lines of the overview, also at widths that nobody has."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.tui import bars
+from brimline.tui.look import SORTS, Look, shown
+from brimline.tui.pieces import Line, ansi, plain, width_of
+from brimline.tui.rows import FIRST, ONE, ONE_LINE_FROM, SECOND, Rows, widths
+from brimline.tui.told import Thread, View, views
+
+from .scene import NOW, scene, thread
+from .scene import view as told_view
+
+HOME = Path("/home/ada")
+
+
+def taken(*told: dict[str, Any]) -> list[View]:
+    """Sessions as they are taken."""
+    found = views(json.dumps(told).encode())
+    assert len(found) == len(told)
+    return found
+
+
+def lines(view: View, width: int = 80) -> list[str]:
+    """A session's lines without colours."""
+    return [plain(line) for line in Rows(width, NOW, HOME).lines(view)]
+
+
+def own(sent: int | None, **fields: Any) -> View:
+    """A session that sent so much."""
+    return taken(told_view("s", sent, main=fields))[0]
+
+
+@pytest.mark.parametrize(
+    ("sent", "percent", "word", "shade"),
+    [
+        (0, "0.0%", "low", "low"),
+        (99_800, "49.9%", "low", "low"),
+        (100_000, "50.0%", "medium", "medium"),
+        (159_800, "79.9%", "medium", "medium"),
+        (160_000, "80.0%", "high", "high"),
+        (165_900, "83.0%", "high", "high"),
+        (166_100, "83.0%", "at limit", "full"),
+        (200_000, "100.0%", "at limit", "full"),
+        (260_000, "130%!", "over", "full"),
+    ],
+)
+def test_how_full(sent: int, percent: str, word: str, shade: str) -> None:
+    """Low, medium from 50, high from 80 % of the window; the limit alone turns it red."""
+    view = own(sent)
+    assert view.main is not None
+    assert f"{percent} {word}" in lines(view)[1]
+    assert bars.shade_of(view.main) == shade
+
+
+def test_over_a_window_without_a_limit() -> None:
+    """More than the window is red too, whatever is known of the limit."""
+    view = own(260_000, limit=None, percent_of_limit=None)
+    assert view.main is not None
+    assert (bars.shade_of(view.main), bars.word_of(view.main)) == ("full", "over")
+
+
+def test_unknown_is_no_zero() -> None:
+    """After a compaction and without a window nothing is claimed."""
+    assert "unknown" in lines(own(None))[1]
+    assert "?/200K" in lines(own(None))[1]
+    bare = own(5_000, window=None, percent=None, percent_raw=None, percent_of_limit=None)
+    assert "0.0%" not in "".join(lines(bare))
+    assert "5K/?" in lines(bare)[1]
+    assert "·····" in lines(bare)[1]
+
+
+@pytest.mark.parametrize(
+    ("ago", "state", "said"),
+    [
+        (12, "measured", ""),
+        (3_600, "measured", ""),
+        (3_700, "measured", "stale 1h"),
+        (9, "streaming", "streaming"),
+        (9, "compacting", "compacting"),
+        (90_000, "unknown", "stale 1d"),
+    ],
+)
+def test_state(ago: float, state: str, said: str) -> None:
+    """What a session does; and that nothing was heard for more than an hour."""
+    view = own(5_000, ago=ago, state=state)
+    assert bars.state_text(view, view.main, NOW) == said
+
+
+def test_marks_on_the_bar() -> None:
+    """Levels and limit lie on the bar where they are, over what is full and what is not."""
+    bar = "".join(p.text for p in bars.drawn(*_main(own(120_000)), 100))
+    assert len(bar) == 100
+    assert (bar[50], bar[65], bar[83]) == ("╎", "╎", "┃")
+    assert bar[:50] == "█" * 50
+    assert bar[66:83] == "░" * 17
+
+
+def test_limit_that_is_the_window() -> None:
+    """Where nothing is compacted before the window is full, there is no mark."""
+    view = taken(told_view("s", 1_000, limit_at=100.0))[0]
+    assert "┃" not in "".join(lines(view))
+
+
+def _main(view: View) -> tuple[View, Thread]:
+    assert view.main is not None
+    return view, view.main
+
+
+def test_session_without_a_thread() -> None:
+    """A session that was only just heard of has a line, and claims nothing."""
+    view = taken(told_view("s", 1_000) | {"threads": []})[0]
+    assert "~/s" in lines(view)[0]
+    assert "%" not in "".join(lines(view) + lines(view, 200))
+
+
+def test_many_subagents() -> None:
+    """The latest four are shown, the others are counted."""
+    others = [thread("s", 1_000, f"a{n}") for n in range(7)]
+    shown = lines(taken(told_view("s", 1_000, *others))[0])
+    assert [line.split()[1] for line in shown[2:6]] == ["a0", "a1", "a2", "a3"]
+    assert shown[6:] == ["  + 3 other subagents"]
+
+
+@given(st.integers(60, 400))
+def test_every_line_fits(width: int) -> None:
+    """At every width a line takes at most that, and a session as many lines as it says."""
+    rows = Rows(width, NOW, HOME)
+    assert width_of(rows.head()) <= width
+    for view in taken(*scene()):
+        made = rows.lines(view)
+        assert len(made) == rows.height(view)
+        assert max(map(width_of, made)) <= width
+
+
+TEXT = st.text(max_size=60)
+
+
+@given(TEXT, TEXT, TEXT, st.sampled_from([60, 80, 139, 140, 200]))
+def test_whatever_it_is_called(project: str, model: str, name: str, width: int) -> None:
+    """No name breaks a line, or gets a control character through."""
+    told = told_view("s", 1_000, thread("s", 1, name), project=project, main={"model": model})
+    for line in Rows(width, NOW, HOME).lines(taken(told)[0]):
+        assert width_of(line) <= width
+        assert plain(line).isprintable()
+
+
+@given(st.integers(60, 400))
+def test_columns_fill_the_line(width: int) -> None:
+    """Together with the blanks between them, the columns take what there is, and no more."""
+    for columns in (FIRST, SECOND, ONE):
+        if columns is ONE and width < ONE_LINE_FROM:
+            continue
+        found = widths(columns, width)
+        assert sum(found) + len(columns) - 1 <= width
+        assert min(found) > 0
+
+
+def test_project_is_cut_at_its_beginning() -> None:
+    """The end of a path tells more than its beginning."""
+    view = taken(told_view("s", 1_000, project="/srv/" + "deep/" * 20 + "end"))[0]
+    assert "/end " in lines(view)[0]
+    assert "…" in lines(view)[0]
+
+
+def test_colours() -> None:
+    """The shade is in the colour, and without colours there is no escape at all."""
+    line: Line = Rows(80, NOW, HOME).lines(own(190_000))[1]
+    assert "\x1b[1;31m" in ansi(line, True)
+    assert "\x1b" not in ansi(line, False)
+
+
+def names(sort: str, **fields: Any) -> list[str]:
+    """The sessions of the scene, sorted and narrowed."""
+    look = Look(HOME, sort=next(one for one in SORTS if one == sort), **fields)
+    return [view.session.id for view in shown(taken(*scene()), look)]
+
+
+def test_orders() -> None:
+    """Each order, and the fullest first within what is equal."""
+    assert names("fullest")[:3] == ["crawler", "importer", "shop-backend"]
+    assert names("fullest")[-1] == "mobile-app"
+    assert names("latest")[-1] == "billing"
+    assert names("project") == sorted(names("project"))
+    assert names("agent")[-2:] == ["docs-site", "ledger"]
+
+
+def test_narrowed() -> None:
+    """By agent, by words in any field in any case, by time; an ended session is not live."""
+    assert names("fullest", agents=("codex",)) == ["docs-site"]
+    assert names("fullest", words=("BOX", "shop")) == ["shop-backend"]
+    assert names("fullest", words=("nothing",)) == []
+    assert "yesterday" in names("fullest")
+    assert "yesterday" not in names("fullest", since=NOW - 100)
+    assert names("fullest", since=NOW) == []

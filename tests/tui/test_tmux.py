@@ -1,0 +1,133 @@
+"""One run in a real tmux: what a person at a terminal, perhaps over ssh, sees and types."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .daemon import FakeDaemon
+from .scene import scene
+
+PATIENCE = 60.0
+COLOURS = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[\d;]*)?m")
+
+
+class Tmux:
+    """A tmux server of the test's own, with one window."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, *words: str) -> str:
+        """What a tmux command prints."""
+        env = {**os.environ, "TMUX_TMPDIR": str(self._folder), "LANG": "C.UTF-8"}
+        env.pop("TMUX", None)
+        done = subprocess.run(
+            ["tmux", "-u", "-L", "brimline-test", "-f", "/dev/null", *words],
+            capture_output=True, text=True, env=env, timeout=PATIENCE, check=True,
+        )  # fmt: skip
+        return done.stdout
+
+    def start(self, command: str, columns: int, lines: int) -> None:
+        """Run a command in a window of a size."""
+        self("new-session", "-d", "-x", str(columns), "-y", str(lines), command)
+
+    def screen(self, colours: bool = False) -> str:
+        """What is on the screen."""
+        return self("capture-pane", "-p", *(["-e"] if colours else []))
+
+    def until(self, fits: Callable[[str], object]) -> str:
+        """The screen, once it fits."""
+        end = time.monotonic() + PATIENCE
+        while not fits(screen := self.screen()):
+            assert time.monotonic() < end, screen
+            time.sleep(0.1)
+        return screen
+
+
+@pytest.fixture
+def tmux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tmux]:
+    """A tmux that is gone afterwards."""
+    if shutil.which("tmux") is None:
+        assert os.environ.get("CI") != "true", "install tmux: CI runs this test"
+        pytest.skip("install tmux to run the terminal UI in a real terminal")
+    made = Tmux(tmp_path_factory.mktemp("t"))
+    yield made
+    made("kill-server")
+
+
+def command(daemon: FakeDaemon, home: Path, **env: str) -> str:
+    """`brimline watch --all` in a shell that tells how it ended, and stays."""
+    told = {
+        "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
+        "TERM": "screen-256color", "BRIMLINE_STATE_DIR": str(daemon.socket.parent), **env,
+        **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
+    }  # fmt: skip
+    words = " ".join(f"{name}='{value}'" for name, value in told.items())
+    return f"env -i {words} {sys.executable} -m brimline watch --all; echo ended $?; cat"
+
+
+def ended(screen: str) -> bool:
+    """Whether the shell tells how it ended."""
+    return re.search(r"^ended \d", screen, re.MULTILINE) is not None
+
+
+def test_in_tmux(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
+    """Overview, a session, back, smaller, larger; Ctrl-C ends it and leaves the terminal sound."""
+    tmux.start(command(daemon, tmp_path), 80, 24)
+    screen = tmux.until(lambda screen: "crawler" in screen and "● live" in screen)
+    assert screen.index("crawler") < screen.index("importer") < screen.index("docs-site")
+    assert "at limit" in screen
+    tmux("send-keys", "j", "j", "Enter")
+    tmux.until(lambda screen: "session shop-backend" in screen and "200K ┤" in screen)
+    tmux("send-keys", "Escape")
+    tmux.until(lambda screen: "▸ claude   /home/ada/shop-backend" in screen)
+    tmux("resize-window", "-x", "50", "-y", "9")
+    tmux.until(lambda screen: "at least 60x10" in screen)
+    tmux("resize-window", "-x", "200", "-y", "50")
+    tmux.until(lambda screen: "to limit" in screen and "shop-backend" in screen)
+    daemon.put(scene()[0] | {"unread": 7})
+    tmux.until(lambda screen: re.search(r"docs-site.* 7 ", screen))
+    assert COLOURS.search(tmux.screen(colours=True))
+    tmux("send-keys", "C-c")
+    screen = tmux.until(ended)
+    assert "ended 0" in screen
+    assert "crawler" not in screen
+
+
+def test_typing_ahead(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
+    """Whoever types faster than it draws loses no letter, and presses no other key with it."""
+    tmux.start(command(daemon, tmp_path), 80, 24)
+    tmux.until(lambda screen: "mobile-app" in screen)
+    tmux("send-keys", "/", "s", "h", "o", "p", "Enter")
+    tmux.until(lambda screen: "filter: shop" in screen)
+    tmux("send-keys", "Enter")
+    tmux.until(lambda screen: "200K ┤" in screen)
+    tmux("send-keys", "-l", "mat once, jkqsu?")
+    tmux("send-keys", "Enter")
+    tmux.until(lambda screen: "message queued" in screen)
+    assert daemon.messages["shop-backend"][-1]["text"] == "at once, jkqsu?"
+    tmux("send-keys", "C-c")
+    tmux.until(ended)
+
+
+def test_without_colours(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
+    """NO_COLOR: no colour at all, on no screen, and all signs are there."""
+    tmux.start(command(daemon, tmp_path, NO_COLOR="1"), 80, 24)
+    screen = tmux.until(lambda screen: "mobile-app" in screen)
+    for sign in ("● live", "▸", "╎", "┃", "at limit", "medium", "low", "unknown", "130%! over"):
+        assert sign in screen
+    assert not COLOURS.search(tmux.screen(colours=True))
+    tmux("send-keys", "j", "j", "Enter")
+    tmux.until(lambda screen: "200K ┤" in screen)
+    tmux("send-keys", "m", "h", "i")
+    tmux.until(lambda screen: "message: Enter sends it" in screen)
+    assert not COLOURS.search(tmux.screen(colours=True))
+    tmux("send-keys", "C-c")
+    assert "ended 0" in tmux.until(ended)

@@ -1,0 +1,113 @@
+"""The application, on a daemon of the test and files of the test."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from brimline.settings import Settings
+from brimline.sources.base import Places
+from brimline.tui.app import Watch
+from brimline.tui.board import Board
+from brimline.tui.files import Files
+from brimline.tui.follow import Pace
+from brimline.tui.link import Daemon
+from brimline.tui.look import Look
+from brimline.tui.origin import Origin
+
+from .picture import rows
+from .scene import NOW
+
+QUICK = Pace(retry=0.05, tries=3, files=0.05, silence=60.0)
+HOME = Path("/home/ada")
+DAY = 86_400.0
+PATIENCE = 400
+"""So many looks, a twentieth of a second apart: a busy machine is slow, and not wrong."""
+
+
+def files_in(folder: Path) -> Files:
+    """The files of a user who has nothing but what the test put there."""
+    places = Places(folder / "home", {"CLAUDE_CONFIG_DIR": str(folder / "home" / ".claude")})
+    return Files(places, Settings(), folder / "cache", ("claude",))
+
+
+def watch(socket: Path | None, folder: Path, colour: bool = True, pace: Pace = QUICK) -> Watch:
+    """The application at noon."""
+    daemon = None if socket is None else Daemon(socket)
+    origin = Origin(daemon, files_in(folder), pace, lambda: NOW)
+    return Watch(origin, Board(Look(HOME), DAY, colour, lambda: NOW))
+
+
+class Seen:
+    """A screen that is looked at, and the keys before it."""
+
+    def __init__(self, app: Watch, pilot: Pilot[None]) -> None:
+        self.app = app
+        self._pilot = pilot
+
+    @property
+    def lines(self) -> list[str]:
+        """What stands on the screen."""
+        return rows(self.svg)
+
+    @property
+    def svg(self) -> str:
+        """A picture of it."""
+        return self.app.export_screenshot()
+
+    def line(self, text: str) -> str:
+        """The first line with this text."""
+        return next(line for line in self.lines if text in line)
+
+    def projects(self) -> list[str]:
+        """The projects of the overview, in their order."""
+        return [word for line in self.lines for word in line.split() if word.startswith("~/")]
+
+    async def until(self, fits: Callable[[list[str]], object]) -> list[str]:
+        """The lines, once they fit."""
+        for _ in range(PATIENCE):
+            lines = self.lines
+            if fits(lines):
+                return lines
+            await self._pilot.pause(0.05)
+        raise AssertionError("\n".join(self.lines))
+
+    async def shows(self, text: str) -> str:
+        """The line with this text, once it is there."""
+        lines = await self.until(lambda lines: any(text in line for line in lines))
+        return next(line for line in lines if text in line)
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, one after the other."""
+        await self._pilot.press(*keys)
+        await self._pilot.pause()
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        await self._pilot.pause(seconds)
+
+    async def write(self, text: str) -> None:
+        """Type a text."""
+        await self.press(*("space" if letter == " " else letter for letter in text))
+
+    async def click(self, line: int) -> None:
+        """Click on a line of the screen."""
+        await self._pilot.click(offset=(10, line))
+        await self._pilot.pause()
+
+    async def resize(self, columns: int, lines: int) -> None:
+        """Make the terminal larger or smaller."""
+        await self._pilot.resize_terminal(columns, lines)
+
+
+def look_at(
+    app: Watch, test: Callable[[Seen], Awaitable[None]], size: tuple[int, int] = (80, 24)
+) -> None:
+    """Run the application without a terminal, and a test on it."""
+
+    async def run() -> None:
+        async with app.run_test(size=size) as pilot:
+            await test(Seen(app, pilot))
+
+    asyncio.run(run())
