@@ -176,6 +176,13 @@ class Running:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)
 
+    def delete(self, path: str) -> Any:
+        """The same for what is taken away."""
+        address = f"http://127.0.0.1:{self.port}{path}"
+        request = urllib.request.Request(address, method="DELETE")
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return json.load(answer)
+
     def until(self, path: str, fits: Callable[[Any], object]) -> Any:
         """What the API answers once it fits."""
         end = time.monotonic() + PATIENCE

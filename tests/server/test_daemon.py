@@ -44,15 +44,16 @@ def hook_input(event: str, **more: Any) -> dict[str, Any]:
 def test_status_line(daemon: Running) -> None:
     """The status line is made from the usage, never from the client's own percentage."""
     line = daemon.hook(status_input(90_000), "statusline", NO_COLOR="1")
-    assert line.startswith("████░░░░░░ 45% 90K/200K | 77K to compaction")
-    assert "empty of 200K" in daemon.hook(status_input(None), "statusline", NO_COLOR="1")
+    assert line.startswith("████░░░░░░ 45%* 90K/200K window | 77K to compaction")
+    assert "* client says 1794714107%" in line
+    assert "unknown, 200K window" in daemon.hook(status_input(None), "statusline", NO_COLOR="1")
 
 
 def test_status_line_colours_and_width(daemon: Running) -> None:
     """Colours unless NO_COLOR; what does not fit is left off."""
     assert "\x1b[33m" in daemon.hook(status_input(110_000), "statusline", TERM="xterm")
     short = daemon.hook(status_input(90_000), "statusline", NO_COLOR="1", COLUMNS="24")
-    assert short == "████░░░░░░ 45% 90K/200K\n"
+    assert short == "45%* 90K/200K window\n"
 
 
 def test_own_status_line(daemon: Running) -> None:
@@ -66,7 +67,7 @@ def test_own_status_line(daemon: Running) -> None:
     daemon.hook(told, "statusline", NO_COLOR="1")
     lines = daemon.hook(told, "statusline", NO_COLOR="1").splitlines()
     assert lines[0] == "mine"
-    assert "45% 90K/200K" in lines[1]
+    assert "45%* 90K/200K" in lines[1]
     assert json.loads((daemon.folder / "seen.json").read_text()) == told
 
 

@@ -38,8 +38,11 @@ def fits(value: Any, schema: Json, schemas: Json) -> bool:
 
 
 def _object(value: Json, schema: Json, schemas: Json) -> bool:
-    known = schema.get("properties", {})
     told = set(value)
+    if "properties" not in schema:
+        each = schema["additionalProperties"]
+        return all(fits(value[name], each, schemas) for name in told)
+    known = schema["properties"]
     return set(schema.get("required", ())) <= told <= set(known) and all(
         fits(value[name], known[name], schemas) for name in told
     )

@@ -1,41 +1,49 @@
 """The daemon: one for each user, by a lock; it begins where another was killed."""
 
 import asyncio
-import fcntl
 import logging
 import os
 import signal
-import socket
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 
 import uvicorn
+from starlette.applications import Starlette
 
 from brimline._version import __version__
-from brimline.errors import AlreadyRunning
 from brimline.hooks.spool import take, take_dropped
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.watched import Watched
-from brimline.server.app import Api
+from brimline.server.answers import Routes
+from brimline.server.app import Posted, Running, application
+from brimline.server.around import Machine, parents
+from brimline.server.bodies import Status
 from brimline.server.desk import Desk
+from brimline.server.following import Following
+from brimline.server.herald import Herald
+from brimline.server.history import Histories
 from brimline.server.hooksocket import HookSocket
+from brimline.server.legacy import legacy_routes
+from brimline.server.lines import Lines
 from brimline.server.ownline import OwnLine
-from brimline.server.views import Status
-from brimline.settings import Settings, socket_path, state_dir
-from brimline.sources import source
+from brimline.server.page import Page
+from brimline.server.panes import Panes
+from brimline.server.sessions import Sessions
+from brimline.server.sockets import HOST, Alone, loopback, unix
+from brimline.server.stream import Stream
+from brimline.server.views import Views
+from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
 from brimline.sources.base import Places
+from brimline.store.base import Forget, Store
 from brimline.store.sqlite import SqliteStore
-from brimline.windows import ClientSettings
 
 LOGGER = logging.getLogger("brimline.server")
 SPOOL_EVERY = 1.0
-HOST = "127.0.0.1"
+FORGET_EVERY = 3_600.0
 PORT = 8420
-BACKLOG = 128
 
 
 class Daemon:
@@ -54,36 +62,73 @@ class Daemon:
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until it is told to stop; `ready` is told the address."""
         self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _Alone(self.state / "lock"):
+        with Alone(self.state / "lock"):
             store = await SqliteStore.open(self.state / "brimline.db")
             try:
                 await self._serve(store, ready)
             finally:
                 await store.close()
 
-    async def _serve(self, store: SqliteStore, ready: Callable[[str], None]) -> None:
-        loopback = _loopback(self._port)  # before anything is there that others would find
-        monitor = Monitor(
-            store, time.time, Rules.of_settings(self._settings), _client_settings(self._places)
-        )
-        self._desk = desk = Desk(monitor, time.time, OwnLine(self.state))
+    async def _serve(self, store: Store, ready: Callable[[str], None]) -> None:
+        listening = loopback(self._port)  # before anything is there that others would find
+        rules = Rules.of_settings(self._settings)
+        herald = Herald(self._settings.notify, rules, self.state)
+        panes = Panes(store, self._places, self.state, herald)
+        around = Machine(self._places, self.state, herald.tell, panes.clearing.holds)
+        monitor = Monitor(store, time.time, rules, around)
+        views = Views(store, monitor, rules)
+        lines = Lines(monitor, views, self._settings, OwnLine(self.state))
+        self._desk = desk = Desk(monitor, lines, panes.clearing, parents(self._places))
+        await panes.clearing.recall()
         await self._take_spool(desk)
-        hooks = HookSocket(socket_path(self.state, os.getuid()), desk)
+        await panes.clearing.resume()
+        hooks = HookSocket(self._socket("hook"), desk)
         await hooks.open()
-        api = Api(store, monitor, desk, self.status, self.stop)
-        sockets = [loopback, _unix(socket_path(self.state, os.getuid(), "http"))]
-        self._http = server = _server(api)
-        spooling = asyncio.create_task(self._keep_taking(desk))
+        self._http = _Server(_config(self._application(store, monitor, views, desk, panes)))
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
         _warm_up()
         ready(self.address)
+        beside = [asyncio.create_task(each) for each in self._beside(store, monitor, desk, panes)]
         try:
-            await server.serve(sockets=sockets)
+            await self._http.serve(sockets=[listening, unix(self._socket("http"))])
         finally:
-            spooling.cancel()
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            await panes.clearing.close()
+            await herald.close()
             await hooks.close()
-            socket_path(self.state, os.getuid(), "http").unlink(missing_ok=True)
+            await lines.close()
+            self._socket("http").unlink(missing_ok=True)
+
+    def _application(
+        self, store: Store, monitor: Monitor, views: Views, desk: Desk, panes: Panes
+    ) -> Starlette:
+        cache = cache_dir(self._settings, self._places.env, self._places.home)
+        parts: list[Routes] = [
+            Running(self.status, self.stop),
+            Sessions(store, monitor, views, panes.clearing),
+            Histories(store, self._places, cache),
+            Stream(store, views),
+        ]
+        others = [*legacy_routes(store, monitor), *Posted(desk).routes(), *Page().routes()]
+        return application(store, parts, others)
+
+    def _beside(
+        self, store: Store, monitor: Monitor, desk: Desk, panes: Panes
+    ) -> list[Coroutine[None, None, None]]:
+        """What goes on while requests are served."""
+        since = time.time() - seconds(self._settings.since)
+        return [
+            self._keep_taking(desk),
+            Following(self._places, monitor, since).run(),
+            self._forget(store),
+            panes.mail(monitor).run(),
+        ]
+
+    def _socket(self, name: str) -> Path:
+        return socket_path(self.state, os.getuid(), name)
 
     @property
     def address(self) -> str:
@@ -121,24 +166,11 @@ class Daemon:
             batch.finish()
         self._dropped += take_dropped(self.state)
 
-
-class _Alone:
-    """The lock that one daemon of a user holds while it lives."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = -1
-
-    def __enter__(self) -> None:
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._file)
-            raise AlreadyRunning(str(self._path.parent)) from None
-
-    def __exit__(self, *raised: object) -> None:
-        os.close(self._file)
+    async def _forget(self, store: Store) -> None:
+        """Sessions that nobody has seen for as long as they are to be kept."""
+        while True:
+            await store.write([Forget(time.time() - seconds(self._settings.daemon.keep))])
+            await asyncio.sleep(FORGET_EVERY)
 
 
 class _Server(uvicorn.Server):
@@ -150,56 +182,15 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(api: Api) -> uvicorn.Server:
-    return _Server(
-        uvicorn.Config(
-            api.app(),
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=1,
-        )
+def _config(app: Starlette) -> uvicorn.Config:
+    return uvicorn.Config(
+        app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1
     )
-
-
-def _loopback(port: int) -> socket.socket:
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((HOST, port))
-        made.listen(BACKLOG)
-    except OSError as error:
-        made.close()
-        raise AlreadyRunning(f"{HOST}:{port}", error.strerror) from error
-    return made
-
-
-def _unix(path: Path) -> socket.socket:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        made.bind(str(path))
-        made.listen(BACKLOG)
-    finally:
-        os.umask(before)
-    return made
-
-
-def _client_settings(places: Places) -> Callable[[str, str | None], ClientSettings]:
-    """What the user told the client; read again when a minute has passed."""
-
-    @lru_cache(maxsize=256)
-    def read(agent: str, project: str | None, minute: int) -> ClientSettings:
-        return source(agent).settings(places, project)
-
-    return lambda agent, project: read(agent, project, int(time.time() // 60))
 
 
 def _warm_up() -> None:
     """Load what the first answer needs: an agent waits for it no longer than for any other."""
-    Watched("claude", "").reading()
+    Watched("claude", "").readings()
 
 
 def quiet_signals() -> None:

@@ -2,16 +2,16 @@
 
 import asyncio
 import os
-import socket
 from pathlib import Path
+from typing import cast
 
 from brimline.hooks.asking import LINE_LONGEST
-from brimline.hooks.frame import InvalidFrame, Request, encode_reply, parse_line, parse_request
-from brimline.server.desk import Desk
+from brimline.hooks.frame import InvalidFrame, Sizes, encode_reply, parse_line, parse_request
+from brimline.server.desk import Answer, Desk
 from brimline.server.peer import user_of
+from brimline.server.sockets import unix
 
 ACK = b"\x06"
-LIMIT = 256 << 10
 BACKLOG = 256
 PATIENCE = 2.0
 """So many seconds a client may take for its request, and for its word that it passed it on."""
@@ -24,53 +24,111 @@ class HookSocket:
         self._path = path
         self._desk = desk
         self._server: asyncio.Server | None = None
+        self._talks: set[asyncio.Task[None]] = set()
         self.refused = 0
 
     async def open(self) -> None:
         """Listen. A socket that a dead daemon left is replaced."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._path.unlink(missing_ok=True)
-        before = os.umask(0o177)
-        try:
-            self._server = await asyncio.start_unix_server(
-                self._serve, str(self._path), limit=LIMIT, backlog=BACKLOG
-            )
-        finally:
-            os.umask(before)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_unix_server(
+            lambda: _Talk(self), sock=unix(self._path), backlog=BACKLOG
+        )
 
     async def close(self) -> None:
-        """Stop listening, and take the socket away."""
+        """Stop listening, end what is under way, and take the socket away."""
         if self._server is not None:
             self._server.close()
-            await self._server.wait_closed()
         self._path.unlink(missing_ok=True)
+        if self._talks:
+            await asyncio.wait(self._talks, timeout=PATIENCE)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def answer(self, talk: "_Talk", data: bytes, sizes: Sizes) -> None:
+        """Answer a whole request, beside the others."""
+        task = asyncio.ensure_future(self._answer(talk, data, sizes))
+        self._talks.add(task)
+        task.add_done_callback(self._talks.discard)
+
+    async def _answer(self, talk: "_Talk", data: bytes, sizes: Sizes) -> None:
         try:
-            connection: socket.socket = writer.get_extra_info("socket")
-            if user_of(connection) in (None, os.getuid()):
-                await self._talk(reader, writer)
-        except (OSError, TimeoutError, InvalidFrame, EOFError, asyncio.LimitOverrunError):
-            self.refused += 1
-        finally:
-            writer.close()
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with asyncio.timeout(PATIENCE):
-            request = await _request(reader)
+            request = parse_request(data[: sizes.header], data[sizes.header :])
+        except InvalidFrame:
+            talk.refuse()
+            return
         answer = await self._desk.take(request)
-        passed_on = False
+        talk.reply(answer)
+        passed_on = await talk.passed_on
+        await self._desk.done(answer, passed_on)
+
+
+class _Talk(asyncio.Protocol):
+    """One connection. A stream and a task for each would cost more than the answer itself."""
+
+    def __init__(self, server: HookSocket) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._late: asyncio.TimerHandle | None = None
+        self._data = bytearray()
+        self._sizes: Sizes | None = None
+        self._asked = False
+        self.passed_on: asyncio.Future[bool] = self._loop.create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody asks; another user is not listened to."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._late = self._loop.call_later(PATIENCE, self.refuse)
+        if user_of(transport.get_extra_info("socket")) not in (None, os.getuid()):
+            self.refuse()
+
+    def data_received(self, data: bytes) -> None:
+        """A part of the request, or the word that the answer was passed on."""
+        if self._asked:
+            self._end(data == ACK)
+            return
+        self._data += data
         try:
-            writer.write(encode_reply(answer.text))
-            await writer.drain()
-            async with asyncio.timeout(PATIENCE):
-                passed_on = await reader.read(1) == ACK
-        finally:
-            await self._desk.done(answer, passed_on)
+            self._read()
+        except InvalidFrame:
+            self.refuse()
 
+    def _read(self) -> None:
+        if self._sizes is None:
+            line = self._data.partition(b"\n")[0]
+            if len(line) == len(self._data) and len(line) < LINE_LONGEST:
+                return
+            self._sizes = parse_line(bytes(line[:LINE_LONGEST]) + b"\n")
+            del self._data[: len(line) + 1]
+        whole = self._sizes.header + self._sizes.body
+        if len(self._data) >= whole:
+            self._asked = True
+            self._server.answer(self, bytes(self._data[:whole]), self._sizes)
 
-async def _request(reader: asyncio.StreamReader) -> Request:
-    line = await reader.readuntil(b"\n")
-    sizes = parse_line(line[:LINE_LONGEST])
-    header = await reader.readexactly(sizes.header)
-    return parse_request(header, await reader.readexactly(sizes.body))
+    def reply(self, answer: Answer) -> None:
+        """Tell the client what to print; then it has a while to say that it did."""
+        if self._transport is None or self._transport.is_closing():
+            self._end(False)
+            return
+        self._wait()
+        self._transport.write(encode_reply(answer.text))
+
+    def _wait(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        self._late = self._loop.call_later(PATIENCE, self._end, False)
+
+    def refuse(self) -> None:
+        """Hang up on who asks wrongly, or not in time."""
+        self._server.refused += 1
+        self._end(False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone; one that got its answer has said so before."""
+        self._end(False)
+
+    def _end(self, passed_on: bool) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        if not self.passed_on.done():
+            self.passed_on.set_result(passed_on)
+        if self._transport is not None:
+            self._transport.close()

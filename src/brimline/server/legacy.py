@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from brimline.monitor.heard import Heard
 from brimline.monitor.monitor import Monitor
-from brimline.server.views import Problem
+from brimline.server.bodies import Problem
 from brimline.store.base import Store
 from brimline.usage import Usage
 

@@ -1,12 +1,13 @@
 """What the API offers, as OpenAPI says it, from the same table that the routes are made from."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from brimline._version import __version__
-from brimline.server.views import Problem
+from brimline.server.bodies import Problem
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -21,6 +22,7 @@ class Endpoint(msgspec.Struct, frozen=True):
     status: int = 200
     found: bool = False
     media: str = "application/json"
+    query: tuple[str, ...] = ()
 
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
@@ -50,10 +52,8 @@ def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
     if endpoint.found:
         answers["404"] = problem
     made: dict[str, Any] = {"summary": endpoint.about, "responses": answers}
-    if "{id}" in endpoint.path:
-        made["parameters"] = [
-            {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
-        ]
+    if parameters := _parameters(endpoint):
+        made["parameters"] = parameters
     if endpoint.body is not None:
         answers["422"] = problem
         schema = named[repr(endpoint.body)]
@@ -62,6 +62,14 @@ def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
             "content": {"application/json": {"schema": schema}},
         }
     return made
+
+
+def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    """What stands in the path, which must be there, and in the query, which may be."""
+    text = {"type": "string"}
+    named = re.findall(r"{(\w+)}", endpoint.path)
+    in_path = [{"name": n, "in": "path", "required": True, "schema": text} for n in named]
+    return in_path + [{"name": n, "in": "query", "schema": text} for n in endpoint.query]
 
 
 def _content(about: str, media: str, schema: Any) -> dict[str, Any]:

@@ -1,43 +1,85 @@
-"""What the HTTP API serves: rows of the store, as JSON says them."""
+"""What the HTTP API serves of sessions: rows of the store, as JSON says them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from brimline.events import MAIN
+from brimline.handoff import freshness
 from brimline.inbox import Message
-from brimline.store.base import CallRow, HandoffRow, SessionRow, SignalRow, Store, ThreadRow
+from brimline.monitor.monitor import Monitor
+from brimline.monitor.rules import Rules
+from brimline.policy.levels import of_window
+from brimline.store.base import (
+    CallRow,
+    CompactionRow,
+    HandoffRow,
+    SessionRow,
+    SignalRow,
+    Store,
+    ThreadRow,
+)
+from brimline.usage import percent_raw
+
+TREND = 60
+"""So many points a trend has, at most."""
+
+RowT = TypeVar("RowT", ThreadRow, Message, HandoffRow)
+HandoffState: TypeAlias = Literal["none", "fresh", "old", "draft"]
 
 
-class Health(msgspec.Struct, frozen=True):
-    """How the daemon is."""
+class Handoff(msgspec.Struct, frozen=True):
+    """How a session's last document is; `calls_since` is None where that is not known."""
 
-    status: str
+    state: HandoffState
+    at: float | None = None
+    path: str | None = None
+    calls_since: int | None = None
 
 
-class Status(msgspec.Struct, frozen=True):
-    """What a running daemon says of itself."""
-
-    version: str
-    pid: int
-    since: float
-    address: str
-    heard: int
-    malformed: int
-    dropped: int
+NO_HANDOFF = Handoff("none")
 
 
 class SessionView(msgspec.Struct, frozen=True):
-    """A session with its threads; `last_handoff_path` is where its last document was."""
+    """A session with its threads, its own first.
+
+    `levels` and `limit_at` are where levels and limit lie in per cent of the window. `trend` is
+    what the calls of the present cycle sent. `last_handoff_path` is where its last document was.
+    """
 
     session: SessionRow
     threads: list[ThreadRow]
+    levels: list[float]
+    limit_at: float | None
+    trend: list[int]
+    handoff: Handoff
     unread: int
+    calls_left: int | None
     last_handoff_path: str | None
+
+
+class HandoffHead(msgspec.Struct, frozen=True):
+    """A document without its text."""
+
+    id: str
+    at: float
+    path: str
+    author: str
+    cycle: int
+    calls: int
+    draft: bool
+    used_at: float | None
 
 
 class Timeline(msgspec.Struct, frozen=True):
     """What happened in a session."""
 
     calls: list[CallRow]
+    compactions: list[CompactionRow]
     signals: list[SignalRow]
+    messages: list[Message]
+    handoffs: list[HandoffHead]
 
 
 class HandoffView(msgspec.Struct, frozen=True):
@@ -46,47 +88,98 @@ class HandoffView(msgspec.Struct, frozen=True):
     handoffs: list[HandoffRow]
 
 
-class Sent(msgspec.Struct, frozen=True):
-    """A message that was queued."""
+class Views:
+    """Makes views from what the store keeps and the monitor knows."""
 
-    id: str
+    def __init__(self, store: Store, monitor: Monitor, rules: Rules) -> None:
+        self._store = store
+        self._monitor = monitor
+        self._rules = rules
+
+    async def all(self, since: float = 0.0) -> list[SessionView]:
+        """Every session that was seen since a time, the last seen first."""
+        rows = [row for row in await self._store.sessions() if row.seen_at >= since]
+        threads = _grouped(await self._store.threads())
+        waiting = _grouped(await self._store.waiting())
+        handoffs = _grouped(await self._store.last_handoffs())
+        return [
+            self._view(
+                row, threads.get(row.id, []), waiting.get(row.id, []), handoffs.get(row.id, [])
+            )
+            for row in rows
+        ]
+
+    async def one(self, row: SessionRow) -> SessionView:
+        """One session as it is now."""
+        threads = await self._store.threads(row.id)
+        waiting = await self._store.waiting(row.id)
+        return self._view(row, threads, waiting, await self._store.last_handoffs(row.id))
+
+    async def handoff(self, session: str) -> Handoff:
+        """How a session's last document is."""
+        last = await self._store.last_handoffs(session)
+        watched = self._monitor.watched(session)
+        return _handoff(last[0] if last else None, watched.calls if watched else None)
+
+    def _view(
+        self,
+        row: SessionRow,
+        threads: Sequence[ThreadRow],
+        waiting: Sequence[Message],
+        handoffs: Sequence[HandoffRow],
+    ) -> SessionView:
+        main = next((thread for thread in threads if thread.thread == MAIN), None)
+        window, limit = (main.window, main.limit) if main else (None, None)
+        levels = self._rules.levels_of(row.id, row.agent, row.model)
+        last = handoffs[0] if handoffs else None
+        return SessionView(
+            session=row,
+            threads=sorted(threads, key=lambda each: (each.thread != MAIN, -(each.at or 0.0))),
+            levels=of_window(levels, self._rules.of, window, limit),
+            limit_at=percent_raw(limit, window),
+            trend=self._trend(row.id),
+            handoff=_handoff(last, main.calls if main else None),
+            unread=len(waiting),
+            calls_left=self._monitor.calls_left(row.id),
+            last_handoff_path=last.path if last else None,
+        )
+
+    def _trend(self, session: str) -> list[int]:
+        watched = self._monitor.watched(session)
+        main = watched.folded.threads.get(MAIN) if watched else None
+        if main is None:
+            return []
+        begun = main.compactions[-1].calls if main.compactions else 0
+        sent = [call.usage.sent for call in main.calls.values()][begun:]
+        step = -(-len(sent) // TREND) or 1
+        return sent[::-step][::-1]
+
+    async def timeline(self, session: str) -> Timeline:
+        """A session's calls and compactions, what was said about it, and to it."""
+        return Timeline(
+            calls=await self._store.calls(session),
+            compactions=await self._store.compactions(session),
+            signals=await self._store.signals(session),
+            messages=await self._store.messages(session),
+            handoffs=[_head(row) for row in await self._store.handoffs(session)],
+        )
 
 
-class NewMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message to be queued."""
-
-    text: str
-    urgent: bool = False
-    sender: str = "user"
-
-
-class NewHandoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document to be handed over, by its path on this machine."""
-
-    path: str
-    author: str = "agent"
+def _handoff(row: HandoffRow | None, calls: int | None) -> Handoff:
+    if row is None:
+        return NO_HANDOFF
+    fresh = freshness(row.calls, calls)
+    state: HandoffState = "draft" if row.draft else "old" if fresh.old else "fresh"
+    return Handoff(state, row.at, row.path, fresh.calls)
 
 
-class Problem(msgspec.Struct, frozen=True):
-    """Why a request was not answered."""
-
-    error: str
-    hint: str | None = None
+def _head(row: HandoffRow) -> HandoffHead:
+    fields = HandoffHead.__struct_fields__
+    return HandoffHead(**{field: getattr(row, field) for field in fields})
 
 
-async def session_view(store: Store, row: SessionRow) -> SessionView:
-    """A session as it is now."""
-    threads = await store.threads(row.id)
-    waiting = [m for m in await store.messages(row.id) if m.state in ("queued", "handed")]
-    handoffs = await store.handoffs(row.id)
-    return SessionView(row, threads, len(waiting), handoffs[0].path if handoffs else None)
-
-
-async def timeline(store: Store, session: str) -> Timeline:
-    """A session's calls and what was said about it."""
-    return Timeline(await store.calls(session), await store.signals(session))
-
-
-async def messages(store: Store, session: str) -> list[Message]:
-    """A session's messages, whatever became of them."""
-    return await store.messages(session)
+def _grouped(rows: Iterable[RowT]) -> dict[str, list[RowT]]:
+    groups: dict[str, list[RowT]] = {}
+    for row in rows:
+        groups.setdefault(row.session, []).append(row)
+    return groups

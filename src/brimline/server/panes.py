@@ -1,0 +1,47 @@
+"""The agents' tmux panes: sessions that are cleared there, messages that are typed there."""
+
+import os
+import time
+from pathlib import Path
+
+from brimline.channels.clearing import Clearing
+from brimline.channels.finding import find_pane
+from brimline.channels.intents import Intent
+from brimline.channels.mail import Mail, forward
+from brimline.channels.notices import not_cleared
+from brimline.channels.tmux import Tmux
+from brimline.monitor.heard import Pane
+from brimline.monitor.monitor import Monitor
+from brimline.server.herald import Herald
+from brimline.sources.base import Places
+from brimline.store.base import SessionRow, Store
+
+
+class Panes:
+    """What is done in panes, and what comes of it."""
+
+    def __init__(self, store: Store, places: Places, state: Path, herald: Herald) -> None:
+        self._store = store
+        self._places = places
+        self._herald = herald
+        self._tmux = Tmux(state)
+        self.clearing = Clearing(state, self._tmux, time.time, self._ended)
+
+    def mail(self, monitor: Monitor) -> Mail:
+        """What types messages for agents that have no hooks."""
+
+        def compacting(session: str) -> bool:
+            watched = monitor.watched(session)
+            return watched is not None and watched.compacting
+
+        return Mail(self._store, self._tmux, time.time, self._pane, compacting)
+
+    def _pane(self, row: SessionRow) -> Pane | None:
+        return find_pane(row.agent, row.project, self._places.env, os.getuid())
+
+    async def _ended(self, intent: Intent) -> None:
+        """A clear ended: the user is told of a failure, messages follow to the new session."""
+        if intent.step == "failed":
+            self._herald.say(not_cleared(intent))
+        elif intent.after is not None:
+            await forward(self._store, intent.session, intent.after, time.time())

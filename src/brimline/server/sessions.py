@@ -1,0 +1,151 @@
+"""Sessions over HTTP: what they hold, what happened, what is said to them."""
+
+import time
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from brimline.channels.clearing import Clearing
+from brimline.channels.intents import Intent
+from brimline.events import MAIN
+from brimline.formulas import series
+from brimline.handoff.document import take
+from brimline.inbox import Message
+from brimline.monitor.heard import AGAIN, Heard
+from brimline.monitor.monitor import Monitor
+from brimline.server.answers import Refused, body, json
+from brimline.server.bodies import (
+    Cancelled,
+    NewClear,
+    NewEvents,
+    NewHandoff,
+    NewMessage,
+    Sent,
+    Taken,
+)
+from brimline.server.openapi import Endpoint
+from brimline.server.views import HandoffView, SessionView, Timeline, Views
+from brimline.settings import seconds
+from brimline.store.base import HandoffRow, SessionRow, Store, ThreadRow
+from brimline.usage import Usage
+
+ONE = "/v1/sessions/{id}"
+LATELY = "24h"
+EVER = "all"
+
+
+class Sessions:
+    """The routes of sessions."""
+
+    endpoints = (
+        Endpoint("GET", "/v1/sessions", "sessions", "Sessions of late.", list[SessionView],
+                 query=("since",)),
+        Endpoint("GET", f"{ONE}/context", "context", "Its readings.", list[ThreadRow], found=True),
+        Endpoint("GET", f"{ONE}/timeline", "timeline", "What happened.", Timeline, found=True),
+        Endpoint("GET", f"{ONE}/formulas", "formulas", "What other formulas would have said.",
+                 dict[str, list[int]], found=True),
+        Endpoint("GET", f"{ONE}/messages", "messages", "Its messages.", list[Message], found=True),
+        Endpoint("POST", f"{ONE}/messages", "send", "Queue a message.", Sent, NewMessage, 201),
+        Endpoint("DELETE", f"{ONE}/messages/{{message}}", "cancel", "Cancel one.", Cancelled),
+        Endpoint("GET", f"{ONE}/handoff", "handoffs", "Its documents.", HandoffView, found=True),
+        Endpoint("POST", f"{ONE}/handoff", "hand_over", "Hand one over.", HandoffRow, NewHandoff,
+                 201),
+        Endpoint("POST", f"{ONE}/clear", "clear", "Clear it, and go on from a document.", Intent,
+                 NewClear, 201, found=True),
+        Endpoint("GET", ONE, "session", "One session.", SessionView, found=True),
+        Endpoint("POST", "/v1/events", "events", "Tell events, each once.", Taken, NewEvents),
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        store: Store,
+        monitor: Monitor,
+        views: Views,
+        clearing: Clearing,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._monitor = monitor
+        self._views = views
+        self._clearing = clearing
+        self._clock = clock
+
+    async def sessions(self, request: Request) -> Response:
+        """The sessions that were seen since a span, the last seen first."""
+        span = request.query_params.get("since", LATELY)
+        since = 0.0 if span == EVER else self._clock() - seconds(span, place="query")
+        return json(await self._views.all(since))
+
+    async def session(self, request: Request, row: SessionRow) -> Response:
+        """One session."""
+        return json(await self._views.one(row))
+
+    async def context(self, request: Request, row: SessionRow) -> Response:
+        """The readings of one session."""
+        return json(await self._store.threads(row.id))
+
+    async def timeline(self, request: Request, row: SessionRow) -> Response:
+        """What happened in one session."""
+        return json(await self._views.timeline(row.id))
+
+    async def formulas(self, request: Request, row: SessionRow) -> Response:
+        """What each historic formula would have said after each call of the main thread."""
+        calls = await self._store.calls(row.id, MAIN)
+        return json(series([Usage(c.input, c.cache_read, c.cache_write, c.output) for c in calls]))
+
+    async def messages(self, request: Request, row: SessionRow) -> Response:
+        """The messages of one session, whatever became of them."""
+        return json(await self._store.messages(row.id))
+
+    async def send(self, request: Request) -> Response:
+        """Queue a message; the session may be one that was not heard of yet."""
+        told = await body(request, NewMessage)
+        if not told.text.strip():
+            raise Refused(422, "expected a text: got nothing", "Say what the agent is to read.")
+        urgency = "urgent" if told.urgent else "sequential"
+        id = await self._monitor.send(request.path_params["id"], told.text, urgency, told.sender)
+        return json(Sent(id), 201)
+
+    async def cancel(self, request: Request) -> Response:
+        """Cancel a message that waits."""
+        return json(Cancelled(await self._monitor.cancel(request.path_params["message"])))
+
+    async def handoffs(self, request: Request, row: SessionRow) -> Response:
+        """The documents of one session."""
+        return json(HandoffView(await self._store.handoffs(row.id)))
+
+    async def hand_over(self, request: Request) -> Response:
+        """Read a document, once, and keep it."""
+        told = await body(request, NewHandoff)
+        document = take(told.path)
+        kept = await self._monitor.hand_over(request.path_params["id"], document, told.author)
+        return json(kept, 201)
+
+    async def clear(self, request: Request, row: SessionRow) -> Response:
+        """Have a session cleared in its pane when its turn ends, and go on from a document."""
+        told = await body(request, NewClear)
+        watched = self._monitor.watched(row.id)
+        pane = told.pane or (watched.pane if watched else None)
+        if pane is None:
+            raise Refused(422, f"no tmux pane is known of {row.id}", "`--spawn` starts it anew.")
+        begun = await self._clearing.begin(row.id, row.agent, pane, take(told.path))
+        return json(begun, 201)
+
+    async def events(self, request: Request) -> Response:
+        """Take events in, in their order, each once; what is answered is kept."""
+        told = (await body(request, NewEvents)).events
+        known = 0
+        for each in told:
+            heard = Heard(
+                id=each.id,
+                agent=each.agent,
+                session=each.session,
+                what="pushed",
+                at=each.event.at or self._clock(),
+                project=each.project,
+                parent=each.parent,
+                events=(each.event,),
+            )
+            known += await self._monitor.hear(heard) is AGAIN
+        return json(Taken(len(told) - known, known))

@@ -1,0 +1,57 @@
+"""Where a daemon listens, and the lock that lets one of a user live."""
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+
+from brimline.errors import AlreadyRunning
+
+HOST = "127.0.0.1"
+BACKLOG = 128
+
+
+class Alone:
+    """The lock that one daemon of a user holds while it lives."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = -1
+
+    def __enter__(self) -> None:
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise AlreadyRunning(str(self._path.parent)) from None
+
+    def __exit__(self, *raised: object) -> None:
+        os.close(self._file)
+
+
+def loopback(port: int) -> socket.socket:
+    """This machine's own address, at a port; AlreadyRunning where another has it."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((HOST, port))
+        made.listen(BACKLOG)
+    except OSError as error:
+        made.close()
+        raise AlreadyRunning(f"{HOST}:{port}", error.strerror) from error
+    return made
+
+
+def unix(path: Path) -> socket.socket:
+    """A socket for this user alone; what a dead daemon left in its place is taken away."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        made.bind(str(path))
+        made.listen(BACKLOG)
+    finally:
+        os.umask(before)
+    return made
