@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.brimline-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check quick lint types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench clean
+.PHONY: help setup page run test check quick lint types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -19,14 +19,18 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup.py hatch_build.py $(COMPI
 
 setup: $(STAMP)  ## Make the virtual environment
 
-run: setup  ## Show how full every agent on this machine is; the demo where there is none
+page: setup  ## Build the dashboard's page, where its sources changed
+	@$(BIN)/python scripts/page.py
+
+run: setup page  ## Show how full every agent on this machine is; the demo where there is none
 	@$(BIN)/brimline
 
 check: lint types quick  ## The gate for every change: lint, format, types, the quick tests
 
-lint: setup
+lint: setup page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/page.py --check
 
 types: setup
 	$(BIN)/pyright --project pyproject.toml

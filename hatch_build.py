@@ -1,12 +1,15 @@
 """Compiles the picker and the hook client whenever a wheel is made, also for an editable install.
 
-Where there is no C compiler, or BRIMLINE_NO_COMPILER is set, Brimline is pure Python and slower.
+Where there is no C compiler, or BRIMLINE_NO_COMPILER is set, Brimline is pure Python and slower. A
+wheel that is not editable gets the dashboard's page too, so that its users need no Node.
 """
 
+import importlib.util
 import os
 import shlex
 import shutil
 import subprocess
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ PACKAGE = Path("src", "brimline")
 PICKER, LIBRARY = PACKAGE / "sources" / "pick.c", PACKAGE / "sources" / "libpick.so"
 SUM = LIBRARY.with_suffix(".crc")
 CLIENT, PROGRAM = PACKAGE / "hooks" / "client.c", PACKAGE / "hooks" / "brimline-hook"
+PAGE = PACKAGE / "server" / "page"
 MADE = (LIBRARY, SUM, PROGRAM)
 SWITCH = "BRIMLINE_NO_COMPILER"
 COMPILERS = ("cc", "gcc", "clang")
@@ -36,6 +40,8 @@ class CompilingHook(BuildHookInterface[BuilderConfig]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile it before the wheel is made; an editable wheel finds it beside its source."""
         root = Path(self.root)
+        if version == "standard":
+            self._page(root, build_data)
         try:
             build(root)
         except NotCompiled as why:
@@ -46,9 +52,30 @@ class CompilingHook(BuildHookInterface[BuilderConfig]):
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform()}"
 
+    def _page(self, root: Path, build_data: dict[str, Any]) -> None:
+        """The dashboard's page, made anew where its sources are there and changed."""
+        if why := built_page(root):
+            self.app.display_warning(f"The page is as it was, or there is none: {why}.")
+        build_data["artifacts"].append(f"/{PAGE}/**")
+
     def clean(self, versions: list[str]) -> None:
         """Remove what was compiled."""
         remove(Path(self.root))
+
+
+def built_page(root: Path) -> str | None:
+    """Make the page by `scripts/page.py`; why it could not be made, None where it was."""
+    spec = importlib.util.spec_from_file_location("page", root / "scripts" / "page.py")
+    if spec is None or spec.loader is None or not (root / "web").is_dir():
+        return "there is nothing to make it from"
+    page = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = page  # its dataclasses look for their module
+    spec.loader.exec_module(page)
+    try:
+        page.build(root)
+    except page.NotBuilt as error:
+        return str(error)
+    return None
 
 
 def build(root: Path) -> None:

@@ -110,6 +110,16 @@ def test_without_a_compiler(
     assert project.compiled == []
 
 
+def test_page(project: Project) -> None:
+    """The wheel has the dashboard's page as it was built; its users need no Node."""
+    assert (project.root / PACKAGE / "server/page/index.html").is_file(), "`make page` builds it"
+    with zipfile.ZipFile(project.build("wheel", BRIMLINE_NO_COMPILER="1")) as archive:
+        names = archive.namelist()
+    assert "brimline/server/page/index.html" in names
+    assert any(name.startswith("brimline/server/page/assets/") for name in names)
+    assert "The page is as it was" in project.told
+
+
 def test_editable(project: Project, compiler: str) -> None:
     """An editable install has the library beside its source, and not in the wheel."""
     wheel = project.build("wheel:editable", CC=compiler)

@@ -1,0 +1,111 @@
+/** A made-up daemon inside Vite, for work on the page without the real one. */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Connect, Plugin } from "vite";
+import type { SessionView } from "../src/types.ts";
+import { formulasOf, handoffsOf, historyOf, timelineOf } from "./past.ts";
+import { later, sample } from "./sample.ts";
+
+const SESSIONS = Number(process.env.BRIMLINE_DEV_SESSIONS ?? 14);
+const RATE = Number(process.env.BRIMLINE_DEV_RATE ?? 1);
+/** The policy that the daemon serves the page with. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const clock = () => Date.now() / 1000;
+
+class World {
+  readonly views = new Map<string, SessionView>();
+  private readonly listeners = new Set<ServerResponse>();
+  private mark = 0;
+
+  constructor() {
+    for (let at = 0; at < SESSIONS; at += 1) {
+      const view = sample(at, clock());
+      this.views.set(view.session.id, view);
+    }
+    if (RATE > 0 && SESSIONS > 13) setInterval(() => this.change(), 1000 / RATE).unref();
+  }
+
+  /** A session goes on; those that show the cases stay as they are. */
+  private change(): void {
+    const ids = [...this.views.keys()].slice(13);
+    const view = this.views.get(ids[Math.floor(Math.random() * ids.length)] ?? "");
+    if (!view) return;
+    const next = later(view, clock());
+    this.views.set(view.session.id, next);
+    this.mark += 1;
+    for (const listener of this.listeners) this.tell(listener, next);
+  }
+
+  listen(request: IncomingMessage, response: ServerResponse): void {
+    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+    response.write(": connected\n\n");
+    if (!request.headers["last-event-id"])
+      for (const view of this.views.values()) this.tell(response, view);
+    this.listeners.add(response);
+    request.on("close", () => this.listeners.delete(response));
+  }
+
+  private tell(response: ServerResponse, view: SessionView): void {
+    response.write(`id: ${this.mark}\nevent: session\ndata: ${JSON.stringify(view)}\n\n`);
+  }
+}
+
+/** What a path answers; undefined is what the daemon does not know. */
+function answer(world: World, path: string): unknown {
+  const now = clock();
+  if (path.startsWith("/v1/sessions?")) return [...world.views.values()];
+  if (path.startsWith("/v1/history")) return historyOf([...world.views.values()], now);
+  if (path === "/v1/daemon")
+    return {
+      version: "0.5.0",
+      pid: process.pid,
+      since: now - 5_000,
+      address: "http://127.0.0.1:8420",
+      heard: 18_204,
+      malformed: 2,
+      dropped: 0,
+      demo: true,
+    };
+  const [, , , id = "", part] = path.split("/");
+  const view = world.views.get(decodeURIComponent(id));
+  if (!view) return undefined;
+  if (part === "timeline") return timelineOf(view, now);
+  if (part === "messages") return timelineOf(view, now).messages;
+  if (part === "formulas") return formulasOf(view, now);
+  if (part === "handoff") return { handoffs: handoffsOf(view, now) };
+  return view;
+}
+
+/** The policy is served with the built page alone: Vite's own client needs inline script. */
+function serve(world: World, policy: boolean): Connect.NextHandleFunction {
+  return (request, response, next) => {
+    const path = request.url ?? "/";
+    if (!path.startsWith("/v1/")) {
+      if (policy) response.setHeader("content-security-policy", POLICY);
+      return next();
+    }
+    if (path === "/v1/stream") return world.listen(request, response);
+    response.setHeader("content-type", "application/json");
+    if (request.method === "POST") return void response.writeHead(201).end('{"id":"m9"}');
+    if (request.method === "DELETE") return void response.writeHead(204).end();
+    const told = answer(world, path);
+    if (told === undefined)
+      response.writeHead(404).end('{"error":"no such session","hint":"See /v1/sessions."}');
+    else response.end(JSON.stringify(told));
+  };
+}
+
+export function fakeDaemon(): Plugin {
+  return {
+    name: "made-up daemon",
+    configureServer(server) {
+      server.middlewares.use(serve(new World(), false));
+    },
+    configurePreviewServer(server) {
+      server.middlewares.use(serve(new World(), true));
+    },
+  };
+}

@@ -1,0 +1,162 @@
+/** Made-up sessions of exactly the API's shapes: every level, every state, and hostile text. */
+
+import type { SessionView, ThreadRow, ThreadState } from "../src/types.ts";
+
+export const AGENTS = ["claude", "codex", "pi", "gemini", "opencode"];
+const MODELS: Record<string, string> = {
+  claude: "claude-opus-5-5",
+  codex: "gpt-5.3-codex",
+  pi: "claude-sonnet-5",
+  gemini: "gemini-3-pro-preview",
+  opencode: "kimi-k3",
+};
+const WINDOWS: Record<string, number> = {
+  claude: 200_000,
+  codex: 272_000,
+  pi: 200_000,
+  gemini: 1_048_576,
+  opencode: 262_144,
+};
+const PROJECTS = [
+  "atlas",
+  "ledger",
+  "harbour",
+  "website",
+  "parser-rs",
+  "infra",
+  "mobile-app",
+  "research",
+];
+const TITLES = [
+  "Move the billing jobs to the new queue",
+  "Fix flaky login test",
+  "Explain the parser",
+  null,
+  "Release 4.2",
+  "Find the slow query behind the report page",
+];
+const HOSTS = ["workstation", "build-3", "laptop"];
+const HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>";
+
+/** Occupancies that a newcomer should see once each. */
+const FIRST = [61, 130, 100, 80, 79.9, 50, 49.9, 83.6, 0, 23.4, 12];
+
+function pick<T>(of: readonly T[], at: number): T {
+  return of[at % of.length] as T;
+}
+
+export function threadRow(
+  session: string,
+  thread: string,
+  window: number,
+  percent: number | null,
+  at: number,
+  state: ThreadState = "measured",
+): ThreadRow {
+  const sent = percent === null ? null : Math.round((window * percent) / 100);
+  const held = sent === null ? null : sent + 900;
+  const limit = Math.round(window * 0.835);
+  return {
+    session,
+    thread,
+    cycle: state === "unknown" ? 2 : 1,
+    seq: 40,
+    source: "status line",
+    state,
+    at,
+    sent,
+    held,
+    window,
+    window_why: "reported by the client",
+    limit,
+    limit_why: "known: auto-compact window - min(max output, 20,000) - 13,000",
+    percent: percent === null ? null : Math.min(100, Math.round(percent * 10) / 10),
+    percent_raw: percent === null ? null : Math.round(percent * 10) / 10,
+    percent_of_limit: held === null ? null : Math.round((held / limit) * 1000) / 10,
+    peak_sent: sent,
+    calls: 40,
+    model: "claude-opus-5-5",
+  };
+}
+
+function trendTo(sent: number | null): number[] {
+  if (sent === null) return [];
+  return Array.from({ length: 40 }, (_, at) => Math.round(sent * (0.2 + 0.8 * (at / 39) ** 1.3)));
+}
+
+/** One session: the first ones show every case, the others are spread. */
+export function sample(at: number, now: number): SessionView {
+  const agent = pick(AGENTS, at);
+  const id = `${agent}-${String(at).padStart(4, "0")}-7d1f-4c0e`;
+  const window = WINDOWS[agent] ?? 200_000;
+  const state: ThreadState =
+    at === 11 ? "unknown" : at === 7 ? "compacting" : at % 5 === 0 ? "streaming" : "measured";
+  const percent = state === "unknown" ? null : (FIRST[at] ?? (at * 37) % 97);
+  const seen = at === 9 ? now - 3 * 3_600 : now - (at % 50);
+  const main = threadRow(id, "main", window, percent, seen, state);
+  const subagents = at % 4 === 0 ? [34, 71, 12.5, 55, 90, 8].slice(0, 1 + (at % 6)) : [];
+  return {
+    session: {
+      id,
+      agent,
+      seen_at: seen,
+      host: pick(HOSTS, at),
+      project: at === 10 ? `/home/me/${HOSTILE}` : `/home/me/src/${pick(PROJECTS, at)}`,
+      model: at === 10 ? HOSTILE : (MODELS[agent] ?? null),
+      version: "2.1.325",
+      title: at === 10 ? HOSTILE : pick(TITLES, at),
+      transcript: `/home/me/.claude/projects/${id}.jsonl`,
+      parent: null,
+      ended_at: at === 12 ? now - 600 : null,
+    },
+    threads: [
+      main,
+      ...subagents.map((full, which) =>
+        threadRow(id, `agent-${(which + 17) * 7919}`, window, full, seen),
+      ),
+    ],
+    levels: [50, 65],
+    limit_at: agent === "opencode" ? null : 83.5,
+    trend: trendTo(main.sent),
+    handoff: {
+      state: pick(["none", "fresh", "old", "draft"] as const, at + 1),
+      at: now - 900,
+      path: "/home/me/handoff.md",
+      calls_since: at % 9,
+    },
+    unread: at % 6 === 1 ? (at % 3) + 1 : 0,
+    calls_left: at % 3 === 0 ? 4 + (at % 20) : null,
+    last_handoff_path: null,
+  };
+}
+
+/** The session a little later: fuller, and after its limit compacted. */
+export function later(view: SessionView, now: number): SessionView {
+  const [main, ...rest] = view.threads;
+  if (!main || main.window === null) return view;
+  const full = main.percent_raw === null ? 18 : main.percent_raw + 0.4 + Math.random();
+  const over = main.percent_raw !== null && full > 84;
+  const next = threadRow(
+    main.session,
+    "main",
+    main.window,
+    over ? null : full,
+    now,
+    over ? "unknown" : "streaming",
+  );
+  const trend = next.sent === null ? [] : [...view.trend, next.sent].slice(-60);
+  return {
+    ...view,
+    session: { ...view.session, seen_at: now },
+    threads: [
+      {
+        ...next,
+        seq: main.seq + 1,
+        cycle: over ? main.cycle + 1 : main.cycle,
+        calls: main.calls + 1,
+      },
+      ...rest,
+    ],
+    trend,
+  };
+}

@@ -1,0 +1,64 @@
+/** What the keys do. Nothing while one writes, nor with a modifier held. */
+
+import { filter, helpOpen } from "./app";
+import { SEARCH } from "./parts/filters";
+import { go, route } from "./state/route";
+
+const KEYS: Record<string, () => void> = {
+  j: () => step(1),
+  k: () => step(-1),
+  "/": search,
+  "?": () => {
+    helpOpen.value = true;
+  },
+  o: () => go("#/"),
+  h: () => go("#/history"),
+};
+
+export function followKeys(): void {
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || helpOpen.value) return;
+    const act = actOf(event);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}
+
+function actOf({ key, target }: KeyboardEvent): (() => void) | undefined {
+  if (key === "Escape") return leave;
+  if (writes(target)) return key === "Enter" && isSearch(target) ? () => step(1) : undefined;
+  return KEYS[key];
+}
+
+function writes(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement && target.matches("input:not([type=checkbox]), textarea, select")
+  );
+}
+
+function isSearch(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.id === SEARCH;
+}
+
+/** Move the focus to the session below or above the one that has it. */
+function step(by: number): void {
+  const links = [...document.querySelectorAll<HTMLAnchorElement>(".rows .row-name")];
+  const here = links.indexOf(document.activeElement as HTMLAnchorElement);
+  const next = here < 0 ? (by > 0 ? 0 : links.length - 1) : here + by;
+  links[Math.min(links.length - 1, Math.max(0, next))]?.focus();
+}
+
+function search(): void {
+  if (route.value.view !== "overview") go("#/");
+  // Where another view was shown the box is there with the next frame.
+  requestAnimationFrame(() => document.getElementById(SEARCH)?.focus());
+}
+
+/** Out of what one writes in, the search with its words; else back to all sessions. */
+function leave(): void {
+  const active = document.activeElement;
+  if (isSearch(active)) filter.value = { ...filter.value, search: "" };
+  if (writes(active) && active instanceof HTMLElement) active.blur();
+  else if (route.value.view !== "overview") go("#/");
+}

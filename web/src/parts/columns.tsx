@@ -1,0 +1,50 @@
+/** A row of columns, one a day, each with its words; the table below has the figures. */
+
+interface Props {
+  title: string;
+  values: { key: string; value: number | null; words: string }[];
+  /** The largest value in words, beside the title. */
+  most: string;
+}
+
+const WIDTH = 300;
+const HEIGHT = 64;
+
+/** The heights of columns, the largest as tall as the box; what is unknown has none. */
+export function heights(values: (number | null)[], box: number): number[] {
+  const top = Math.max(0, ...values.map((value) => value ?? 0));
+  return values.map((value) => (top > 0 && value !== null ? (value / top) * box : 0));
+}
+
+export function Columns({ title, values, most }: Props) {
+  const step = WIDTH / Math.max(1, values.length);
+  const tall = heights(
+    values.map(({ value }) => value),
+    HEIGHT - 2,
+  );
+  return (
+    <figure class="columns">
+      <figcaption>
+        <b>{title}</b> <span>{most}</span>
+      </figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+        {values.map(({ key, words }, at) => (
+          <rect
+            key={key}
+            x={at * step + step * 0.12}
+            width={step * 0.76}
+            y={HEIGHT - (tall[at] ?? 0)}
+            height={tall[at] ?? 0}
+          >
+            <title>{words}</title>
+          </rect>
+        ))}
+        <path class="columns-foot" d={`M0 ${HEIGHT}H${WIDTH}`} />
+      </svg>
+      <p class="columns-ends" aria-hidden="true">
+        <span>{values[0]?.key}</span>
+        <span>{values.length > 1 ? values.at(-1)?.key : ""}</span>
+      </p>
+    </figure>
+  );
+}

@@ -1,0 +1,61 @@
+/** The compactions of a session: before, after, why, and what was brought back. */
+
+import { count, moment } from "../format";
+import { now } from "../state/clock";
+import { injectedAfter } from "../timeline/marks";
+import type { CompactionRow, HandoffHead, Timeline } from "../types";
+import { type Column, Table } from "./table";
+
+const COLUMNS: Column[] = [
+  { name: "at" },
+  { name: "thread" },
+  { name: "cycle", figure: true },
+  { name: "before", figure: true },
+  { name: "after", figure: true },
+  { name: "trigger" },
+  { name: "injected" },
+  { name: "model" },
+];
+
+export function CompactionsTable({ timeline }: { timeline: Timeline }) {
+  const { compactions, handoffs } = timeline;
+  return (
+    <section class="panel" aria-labelledby="compactions">
+      <h2 id="compactions">
+        Compactions <span class="amount">{count(compactions.length)}</span>
+      </h2>
+      {compactions.length === 0 && <p class="quiet">None so far.</p>}
+      {compactions.length > 0 && (
+        <Table label="Compactions" columns={COLUMNS} testid="compactions">
+          {compactions.map((row) => (
+            <Line
+              key={`${row.thread}\n${row.cycle}`}
+              row={row}
+              injected={injectedAfter(row, compactions, handoffs)}
+            />
+          ))}
+        </Table>
+      )}
+    </section>
+  );
+}
+
+function Line({ row, injected }: { row: CompactionRow; injected: HandoffHead | null }) {
+  return (
+    <tr data-cycle={row.cycle}>
+      <td class="when">{moment(row.at, now.peek())}</td>
+      <td>{row.thread}</td>
+      <td class="figure">{row.cycle}</td>
+      <td class="figure strong">{count(row.before)}</td>
+      <td class="figure strong">{count(row.after)}</td>
+      <td>
+        {row.trigger ?? "unknown"}
+        {row.inferred && <span class="why">no record tells of it</span>}
+      </td>
+      <td>
+        {injected ? `handoff ${injected.draft ? "draft" : `by ${injected.author}`}` : "nothing"}
+      </td>
+      <td>{row.model ?? "unknown"}</td>
+    </tr>
+  );
+}

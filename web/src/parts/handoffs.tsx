@@ -1,0 +1,56 @@
+/** The documents that a session handed over: the last one open, the others by choice. */
+
+import { useSignal } from "@preact/signals";
+import { moment, plural } from "../format";
+import { now } from "../state/clock";
+import type { HandoffNow, HandoffRow } from "../types";
+import { Choice } from "./inputs";
+import { Prose } from "./prose";
+
+export function Handoffs({ handoffs, now: state }: { handoffs: HandoffRow[]; now: HandoffNow }) {
+  const chosen = useSignal("");
+  const shown = handoffs.find((row) => row.id === chosen.value) ?? handoffs[0];
+  const labels = Object.fromEntries(handoffs.map((row) => [row.id, labelOf(row)]));
+  return (
+    <section class="panel" aria-labelledby="handoff">
+      <h2 id="handoff">
+        Handoff <span class="amount">{state.state}</span>
+      </h2>
+      {!shown && (
+        <p class="quiet">
+          None. The agent writes one with <code>brimline handoff PATH</code>.
+        </p>
+      )}
+      {handoffs.length > 1 && shown && (
+        <Choice
+          label="document"
+          value={shown.id}
+          of={labels}
+          set={(to) => {
+            chosen.value = to;
+          }}
+        />
+      )}
+      {shown && <Document row={shown} />}
+    </section>
+  );
+}
+
+function labelOf(row: HandoffRow): string {
+  return `${moment(row.at, now.peek())}${row.draft ? ", draft" : ""}`;
+}
+
+function Document({ row }: { row: HandoffRow }) {
+  const used =
+    row.used_at === null ? "not used yet" : `injected ${moment(row.used_at, now.peek())}`;
+  return (
+    <>
+      <p class="quiet">
+        by {row.author}, {moment(row.at, now.peek())}, cycle {row.cycle}, after{" "}
+        {plural(row.calls, "call")}; {used}
+      </p>
+      <p class="path">{row.path}</p>
+      <Prose text={row.text} />
+    </>
+  );
+}

@@ -1,0 +1,109 @@
+/** The head of a session's page: who it is, how full, and where each figure is from. */
+
+import type { ComponentChildren } from "preact";
+import { nameOf } from "../app";
+import { ago, count, percent, place, plural, tokens } from "../format";
+import { LEVEL_WORDS, levelOf, mainOf, overshoots, stateOf, stateWords } from "../reading";
+import { now } from "../state/clock";
+import type { SessionView } from "../types";
+import { HandoffBadge, Unread } from "./badges";
+import { Bar } from "./bar";
+
+export function Head({ view }: { view: SessionView }) {
+  const main = mainOf(view);
+  const level = levelOf(main);
+  const state = stateOf(view, now.value);
+  return (
+    <header class="head" data-level={level}>
+      <nav class="crumbs" aria-label="Where you are">
+        <a href="#/">Sessions</a> <span aria-hidden="true">/</span> <span>{nameOf(view)}</span>
+      </nav>
+      <div class="head-line">
+        <h1>
+          <span class="agent" data-agent={view.session.agent}>
+            {view.session.agent}
+          </span>{" "}
+          {nameOf(view)}
+        </h1>
+        <span class="state" data-state={state} data-testid="state">
+          <span class="state-word">{stateWords(view, now.value)}</span>
+        </span>
+        <HandoffBadge handoff={view.handoff} />
+        <Unread unread={view.unread} />
+      </div>
+      {view.session.title && <p class="head-title">{view.session.title}</p>}
+      <div class="head-full">
+        <span class="percent" data-testid="percent">
+          {main && main.percent !== null ? percent(main.percent) : "unknown"}
+        </span>
+        <span class="level" data-level={level} data-testid="level">
+          {LEVEL_WORDS[level]}
+        </span>
+        {main && overshoots(main) && (
+          <span class="over" data-testid="over">
+            overshoot {percent(main.percent_raw)}
+          </span>
+        )}
+        <span class="head-tokens" data-testid="tokens">
+          {count(main?.sent ?? null)} of {count(main?.window ?? null)} tokens
+        </span>
+        <span class="head-limit">
+          {view.limit_at === null ? "limit unknown" : `limit at ${place(view.limit_at)}`}
+          {view.calls_left !== null && `, about ${plural(view.calls_left, "call")} left`}
+        </span>
+      </div>
+      <Bar thread={main} limitAt={view.limit_at} levels={view.levels} />
+    </header>
+  );
+}
+
+/** Every figure of the main thread with what it stands on. */
+export function Facts({ view }: { view: SessionView }) {
+  const main = mainOf(view);
+  const { session } = view;
+  const size = (value: number | null | undefined) => count(value ?? null);
+  return (
+    <section class="panel" aria-labelledby="facts">
+      <h2 id="facts">Reading</h2>
+      <dl class="facts" data-testid="facts">
+        <Fact name="sent">{size(main?.sent)}</Fact>
+        <Fact name="held">{size(main?.held)}</Fact>
+        <Fact name="window" why={main?.window_why}>
+          {size(main?.window)}
+        </Fact>
+        <Fact name="limit" why={main?.limit_why}>
+          {size(main?.limit)}
+        </Fact>
+        <Fact name="of the limit">{percent(main?.percent_of_limit ?? null)}</Fact>
+        <Fact name="peak sent">{tokens(main?.peak_sent ?? null)}</Fact>
+        <Fact name="calls, cycle">{main ? `${count(main.calls)}, ${main.cycle}` : "unknown"}</Fact>
+        <Fact name="source">{main ? `${main.source}, ${ago(main.at, now.value)}` : "unknown"}</Fact>
+        <Fact name="model">{session.model ?? "unknown"}</Fact>
+        <Fact name="client">{[session.agent, session.version].filter(Boolean).join(" ")}</Fact>
+        <Fact name="host">{session.host ?? "unknown"}</Fact>
+        <Fact name="project">{session.project ?? "unknown"}</Fact>
+        <Fact name="session">{session.id}</Fact>
+        {session.parent && <Fact name="parent">{session.parent}</Fact>}
+        {session.transcript && <Fact name="transcript">{session.transcript}</Fact>}
+      </dl>
+    </section>
+  );
+}
+
+interface FactProps {
+  name: string;
+  why?: string | null | undefined;
+  children: ComponentChildren;
+}
+
+function Fact({ name, why, children }: FactProps) {
+  return (
+    <div class="fact">
+      <dt>{name}</dt>
+      <dd data-fact={name}>
+        {children}
+        {why && <span class="why">{why}</span>}
+      </dd>
+    </div>
+  );
+}

@@ -1,0 +1,30 @@
+/** The JSON behind a session's page. */
+
+import { sessionPath } from "../api";
+import type { SessionView } from "../types";
+
+const PARTS = ["", "timeline", "formulas", "messages", "handoff"];
+
+export function Behind({ view }: { view: SessionView }) {
+  return (
+    <section class="panel" aria-labelledby="json">
+      <h2 id="json">JSON</h2>
+      <ul class="links">
+        {PARTS.map((part) => (
+          <li key={part}>
+            <a href={sessionPath(view.session.id, part)} target="_blank" rel="noreferrer">
+              {part || "session"}
+            </a>
+          </li>
+        ))}
+      </ul>
+      <details>
+        <summary>This session as the daemon told it last</summary>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+        <pre tabIndex={0} data-testid="json">
+          {JSON.stringify(view, null, 2)}
+        </pre>
+      </details>
+    </section>
+  );
+}

@@ -1,0 +1,68 @@
+/** Where compactions happened, per model and client version: the learned limits. */
+
+import { count, tokens } from "../format";
+import type { LearnedLimit } from "../types";
+import { type Column, Table } from "./table";
+
+const columns = (top: number): Column[] => [
+  { name: "agent" },
+  { name: "version" },
+  { name: "model" },
+  { name: "compactions", figure: true },
+  { name: "automatic", figure: true },
+  { name: `0 to ${tokens(top)}` },
+  { name: "lowest", figure: true },
+  { name: "median", figure: true },
+  { name: "highest", figure: true },
+];
+
+const WIDTH = 160;
+
+export function LimitsTable({ limits }: { limits: LearnedLimit[] }) {
+  const top = Math.max(1, ...limits.map((row) => row.highest ?? 0));
+  return (
+    <section class="panel" aria-labelledby="limits">
+      <h2 id="limits">Where compactions happened</h2>
+      {limits.length === 0 && <p class="quiet">None in this time.</p>}
+      {limits.length > 0 && (
+        <Table label="Learned limits" columns={columns(top)} testid="limits">
+          {limits.map((row) => (
+            <Line key={[row.agent, row.model, row.version].join("\n")} row={row} top={top} />
+          ))}
+        </Table>
+      )}
+    </section>
+  );
+}
+
+function Line({ row, top }: { row: LearnedLimit; top: number }) {
+  return (
+    <tr>
+      <td>{row.agent}</td>
+      <td>{row.version ?? "unknown"}</td>
+      <td>{row.model ?? "unknown"}</td>
+      <td class="figure">{count(row.compactions)}</td>
+      <td class="figure">{count(row.auto)}</td>
+      <td>
+        <Range row={row} top={top} />
+      </td>
+      <td class="figure">{tokens(row.lowest)}</td>
+      <td class="figure strong">{tokens(row.median)}</td>
+      <td class="figure">{tokens(row.highest)}</td>
+    </tr>
+  );
+}
+
+/** From the lowest to the highest, with the median, on one scale for all rows. */
+function Range({ row, top }: { row: LearnedLimit; top: number }) {
+  const { lowest, median, highest } = row;
+  if (lowest === null || median === null || highest === null) return <>unknown</>;
+  const x = (value: number) => 2 + (value / top) * (WIDTH - 4);
+  return (
+    <svg class="range" viewBox={`0 0 ${WIDTH} 12`} aria-hidden="true">
+      <path class="range-foot" d={`M2 6H${WIDTH - 2}`} />
+      <path class="range-span" d={`M${x(lowest)} 6H${x(highest) + 0.01}`} />
+      <path class="range-median" d={`M${x(median)} 1V11`} />
+    </svg>
+  );
+}

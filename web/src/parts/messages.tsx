@@ -1,0 +1,108 @@
+/** What was said to a session, and a form to say something. */
+
+import { useSignal } from "@preact/signals";
+import * as api from "../api";
+import { moment, place } from "../format";
+import { now } from "../state/clock";
+import type { Message, SessionView, Timeline } from "../types";
+import { Switch } from "./inputs";
+
+interface Props {
+  view: SessionView;
+  timeline: Timeline | null;
+  changed: () => void;
+}
+
+export function Messages({ view, timeline, changed }: Props) {
+  const messages = [...(timeline?.messages ?? [])].sort((a, b) => b.at - a.at);
+  return (
+    <section class="panel" aria-labelledby="messages">
+      <h2 id="messages">Messages</h2>
+      <SendForm id={view.session.id} changed={changed} />
+      <ul class="messages" data-testid="messages">
+        {messages.map((message) => (
+          <Sent key={message.id} message={message} changed={changed} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function SendForm({ id, changed }: { id: string; changed: () => void }) {
+  const text = useSignal("");
+  const urgent = useSignal(false);
+  const told = useSignal("");
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (!text.value.trim()) return;
+    told.value = await attempt(() => api.send(id, text.value, urgent.value), "Queued.");
+    if (told.value === "Queued.") text.value = "";
+    changed();
+  };
+  return (
+    <form class="send" onSubmit={(event) => void submit(event)} data-testid="send">
+      <label for="message-text">Tell this agent something</label>
+      <textarea
+        id="message-text"
+        rows={2}
+        value={text.value}
+        onInput={(event) => {
+          text.value = event.currentTarget.value;
+        }}
+      />
+      <div class="send-line">
+        <Switch
+          label="urgent"
+          title="with the next tool result, not only when a turn begins or ends"
+          on={urgent.value}
+          set={(on) => {
+            urgent.value = on;
+          }}
+        />
+        <output aria-live="polite">{told.value}</output>
+        <button type="submit" disabled={!text.value.trim()}>
+          Send
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Sent({ message, changed }: { message: Message; changed: () => void }) {
+  const told = useSignal("");
+  const stop = async () => {
+    told.value = await attempt(() => api.cancel(message.session, message.id), "");
+    changed();
+  };
+  const about =
+    message.level === null ? message.sender : `${message.sender}, level ${place(message.level)}`;
+  return (
+    <li data-message={message.id} data-state={message.state}>
+      <p class="message-head">
+        <b>{about}</b> <span class="when">{moment(message.at, now.peek())}</span>{" "}
+        <span class="badge" data-message-state={message.state}>
+          {message.state}
+        </span>
+        {message.urgency === "urgent" && <span class="badge">urgent</span>}
+        {message.state === "queued" && (
+          <button type="button" onClick={() => void stop()}>
+            Cancel
+          </button>
+        )}
+      </p>
+      <p class="message-text">{message.text}</p>
+      {told.value && <p role="alert">{told.value}</p>}
+    </li>
+  );
+}
+
+/** What to say of an attempt: the given words, or why it was refused. */
+async function attempt(act: () => Promise<unknown>, done: string): Promise<string> {
+  try {
+    await act();
+    return done;
+  } catch (error) {
+    if (error instanceof api.Refused) return [error.message, error.hint].filter(Boolean).join(" ");
+    throw error;
+  }
+}

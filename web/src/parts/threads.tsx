@@ -1,0 +1,55 @@
+/** The threads of a session, each with its bar. */
+
+import { ago, count, percent, tokens } from "../format";
+import { LEVEL_WORDS, levelOf, limitPlace } from "../reading";
+import { now } from "../state/clock";
+import type { SessionView, ThreadRow } from "../types";
+import { Bar } from "./bar";
+import { type Column, Table } from "./table";
+
+const COLUMNS: Column[] = [
+  { name: "thread" },
+  { name: "occupancy" },
+  { name: "per cent", figure: true },
+  { name: "level" },
+  { name: "sent", figure: true },
+  { name: "window", figure: true },
+  { name: "calls", figure: true },
+  { name: "state" },
+  { name: "model" },
+];
+
+export function ThreadsTable({ view }: { view: SessionView }) {
+  return (
+    <section class="panel" aria-labelledby="threads">
+      <h2 id="threads">
+        Threads <span class="amount">{count(view.threads.length)}</span>
+      </h2>
+      <Table label="Threads" columns={COLUMNS} testid="threads">
+        {view.threads.map((thread) => (
+          <Line key={thread.thread} thread={thread} />
+        ))}
+      </Table>
+    </section>
+  );
+}
+
+function Line({ thread }: { thread: ThreadRow }) {
+  return (
+    <tr data-thread={thread.thread}>
+      <td>{thread.thread}</td>
+      <td class="bar-cell">
+        <Bar thread={thread} limitAt={limitPlace(thread)} small />
+      </td>
+      <td class="figure strong">{percent(thread.percent)}</td>
+      <td>{LEVEL_WORDS[levelOf(thread)]}</td>
+      <td class="figure">{count(thread.sent)}</td>
+      <td class="figure">{tokens(thread.window)}</td>
+      <td class="figure">{count(thread.calls)}</td>
+      <td>
+        {thread.state}, {ago(thread.at, now.value)}
+      </td>
+      <td>{thread.model ?? "unknown"}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,112 @@
+/** The parts of the timeline's drawing that uPlot leaves to us. */
+
+import type uPlot from "uplot";
+import type { Line } from "./lines";
+import { MARKS, type Mark } from "./marks";
+
+export interface Theme {
+  ink: string;
+  soft: string;
+  grid: string;
+  panel: string;
+  limit: string;
+  lines: string[];
+  font: string;
+}
+
+const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
+
+export function themeOf(box: HTMLElement): Theme {
+  const style = getComputedStyle(box);
+  const colour = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    ink: colour("--ink"),
+    soft: colour("--soft"),
+    grid: colour("--line"),
+    panel: colour("--panel"),
+    limit: colour("--limit"),
+    lines: [1, 2, 3, 4, 5, 6].map((at) => colour(`--line-${at}`)),
+    font: `11px ${style.fontFamily}`,
+  };
+}
+
+export function series(line: Line, theme: Theme): uPlot.Series {
+  const dash = line.formula ? [2, 3] : (DASHES[line.colour % DASHES.length] ?? []);
+  return {
+    label: line.name,
+    stroke: theme.lines[line.colour % theme.lines.length] ?? theme.ink,
+    width: line.colour === 0 && !line.formula ? 2 : 1.4,
+    dash,
+    points: { size: 4 },
+  };
+}
+
+export function across(
+  plot: uPlot,
+  theme: Theme,
+  value: number,
+  stroke: string,
+  dash: number[],
+  label: string,
+): void {
+  const { ctx, bbox } = plot;
+  const y = Math.round(plot.valToPos(value, "y", true));
+  if (y < bbox.top || y > bbox.top + bbox.height) return;
+  ctx.save();
+  ctx.strokeStyle = stroke;
+  ctx.fillStyle = stroke;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash(dash.map((part) => part * devicePixelRatio));
+  ctx.beginPath();
+  ctx.moveTo(bbox.left, y);
+  ctx.lineTo(bbox.left + bbox.width, y);
+  ctx.stroke();
+  name(ctx, theme, label, bbox.left + 6 * devicePixelRatio, y - 5 * devicePixelRatio);
+  ctx.restore();
+}
+
+/** A label that stays readable over lines. */
+function name(ctx: CanvasRenderingContext2D, theme: Theme, label: string, x: number, y: number) {
+  ctx.font = scaledFont(theme);
+  ctx.textAlign = "left";
+  ctx.setLineDash([]);
+  ctx.strokeStyle = theme.panel;
+  ctx.lineWidth = 3 * devicePixelRatio;
+  ctx.strokeText(label, x, y);
+  ctx.fillText(label, x, y);
+}
+
+/** Signs nearer to one another than this, in pixels, stand in two lanes. */
+export const SIGN_WIDTH = 14;
+
+/** Gives a function that tells the lane of each next sign, from left to right. */
+export function lanes(width: number): (x: number) => number {
+  let last = Number.NEGATIVE_INFINITY;
+  let lane = 0;
+  return (x) => {
+    lane = x - last < width ? 1 - lane : 0;
+    last = x;
+    return lane;
+  };
+}
+
+/** A mark's sign above the plot, with a thin line down through it. */
+export function sign(plot: uPlot, theme: Theme, mark: Mark, x: number, lane: number): void {
+  const { ctx, bbox } = plot;
+  const foot = bbox.top - (9 + 13 * lane) * devicePixelRatio;
+  const end = mark.kind === "compaction" || mark.kind === "clear";
+  ctx.strokeStyle = end ? theme.ink : theme.soft;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash(end ? [] : [2 * devicePixelRatio, 3 * devicePixelRatio]);
+  ctx.beginPath();
+  ctx.moveTo(x, foot + 3 * devicePixelRatio);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.fillStyle = theme.ink;
+  ctx.font = `${end ? "600 " : ""}${scaledFont(theme)}`;
+  ctx.fillText(MARKS[mark.kind].sign, x, foot);
+}
+
+function scaledFont(theme: Theme): string {
+  return theme.font.replace("11px", `${11 * devicePixelRatio}px`);
+}

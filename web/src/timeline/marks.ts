@@ -1,0 +1,145 @@
+/** What happened in a session beside its calls, as marks on the timeline. Pure. */
+
+import { count, place, tokens } from "../format";
+import type { CompactionRow, HandoffHead, Timeline } from "../types";
+import type { Placed, Plot } from "./plot";
+
+export type MarkKind = "compaction" | "clear" | "model" | "level" | "message" | "handoff" | "note";
+
+/** The sign and the word of each kind: the sign is what is drawn. */
+export const MARKS: Record<MarkKind, { sign: string; word: string }> = {
+  compaction: { sign: "C", word: "compaction" },
+  clear: { sign: "X", word: "clear" },
+  model: { sign: "M", word: "model switch" },
+  level: { sign: "L", word: "level" },
+  message: { sign: "@", word: "message delivered" },
+  handoff: { sign: "H", word: "handoff" },
+  note: { sign: "!", word: "note" },
+};
+
+export interface Mark {
+  kind: MarkKind;
+  x: number;
+  at: number | null;
+  thread: string;
+  text: string;
+}
+
+/** Every mark of a timeline, in order. */
+export function marksOf(timeline: Timeline, plot: Plot): Mark[] {
+  const marks = [
+    ...timeline.compactions.map((row) => compactionMark(row, plot)),
+    ...signalMarks(timeline, plot),
+    ...messageMarks(timeline, plot),
+    ...timeline.handoffs.flatMap((row) => handoffMarks(row, plot)),
+    ...modelMarks(plot),
+  ];
+  return marks.filter((mark) => Number.isFinite(mark.x)).sort((a, b) => a.x - b.x);
+}
+
+/** The place of a moment: on the axis of calls, between the call before it and the one after. */
+export function placeOf(at: number, plot: Plot): number {
+  if (plot.axis === "time") return at;
+  return plot.placed.filter(({ time }) => time <= at).length + 0.5;
+}
+
+function compactionMark(row: CompactionRow, plot: Plot): Mark {
+  const clear = row.trigger === "clear";
+  const told = `${tokens(row.before)} to ${tokens(row.after)}`;
+  return {
+    kind: clear ? "clear" : "compaction",
+    x: cycleEnd(row, plot) ?? (row.at === null ? Number.NaN : placeOf(row.at, plot)),
+    at: row.at,
+    thread: row.thread,
+    text: clear ? "cleared" : `${row.trigger ?? "compaction"}, ${told}`,
+  };
+}
+
+/** Between the last call of the cycle and the first of the next one. */
+function cycleEnd(row: CompactionRow, plot: Plot): number | null {
+  const own = plot.placed.filter(({ call }) => call.thread === row.thread);
+  const next = own.find(({ call }) => call.cycle > row.cycle);
+  const last = own.filter(({ call }) => call.cycle <= row.cycle).at(-1);
+  if (!next || !last) return null;
+  return (last.x + next.x) / 2;
+}
+
+function signalMarks(timeline: Timeline, plot: Plot): Mark[] {
+  return timeline.signals.flatMap((row) => {
+    const kind = SIGNALS[row.kind];
+    if (!kind) return [];
+    const level = row.kind === "level" ? `level ${place(row.level)}` : row.kind;
+    const text = row.sent === null ? level : `${level}, ${count(row.sent)} sent`;
+    return [{ kind, x: placeOf(row.at, plot), at: row.at, thread: row.thread, text }];
+  });
+}
+
+/** Compactions have rows of their own, and are not told twice. */
+const SIGNALS: Record<string, MarkKind> = {
+  level: "level",
+  cleared: "clear",
+  thrash: "note",
+  "no data": "note",
+  disagree: "note",
+};
+
+function messageMarks(timeline: Timeline, plot: Plot): Mark[] {
+  return timeline.messages
+    .filter((row) => row.state === "delivered")
+    .map((row) => {
+      const at = row.handed_at ?? row.at;
+      const text = `from ${row.sender}: ${row.text}`;
+      return { kind: "message", x: placeOf(at, plot), at, thread: row.thread ?? "main", text };
+    });
+}
+
+function handoffMarks(row: HandoffHead, plot: Plot): Mark[] {
+  const what = row.draft ? "draft" : `by ${row.author}`;
+  const mark = (at: number, text: string): Mark => {
+    return { kind: "handoff", x: placeOf(at, plot), at, thread: "main", text };
+  };
+  const written = mark(row.at, `handoff ${what}`);
+  return row.used_at === null
+    ? [written]
+    : [written, mark(row.used_at, `handoff ${what} injected`)];
+}
+
+function modelMarks(plot: Plot): Mark[] {
+  const last = new Map<string, Placed>();
+  const marks: Mark[] = [];
+  for (const item of plot.placed) {
+    const { call } = item;
+    if (call.model === null) continue;
+    const before = last.get(call.thread);
+    if (before && before.call.model !== call.model) {
+      const text = `${before.call.model} to ${call.model}`;
+      marks.push({ kind: "model", x: item.x, at: call.at, thread: call.thread, text });
+    }
+    last.set(call.thread, item);
+  }
+  return marks;
+}
+
+/** The marks that are nearer to a place than to its neighbours. */
+export function marksNear(marks: Mark[], x: number[], at: number): Mark[] {
+  const here = x[at];
+  if (here === undefined) return [];
+  const from = (here + (x[at - 1] ?? Number.NEGATIVE_INFINITY)) / 2;
+  const to = (here + (x[at + 1] ?? Number.POSITIVE_INFINITY)) / 2;
+  return marks.filter((mark) => mark.x >= from && mark.x <= to);
+}
+
+/** The document that was brought back after a compaction, before the next one of its thread. */
+export function injectedAfter(
+  row: CompactionRow,
+  all: CompactionRow[],
+  handoffs: HandoffHead[],
+): HandoffHead | null {
+  const { at } = row;
+  if (at === null || row.thread !== "main") return null;
+  const next = all.find((other) => other.thread === row.thread && other.cycle === row.cycle + 1);
+  const end = next?.at ?? Number.POSITIVE_INFINITY;
+  const used = (head: HandoffHead) =>
+    head.used_at !== null && head.used_at >= at && head.used_at < end;
+  return handoffs.find(used) ?? null;
+}

@@ -1,0 +1,134 @@
+/** A session's calls as lines over calls or time. Pure. */
+
+import type { CallRow, Usage } from "../types";
+
+export type Axis = "calls" | "time";
+
+/** What a call sent: the one sum that the page makes. */
+export function sentOf(usage: Usage): number {
+  return usage.input + usage.cache_read + usage.cache_write;
+}
+
+/** A call with its place on the axis. */
+export interface Placed {
+  call: CallRow;
+  x: number;
+  /** Its own time, or where it has none that of the call before it. */
+  time: number;
+}
+
+/** Values over shared places: null is a gap, undefined is no value of this line. */
+export type Values = (number | null | undefined)[];
+
+export interface Plot {
+  axis: Axis;
+  x: number[];
+  /** The call at each place; null where a line is broken. */
+  at: (CallRow | null)[];
+  threads: { thread: string; values: Values }[];
+  placed: Placed[];
+}
+
+/** The lines of all threads, main first; a line is broken where a cycle ends. */
+export function plotOf(calls: CallRow[], axis: Axis): Plot {
+  const placed = placeAll(calls, axis);
+  const breaks = breaksOf(placed);
+  const at = new Map<number, CallRow | null>();
+  for (const gap of breaks) at.set(gap.x, null);
+  for (const { call, x } of placed) if (at.get(x)?.thread !== "main") at.set(x, call);
+  const x = [...at.keys()].sort((a, b) => a - b);
+  const index = new Map(x.map((value, place) => [value, place]));
+  const threads = threadsOf(placed).map((thread) => ({
+    thread,
+    values: valuesOf(placed, breaks, thread, index),
+  }));
+  return { axis, x, at: x.map((value) => at.get(value) ?? null), threads, placed };
+}
+
+/** The calls in the order in which they were made, whatever their thread. */
+export function placeAll(calls: CallRow[], axis: Axis): Placed[] {
+  const last = new Map<string, number>();
+  const timed = calls.map((call) => {
+    const time = call.at ?? last.get(call.thread) ?? 0;
+    last.set(call.thread, time);
+    return { call, x: 0, time };
+  });
+  timed.sort((a, b) => a.time - b.time);
+  return axis === "calls"
+    ? timed.map((item, place) => ({ ...item, x: place + 1 }))
+    : apart(timed.filter((item) => item.time > 0));
+}
+
+/** By time; calls of the same thread at the same time are drawn a moment apart. */
+function apart(timed: Placed[]): Placed[] {
+  const last = new Map<string, number>();
+  return timed.map((item) => {
+    const before = last.get(item.call.thread);
+    const x = before !== undefined && item.time <= before ? before + 0.001 : item.time;
+    last.set(item.call.thread, x);
+    return { ...item, x };
+  });
+}
+
+function threadsOf(placed: Placed[]): string[] {
+  const names = new Set(placed.map(({ call }) => call.thread));
+  const others = [...names].filter((name) => name !== "main");
+  return names.has("main") ? ["main", ...others] : others;
+}
+
+/** Between two calls of a thread that are of different cycles: what it held there is unknown. */
+interface Break {
+  thread: string;
+  from: number;
+  x: number;
+  to: number;
+}
+
+function breaksOf(placed: Placed[]): Break[] {
+  const last = new Map<string, Placed>();
+  const breaks: Break[] = [];
+  for (const item of placed) {
+    const before = last.get(item.call.thread);
+    if (before && before.call.cycle !== item.call.cycle) {
+      const [from, to] = [before.x, item.x];
+      breaks.push({ thread: item.call.thread, from, x: (from + to) / 2, to });
+    }
+    last.set(item.call.thread, item);
+  }
+  return breaks;
+}
+
+function valuesOf(
+  placed: Placed[],
+  breaks: Break[],
+  thread: string,
+  index: Map<number, number>,
+): Values {
+  const values: Values = new Array(index.size).fill(undefined);
+  for (const gap of breaks.filter((one) => one.thread === thread)) {
+    const to = index.get(gap.to) ?? 0;
+    for (let place = (index.get(gap.from) ?? to) + 1; place < to; place += 1) values[place] = null;
+  }
+  for (const { call, x } of placed) {
+    const place = index.get(x);
+    if (call.thread === thread && place !== undefined) values[place] = sentOf(call);
+  }
+  return values;
+}
+
+/** A formula's values, one for each call of main in its order, over the plot's places. */
+export function formulaLine(plot: Plot, values: (number | null)[]): Values {
+  const line: Values = new Array(plot.x.length).fill(undefined);
+  const index = new Map(plot.x.map((value, place) => [value, place]));
+  const main = plot.placed.filter(({ call }) => call.thread === "main");
+  main.forEach(({ x }, which) => {
+    const place = index.get(x);
+    if (place !== undefined) line[place] = values[which] ?? null;
+  });
+  return line;
+}
+
+/** The call at a place, or the one before it where a line is broken. */
+export function callAt(plot: Plot, place: number): CallRow | null {
+  return plot.at[place] ?? plot.at[place - 1] ?? plot.at[place + 1] ?? null;
+}

@@ -1,0 +1,92 @@
+/** The frame of the page: the way around above, the daemon's word on itself below. */
+
+import { helpOpen, live } from "../app";
+import { ago, count } from "../format";
+import { ConnectionState } from "../parts/connection";
+import { now } from "../state/clock";
+import { type Route, route } from "../state/route";
+import { Help } from "./help";
+import { HistoryView } from "./history";
+import { Overview } from "./overview";
+import { SessionView } from "./session";
+
+export function Shell() {
+  return (
+    <>
+      <button
+        type="button"
+        class="skip"
+        onClick={() => document.getElementById("content")?.focus()}
+      >
+        To the content
+      </button>
+      <Top view={route.value.view} />
+      <main id="content" tabIndex={-1} data-view={route.value.view}>
+        <Content route={route.value} />
+      </main>
+      <Foot />
+      <Help />
+    </>
+  );
+}
+
+function Content({ route }: { route: Route }) {
+  if (route.view === "session") return <SessionView key={route.id} id={route.id} />;
+  return route.view === "history" ? <HistoryView /> : <Overview />;
+}
+
+function Top({ view }: { view: Route["view"] }) {
+  const here = (name: Route["view"]) => (view === name ? ("page" as const) : undefined);
+  return (
+    <header class="top">
+      <a class="brand" href="#/" aria-label="Brimline, all sessions">
+        <Mark /> <span class="brand-word">Brimline</span>
+      </a>
+      <nav aria-label="Views">
+        <a href="#/" aria-current={here("overview")}>
+          Sessions
+        </a>
+        <a href="#/history" aria-current={here("history")}>
+          History
+        </a>
+      </nav>
+      <ConnectionState />
+      <button
+        type="button"
+        class="keys"
+        aria-label="? Help and keys"
+        onClick={() => {
+          helpOpen.value = true;
+        }}
+      >
+        ?
+      </button>
+    </header>
+  );
+}
+
+function Mark() {
+  return (
+    <svg class="mark" viewBox="0 0 24 24" aria-hidden="true">
+      <path class="mark-fill" d="M5.6 11h12.8l-.9 8.5H6.5z" />
+      <path class="mark-cup" d="M4 3h16l-2 18H6z" />
+      <path class="mark-brim" d="M2 7h20" />
+    </svg>
+  );
+}
+
+function Foot() {
+  const daemon = live.daemon.value;
+  return (
+    <footer class="foot">
+      {daemon && (
+        <p data-testid="daemon">
+          brimline {daemon.version}
+          {daemon.demo && " (demo)"} at {daemon.address}, started {ago(daemon.since, now.value)};{" "}
+          {count(daemon.heard)} heard, {count(daemon.malformed)} malformed, {count(daemon.dropped)}{" "}
+          dropped
+        </p>
+      )}
+    </footer>
+  );
+}

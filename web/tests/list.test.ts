@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import { choices, type Filter, listed, NO_FILTER, type Sort } from "../src/state/list";
+import type { SessionView } from "../src/types";
+import { full, NOW, threadRow, view } from "./views";
+
+const UNKNOWN = threadRow({ percent: null, percent_raw: null, percent_of_limit: null });
+const VIEWS = [
+  view({ id: "a", agent: "codex", project: "/src/zebra", host: "one" }, [full(20)]),
+  view({ id: "b", project: "/src/apple", title: "Fix Login" }, [full(130)]),
+  view({ id: "c", project: "/src/zebra", host: "two" }, [UNKNOWN]),
+  view({ id: "d", seen_at: NOW - 50 }, [full(100, { at: NOW - 50, percent_of_limit: 120 })]),
+  view({ id: "e", ended_at: NOW - 5 }, [full(99)]),
+];
+
+function ids(
+  filter: Partial<Filter> = {},
+  sort: Sort = "fullest",
+  of: SessionView[] = VIEWS,
+): string {
+  return listed(of, { ...NO_FILTER, ...filter }, sort, NOW)
+    .map((one) => one.session.id)
+    .join("");
+}
+
+test("the fullest is first by what was sent, an overshoot before a full window, unknown last", () => {
+  expect(ids()).toBe("bdac");
+});
+
+test("the order does not depend on the order in which sessions came", () => {
+  expect(ids({}, "fullest", VIEWS.toReversed())).toBe("bdac");
+});
+
+test("what has ended is there when it is asked for", () => {
+  expect(ids({ past: true })).toBe("bdeac");
+});
+
+test("filters and search leave what fits all of them", () => {
+  expect(ids({ project: "/src/zebra" })).toBe("ac");
+  expect(ids({ project: "/src/zebra", host: "two" })).toBe("c");
+  expect(ids({ agent: "codex" })).toBe("a");
+  expect(ids({ search: "login  APPLE" })).toBe("b");
+  expect(ids({ search: "login zebra" })).toBe("");
+});
+
+test("other orders", () => {
+  expect(ids({}, "limit")).toBe("dabc");
+  expect(ids({}, "latest")).toBe("abcd");
+  expect(ids({}, "project")).toBe("dbac");
+});
+
+test("a choice has each known value once, in order", () => {
+  expect(choices(VIEWS, "host")).toEqual(["one", "two"]);
+  expect(choices(VIEWS, "agent")).toEqual(["claude", "codex"]);
+});

@@ -1,0 +1,88 @@
+/** Sessions for the tests, with only what a test is about said. */
+
+import type { CallRow, SessionRow, SessionView, ThreadRow, Timeline } from "../src/types";
+
+export const NOW = 1_800_000_000;
+
+export function threadRow(part: Partial<ThreadRow> = {}): ThreadRow {
+  return {
+    session: "s",
+    thread: "main",
+    cycle: 0,
+    seq: 1,
+    source: "transcript",
+    state: "measured",
+    at: NOW,
+    sent: 50_000,
+    held: 51_000,
+    window: 200_000,
+    window_why: null,
+    limit: null,
+    limit_why: null,
+    percent: 25,
+    percent_raw: 25,
+    percent_of_limit: null,
+    peak_sent: 50_000,
+    calls: 3,
+    model: null,
+    ...part,
+  };
+}
+
+/** A thread that is so full, in per cent of its window. */
+export function full(percent: number, part: Partial<ThreadRow> = {}): ThreadRow {
+  return threadRow({ percent: Math.min(100, percent), percent_raw: percent, ...part });
+}
+
+export function view(
+  session: Partial<SessionRow> = {},
+  threads: ThreadRow[] = [threadRow()],
+  part: Partial<SessionView> = {},
+): SessionView {
+  return {
+    session: {
+      id: "s",
+      agent: "claude",
+      seen_at: NOW,
+      host: null,
+      project: null,
+      model: null,
+      version: null,
+      title: null,
+      transcript: null,
+      parent: null,
+      ended_at: null,
+      ...session,
+    },
+    threads,
+    levels: [50, 65],
+    limit_at: null,
+    trend: [],
+    handoff: { state: "none", at: null, path: null, calls_since: null },
+    unread: 0,
+    calls_left: null,
+    last_handoff_path: null,
+    ...part,
+  };
+}
+
+export function call(id: string, part: Partial<CallRow> = {}): CallRow {
+  return {
+    session: "s",
+    thread: "main",
+    call: id,
+    seq: 1,
+    cycle: 0,
+    input: 1,
+    cache_read: 10,
+    cache_write: 100,
+    output: 1_000,
+    model: "m",
+    at: NOW,
+    ...part,
+  };
+}
+
+export function timeline(part: Partial<Timeline> = {}): Timeline {
+  return { calls: [], compactions: [], signals: [], messages: [], handoffs: [], ...part };
+}
