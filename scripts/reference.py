@@ -13,9 +13,9 @@ import brimline
 from brimline.baselines import Baseline, Category
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
+from brimline.cli.changes import Shown as SetupShown
+from brimline.cli.checks import Check
 from brimline.cli.commands import ABOUT, parser
-from brimline.cli.doctor import Check
-from brimline.cli.setup import Shown as SetupShown
 from brimline.formulas import Components, Formulas
 from brimline.run.hats import HatStats, LoopStats
 from brimline.run.result import Iteration

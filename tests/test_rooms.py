@@ -15,14 +15,17 @@ SOURCE = Path(__file__).parent.parent / "src" / "brimline"
 ORDER = (
     "errors",
     "usage",
+    "paint",
     "windows",
     "prices",
     "events",
+    "looks",
     "settings",
     "providers",
     "sources",
     "tracker",
     "formulas",
+    "chart",
     "forecast",
     "ledger",
     "survey",
@@ -34,11 +37,13 @@ ORDER = (
     "handoff",
     "store",
     "monitor",
+    "channels",
     "hooks",
     "setup",
     "server",
+    "tui",
 )
-SURFACES = ("cli", "tui", "mcp", "brimline")
+SURFACES = ("cli", "mcp", "brimline")
 """`brimline` is the library's own surface, `brimline/__init__.py`; none sees another."""
 
 OPEN = "_version"
