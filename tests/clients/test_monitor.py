@@ -33,12 +33,12 @@ def daemon(tmp_path: Path) -> Iterator[Running]:
     running.close()
 
 
-def installed(daemon: Running, folder: Path) -> Path:
+def installed(daemon: Running, folder: Path, start: str = "--no-autostart") -> Path:
     """A scratch folder whose Claude Code was set up by ourselves."""
     settings = folder / "home/.claude/settings.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(OWN)
-    done = daemon.command("setup", "claude", HOME=str(folder / "home"))
+    done = daemon.command("setup", "claude", start, HOME=str(folder / "home"))
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -156,3 +156,17 @@ def test_no_daemon(daemon: Running, tmp_path: Path) -> None:
     path = f"/v1/sessions/{session_of(run)}/timeline"
     timeline = daemon.until("/v1/sessions", bool) and daemon.get(path)
     assert [signal["kind"] for signal in timeline["signals"]] == ["level"]
+
+
+def test_a_session_starts_the_daemon(daemon: Running, tmp_path: Path) -> None:
+    """Where no daemon runs a session's start brings one up, and it hears the session."""
+    place = installed(daemon, tmp_path / "claude", "--autostart")
+    daemon.stop()
+    environment = {"BRIMLINE_STATE_DIR": str(daemon.state)}
+    run = run_claude(steps(2, Ramp(start=140_000)), place, "Go.", model=MODEL,
+                     environment=environment)  # fmt: skip
+    assert run.exit_code == 0, run.stderr
+    shown = daemon.command("serve", "--status", "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["heard"] > 0
+    assert daemon.command("serve", "--stop").returncode == 0

@@ -20,7 +20,7 @@ LOGGER = logging.getLogger("brimline.server")
 STEP, TOGETHER = 100, 400
 """Milliseconds: how often the system is asked for changes, and how long they are collected."""
 
-LOOK_EVERY = 30.0
+LOOK_EVERY = 5.0
 """So many seconds until it is looked for folders that were not there: an agent's first session."""
 
 POLLED = 2_000
