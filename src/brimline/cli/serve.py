@@ -1,7 +1,6 @@
 """`brimline serve`: the daemon that hears the agents' hooks and serves the API."""
 
 import argparse
-import asyncio
 import sys
 from contextlib import suppress
 
@@ -26,11 +25,13 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _here(context: Context, port: int) -> int:
+    import uvloop
+
     from brimline.server.daemon import Daemon, quiet_signals
 
     quiet_signals()
     daemon = Daemon(context.places, context.settings, port)
-    asyncio.run(daemon.run(_ready))
+    uvloop.run(daemon.run(_ready))
     return 0
 
 

@@ -114,9 +114,8 @@ def parse_reply(data: bytes) -> bytes | None:
 def _entries(header: bytes) -> Iterator[tuple[str, str]]:
     if not header.endswith(b"\0"):
         raise InvalidFrame("expected entries that are ended by a NUL")
-    for entry in header[:-1].decode("utf-8", "replace").split("\0"):
-        key, _, value = entry.partition("=")
-        yield key, value
+    entries = header[:-1].decode("utf-8", "replace").split("\0")
+    return ((key, value) for key, _, value in (entry.partition("=") for entry in entries))
 
 
 def _needed(told: dict[str, str], key: str) -> str:

@@ -92,7 +92,7 @@ class Monitor:
                 return AGAIN
             session = await self._session(heard.session, heard.agent)
             watched = session.watched
-            known = {} if watched.is_new else dict(self._read(watched))
+            known = {} if watched.is_new else dict(watched.last or self._read(watched))
             await watched.hear(heard)
             if not await self._keep(heard, session, known):
                 return AGAIN

@@ -156,12 +156,20 @@ class Watched:
             self._told = None
             return
         self.compacting = False
-        self._told_by, self._told_calls = heard.by, self.calls
-        self._told_cycle = self.cycle = max(self.cycle, self._main.cycle)
-        self._told = Call(at=heard.at, id=TOLD_CALL, usage=heard.usage, model=self.model)
+        self.cycle = max(self.cycle, self._main.cycle)
+        if not self._is_told(heard.usage):
+            self._told = Call(at=heard.at, id=TOLD_CALL, usage=heard.usage, model=self.model)
+            self._told_by, self._told_calls, self._told_cycle = heard.by, self.calls, self.cycle
         last = None if self._behind else self._main.holding
         seen = last.usage.sent if last else None
         self.comparison = compared(self.comparison, heard.usage.sent, seen, heard.at)
+
+    def _is_told(self, usage: Usage) -> bool:
+        """Whether the client only says again what it said, with no call since."""
+        told = self._told
+        if told is None or told.usage != usage or told.model != self.model:
+            return False
+        return (self._told_calls, self._told_cycle) == (self.calls, self.cycle)
 
     @property
     def project(self) -> str | None:
@@ -213,9 +221,9 @@ class Watched:
         self, overrides: Overrides = NO_OVERRIDES, settings: ClientSettings = UNTOLD
     ) -> Mapping[str, Reading]:
         """The reading of every thread, made anew only where something changed."""
-        names = [name for name in self.folded.threads if _holds(name)]
-        for name in dict.fromkeys((MAIN, *names)):
-            thread = self.folded.threads.get(name) or Thread(name)
+        threads = self.folded.threads
+        for name in (MAIN, *(name for name in threads if name != MAIN and _holds(name))):
+            thread = threads.get(name) or Thread(name)
             made = self._stamp(thread, settings)
             if made != self._made.get(name):
                 self._made[name] = made

@@ -13,8 +13,8 @@ from brimline.server.sockets import unix
 
 ACK = b"\x06"
 BACKLOG = 256
-PATIENCE = 2.0
-"""So many seconds a client may take for its request, and for its word that it passed it on."""
+PATIENCE = 4.0
+"""So many seconds a client may take for its request and its word that it passed the answer on."""
 
 
 class HookSocket:
@@ -93,28 +93,22 @@ class _Talk(asyncio.Protocol):
 
     def _read(self) -> None:
         if self._sizes is None:
-            line = self._data.partition(b"\n")[0]
-            if len(line) == len(self._data) and len(line) < LINE_LONGEST:
+            end = self._data.find(b"\n") + 1
+            if not end and len(self._data) < LINE_LONGEST:
                 return
-            self._sizes = parse_line(bytes(line[:LINE_LONGEST]) + b"\n")
-            del self._data[: len(line) + 1]
+            self._sizes = parse_line(bytes(self._data[: end or LINE_LONGEST]))
+            del self._data[:end]
         whole = self._sizes.header + self._sizes.body
         if len(self._data) >= whole:
             self._asked = True
             self._server.answer(self, bytes(self._data[:whole]), self._sizes)
 
     def reply(self, answer: Answer) -> None:
-        """Tell the client what to print; then it has a while to say that it did."""
+        """Tell the client what to print; it says when it did."""
         if self._transport is None or self._transport.is_closing():
             self._end(False)
             return
-        self._wait()
         self._transport.write(encode_reply(answer.text))
-
-    def _wait(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-        self._late = self._loop.call_later(PATIENCE, self._end, False)
 
     def refuse(self) -> None:
         """Hang up on who asks wrongly, or not in time."""
