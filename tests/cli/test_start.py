@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from brimline import __version__
+from brimline.cli.commands import parser
 
 from .terminal import PATIENCE, User, environment
 
@@ -111,6 +112,12 @@ def test_help_of_each(user: User, command: str) -> None:
     done = user.run(command, "--help")
     assert (done.code, done.err) == (0, "")
     assert done.lines[0].startswith(f"usage: brimline {command}")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_usage_with_each(command: str) -> None:
+    """With one command alone, the usage is that of the whole command line."""
+    assert parser(command).format_usage() == parser().format_usage()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def run(arguments: list[str]) -> int:
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="replace")
     try:
-        options = parser().parse_args(arguments)
+        options = parser(arguments[0] if arguments else None).parse_args(arguments)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
     if options.version:
@@ -47,31 +47,17 @@ def _context(options: argparse.Namespace, arguments: list[str]) -> Context:
     return Context.for_terminal(places, settings, arguments)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(asked: str | None = None) -> argparse.ArgumentParser:
+    """The whole command line; where a command is asked for, without what the others take."""
     top = argparse.ArgumentParser("brimline", description=ABOUT)
     top.add_argument("-V", "--version", action="store_true", help="show the version and exit")
     _colour(top, None)
     _status_arguments(top, bare=True)
     commands = top.add_subparsers(dest="command", metavar="COMMAND", prog="brimline")
-    _status_arguments(_command(commands, "status", "every active session, fullest first"))
-    _watch_arguments(_command(commands, "watch", "every session in the terminal, as it changes"))
-    _inspect_arguments(_command(commands, "inspect", "one transcript or stream, call by call"))
-    _report_arguments(_command(commands, "report", "sessions, calls, peaks, compactions, cost"))
-    _windows_arguments(
-        _command(commands, "windows", "which windows and limits we believe, and why")
-    )
-    _run_arguments(
-        _command(commands, "run", "a headless agent, its output untouched, its context tracked")
-    )
-    _baseline_arguments(
-        _command(commands, "baseline", "what a fresh session holds before anything is said")
-    )
-    monitored.add(lambda name, about: _command(commands, name, about))
-    demo = _command(commands, "demo", "a recorded session, replayed at speed")
-    demo.add_argument(
-        "--speed", type=float, default=1.0, metavar="X", help="times as fast (default 1)"
-    )
+    chosen = [asked] if asked in COMMANDS else COMMANDS
+    for name in chosen:
+        about, add_arguments = COMMANDS[name]
+        add_arguments(_command(commands, name, about))
     return top
 
 
@@ -190,6 +176,12 @@ def _baseline_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument("--json", action="store_true", help="JSON instead of a table")
 
 
+def _demo_arguments(to: argparse.ArgumentParser) -> None:
+    to.add_argument(
+        "--speed", type=float, default=1.0, metavar="X", help="times as fast (default 1)"
+    )
+
+
 def _agent(to: argparse.ArgumentParser, default: str | None = None) -> None:
     names = ", ".join(AGENTS)
     to.add_argument("--agent", metavar="A", default=default, help=f"one agent only: {names}")
@@ -199,3 +191,17 @@ def _since(to: argparse.ArgumentParser, default: str | None = None) -> None:
     to.add_argument(
         "--since", metavar="SPAN", default=default, help="how far back: 90m, 24h, 7d, 2w"
     )
+
+
+COMMANDS: monitored.Table = {
+    "status": ("every active session, fullest first", _status_arguments),
+    "watch": ("every session in the terminal, as it changes", _watch_arguments),
+    "inspect": ("one transcript or stream, call by call", _inspect_arguments),
+    "report": ("sessions, calls, peaks, compactions, cost", _report_arguments),
+    "windows": ("which windows and limits we believe, and why", _windows_arguments),
+    "run": ("a headless agent, its output untouched, its context tracked", _run_arguments),
+    "baseline": ("what a fresh session holds before anything is said", _baseline_arguments),
+    **monitored.COMMANDS,
+    "demo": ("a recorded session, replayed at speed", _demo_arguments),
+}
+"""The commands in the order of the help."""

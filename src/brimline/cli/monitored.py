@@ -2,17 +2,10 @@
 
 import argparse
 from collections.abc import Callable
+from typing import TypeAlias
 
-
-def add(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
-    """Add these commands; `command` makes one by its name and what it is about."""
-    _setup(command("setup", "our hooks and status line in the agents' settings"))
-    doctor = command("doctor", "what is there, what is heard from, what to do about the rest")
-    doctor.add_argument("--json", action="store_true", help="JSON instead of text")
-    _serve(command("serve", "the daemon: hears the agents' hooks, serves the API"))
-    _send(command("send", "a message for a session, delivered by its hooks"))
-    _inbox(command("inbox", "the messages of a session, and what became of them"))
-    _handoff(command("handoff", "hand a document over, to be brought back after a compaction"))
+Table: TypeAlias = dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]
+"""Commands by name: what each is about, and what adds its arguments."""
 
 
 def _setup(to: argparse.ArgumentParser) -> None:
@@ -55,6 +48,10 @@ def _setup(to: argparse.ArgumentParser) -> None:
         help="the session that is told of this project's (--scope project), or of all others",
     )
     to.add_argument("--json", action="store_true", help="JSON instead of diffs")
+
+
+def _doctor(to: argparse.ArgumentParser) -> None:
+    to.add_argument("--json", action="store_true", help="JSON instead of text")
 
 
 def _serve(to: argparse.ArgumentParser) -> None:
@@ -117,3 +114,14 @@ def _handoff(to: argparse.ArgumentParser) -> None:
     to.add_argument("--output", metavar="FILE", help="with --draft: write it there")
     to.add_argument("--agent", metavar="A", help="with --spawn or --draft: whose")
     to.add_argument("--json", action="store_true", help="JSON instead of text")
+
+
+COMMANDS: Table = {
+    "setup": ("our hooks and status line in the agents' settings", _setup),
+    "doctor": ("what is there, what is heard from, what to do about the rest", _doctor),
+    "serve": ("the daemon: hears the agents' hooks, serves the API", _serve),
+    "send": ("a message for a session, delivered by its hooks", _send),
+    "inbox": ("the messages of a session, and what became of them", _inbox),
+    "handoff": ("hand a document over, to be brought back after a compaction", _handoff),
+}
+"""These commands, in the order of the help."""
