@@ -1,8 +1,10 @@
 """The command line. Nothing is imported that the command at hand does not need."""
 
+import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 from brimline._version import __version__
 
@@ -31,10 +33,21 @@ def _run(arguments: list[str]) -> int:
         if (output := again.recall(arguments)) is not None:
             sys.stdout.buffer.write(output)
             return 0
-    _lighten()
-    from brimline.cli.commands import run
-
+    with uncollected():
+        _lighten()
+        from brimline.cli.commands import run
     return run(arguments)
+
+
+@contextmanager
+def uncollected() -> Generator[None, None, None]:
+    """No search for garbage, nor later in what is made here: it goes in no circles, and stays."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _lighten() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from brimline._version import __version__
-from brimline.cli import monitored
+from brimline.cli import monitored, uncollected
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError
 from brimline.paint import clean
@@ -31,7 +31,8 @@ def run(arguments: list[str]) -> int:
         return 0
     try:
         context = _context(options, arguments)
-        command = import_module(f"brimline.cli.{options.command or 'status'}")
+        with uncollected():
+            command = import_module(f"brimline.cli.{options.command or 'status'}")
         code: int = command.run(context, options)
     except BrimlineError as error:
         lines = [clean(line) for line in str(error).splitlines()]

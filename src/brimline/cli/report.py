@@ -1,16 +1,13 @@
 """`brimline report`: sessions, calls, peaks, compactions, tokens and cost."""
 
 import argparse
-import gc
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from brimline.cli import again
+from brimline.cli import again, uncollected
 from brimline.cli.context import Context, as_json
 from brimline.paint import Cell, Column, clean, counted, table, tilde
 from brimline.settings import project_files, seconds, user_file
@@ -39,19 +36,8 @@ FIELDS = (
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show the report, and keep it for when it is asked for again with nothing changed."""
-    with _uncollected():
+    with uncollected():
         return _run(context, options)
-
-
-@contextmanager
-def _uncollected() -> Generator[None, None, None]:
-    """No search for garbage, nor at the end: what is made here goes in no circles, and stays."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _run(context: Context, options: argparse.Namespace) -> int:
