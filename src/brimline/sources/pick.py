@@ -10,7 +10,8 @@ is there where Brimline was installed on a machine with a C compiler, or from a 
 
 import ctypes
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -145,6 +146,10 @@ class CompiledPicker:
         """What is picked of `data[:end]`, which is whole lines."""
         if end and data[end - 1] != _NEWLINE:
             raise ValueError(f"no whole lines: byte {end - 1} is no newline")
+        return chain.from_iterable(self._batches(data, end))
+
+    def _batches(self, data: bytearray, end: int) -> Iterator[Iterable[Picked]]:
+        """The same, as many at a time as there is room for."""
         held = (ctypes.c_char * len(data)).from_buffer(data)
         start, count = 0, ROOM
         while count == ROOM:
@@ -153,7 +158,7 @@ class CompiledPicker:
             if numbers:
                 start = numbers[-3] + 1
             each = iter(numbers)
-            yield from zip(each, each, each, each, each, strict=True)
+            yield zip(each, each, each, each, each, strict=True)
 
 
 PICKER: type[Picker] = PythonPicker if CompiledPicker.library is None else CompiledPicker
