@@ -37,8 +37,12 @@ def name_of(line: bytes, counted: bytes, key: bytes) -> Name | None:
     before, found, _ = line.partition(counted)
     head, keyed, behind = before.partition(key)
     name, quoted, _ = behind.partition(b'"')
-    one_record = b'}{"' not in line and b"\0" not in line
-    return (len(head), name) if found and keyed and quoted and one_record else None
+    return (len(head), name) if found and keyed and quoted else None
+
+
+def passable(line: bytes) -> bool:
+    """Whether a line is one record for sure."""
+    return b'}{"' not in line and b"\0" not in line
 
 
 def runs_of(lines: Sequence[bytes], needles: Sequence[bytes], key: bytes) -> list[list[int]]:
@@ -48,7 +52,7 @@ def runs_of(lines: Sequence[bytes], needles: Sequence[bytes], key: bytes) -> lis
         if not any(needle in line for needle in needles):
             continue
         name = name_of(line, needles[0], key)
-        follows = bool(runs) and runs[-1][-1] == number - 1
+        follows = bool(runs) and runs[-1][-1] == number - 1 and passable(lines[number - 1])
         if follows and name is not None and name == name_of(lines[number - 1], needles[0], key):
             runs[-1].append(number)
         else:
@@ -208,7 +212,7 @@ def test_copies(picker: type[Picker]) -> None:
         [usage(), b"x\n", usage()],
         [usage(), NEEDLES[1] + b"\n", usage()],
         [usage(b"m1"), usage(b"m11")],
-        [usage(), usage(text=b'}{"')],
+        [usage(text=b'}{"'), usage()],
         [usage(text=b"\0"), usage(text=b"\0")],
         [usage(), USAGE + usage()],
         [usage(column=60), USAGE + b"\n" + b"{" * (60 - len(USAGE) - 1) + ID + b'm1"\n'],

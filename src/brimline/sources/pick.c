@@ -107,11 +107,11 @@ static int several(const char *line, const char *stop) {
     unsigned char seam = 0;
     for (size_t i = 2; i < size; i++)
         seam |= (line[i - 2] == '}') & (line[i - 1] == '{') & (line[i] == '"');
-    return seam;
+    return seam || byte(line, stop, 0);
 }
 
-/* The name of a line, with its key and its quote; empty where it has none or is more than one
- * record. A needle begins at `hit`, and none before it. */
+/* The name of a line, with its key and its quote; empty where it has none. A needle begins at `hit`,
+ * and none before it. */
 static text name_of(const char *line, const char *hit, const char *stop, text counted, text key) {
     const text none = {line, 0};
     const char *name, *name_end;
@@ -119,17 +119,17 @@ static text name_of(const char *line, const char *hit, const char *stop, text co
         return none;
     if (!(name = find(line, hit, key)) || !(name_end = byte(name + key.size, hit, '"')))
         return none;
-    if (several(line, stop) || byte(line, stop, 0))
-        return none;
     const text found = {name, (size_t)(name_end + 1 - name)};
     return found;
 }
 
-/* Whether a line that begins at `first` and has a name is a copy of the last one of a run. */
+/* Whether a line that begins at `first` is a copy of the last one of a run, which is one record and
+ * can be passed over. */
 static int copies(const char *data, picked run, const char *first, text name) {
     const text named = {data + run.name, run.name_end - run.name};
     return name.size && first - data == run.stop + 1 && name.size == named.size &&
-           name.bytes - first == run.name - run.first && memcmp(name.bytes, named.bytes, name.size) == 0;
+           name.bytes - first == run.name - run.first &&
+           memcmp(name.bytes, named.bytes, name.size) == 0 && !several(data + run.line, data + run.stop);
 }
 
 /* Pick from data[start..end), which is whole lines; needles[0] is the one that is counted. Tells how

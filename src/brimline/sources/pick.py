@@ -34,7 +34,7 @@ class Picker(Protocol):
     """Picks lines by their needles, and knows copies by their names.
 
     A name stands between `key`, as `"id":"`, and a quote, before the first needle. A line that may
-    be more than one record has none, so that it is never passed over as a copy.
+    be more than one record is never passed over: its run ends with it.
     """
 
     def __init__(self, needles: Sequence[bytes], key: bytes) -> None: ...
@@ -83,7 +83,7 @@ class PythonPicker:
         hit = data.find(self._needles[0], line, stop)
         name = data.find(self._key, line, hit) if hit >= 0 else -1
         quote = data.find(b'"', name + len(self._key), hit) if name >= 0 else -1
-        return (line, line) if quote < 0 or _several(data, line, stop) else (name, quote + 1)
+        return (line, line) if quote < 0 else (name, quote + 1)
 
 
 def _several(data: bytearray, line: int, stop: int) -> bool:
@@ -92,13 +92,14 @@ def _several(data: bytearray, line: int, stop: int) -> bool:
 
 
 def _copies(data: bytearray, run: Picked, line: int, name: tuple[int, int]) -> bool:
-    """Whether a line follows a run and has its name, in the same column."""
-    first, _, stop, named, named_end = run
+    """Whether a line follows a run, has its name in the same column, and its last is one record."""
+    first, last, stop, named, named_end = run
     return (
         line == stop + 1
         and name[1] > name[0]
         and name[0] - line == named - first
         and data[name[0] : name[1]] == data[named:named_end]
+        and not _several(data, last, stop)
     )
 
 

@@ -99,14 +99,15 @@ class QuickReader:
         for first, line, stop, name, _ in self._picker.lines(data, end):
             try:
                 events = feed(view[line:stop]) or ()
-            except MALFORMED as error:
-                events = self._pieces(bytes(view[line:stop]), error)
+            except MALFORMED:
+                found += self._one_by_one(bytes(view[first:stop]))
+                continue
             if line > first and not _tells(events, data, name + len(ID)):
                 events = [*events[:-1], *self._one_by_one(bytes(view[first:stop]))]
             found += events
 
     def _one_by_one(self, lines: bytes) -> Sequence[AnyEvent]:
-        """The events of lines that looked like copies of one call, and were not."""
+        """The events of lines that looked like copies of one call and were not, or are broken."""
         return [event for line in lines.split(b"\n") for event in self._fed(line)]
 
     def _fed(self, line: bytes) -> Sequence[AnyEvent]:
