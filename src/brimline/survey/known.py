@@ -92,15 +92,18 @@ class Knowledge:
                 self._share([entry for entry in entries.values() if entry.agent == agent])
 
     def _share(self, entries: Iterable[Entry]) -> None:
+        ordered = sorted(entries, key=lambda entry: (entry.summary.first or 0, entry.path))
+        ids = [entry.summary.ids.split(b"\n") if entry.summary.ids else [] for entry in ordered]
+        suspects = _suspects(ids)
         owned: set[bytes] = set()
-        for entry in sorted(entries, key=lambda entry: (entry.summary.first or 0, entry.path)):
-            ids = entry.summary.ids.split(b"\n") if entry.summary.ids else []
-            again = owned.intersection(ids)
+        for entry, own in zip(ordered, ids, strict=True):
+            suspected = suspects.intersection(own)
+            again = owned & suspected
             if b"\n".join(sorted(again)) != entry.summary.shared:
                 without = frozenset(id.decode() for id in again)
                 summary = summarise(entry.load().session, without)
                 self._state.entries[entry.path] = msgspec.structs.replace(entry, summary=summary)
-            owned.update(ids)
+            owned |= suspected
 
     def save(self) -> None:
         """Keep what was learned."""
@@ -185,6 +188,18 @@ class Knowledge:
             self._state.entries[outcome.path] = outcome.entry
             self._sessions.pop(outcome.path, None)
             self._changed = True
+
+
+def _suspects(lists: Iterable[list[bytes]]) -> set[bytes]:
+    """All that stands in those lists that repeat something; mostly there are few."""
+    seen: set[bytes] = set()
+    suspects: set[bytes] = set()
+    for each in lists:
+        before = len(seen)
+        seen.update(each)
+        if len(seen) < before + len(each):
+            suspects.update(each)
+    return suspects
 
 
 def lasting(transcript: Transcript) -> bool:

@@ -1,7 +1,6 @@
 """The same work on many things, on every core: forked workers, results by pipe."""
 
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
@@ -97,6 +96,8 @@ def _fork(work: Callable[[], dict[int, bytes]]) -> tuple[int, int]:
 
 def _work(work: Callable[[], dict[int, bytes]], pipe: int) -> NoReturn:
     """In the worker: what it did behind its length, and out, whatever happens."""
+    import signal
+
     code = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
