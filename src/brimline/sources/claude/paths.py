@@ -42,12 +42,12 @@ def whose(path: str) -> tuple[str | None, str]:
     `<session>.jsonl` is a session's own; `<session>/subagents/agent-<id>.jsonl` a subagent's; an
     older `agent-<id>.jsonl` lies beside the sessions, and only its records name its session.
     """
-    folder, name = os.path.split(path)
+    folder, _, name = path.rpartition(os.sep)
     stem = name.removesuffix(".jsonl")
     if not stem.startswith(SUBAGENT):
         return stem, MAIN
-    parent, last = os.path.split(folder)
-    session = os.path.basename(parent) if last == "subagents" else session_in(path)
+    parent, _, last = folder.rpartition(os.sep)
+    session = parent.rpartition(os.sep)[2] if last == "subagents" else session_in(path)
     return session, stem.removeprefix(SUBAGENT)
 
 
