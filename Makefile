@@ -22,8 +22,8 @@ setup: $(STAMP)  ## Make the virtual environment
 page: setup  ## Build the dashboard's page, where its sources changed
 	@$(BIN)/python scripts/page.py
 
-run: setup page  ## Show how full every agent on this machine is; the demo where there is none
-	@$(BIN)/brimline
+run: setup page  ## Start the daemon with its page, and print the address; Ctrl-C ends it
+	@$(BIN)/brimline serve
 
 check: lint types quick  ## The gate for every change: lint, format, types, the quick tests
 

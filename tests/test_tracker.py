@@ -742,4 +742,4 @@ def test_cycle_of_a_call() -> None:
     ]
     thread = fold(Session(), events).threads[MAIN]
     assert [thread.cycle_of(place) for place in range(3)] == [0, 1, 2]
-    assert thread.cycle == 2
+    assert (thread.cycle, thread.begun) == (2, 2)

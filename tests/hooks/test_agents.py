@@ -34,7 +34,8 @@ def test_every_installed_hook_is_heard(agent: str, event: str) -> None:
     heard = agents.heard(told(agent, event, **CALL), AT)
     assert heard is not None
     assert (heard.agent, heard.session, heard.at) == (agent, SESSION, AT)
-    assert (heard.project, heard.transcript) == ("/project", "/no/transcript.jsonl")
+    transcript = heard.file.path if heard.file else heard.transcript
+    assert (heard.project, transcript) == ("/project", "/no/transcript.jsonl")
 
 
 @pytest.mark.parametrize("agent", agents.HOOKS)
@@ -70,10 +71,10 @@ def test_events_of_others(agent: str) -> None:
 
 def test_unknown_agent() -> None:
     """An agent that has no hooks of ours is refused, and one without a status line for its."""
-    with pytest.raises(UnknownAgent, match="unknown agent 'pi'"):
-        agents.heard(told("pi", "SessionStart"), AT)
-    with pytest.raises(UnknownAgent, match="unknown agent 'pi'"):
-        agents.answer(told("pi", "SessionStart"), NOTHING)
+    with pytest.raises(UnknownAgent, match="unknown agent 'emacs'"):
+        agents.heard(told("emacs", "SessionStart"), AT)
+    with pytest.raises(UnknownAgent, match="unknown agent 'emacs'"):
+        agents.answer(told("emacs", "SessionStart"), NOTHING)
     with pytest.raises(UnknownAgent, match="unknown agent 'codex'"):
         agents.heard_status(told("codex", ""), AT)
 

@@ -28,7 +28,7 @@ PATIENCE, STOPPING, PAUSE = 15.0, 5.0, 0.05
 
 def start(context: Context, port: int | None) -> int:
     """Start one and come back when it answers: 0; or say why it does not: 1."""
-    if address := _answers(context):
+    if address := answers(context):
         print(f"brimline serves at {address} already")
         return 0
     log = log_of(context)
@@ -60,7 +60,7 @@ def _came_up(context: Context, child: "subprocess.Popen[bytes]") -> str | None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         ended = child.poll() is not None
-        address = _answers(context)
+        address = answers(context)
         if address or ended:
             return address
         time.sleep(PAUSE)
@@ -83,13 +83,14 @@ def stop(context: Context) -> bool:
     ask(context, "DELETE", "/v1/daemon")
     end = time.monotonic() + STOPPING
     while time.monotonic() < end:
-        if _answers(context) is None:
+        if answers(context) is None:
             return True
         time.sleep(PAUSE)
     return False
 
 
-def _answers(context: Context) -> str | None:
+def answers(context: Context) -> str | None:
+    """Where a daemon of this user answers; None where none does."""
     try:
         return str(ask(context, "GET", "/v1/daemon")["address"])
     except NotRunning:

@@ -3,18 +3,15 @@
 import argparse
 import sys
 import time
-from pathlib import Path
 
 from brimline.chart import of_thread
 from brimline.cli.context import Context
 from brimline.events import MAIN, Call, Compacted
 from brimline.paint import bar, counted, painted, shade
-from brimline.sources import source
-from brimline.sources.lines import opened
+from brimline.server.demo.recorded import recorded
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import context_line, shorten
 
-RECORDING = Path(__file__).parent.parent / "data" / "demo.jsonl"
 SECONDS = 8.0
 BAR = 30
 
@@ -27,7 +24,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 def play(context: Context, speed: float = 1.0) -> int:
     """Replay the recording: live on a terminal, a line for every compaction elsewhere."""
     live = sys.stdout.isatty()
-    events = list(source("claude").parse(opened(str(RECORDING))))
+    events = recorded()
     pause = SECONDS / max(1, len(events)) / speed if live and speed > 0 else 0.0
     session = Session(agent="claude")
     print("A recorded Claude Code session, replayed (Ctrl-C ends it):\n")

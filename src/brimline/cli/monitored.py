@@ -65,6 +65,9 @@ def _serve(to: argparse.ArgumentParser) -> None:
         action="store_true",
         help="as a session's start does: no word, see `serve.log`",
     )
+    which.add_argument(
+        "--demo", action="store_true", help="show recorded sessions instead, beside a daemon"
+    )
     which.add_argument("--status", action="store_true", help="tell of the one that runs")
     which.add_argument("--stop", action="store_true", help="end the one that runs")
     to.add_argument("--json", action="store_true", help="with --status: JSON instead of text")

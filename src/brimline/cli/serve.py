@@ -21,7 +21,23 @@ def run(context: Context, options: argparse.Namespace) -> int:
         return background.start(context, options.port)
     if options.autostart:
         return _started_by_hook(context, options.port)
+    if options.demo:
+        return _demo(options.port)
     return _here(context, options.port or background.PORT)
+
+
+def _demo(port: int | None) -> int:
+    """Show recorded sessions; nothing of the user's is asked or touched."""
+    import uvloop
+
+    from brimline.server.demo.demo import Demo
+
+    uvloop.run(Demo(port).run(_shows))
+    return 0
+
+
+def _shows(address: str) -> None:
+    print(f"brimline shows recorded sessions at {address} (Ctrl-C ends it)", flush=True)
 
 
 def _here(context: Context, port: int) -> int:
@@ -31,7 +47,13 @@ def _here(context: Context, port: int) -> int:
 
     quiet_signals()
     daemon = Daemon(context.places, context.settings, port)
-    uvloop.run(daemon.run(_ready))
+    try:
+        uvloop.run(daemon.run(_ready))
+    except AlreadyRunning:
+        if address := background.answers(context):
+            print(f"brimline serves at {address} already (`brimline serve --stop` ends it)")
+            return 0
+        raise
     return 0
 
 

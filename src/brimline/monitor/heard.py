@@ -51,8 +51,8 @@ class Heard(msgspec.Struct, frozen=True):
     `thread` is a subagent where one of its hooks tells. `going_on` is set where a turn goes on
     because it was kept from ending before. Nobody waits for the answer of what is `late`: it comes
     out of the spool. `transcript` is the session's own file, as a hook names it; `file` one of its
-    files, a subagent's too, as it was found. `pane` is where the agent runs, `env` what of its
-    environment its client goes by.
+    files, a subagent's too, as it was found. `pane` is where the agent runs, `host` the machine
+    where that is another, `env` what of its environment its client goes by.
     """
 
     id: str
@@ -64,6 +64,7 @@ class Heard(msgspec.Struct, frozen=True):
     transcript: str | None = None
     file: Transcript | None = None
     pane: Pane | None = None
+    host: str | None = None
     env: Environment = ()
     project: str | None = None
     model: str | None = None

@@ -121,6 +121,10 @@ class Monitor:
         watched = self.watched(session)
         return left_for(watched, MAIN, self.reading(session)) if watched else None
 
+    def forget(self) -> None:
+        """Know nothing of any session any more but what the store does."""
+        self._sessions.clear()
+
     async def passed_on(self, reply: Reply) -> None:
         """The hook says that it gave the answer to the agent: its messages are delivered."""
         now = self._clock()

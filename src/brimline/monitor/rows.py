@@ -85,7 +85,7 @@ def session_row(heard: Heard, watched: Watched) -> SessionRow:
         id=watched.id,
         agent=watched.agent,
         seen_at=heard.at,
-        host=socket.gethostname(),
+        host=watched.host or socket.gethostname(),
         project=watched.project,
         model=main.model if main and main.calls else watched.model,
         version=watched.folded.version or watched.version,

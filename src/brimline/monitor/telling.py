@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from itertools import islice
 
 import msgspec
 
@@ -15,7 +16,7 @@ from brimline.policy.signals import THRASH_WITHIN, Said, thrashes
 from brimline.store.base import Cancel, Fire, SignalRow, Write
 from brimline.tracker import Reading
 
-RECENT = 60
+RECENT = 101
 """So many last calls tell the pace."""
 
 
@@ -29,8 +30,8 @@ def left_for(watched: Watched, thread: str, reading: Reading) -> int | None:
     known = watched.folded.threads.get(thread)
     if known is None or reading.held is None or reading.limit is None:
         return None
-    begun = known.compactions[-1].calls if known.compactions else 0
-    sents = [call.usage.sent for call in list(known.calls.values())[begun:][-RECENT:]]
+    begun = max(known.begun, len(known.calls) - RECENT)
+    sents = [call.usage.sent for call in islice(known.calls.values(), begun, None)]
     return calls_left(sents, reading.held, reading.limit.tokens)
 
 

@@ -60,6 +60,7 @@ class Watched:
         self._folder: str | None = None
         self.parent: str | None = None
         self.pane: Pane | None = None
+        self.host: str | None = None
         self.env: Environment = ()
         self.last: dict[str, Reading] = {}
         self.comparison = AGREED
@@ -115,6 +116,7 @@ class Watched:
         self._folder = heard.project or self._folder
         self.parent = heard.parent or self.parent
         self.pane = heard.pane or self.pane
+        self.host = heard.host or self.host
         self.env = heard.env or self.env
 
     def _is_over(self, heard: Heard) -> bool:
@@ -132,9 +134,8 @@ class Watched:
         That is the one before its record where no call came after that, else the present one.
         """
         main = self._main
-        ends = (*(made.calls for made in main.compactions), *main.clears)
         if main.calls:
-            ended = main.cycle - 1 if len(main.calls) in ends else main.cycle
+            ended = main.cycle - 1 if len(main.calls) in main.ends else main.cycle
         else:
             ended = self.cycle if self._told or self.compacting else self.cycle - 1
         self.compacting, self._told = False, None

@@ -5,8 +5,8 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -24,15 +24,16 @@ from brimline.server.bodies import Status
 from brimline.server.desk import Desk
 from brimline.server.following import Following
 from brimline.server.herald import Herald
-from brimline.server.history import Histories
+from brimline.server.history import Histories, of_files
 from brimline.server.hooksocket import HookSocket
+from brimline.server.http import server, stop_by_signal
 from brimline.server.legacy import legacy_routes
 from brimline.server.lines import Lines
 from brimline.server.ownline import OwnLine
 from brimline.server.page import Page
 from brimline.server.panes import Panes
 from brimline.server.sessions import Sessions
-from brimline.server.sockets import HOST, Alone, loopback, unix
+from brimline.server.sockets import HOST, PORT, Alone, loopback, unix
 from brimline.server.stream import Stream
 from brimline.server.views import Views
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
@@ -43,7 +44,6 @@ from brimline.store.sqlite import SqliteStore
 LOGGER = logging.getLogger("brimline.server")
 SPOOL_EVERY = 1.0
 FORGET_EVERY = 3_600.0
-PORT = 8420
 
 
 class Daemon:
@@ -84,9 +84,8 @@ class Daemon:
         await panes.clearing.resume()
         hooks = HookSocket(self._socket("hook"), desk)
         await hooks.open()
-        self._http = _Server(_config(self._application(store, monitor, views, desk, panes)))
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, self.stop)
+        self._http = server(self._application(store, monitor, views, desk, panes))
+        stop_by_signal(self.stop)
         _warm_up()
         ready(self.address)
         beside = [asyncio.create_task(each) for each in self._beside(store, monitor, desk, panes)]
@@ -109,8 +108,8 @@ class Daemon:
         parts: list[Routes] = [
             Running(self.status, self.stop),
             Sessions(store, monitor, views, panes.clearing),
-            Histories(store, self._places, cache),
-            Stream(store, views),
+            Histories(store, partial(of_files, self._places, cache)),
+            Stream(store, views, self._stopping),
         ]
         others = [*legacy_routes(store, monitor), *Posted(desk).routes(), *Page().routes()]
         return application(store, parts, others)
@@ -148,6 +147,9 @@ class Daemon:
             dropped=self._dropped,
         )
 
+    def _stopping(self) -> bool:
+        return self._http is not None and self._http.should_exit
+
     def stop(self) -> None:
         """End, after what is under way."""
         if self._http is not None:
@@ -171,21 +173,6 @@ class Daemon:
         while True:
             await store.write([Forget(time.time() - seconds(self._settings.daemon.keep))])
             await asyncio.sleep(FORGET_EVERY)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn would end the process by the signal that stopped it; we have more to put away."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Signals are the daemon's."""
-        yield
-
-
-def _config(app: Starlette) -> uvicorn.Config:
-    return uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1
-    )
 
 
 def _warm_up() -> None:

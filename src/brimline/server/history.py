@@ -75,8 +75,7 @@ class History(msgspec.Struct, frozen=True):
 
 
 class Histories:
-    """The route of the history; files are read beside everything else, and what was read is kept
-    in the same state file as the report's."""
+    """The route of the history; `read` tells, beside everything else, what sessions add up to."""
 
     endpoints = (
         Endpoint("GET", "/v1/history", "history", "Days, sessions and limits.", History,
@@ -84,11 +83,13 @@ class Histories:
     )  # fmt: skip
 
     def __init__(
-        self, store: Store, places: Places, cache: Path, clock: Callable[[], float] = time.time
+        self,
+        store: Store,
+        read: Callable[[], list[Item]],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._places = places
-        self._cache = cache
+        self._read_all = read
         self._clock = clock
         self._lock = asyncio.Lock()
         self._read: tuple[float, list[Item]] = (0.0, [])
@@ -107,12 +108,13 @@ class Histories:
         async with self._lock:
             at, found = self._read
             if self._clock() - at > FRESH:
-                found = await asyncio.to_thread(_items, self._places, self._cache)
+                found = await asyncio.to_thread(self._read_all)
                 self._read = self._clock(), found
             return found
 
 
-def _items(places: Places, cache: Path) -> list[Item]:
+def of_files(places: Places, cache: Path) -> list[Item]:
+    """What the agents' own files on this machine add up to; what was read is kept in a cache."""
     found = transcripts(places)
     knowledge = Knowledge.of(cache)
     knowledge.learn(found)

@@ -62,7 +62,7 @@ class Sessions:
         store: Store,
         monitor: Monitor,
         views: Views,
-        clearing: Clearing,
+        clearing: Clearing | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
@@ -125,6 +125,8 @@ class Sessions:
     async def clear(self, request: Request, row: SessionRow) -> Response:
         """Have a session cleared in its pane when its turn ends, and go on from a document."""
         told = await body(request, NewClear)
+        if self._clearing is None:
+            raise Refused(422, "these sessions are recorded", "There is no pane to clear them in.")
         watched = self._monitor.watched(row.id)
         pane = told.pane or (watched.pane if watched else None)
         if pane is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from brimline.errors import AlreadyRunning
 
 HOST = "127.0.0.1"
+PORT = 8420
 BACKLOG = 128
 
 

@@ -24,15 +24,22 @@ LATELY = 24 * 3_600.0
 
 
 class Stream:
-    """The route of the stream."""
+    """The route of the stream; it ends when the daemon is `stopping`."""
 
     endpoints = (
         Endpoint("GET", "/v1/stream", "stream", "Sessions as they change.", str, media=EVENTS),
     )
 
-    def __init__(self, store: Store, views: Views, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        views: Views,
+        stopping: Callable[[], bool],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._store = store
         self._views = views
+        self._stopping = stopping
         self._clock = clock
 
     async def stream(self, request: Request) -> Response:
@@ -45,7 +52,7 @@ class Stream:
     async def _changes(self, request: Request, after: int) -> AsyncIterator[bytes]:
         yield b": connected\n\n"
         said, since = time.monotonic(), 0.0 if after else self._clock() - LATELY
-        while not await request.is_disconnected():
+        while not (self._stopping() or await request.is_disconnected()):
             for mark, id in await self._store.changes(after):
                 after = mark
                 row = await self._store.session(id)

@@ -149,8 +149,7 @@ class Views:
         main = watched.folded.threads.get(MAIN) if watched else None
         if main is None:
             return []
-        begun = main.compactions[-1].calls if main.compactions else 0
-        sent = [call.usage.sent for call in main.calls.values()][begun:]
+        sent = [call.usage.sent for call in main.calls.values()][main.begun :]
         step = -(-len(sent) // TREND) or 1
         return sent[::-step][::-1]
 

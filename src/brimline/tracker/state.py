@@ -52,10 +52,19 @@ class Thread(msgspec.Struct, frozen=True):
     edited: str | None = None
     clears: tuple[int, ...] = ()
 
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The calls before the end of each cycle, by a compaction or a clear."""
+        return (*(made.calls for made in self.compactions), *self.clears)
+
+    @property
+    def begun(self) -> int:
+        """The calls before the present cycle."""
+        return max(self.ends, default=0)
+
     def cycle_of(self, place: int) -> int:
         """The cycle of a call by its place among the calls."""
-        ends = (*(made.calls for made in self.compactions), *self.clears)
-        return sum(1 for calls in ends if calls <= place)
+        return sum(1 for calls in self.ends if calls <= place)
 
     @property
     def last(self) -> Call | None:
