@@ -17,6 +17,8 @@ from brimline.monitor.heard import Happening, Heard, Pane
 
 from .conftest import Drawn
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Drawn]
 SESSION, NEXT = "11111111-aaaa", "22222222-bbbb"
 PATH = "/work/notes.md"

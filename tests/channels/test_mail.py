@@ -19,6 +19,11 @@ from brimline.store.memory import MemoryStore
 from .conftest import Drawn
 from .terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
+AGENTS = ("opencode", "pi")
+"""Those that have no hooks here."""
+
 Make = Callable[..., Drawn]
 
 
@@ -41,7 +46,14 @@ def round_of(
         store = MemoryStore()
         sessions = [PutSession(SessionRow(id, agent, time.time())) for id in ("s1", "s2")]
         await store.write([*sessions, *map(Queue, messages)])
-        mail = Mail(store, Tmux(state, 2.0), time.time, lambda row: pane, lambda id: compacting)
+        mail = Mail(
+            store,
+            Tmux(state, 2.0),
+            time.time,
+            lambda row: row.agent not in AGENTS,
+            lambda row: pane,
+            lambda id: compacting,
+        )
         count = sum([await mail.deliver() for _ in range(rounds)])
         return count, [found.state for found in await store.messages("s1")]
 

@@ -17,6 +17,8 @@ from brimline.monitor.heard import Pane
 
 from .conftest import Drawn
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Drawn]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ def run_opencode(
     *arguments: str,
     window: int = 200_000,
     package: str = "@ai-sdk/anthropic",
+    environment: Mapping[str, str] | None = None,
 ) -> ClientRun:
     """Run one turn; `-c` continues the last session of the folder."""
     command = [require("opencode"), "run", "--format", "json", "--print-logs"]
@@ -35,7 +37,7 @@ def run_opencode(
         command,
         Place(folder),
         scenario,
-        environment=ENVIRONMENT | config,
+        environment=ENVIRONMENT | config | dict(environment or {}),
         transcripts=DATABASE,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from brimline.testing.fake_model import Reply, Scenario, ToolCall
@@ -23,6 +24,7 @@ def run_pi(
     *arguments: str,
     api: str = "anthropic-messages",
     window: int = WINDOW,
+    environment: Mapping[str, str] | None = None,
 ) -> ClientRun:
     """Run one turn; `-c` continues the last session of the folder."""
     place = Place(folder)
@@ -37,7 +39,7 @@ def run_pi(
         [*command, *arguments, prompt],
         place,
         scenario,
-        environment={"PI_OFFLINE": "1", "PI_TELEMETRY": "0"},
+        environment={"PI_OFFLINE": "1", "PI_TELEMETRY": "0", **(environment or {})},
         transcripts=".pi/agent/sessions/**/*.jsonl",
         fill={template: models},
     )

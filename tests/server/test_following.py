@@ -19,6 +19,8 @@ from brimline.sources.base import Places
 from brimline.store.memory import MemoryStore
 from brimline.survey.files import sessions, transcripts, whole
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 SCENES = sorted(str(home.parent.relative_to(FIXTURES)) for home in FIXTURES.glob("*/*/home"))
 LOOK_EVERY = 0.3

@@ -14,6 +14,8 @@ FILES = {
     "claude": ".claude/settings.json",
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
+    "opencode": ".config/opencode/plugins/brimline.js",
+    "pi": ".pi/agent/extensions/brimline.js",
 }
 
 

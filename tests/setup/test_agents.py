@@ -62,14 +62,6 @@ def test_comments_that_a_client_does_not_read(machine: Machine, agent: str) -> N
     assert machine.around(agent) == [path.name]
 
 
-@pytest.mark.parametrize("agent", ["pi", "opencode"])
-def test_agents_without_hooks(machine: Machine, agent: str) -> None:
-    """They are followed by their transcripts, and it is said so."""
-    change = machine.set_up(agent)
-    assert (change.path, change.pending) == (None, False)
-    assert change.what == "followed by its transcripts: nothing is installed"
-
-
 def test_unknown_agent(machine: Machine) -> None:
     """A name that is no agent's is refused before anything is done."""
     with pytest.raises(UnknownAgent):

@@ -80,7 +80,8 @@ def test_shows_and_writes(user: User) -> None:
     assert '+  "model": "opus",' in lines
     assert "10 hooks and the status line." in lines
     assert "The file as it was: ~/.claude/settings.json.brimline-backup" in lines
-    assert lines[lines.index("Pi") + 1] == "Followed by its transcripts: nothing is installed."
+    extension = lines[lines.index("Pi  ~/.pi/agent/extensions/brimline.js") :]
+    assert "Our extension." in extension
     assert lines[-1] == "Start an agent, and `brimline serve --status` tells what was heard."
     assert not any("Codex" in line for line in lines)
 
@@ -155,7 +156,7 @@ def test_json(user: User) -> None:
     assert (code, claude["agent"], claude["written"]) == (0, "claude", True)
     assert (claude["path"], claude["backup"]) == (str(user.settings), None)
     assert claude["diff"].startswith(f"--- {user.settings}\n+++ {user.settings}\n@@")
-    assert (pi["path"], pi["written"], pi["diff"]) == (None, False, "")
+    assert (pi["agent"], pi["written"], pi["backup"]) == ("pi", True, None)
     _, [claude, _] = user.json()
     assert (claude["written"], claude["diff"]) == (False, "")
 

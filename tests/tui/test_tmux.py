@@ -14,6 +14,8 @@ import pytest
 from .daemon import FakeDaemon
 from .scene import scene
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 60.0
 COLOURS = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[\d;]*)?m")
 

@@ -11,9 +11,6 @@ from brimline.inbox import Message, due, together
 from brimline.monitor.heard import Pane
 from brimline.store.base import Mark, Queue, SessionRow, Store, Write
 
-AGENTS = ("opencode", "pi")
-"""Those that have no hooks of ours."""
-
 EVERY = 2.0
 """So many seconds between two rounds."""
 
@@ -35,7 +32,8 @@ async def forward(store: Store, session: str, to: str, now: float) -> int:
 class Mail:
     """Goes round the messages that wait, and types those that no hook will bring.
 
-    `pane` finds a session's, and may take its time; `compacting` says whether a session is.
+    `hooked` says whether a session has hooks; `pane` finds its pane, and may take its time;
+    `compacting` says whether it is.
     """
 
     def __init__(
@@ -43,11 +41,12 @@ class Mail:
         store: Store,
         tmux: Tmux,
         clock: Callable[[], float],
+        hooked: Callable[[SessionRow], bool],
         pane: Callable[[SessionRow], Pane | None],
         compacting: Callable[[str], bool],
     ) -> None:
         self._store, self._tmux, self._clock = store, tmux, clock
-        self._pane, self._compacting = pane, compacting
+        self._hooked, self._pane, self._compacting = hooked, pane, compacting
 
     async def run(self) -> None:
         """Go round until it is cancelled."""
@@ -63,7 +62,7 @@ class Mail:
 
     async def _to(self, session: str, messages: Sequence[Message]) -> int:
         row = await self._store.session(session)
-        if row is None or row.agent not in AGENTS or self._compacting(session):
+        if row is None or self._hooked(row) or self._compacting(session):
             return 0
         pane = await asyncio.to_thread(self._pane, row)
         if pane is None:

@@ -26,7 +26,10 @@ from brimline.survey.files import by_id
 SESSION = {
     "BRIMLINE_SESSION": None,
     "CLAUDE_CODE_SESSION_ID": "claude",
+    "CODEX_SESSION_ID": "codex",
     "CODEX_THREAD_ID": "codex",
+    "PI_SESSION_ID": "pi",
+    "OPENCODE_SESSION_ID": "opencode",
 }
 """Where an agent's own commands find the id of its session, and whose that is."""
 

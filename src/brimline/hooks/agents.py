@@ -1,7 +1,7 @@
 """Every agent that has hooks, by its name: one door for the daemon."""
 
 from brimline.errors import UnknownAgent
-from brimline.hooks import claude, codex, gemini
+from brimline.hooks import claude, codex, gemini, opencode, pi
 from brimline.hooks.dialect import Hooks
 from brimline.hooks.frame import Request
 from brimline.hooks.statusline import Told
@@ -11,6 +11,8 @@ HOOKS: dict[str, Hooks] = {
     "claude": claude.HOOKS,
     "codex": codex.HOOKS,
     "gemini": gemini.HOOKS,
+    "pi": pi.HOOKS,
+    "opencode": opencode.HOOKS,
 }
 STATUS_LINES = ("claude",)
 """Whose clients run a command for a status line."""

@@ -41,7 +41,7 @@ TEXTS: Mapping[Text, str] = {
     ),
 }
 
-KNOWN_BY_ENVIRONMENT = frozenset({"claude", "codex"})
+KNOWN_BY_ENVIRONMENT = frozenset({"claude", "codex", "pi", "opencode"})
 """The agents that tell their tools which session they work for; others have to name it."""
 
 FIELDS: tuple[str, ...] = (

@@ -35,6 +35,7 @@ class _Made(NamedTuple):
     """What a reading was made from: with the same it would be the same."""
 
     thread: Thread
+    windows: Mapping[str, int]
     told: Call | None
     window: int | None
     cycle: int
@@ -236,10 +237,13 @@ class Watched:
         return self._slims.setdefault(thread.name, Slim()).of(thread)
 
     def _stamp(self, thread: Thread, settings: ClientSettings) -> _Made:
+        windows = self.folded.windows
         if thread.name != MAIN:
-            return _Made(thread, None, None, 0, False, None, settings)
+            return _Made(thread, windows, None, None, 0, False, None, settings)
         told = self._told if self._ahead else None
-        return _Made(thread, told, self._window, self.cycle, self.compacting, self.model, settings)
+        return _Made(
+            thread, windows, told, self._window, self.cycle, self.compacting, self.model, settings
+        )
 
     def _reading(self, thread: Thread, overrides: Overrides, settings: ClientSettings) -> Reading:
         session = msgspec.structs.replace(

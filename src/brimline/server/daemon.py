@@ -13,6 +13,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from brimline._version import __version__
+from brimline.channels.mail import Mail
 from brimline.hooks.spool import take, take_dropped
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
@@ -88,7 +89,8 @@ class Daemon:
         stop_by_signal(self.stop)
         _warm_up()
         ready(self.address)
-        beside = [asyncio.create_task(each) for each in self._beside(store, monitor, desk, panes)]
+        mail = panes.mail(monitor, around)
+        beside = [asyncio.create_task(each) for each in self._beside(store, monitor, desk, mail)]
         try:
             await self._http.serve(sockets=[listening, unix(self._socket("http"))])
         finally:
@@ -115,7 +117,7 @@ class Daemon:
         return application(store, parts, others)
 
     def _beside(
-        self, store: Store, monitor: Monitor, desk: Desk, panes: Panes
+        self, store: Store, monitor: Monitor, desk: Desk, mail: Mail
     ) -> list[Coroutine[None, None, None]]:
         """What goes on while requests are served."""
         since = time.time() - seconds(self._settings.since)
@@ -123,7 +125,7 @@ class Daemon:
             self._keep_taking(desk),
             Following(self._places, monitor, since).run(),
             self._forget(store),
-            panes.mail(monitor).run(),
+            mail.run(),
         ]
 
     def _socket(self, name: str) -> Path:

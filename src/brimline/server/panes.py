@@ -11,8 +11,9 @@ from brimline.channels.mail import Mail, forward
 from brimline.channels.notices import not_cleared
 from brimline.channels.tmux import Tmux
 from brimline.monitor.heard import Pane
-from brimline.monitor.monitor import Monitor
+from brimline.monitor.monitor import Monitor, Surroundings
 from brimline.server.herald import Herald
+from brimline.sources import AGENTS
 from brimline.sources.base import Places
 from brimline.store.base import SessionRow, Store
 
@@ -27,14 +28,19 @@ class Panes:
         self._tmux = Tmux(state)
         self.clearing = Clearing(state, self._tmux, time.time, self._ended)
 
-    def mail(self, monitor: Monitor) -> Mail:
-        """What types messages for agents that have no hooks."""
+    def mail(self, monitor: Monitor, around: Surroundings) -> Mail:
+        """What types messages for agents that have no hooks of ours."""
+
+        def hooked(row: SessionRow) -> bool:
+            if row.agent not in AGENTS:
+                return True  # a program's own, which no pane shows as we know it
+            return around.hooked_since(row.agent, row.project) is not None
 
         def compacting(session: str) -> bool:
             watched = monitor.watched(session)
             return watched is not None and watched.compacting
 
-        return Mail(self._store, self._tmux, time.time, self._pane, compacting)
+        return Mail(self._store, self._tmux, time.time, hooked, self._pane, compacting)
 
     def _pane(self, row: SessionRow) -> Pane | None:
         return find_pane(row.agent, row.project, self._places.env, os.getuid())

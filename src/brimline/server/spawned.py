@@ -14,7 +14,13 @@ import msgspec
 
 from brimline.monitor.heard import Pane
 
-VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID", "PI_SESSION_ID")
+VARIABLES = (
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_SESSION_ID",
+    "GEMINI_SESSION_ID",
+    "PI_SESSION_ID",
+    "OPENCODE_SESSION_ID",
+)
 """By which the agents tell the id of a session to what they run in it."""
 
 STEPS = 32

@@ -8,6 +8,7 @@ import msgspec
 from brimline.setup.file import backup_of, told
 from brimline.setup.job import Outcome
 from brimline.setup.kept import Kept, digest, load
+from brimline.setup.recipe import Scope
 
 
 class Beside(msgspec.Struct, frozen=True):
@@ -24,6 +25,7 @@ class Beside(msgspec.Struct, frozen=True):
     put: Callable[[bytes | None], bytes]
     take: Callable[[bytes], bytes | None]
     whole: bool = False
+    scope: Scope = "user"
 
     @property
     def kept(self) -> Kept | None:
@@ -38,10 +40,10 @@ class Beside(msgspec.Struct, frozen=True):
         after = self.put(before)
         if kept is None:
             was = None if before is None else digest(before)
-            return Outcome(after, Kept(self.name, "user", was, digest(after)), first=True)
+            return Outcome(after, Kept(self.name, self.scope, was, digest(after)), first=True)
         ours = self.whole or (before is not None and kept.wrote == digest(before))
         wrote = digest(after) if ours else None
-        return Outcome(after, Kept(self.name, "user", kept.before, wrote))
+        return Outcome(after, Kept(self.name, self.scope, kept.before, wrote))
 
     def _without(self, before: bytes, kept: Kept | None) -> bytes | None:
         if kept and (self.whole or kept.wrote == digest(before)):

@@ -7,6 +7,7 @@ import msgspec
 
 from brimline.errors import InvalidSettings
 from brimline.setup.command import Program
+from brimline.setup.extension import is_ours, text
 from brimline.setup.file import told
 from brimline.setup.job import Job, Wish, scanned
 from brimline.setup.merge import is_switched_off, ours
@@ -39,12 +40,28 @@ def find(agent: str, places: Places, wish: Wish, scope: Scope) -> Found:
     """What stands in the settings of a scope. Nothing is written."""
     recipe = RECIPES[agent]
     path = Path(os.path.abspath(recipe.file(places, scope, wish.cwd)))
+    if recipe.extension:
+        return _extension(recipe, path, wish.program)
     try:
         document = scanned(Job(recipe, path, places, wish), told(path))
     except InvalidSettings as error:
         return Found(agent, path, problem=str(error))
     found = _found(recipe, path, _hooks(document), wish.program)
     return msgspec.structs.replace(found, switched_off=is_switched_off(document))
+
+
+def _extension(recipe: Recipe, path: Path, program: Program) -> Found:
+    """Our extension: all of it is there or nothing, and all of it is old where a part is."""
+    try:
+        there = told(path)
+        current, first = (text(recipe, program, autostart) for autostart in (False, True))
+    except InvalidSettings as error:
+        return Found(recipe.agent, path, problem=str(error))
+    events = tuple(recipe.events)
+    if there is None or not is_ours(there):
+        return Found(recipe.agent, path, missing=events)
+    old = () if there in (current, first) else events
+    return Found(recipe.agent, path, events=events, old=old, autostart=there == first)
 
 
 def _hooks(document: Document) -> dict[str, Json]:

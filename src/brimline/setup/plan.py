@@ -5,13 +5,13 @@ somebody may have written it.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.setup import claude, codex, gemini
+from brimline.setup import claude, codex, extension, gemini, opencode, pi
 from brimline.setup.beside import Beside
 from brimline.setup.file import held, told
 from brimline.setup.job import Job, Outcome, Wish, scanned
@@ -22,9 +22,9 @@ from brimline.sources import AGENTS, known
 from brimline.sources.base import Places
 
 RECIPES: dict[str, Recipe] = {
-    recipe.agent: recipe for recipe in (claude.RECIPE, codex.RECIPE, gemini.RECIPE)
+    module.RECIPE.agent: module.RECIPE for module in (claude, codex, gemini, pi, opencode)
 }
-"""The agents that have hooks; the others are followed by their transcripts."""
+"""Every agent: all of them have hooks, or extensions."""
 
 BESIDE = {
     "prepend": "Your own status line runs as before; ours is put before it.",
@@ -38,8 +38,7 @@ SWITCHED_OFF = "disableAllHooks is set in this file: no hook is run until it is 
 class Change(msgspec.Struct, frozen=True):
     """What becomes of one agent's file, whose content None stands for no file.
 
-    `pending` tells whether there is anything to write, `problem` why nothing can be. An agent into
-    whose settings nothing is written has no path.
+    `pending` tells whether there is anything to write, `problem` why nothing can be.
     """
 
     agent: str
@@ -81,10 +80,10 @@ def apply(change: Change) -> Change:
 
 
 def _planned(agent: str, places: Places, wish: Wish) -> Change:
-    recipe = RECIPES.get(agent)
-    if recipe is None:
-        return Change(agent, "followed by its transcripts: nothing is installed")
+    recipe = RECIPES[agent]
     path = Path(os.path.abspath(recipe.file(places, wish.scope, wish.cwd)))
+    if recipe.extension:
+        return _planned_extension(recipe, path, wish)
     job = Job(recipe, path, places, wish)
     try:
         before = told(job.path)
@@ -101,6 +100,16 @@ def _planned(agent: str, places: Places, wish: Wish) -> Change:
         )
     except InvalidSettings as error:
         return Change(agent, "left as it is", path=job.path, problem=str(error))
+
+
+def _planned_extension(recipe: Recipe, path: Path, wish: Wish) -> Change:
+    what = "our extension is taken out" if wish.remove else "our extension"
+    change = plan_beside(extension.beside(recipe, path, wish), what)
+    if wish.remove or change.problem:
+        return change
+    then = change.before != change.after and recipe.then
+    notes = (*_notes_of(recipe, wish), *([then] if then else ()))
+    return msgspec.structs.replace(change, notes=notes)
 
 
 def plan_beside(file: Beside, what: str, notes: tuple[str, ...] = ()) -> Change:
@@ -145,10 +154,15 @@ def _notes(job: Job, before: bytes | None, outcome: Outcome) -> tuple[str, ...]:
         notes.append(BESIDE[shown.mode])
     if is_switched_off(scanned(job, outcome.after)):
         notes.append(SWITCHED_OFF)
-    if job.wish.address and not job.recipe.over_http:
-        notes.append(f"{AGENTS[job.recipe.agent]} posts nothing by itself: its hooks are commands.")
-    if job.wish.scope == "project":
-        notes.append(PATHS)
+    notes += _notes_of(job.recipe, job.wish)
     if before != outcome.after and job.recipe.then:
         notes.append(job.recipe.then)
     return tuple(notes)
+
+
+def _notes_of(recipe: Recipe, wish: Wish) -> Iterator[str]:
+    """What is to be known whatever the file holds."""
+    if wish.address and not recipe.over_http:
+        yield f"{AGENTS[recipe.agent]} posts nothing by itself: its hooks are commands."
+    if wish.scope == "project":
+        yield PATHS

@@ -20,17 +20,19 @@ START = "SessionStart"
 class Recipe(msgspec.Struct, frozen=True):
     """An agent that has hooks.
 
-    `user` finds the user's own file, `project` is the file's place below a project. `over_http` are
-    the events at which the client posts to an address. `oldest` is the first version that takes
-    what we write. `then` is what is left for the user to do.
+    `user` finds the user's own file, `project` is the file's place below a project. That is an
+    `extension`, all of it ours, where the client has extensions and no settings for hooks.
+    `over_http` are the events at which the client posts to an address. `oldest` is the first
+    version that takes what we write. `then` is what is left for the user to do.
     """
 
     agent: str
     user: Callable[[Places], Path]
     project: str
-    dialect: Dialect
     events: Sequence[str]
     hook: Callable[[HookCommand], Hook]
+    dialect: Dialect = Dialect()
+    extension: bool = False
     over_http: Sequence[str] = ()
     has_status_line: bool = False
     oldest: tuple[int, ...] = ()

@@ -1,0 +1,28 @@
+"""What our own extensions tell: in the words of the others' hooks, and the window beside."""
+
+import msgspec
+
+from brimline.events import WindowReported
+from brimline.hooks.frame import Request
+from brimline.hooks.wire import HookInput
+
+
+class ExtensionInput(HookInput, frozen=True):
+    """What an extension of ours writes; `context_window` is the client's own figure."""
+
+    context_window: int | None = None
+
+
+_input = msgspec.json.Decoder(ExtensionInput)
+
+
+def decoded(request: Request) -> ExtensionInput:
+    """An extension's input; raises msgspec.DecodeError where it is none."""
+    return _input.decode(request.body)
+
+
+def reported(told: ExtensionInput) -> tuple[WindowReported, ...]:
+    """The window of the model, as far as the client knows it."""
+    if not told.context_window or told.model is None:
+        return ()
+    return (WindowReported(tokens=told.context_window, model=told.model),)

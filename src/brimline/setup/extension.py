@@ -1,0 +1,60 @@
+"""A file of our own among an agent's extensions: put there, brought up to date, taken out.
+
+It is made of the part that asks, which all have, and the agent's own. A file of the same name that
+somebody else wrote is left alone.
+"""
+
+import json
+from pathlib import Path
+
+from brimline.errors import InvalidSettings
+from brimline.setup.beside import Beside
+from brimline.setup.command import SECONDS, Hook, HookCommand, Kind, Program
+from brimline.setup.job import Wish
+from brimline.setup.recipe import Recipe
+
+SIGN = "// Written by `brimline setup`, which writes it anew: what you change here is lost."
+COMMANDS = '"@COMMANDS@"'
+"""Where the commands go that an extension runs."""
+
+PARTS, ASKING = Path(__file__).parent / "extensions", "asking.js"
+
+
+def hook(command: HookCommand) -> Hook:
+    """What an extension runs, as it stands in the file."""
+    return Hook(type="command", args=list(command.words), timeout=SECONDS)
+
+
+def text(recipe: Recipe, program: Program, autostart: bool) -> bytes:
+    """All that stands in the file; InvalidSettings where the hook's path cannot."""
+    kinds: dict[str, Kind] = {"hook": "hook", "start": "start" if autostart else "hook"}
+    commands = {
+        name: recipe.hook(program.command(kind, recipe.agent)).plain()
+        for name, kind in kinds.items()
+    }
+    parts = [(PARTS / name).read_text("utf-8") for name in (ASKING, f"{recipe.agent}.js")]
+    code = "\n".join((SIGN, *parts)).replace(COMMANDS, json.dumps(commands, ensure_ascii=False))
+    try:
+        return code.encode()
+    except UnicodeEncodeError as error:
+        problem = "the path of Brimline's hook is not UTF-8, and cannot stand in a file"
+        raise InvalidSettings(recipe.agent, "hook", problem) from error
+
+
+def is_ours(data: bytes) -> bool:
+    """Whether setup wrote a file, this version's or another's."""
+    return data.startswith(SIGN.encode())
+
+
+def beside(recipe: Recipe, path: Path, wish: Wish) -> Beside:
+    """The file, and what becomes of it."""
+
+    def put(before: bytes | None) -> bytes:
+        if before is not None and not is_ours(before):
+            raise InvalidSettings(str(path), "file", "somebody else wrote it. Move it away first")
+        return text(recipe, wish.program, wish.autostart)
+
+    def take(before: bytes) -> bytes | None:
+        return None if is_ours(before) else before
+
+    return Beside(recipe.agent, path, wish.state, wish.remove, put, take, scope=wish.scope)

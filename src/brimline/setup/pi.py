@@ -1,0 +1,36 @@
+"""Pi: an extension, which names what happens as the other clients name their hooks.
+
+Before 0.87 nothing is told as a turn ends: what was sent then waits for the next prompt.
+"""
+
+from pathlib import Path
+
+from brimline.setup.extension import hook
+from brimline.setup.recipe import Recipe
+from brimline.sources.base import Places
+from brimline.sources.pi.paths import agent_folder
+
+EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PostToolUse",
+    "Stop",
+    "PreCompact",
+    "PostCompact",
+    "SessionEnd",
+)
+
+
+def _file(places: Places) -> Path:
+    return agent_folder(places) / "extensions" / "brimline.js"
+
+
+RECIPE = Recipe(
+    agent="pi",
+    user=_file,
+    project=".pi/extensions/brimline.js",
+    events=EVENTS,
+    hook=hook,
+    extension=True,
+    then="Sessions that are open take it up with /reload.",
+)

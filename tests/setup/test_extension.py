@@ -1,0 +1,136 @@
+"""Agents that have extensions: a file of ours among them, and nobody else's touched."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from brimline.setup import RECIPES, find
+from brimline.setup.file import backup_of
+
+from .machine import HOOK, Machine, program
+
+AGENTS = [agent for agent, recipe in RECIPES.items() if recipe.extension]
+pytestmark = pytest.mark.parametrize("agent", AGENTS)
+
+
+def commands(machine: Machine, agent: str) -> Any:
+    """What the extension runs."""
+    found = re.search(r"^const COMMANDS = (.*)$", machine.file(agent).read_text(), re.MULTILINE)
+    assert found
+    return json.loads(found[1])
+
+
+def test_runs_our_hook(machine: Machine, agent: str) -> None:
+    """The command has absolute paths, the agent's name, and two seconds."""
+    change = machine.set_up(agent)
+    assert (change.path, change.before) == (machine.file(agent), None)
+    words = [HOOK, "/usr/bin/python3", "/opt/client.py", "hook", agent]
+    made = {"type": "command", "args": [*words, "/state/hook.sock", "/state/spool"], "timeout": 2}
+    assert commands(machine, agent) == {"hook": made, "start": made}
+
+
+def test_start_of_a_session_starts_the_daemon(machine: Machine, agent: str) -> None:
+    """Where that is wished, and at no other event."""
+    machine.set_up(agent, autostart=True)
+    told = commands(machine, agent)
+    assert [told[name]["args"][3] for name in ("hook", "start")] == ["hook", "start"]
+
+
+def test_second_time(machine: Machine, agent: str) -> None:
+    """There is nothing to write any more, and nothing to do."""
+    assert machine.set_up(agent).notes == (RECIPES[agent].then,)
+    again = machine.plan(agent)
+    assert (again.pending, again.what, again.notes) == (False, "set up already", ())
+
+
+def test_brought_up_to_date(machine: Machine, agent: str) -> None:
+    """Another installation's file, or one that the user changed, becomes this one's."""
+    machine.set_up(agent, program=program(("/old/brimline-hook", "/old/client.py")))
+    with machine.file(agent).open("a") as file:
+        file.write("// mine\n")
+    machine.set_up(agent)
+    assert HOOK in machine.file(agent).read_text()
+    assert "mine" not in machine.file(agent).read_text()
+    machine.take_out(agent)
+    assert machine.around(agent) == []
+
+
+def test_taken_out(machine: Machine, agent: str) -> None:
+    """Nothing is left of it, whoever changed it meanwhile; a second time there is nothing to do."""
+    machine.set_up(agent)
+    with machine.file(agent).open("a") as file:
+        file.write("// mine\n")
+    gone = machine.take_out(agent)
+    assert (gone.what, gone.after, machine.around(agent)) == (
+        "our extension is taken out",
+        None,
+        [],
+    )
+    assert machine.take_out(agent).what == "nothing of ours in it"
+
+
+@pytest.mark.parametrize("text", ["export default () => {}\n", ""])
+def test_somebody_elses(machine: Machine, agent: str, text: str) -> None:
+    """A file of that name that we did not write is neither replaced nor removed."""
+    path = machine.write(text, agent)
+    change = machine.set_up(agent)
+    assert change.problem == f"{path}: file: somebody else wrote it. Move it away first"
+    assert machine.take_out(agent).what == "nothing of ours in it"
+    assert path.read_text() == text
+    assert not backup_of(path).exists()
+
+
+def test_project_scope(tmp_path: Path, agent: str) -> None:
+    """The project's own folder of extensions, and nothing in the user's home."""
+    machine = Machine(tmp_path, scope="project")
+    change = machine.set_up(agent)
+    assert change.path == machine.project / RECIPES[agent].project
+    assert any("paths of this machine" in note for note in change.notes)
+    assert list(machine.home.iterdir()) == []
+
+
+def test_nothing_is_posted(machine: Machine, agent: str) -> None:
+    """An extension runs a command, also where hooks are to post."""
+    assert "commands" in machine.plan(agent, address="http://127.0.0.1:8420").notes[0]
+
+
+def test_path_that_is_no_text(machine: Machine, agent: str) -> None:
+    """A path that cannot stand in the file is told, and nothing is written."""
+    change = machine.set_up(agent, program=program(("/caf\udce9/brimline-hook",)))
+    assert "not UTF-8" in str(change.problem)
+    assert not machine.file(agent).exists()
+
+
+def test_found(machine: Machine, agent: str) -> None:
+    """What is there is told: nothing, somebody else's, ours, another installation's."""
+    events = tuple(RECIPES[agent].events)
+    assert find(agent, machine.places, machine.wish, "user").missing == events
+    machine.write("", agent)
+    assert find(agent, machine.places, machine.wish, "user").missing == events
+    machine.file(agent).unlink()
+    machine.set_up(agent, autostart=True)
+    told = find(agent, machine.places, machine.wish, "user")
+    assert (told.events, told.missing, told.old, told.autostart) == (events, (), (), True)
+    machine.set_up(agent)
+    assert not find(agent, machine.places, machine.wish, "user").autostart
+    other = msgspec.structs.replace(machine.wish, program=program(("/new/brimline-hook",)))
+    assert find(agent, machine.places, other, "user").old == events
+
+
+def test_found_where_nothing_can_be_read(machine: Machine, agent: str) -> None:
+    """A folder in its place is told."""
+    machine.file(agent).mkdir(parents=True)
+    told = find(agent, machine.places, machine.wish, "user")
+    assert str(machine.file(agent)) in str(told.problem)
+
+
+def test_folders_that_variables_name(machine: Machine, tmp_path: Path, agent: str) -> None:
+    """The file is where the agent looks for it."""
+    env = {"PI_CODING_AGENT_DIR": str(tmp_path / "a"), "XDG_CONFIG_HOME": str(tmp_path / "b")}
+    machine.places = msgspec.structs.replace(machine.places, env=env)
+    places = {"pi": "a/extensions/brimline.js", "opencode": "b/opencode/plugins/brimline.js"}
+    assert machine.plan(agent).path == tmp_path / places[agent]
