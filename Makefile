@@ -69,6 +69,7 @@ bench: setup  ## Measure against the references
 	$(BIN)/python bench/report.py
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/hook.py
+	$(BIN)/python bench/client.py
 	$(BIN)/python bench/store.py
 
 clean:

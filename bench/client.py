@@ -1,0 +1,83 @@
+"""What Brimline costs a real agent: the same turn of Claude Code with our hooks, and without."""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests"))  # the real clients are run as the tests run them
+
+from brimline.testing.fake_model import Ramp, Reply, Scenario  # noqa: E402
+from clients.claude import bash, run_claude  # noqa: E402
+from server.running import Running  # noqa: E402
+
+MODEL = "claude-sonnet-4-5"
+Prepare = Callable[[Running, Path], None]
+
+
+def turn(calls: int) -> Scenario:
+    """A turn of so many tool calls, whose context grows past both levels."""
+    tools = (bash(f"echo {number}") for number in range(calls))
+    step = 150_000 // (calls + 1)
+    return Scenario(main=(*tools, Reply(text="Done.")), ramp=Ramp(start=10_000, step=step))
+
+
+def with_hooks(daemon: Running, folder: Path) -> None:
+    """Set up by our own command, the daemon running."""
+    done = daemon.command("setup", "claude", "--no-autostart", HOME=str(folder / "home"))
+    if done.returncode:
+        raise SystemExit(f"bench: {done.stderr}")
+
+
+def without(daemon: Running, folder: Path) -> None:
+    """As the client is."""
+
+
+def seconds(daemon: Running, prepare: Prepare, calls: int) -> float:
+    """How long a turn takes in a folder of its own."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place, "claude")
+        (folder / "home/.claude").mkdir(parents=True)
+        prepare(daemon, folder)
+        begun = time.perf_counter()
+        run = run_claude(turn(calls), folder, "Go.", model=MODEL)
+        took = time.perf_counter() - begun
+    if run.exit_code:
+        raise SystemExit(f"bench: the client ended with {run.exit_code}: {run.stderr}")
+    return took
+
+
+def main() -> int:
+    """Print both, turn about, so that noise hits both."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--calls", type=int, default=10, help="tool calls of a turn")
+    options = parser.parse_args()
+    cases: dict[str, Prepare] = {"without Brimline": without, "with hooks and daemon": with_hooks}
+    took: dict[str, list[float]] = {name: [] for name in cases}
+    with tempfile.TemporaryDirectory() as place:
+        daemon = Running(Path(place))
+        daemon.start()
+        try:
+            for number in range(options.rounds + 1):
+                for name, prepare in cases.items():
+                    spent = seconds(daemon, prepare, options.calls)
+                    took[name] += [spent] if number else []  # the first warms up
+        finally:
+            daemon.close()
+    print(f"{options.rounds} rounds of {options.calls} tool calls\n")
+    print(f"{'':24}{'median s':>9}{'best s':>9}{'worst s':>9}{'ratio':>8}")
+    base = statistics.median(took["without Brimline"])
+    for name, all_of in took.items():
+        middle = statistics.median(all_of)
+        row = f"{name:24}{middle:9.2f}{min(all_of):9.2f}{max(all_of):9.2f}{middle / base:8.2f}"
+        print(row)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
