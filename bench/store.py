@@ -15,19 +15,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from brimline.inbox import Message
-from brimline.store.base import (
-    CallRow,
-    HandoffRow,
-    Once,
-    PutCall,
-    PutHandoff,
-    PutSession,
-    PutThread,
-    Queue,
-    SessionRow,
-    ThreadRow,
-    Write,
-)
+from brimline.store.base import Once, PutCall, PutHandoff, PutSession, PutThread, Queue, Write
+from brimline.store.rows import CallRow, HandoffRow, SessionRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
 from brimline.store.sqlite import queries as query
 from brimline.store.sqlite import statements as sql

@@ -13,8 +13,9 @@ from brimline.channels.mail import Mail, forward
 from brimline.channels.tmux import Tmux
 from brimline.inbox import Message, Urgency
 from brimline.monitor.heard import Pane
-from brimline.store.base import PutSession, Queue, SessionRow
+from brimline.store.base import PutSession, Queue
 from brimline.store.memory import MemoryStore
+from brimline.store.rows import SessionRow
 
 from .conftest import Drawn
 from .terminal import Terminal

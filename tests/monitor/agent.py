@@ -10,8 +10,9 @@ from brimline.monitor.heard import Happening, Heard, Reply
 from brimline.monitor.monitor import Monitor, Surroundings
 from brimline.monitor.rules import Rules
 from brimline.monitor.watched import Watched
-from brimline.store.base import SignalRow, Store
+from brimline.store.base import Store
 from brimline.store.memory import MemoryStore
+from brimline.store.rows import SignalRow
 from brimline.usage import Usage
 
 MODEL = "claude-sonnet-4-5"

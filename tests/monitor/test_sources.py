@@ -12,7 +12,7 @@ from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted
 from brimline.handoff import Document
 from brimline.monitor.heard import AGAIN, Heard, Reply
 from brimline.sources.base import Transcript
-from brimline.store.base import SignalRow
+from brimline.store.rows import SignalRow
 from brimline.usage import Usage
 
 from .agent import MODEL, Agent

@@ -8,21 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from brimline.inbox import Message
-from brimline.store.base import (
-    CallRow,
-    CompactionRow,
-    Fire,
-    Forget,
-    Once,
-    PutCall,
-    PutCompaction,
-    PutSession,
-    Queue,
-    SessionRow,
-    SignalRow,
-    Write,
-)
+from brimline.store.base import Fire, Forget, Once, PutCall, PutCompaction, PutSession, Queue, Write
 from brimline.store.failures import StoreFailed
+from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
 from brimline.store.sqlite import SqliteStore
 
 LEVELS = 60

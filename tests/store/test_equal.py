@@ -11,12 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from brimline.inbox import Message
 from brimline.store.base import (
-    CallRow,
     Cancel,
-    CompactionRow,
     Fire,
     Forget,
-    HandoffRow,
     Mark,
     Once,
     PutCall,
@@ -25,14 +22,12 @@ from brimline.store.base import (
     PutSession,
     PutThread,
     Queue,
-    SessionRow,
-    SignalRow,
     Store,
-    ThreadRow,
     UseHandoff,
     Write,
 )
 from brimline.store.memory import MemoryStore
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
 
 # Few names and small numbers, so that keys meet; any text and any number where there is no key.

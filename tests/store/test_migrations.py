@@ -8,20 +8,9 @@ from pathlib import Path
 import pytest
 
 from brimline.inbox import Message
-from brimline.store.base import (
-    CompactionRow,
-    Forget,
-    HandoffRow,
-    Once,
-    PutCompaction,
-    PutThread,
-    Queue,
-    SessionRow,
-    SignalRow,
-    Store,
-    ThreadRow,
-)
+from brimline.store.base import Forget, Once, PutCompaction, PutThread, Queue, Store
 from brimline.store.failures import NewerStore
+from brimline.store.rows import CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite.migrations import MIGRATIONS, Step, migrate
 from brimline.store.sqlite.place import connect
 from brimline.store.sqlite.statements import OWNED, SESSIONS

@@ -9,16 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from brimline.store.base import (
-    Forget,
-    Once,
-    PutCall,
-    PutSession,
-    PutThread,
-    Queue,
-    Store,
-    Write,
-)
+from brimline.store.base import Forget, Once, PutCall, PutSession, PutThread, Queue, Store, Write
 from brimline.store.sqlite import queries as query
 from brimline.store.sqlite.near import FOLDED, IN_A_ROW, LIGHT, SMALL, Near, never_wait
 from brimline.store.sqlite.place import connect, prepare

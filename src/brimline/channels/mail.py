@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from brimline.channels.tmux import Tmux
 from brimline.inbox import Message, due, together
 from brimline.monitor.heard import Pane
-from brimline.store.base import Mark, Queue, SessionRow, Store, Write
+from brimline.store.base import Mark, Queue, Store, Write
+from brimline.store.rows import SessionRow
 
 EVERY = 2.0
 """So many seconds between two rounds."""

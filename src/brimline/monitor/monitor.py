@@ -18,17 +18,8 @@ from brimline.monitor.telling import Telling, key, left_for
 from brimline.monitor.watched import Watched
 from brimline.policy.signals import Said, decide, measured
 from brimline.policy.sources import unheard
-from brimline.store.base import (
-    Fire,
-    HandoffRow,
-    Mark,
-    Once,
-    Queue,
-    SignalRow,
-    Store,
-    UseHandoff,
-    Write,
-)
+from brimline.store.base import Fire, Mark, Once, Queue, Store, UseHandoff, Write
+from brimline.store.rows import HandoffRow, SignalRow
 from brimline.tracker import Reading
 from brimline.windows import UNTOLD, ClientSettings
 

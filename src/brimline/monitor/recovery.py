@@ -9,7 +9,8 @@ from brimline.inbox import OURS
 from brimline.monitor.heard import NOTHING, Reply
 from brimline.monitor.telling import key
 from brimline.monitor.watched import Watched
-from brimline.store.base import HandoffRow, PutHandoff, Store
+from brimline.store.base import PutHandoff, Store
+from brimline.store.rows import HandoffRow
 
 PATIENCE = 0.1
 """So many seconds a hook waits for a draft that is not ready yet."""

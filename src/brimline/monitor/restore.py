@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Trigger
 from brimline.monitor.said import Before
 from brimline.monitor.watched import Past, Watched
-from brimline.store.base import CallRow, CompactionRow, Store
+from brimline.store.base import Store
+from brimline.store.rows import CallRow, CompactionRow
 from brimline.usage import Usage
 
 TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}

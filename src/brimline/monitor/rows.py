@@ -9,17 +9,8 @@ import msgspec
 from brimline.events import MAIN, Call
 from brimline.monitor.heard import Heard
 from brimline.monitor.watched import Watched
-from brimline.store.base import (
-    CallRow,
-    CompactionRow,
-    PutCall,
-    PutCompaction,
-    PutSession,
-    PutThread,
-    SessionRow,
-    ThreadRow,
-    Write,
-)
+from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Write
+from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
 from brimline.tracker import Reading, Thread
 
 SEEN_EVERY = 10.0

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from brimline.events import MAIN
 from brimline.policy.levels import still_passed
 from brimline.policy.signals import Said
-from brimline.store.base import HandoffRow, SignalRow
+from brimline.store.rows import HandoffRow, SignalRow
 
 NONE: frozenset[float] = frozenset()
 

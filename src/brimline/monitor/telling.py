@@ -13,7 +13,8 @@ from brimline.monitor.rules import Rules
 from brimline.monitor.texts import Figures
 from brimline.monitor.watched import Watched
 from brimline.policy.signals import THRASH_WITHIN, Said, thrashes
-from brimline.store.base import Cancel, Fire, SignalRow, Write
+from brimline.store.base import Cancel, Fire, Write
+from brimline.store.rows import SignalRow
 from brimline.tracker import Reading
 
 RECENT = 101

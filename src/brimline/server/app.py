@@ -18,7 +18,8 @@ from brimline.server.history import Histories
 from brimline.server.openapi import Endpoint, document
 from brimline.server.sessions import Sessions
 from brimline.server.stream import Stream
-from brimline.store.base import SessionRow, Store
+from brimline.store.base import Store
+from brimline.store.rows import SessionRow
 
 Handler = Callable[[Request], Awaitable[Response]]
 

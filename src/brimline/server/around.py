@@ -14,7 +14,7 @@ from brimline.settings import load as load_settings
 from brimline.setup.kept import NAME, load
 from brimline.sources import AGENTS, source
 from brimline.sources.base import Places
-from brimline.store.base import SignalRow
+from brimline.store.rows import SignalRow
 from brimline.windows import UNTOLD, ClientSettings
 
 MINUTE = 60.0

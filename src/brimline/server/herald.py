@@ -10,7 +10,7 @@ from brimline.monitor.rules import Rules
 from brimline.monitor.watched import Watched
 from brimline.settings import Notify
 from brimline.sources import AGENTS
-from brimline.store.base import SignalRow
+from brimline.store.rows import SignalRow
 from brimline.usage import context_line
 
 RECENT = 600.0

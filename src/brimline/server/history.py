@@ -15,7 +15,8 @@ from brimline.server.openapi import Endpoint
 from brimline.settings import seconds
 from brimline.sources import AGENTS
 from brimline.sources.base import Places
-from brimline.store.base import CompactionRow, SessionRow, Store
+from brimline.store.base import Store
+from brimline.store.rows import CompactionRow, SessionRow
 from brimline.survey.files import transcripts
 from brimline.survey.known import Knowledge
 from brimline.survey.report import Filter, Item, Line, items, report

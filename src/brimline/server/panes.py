@@ -15,7 +15,8 @@ from brimline.monitor.monitor import Monitor, Surroundings
 from brimline.server.herald import Herald
 from brimline.sources import AGENTS
 from brimline.sources.base import Places
-from brimline.store.base import SessionRow, Store
+from brimline.store.base import Store
+from brimline.store.rows import SessionRow
 
 
 class Panes:

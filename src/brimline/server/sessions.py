@@ -27,7 +27,8 @@ from brimline.server.bodies import (
 from brimline.server.openapi import Endpoint
 from brimline.server.views import HandoffView, SessionView, Timeline, Views
 from brimline.settings import seconds
-from brimline.store.base import HandoffRow, SessionRow, Store, ThreadRow
+from brimline.store.base import Store
+from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 from brimline.usage import Usage
 
 ONE = "/v1/sessions/{id}"

@@ -11,15 +11,8 @@ from brimline.inbox import Message
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import of_window
-from brimline.store.base import (
-    CallRow,
-    CompactionRow,
-    HandoffRow,
-    SessionRow,
-    SignalRow,
-    Store,
-    ThreadRow,
-)
+from brimline.store.base import Store
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.usage import percent_raw
 
 TREND = 60

@@ -7,12 +7,9 @@ import msgspec
 
 from brimline.inbox import Message
 from brimline.store.base import (
-    CallRow,
     Cancel,
-    CompactionRow,
     Fire,
     Forget,
-    HandoffRow,
     Mark,
     Once,
     PutCall,
@@ -21,12 +18,10 @@ from brimline.store.base import (
     PutSession,
     PutThread,
     Queue,
-    SessionRow,
-    SignalRow,
-    ThreadRow,
     UseHandoff,
     Write,
 )
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
 WAITING = ("queued", "handed")
 """The states from which a message can still be cancelled."""

@@ -9,7 +9,7 @@ from brimline.monitor.rules import Rules
 from brimline.policy.levels import of_window
 from brimline.settings import Settings, seconds
 from brimline.sources.base import Places
-from brimline.store.base import CallRow, CompactionRow, SessionRow
+from brimline.store.rows import CallRow, CompactionRow, SessionRow
 from brimline.survey.files import by_id, whole
 from brimline.survey.status import Glance, Row, glances
 from brimline.tracker import Session

@@ -8,7 +8,7 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.paint import clean
-from brimline.store.base import CallRow, SignalRow
+from brimline.store.rows import CallRow, SignalRow
 from brimline.tui.told import Timeline
 from brimline.usage import shorten
 

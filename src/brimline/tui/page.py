@@ -10,7 +10,7 @@ from brimline.events import MAIN
 from brimline.inbox import Message
 from brimline.paint import age, clean, counted, tilde
 from brimline.sources import AGENTS
-from brimline.store.base import CallRow
+from brimline.store.rows import CallRow
 from brimline.tui import bars
 from brimline.tui.marks import SIGNS, Mark, line, marks
 from brimline.tui.pieces import Line, Piece, from_painted, wrapped

@@ -11,7 +11,7 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.inbox import Message
-from brimline.store.base import CallRow, CompactionRow, SessionRow, SignalRow
+from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
 from brimline.usage import percent_raw
 
 ItemT = TypeVar("ItemT")

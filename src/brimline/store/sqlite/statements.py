@@ -10,14 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from brimline.inbox import Message
-from brimline.store.base import (
-    CallRow,
-    CompactionRow,
-    HandoffRow,
-    SessionRow,
-    SignalRow,
-    ThreadRow,
-)
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 

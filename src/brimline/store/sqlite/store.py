@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, TypeVarTuple, cast
 
 from brimline.inbox import Message
-from brimline.store.base import (
-    CallRow,
-    CompactionRow,
-    HandoffRow,
-    SessionRow,
-    SignalRow,
-    ThreadRow,
-    Write,
-)
+from brimline.store.base import Write
 from brimline.store.failures import StoreFailed
+from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import queries as query
 from brimline.store.sqlite.desk import Desk
 from brimline.store.sqlite.near import Near, never_wait

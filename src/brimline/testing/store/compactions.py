@@ -1,6 +1,7 @@
 """Compactions: told of bit by bit, kept once for the cycle that they ended."""
 
-from brimline.store.base import CompactionRow, PutCompaction, Store
+from brimline.store.base import PutCompaction, Store
+from brimline.store.rows import CompactionRow
 from brimline.testing.store.suite import check, compaction
 
 

@@ -5,7 +5,8 @@ import asyncio
 import msgspec
 
 from brimline.inbox import Message
-from brimline.store.base import Cancel, Fire, Mark, PutCall, Queue, SignalRow, Store
+from brimline.store.base import Cancel, Fire, Mark, PutCall, Queue, Store
+from brimline.store.rows import SignalRow
 from brimline.testing.store.suite import call, check, fire, message, signal, states
 
 

@@ -5,19 +5,16 @@ import asyncio
 import msgspec
 
 from brimline.store.base import (
-    CallRow,
     Forget,
-    HandoffRow,
     Once,
     PutCall,
     PutHandoff,
     PutSession,
     PutThread,
-    SessionRow,
     Store,
-    ThreadRow,
     UseHandoff,
 )
+from brimline.store.rows import CallRow, HandoffRow, SessionRow, ThreadRow
 from brimline.testing.store.suite import call, check, handoff, session, thread
 
 TEXT = "Grüße, 世界 🙂\n\t\"quoted\" 'too'; DROP TABLE sessions; -- %s ? {0} \\ \x01"

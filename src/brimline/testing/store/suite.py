@@ -5,15 +5,14 @@ from functools import wraps
 from typing import TypeAlias
 
 from brimline.inbox import Message, Urgency
-from brimline.store.base import (
+from brimline.store.base import Fire, Store
+from brimline.store.rows import (
     CallRow,
     CompactionRow,
-    Fire,
     HandoffRow,
     SessionRow,
     SignalKind,
     SignalRow,
-    Store,
     ThreadRow,
 )
 

@@ -1,0 +1,118 @@
+"""What is kept: sessions, threads, calls, compactions, signals, documents."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+SignalKind: TypeAlias = Literal[
+    "level", "compacting", "compacted", "cleared", "thrash", "no data", "disagree"
+]
+
+
+class SessionRow(msgspec.Struct, frozen=True):
+    """A session: who and where it is. A field that is None says nothing new."""
+
+    id: str
+    agent: str
+    seen_at: float
+    host: str | None = None
+    project: str | None = None
+    model: str | None = None
+    version: str | None = None
+    title: str | None = None
+    transcript: str | None = None
+    parent: str | None = None
+    ended_at: float | None = None
+
+
+class ThreadRow(msgspec.Struct, frozen=True):
+    """A thread as it is now. Later is what has the higher (cycle, seq), never the later clock."""
+
+    session: str
+    thread: str
+    cycle: int
+    seq: int
+    source: str
+    state: str
+    at: float | None = None
+    sent: int | None = None
+    held: int | None = None
+    window: int | None = None
+    window_why: str | None = None
+    limit: int | None = None
+    limit_why: str | None = None
+    percent: float | None = None
+    percent_raw: float | None = None
+    percent_of_limit: float | None = None
+    peak_sent: int | None = None
+    calls: int = 0
+    model: str | None = None
+
+
+class CallRow(msgspec.Struct, frozen=True):
+    """One call, by (session, thread, call). The last copy counts, by its (cycle, seq)."""
+
+    session: str
+    thread: str
+    call: str
+    seq: int
+    cycle: int
+    input: int
+    cache_read: int
+    cache_write: int
+    output: int
+    model: str | None = None
+    at: float | None = None
+
+
+class CompactionRow(msgspec.Struct, frozen=True):
+    """One compaction, by (session, thread, cycle): the cycle that it ended.
+
+    `before` is what the thread held, `after` what the first call after it sent; None: not known,
+    or not yet. `inferred` is set where no record tells of it.
+    """
+
+    session: str
+    thread: str
+    cycle: int
+    at: float | None = None
+    trigger: str | None = None
+    before: int | None = None
+    after: int | None = None
+    model: str | None = None
+    version: str | None = None
+    inferred: bool = False
+
+
+class SignalRow(msgspec.Struct, frozen=True):
+    """What the policy said, by (session, thread, cycle, kind, level, arm): it is said once.
+
+    `arm` is how often the levels of the cycle were armed anew before it, by a handoff.
+    """
+
+    session: str
+    thread: str
+    cycle: int
+    kind: SignalKind
+    at: float
+    level: float = 0.0
+    text: str = ""
+    sent: int | None = None
+    percent: float | None = None
+    arm: int = 0
+
+
+class HandoffRow(msgspec.Struct, frozen=True):
+    """A document that was handed over, with its text; the last one of a session counts."""
+
+    id: str
+    session: str
+    at: float
+    path: str
+    sha256: str
+    text: str
+    author: str
+    cycle: int
+    calls: int
+    draft: bool = False
+    used_at: float | None = None
