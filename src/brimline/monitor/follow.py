@@ -29,7 +29,7 @@ class Follower:
         """Read what was written since, and tell whether anything was.
 
         A file that is not there yet, or not to be read, tells nothing. One that became another, or
-        shorter, is read from its beginning; what is no file of its own each time it changed.
+        shorter, is read from its beginning.
         """
         if found is not None:
             self._transcript = found
@@ -47,7 +47,7 @@ class Follower:
 
     def _read(self, size: int, stamp: float) -> None:
         session, cursor = self.session, self._cursor
-        if self._seen is None or size < cursor.offset or not size or stamp != self._seen[1]:
+        if size and self._seen and (size < cursor.offset or stamp != self._seen[1]):
             session, cursor = Session(agent=self._transcript.agent), START
         reader = source(self._transcript.agent).read(self._transcript, cursor, how="quick")
         self.session = fold(session, reader)
