@@ -464,6 +464,23 @@ def test_configured_auto_compact_window(model: str, base: int, tokens: int) -> N
     assert f"window {base:,} set in Claude Code's settings" in found.why
 
 
+@pytest.mark.parametrize(
+    ("part", "base", "tokens"),
+    [
+        (0.5, None, 90_000),
+        (0.9, None, 162_000),
+        (0.99, None, 167_000),
+        (0.5, 150_000, 65_000),
+    ],
+)
+def test_part_of_the_window(part: float, base: int | None, tokens: int) -> None:
+    """A part of what is left beside a reply can lower the limit, and never raises it."""
+    windows = {} if base is None else {"*": base}
+    told = ClientSettings(auto_compact_windows=windows, part=part, place="Claude Code's settings")
+    known = msgspec.structs.replace(claude("claude-sonnet-4-5"), settings=told)
+    assert limit(known) == (tokens, "configured")
+
+
 def test_auto_compact_window_by_model() -> None:
     """The closest model counts: as named, without its mark, `*`."""
     sizes = {"claude-opus-4-6[1m]": 300_000, "claude-opus-4-6": 100_000, "*": 150_000}

@@ -56,6 +56,14 @@ def test_status_line_colours_and_width(daemon: Running) -> None:
     assert short == "45%* 90K/200K window\n"
 
 
+def test_limit_of_the_agents_own_environment(daemon: Running) -> None:
+    """Where a client compacts is told by the variables that it runs with, not by the daemon's."""
+    lower = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}
+    line = daemon.hook(status_input(90_000), "statusline", NO_COLOR="1", **lower)
+    assert "27K to compaction" in line
+    assert daemon.get(f"/v1/sessions/{SESSION}")["threads"][0]["limit"] == 117_000
+
+
 def test_own_status_line(daemon: Running) -> None:
     """The user's own status line is run with the same input, and ours stands beside it."""
     settings = daemon.home / ".claude/settings.json"

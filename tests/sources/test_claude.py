@@ -858,3 +858,14 @@ def test_uses_the_tables() -> None:
     assert reading.window is not None
     assert reading.limit is not None
     assert (reading.window.tokens, reading.limit.tokens) == (200_000, 167_000)
+
+
+@pytest.mark.parametrize(
+    ("told", "part"),
+    [("50", 0.5), ("100", 1.0), ("12.5", 0.125), ("0", None), ("101", None), ("", None),
+     ("half", None), ("nan", None)],
+)  # fmt: skip
+def test_part_of_the_window(tmp_path: Path, told: str, part: float | None) -> None:
+    """CLAUDE_AUTOCOMPACT_PCT_OVERRIDE, read as the client reads it."""
+    places = Places(home=tmp_path, env={"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": told})
+    assert SOURCE.settings(places).part == part
