@@ -50,9 +50,15 @@ function step(by: number): void {
 }
 
 function search(): void {
-  if (route.value.view !== "overview") go("#/");
-  // Where another view was shown the box is there with the next frame.
-  requestAnimationFrame(() => document.getElementById(SEARCH)?.focus());
+  const box = () => document.getElementById(SEARCH)?.focus();
+  if (route.value.view === "overview") box();
+  else toSessions(box);
+}
+
+/** To all sessions; what is done there comes when they are drawn. */
+function toSessions(act: () => void): void {
+  addEventListener("hashchange", () => requestAnimationFrame(act), { once: true });
+  go("#/");
 }
 
 /** Out of what one writes in, the search with its words; else back to all sessions. */
@@ -60,5 +66,14 @@ function leave(): void {
   const active = document.activeElement;
   if (isSearch(active)) filter.value = { ...filter.value, search: "" };
   if (writes(active) && active instanceof HTMLElement) active.blur();
-  else if (route.value.view !== "overview") go("#/");
+  else if (route.value.view !== "overview") back();
+}
+
+/** To all sessions; who comes from one is on its row again. */
+function back(): void {
+  const from = route.value;
+  const id = from.view === "session" ? CSS.escape(from.id) : "";
+  toSessions(() =>
+    document.querySelector<HTMLElement>(`[data-session="${id}"] .row-name`)?.focus(),
+  );
 }

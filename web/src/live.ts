@@ -99,7 +99,7 @@ export class Live {
       const since = this.past ? "all" : "24h";
       const [views, daemon] = await Promise.all([api.sessions(since), api.daemon()]);
       this.board.replace(views, asked, from);
-      this.daemon.value = daemon;
+      this.met(daemon);
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
       this.lost();
@@ -108,15 +108,20 @@ export class Live {
 
   private async check(): Promise<void> {
     if (document.hidden) return;
-    const before = this.daemon.peek();
     try {
-      this.daemon.value = await api.daemon();
+      this.met(await api.daemon());
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
       this.lost();
       return;
     }
-    const restarted = before !== null && before.pid !== this.daemon.peek()?.pid;
-    if (restarted || this.connection.peek() === "lost") this.again();
+    if (this.connection.peek() === "lost") this.again();
+  }
+
+  /** Another daemon may have another store: what the stream would go on from means nothing there. */
+  private met(daemon: Daemon): void {
+    const before = this.daemon.peek();
+    this.daemon.value = daemon;
+    if (before !== null && before.pid !== daemon.pid) this.again();
   }
 }

@@ -1,6 +1,7 @@
 /** Where the page begins. */
 
 import { render } from "preact";
+import "uplot/dist/uPlot.min.css";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/frame.css";

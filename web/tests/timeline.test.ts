@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { lanes } from "../src/timeline/draw";
-import { linesOf } from "../src/timeline/lines";
+import { linesOf, saidAt } from "../src/timeline/lines";
 import { injectedAfter, marksNear, marksOf } from "../src/timeline/marks";
 import { callAt, formulaLine, plotOf, sentOf } from "../src/timeline/plot";
 import type { CompactionRow, HandoffHead } from "../src/types";
@@ -78,6 +78,18 @@ test("a formula has a value for each call of main, and unknown is a gap", () => 
   ).toEqual(["main", "agent", "effective"]);
 });
 
+test("a formula's figure is told where a call of main is, and unknown as such", () => {
+  const plot = plotOf(CALLS, "calls");
+  const lines = linesOf(plot, ["effective"], { effective: [7, null, 9] });
+  expect(plot.x.map((_, at) => saidAt(lines, at)[0]?.[1])).toEqual([
+    7,
+    undefined,
+    null,
+    undefined,
+    9,
+  ]);
+});
+
 test("marks lie between the calls that they happened between, on both axes", () => {
   const told = timeline({ calls: CALLS, compactions: [COMPACTION], handoffs: [HANDOFF] });
   const byCalls = marksOf(told, plotOf(CALLS, "calls"));
@@ -138,6 +150,16 @@ test("a compaction is marked once, a level and a delivered message too, a queued
   expect(kinds).toEqual(["level", "message", "compaction", "model"]);
 });
 
+test("a compaction that a hook alone tells of is marked where it happened", () => {
+  const heard = { session: "s", thread: "main", cycle: 0, kind: "compacted", at: NOW + 30 };
+  const signals = [{ ...heard, level: 0, text: "", sent: null, percent: null }];
+  const marks = marksOf(timeline({ calls: CALLS, signals }), plotOf(CALLS, "calls"));
+  expect(marks.map((mark) => [mark.kind, mark.x])).toEqual([
+    ["compaction", 3.5],
+    ["model", 4],
+  ]);
+});
+
 test("a place is told the marks that are nearer to it than to its neighbours", () => {
   const mark = (x: number) => ({ kind: "note" as const, x, at: null, thread: "main", text: "" });
   const marks = [1, 1.4, 1.9, 2.4, 9].map(mark);
@@ -155,5 +177,6 @@ test("what was injected belongs to the compaction before it, and not to the next
 
 test("signs that would cover one another change lanes", () => {
   const lane = lanes(10);
-  expect([0, 5, 9, 30, 31].map(lane)).toEqual([0, 1, 0, 0, 1]);
+  expect([0, 5, 9, 30, 31, 41].map(lane)).toEqual([0, 1, 2, 0, 1, 0]);
+  expect([42, 43, 44].map(lane)).toEqual([1, 2, 0]);
 });

@@ -9,6 +9,8 @@ interface Props {
 
 const WIDTH = 300;
 const HEIGHT = 64;
+/** A few days do not fill the box. */
+const WIDEST = 24;
 
 /** The heights of columns, the largest as tall as the box; what is unknown has none. */
 export function heights(values: (number | null)[], box: number): number[] {
@@ -18,6 +20,7 @@ export function heights(values: (number | null)[], box: number): number[] {
 
 export function Columns({ title, values, most }: Props) {
   const step = WIDTH / Math.max(1, values.length);
+  const wide = Math.min(step * 0.76, WIDEST);
   const tall = heights(
     values.map(({ value }) => value),
     HEIGHT - 2,
@@ -31,8 +34,8 @@ export function Columns({ title, values, most }: Props) {
         {values.map(({ key, words }, at) => (
           <rect
             key={key}
-            x={at * step + step * 0.12}
-            width={step * 0.76}
+            x={at * step + (step - wide) / 2}
+            width={wide}
             y={HEIGHT - (tall[at] ?? 0)}
             height={tall[at] ?? 0}
           >

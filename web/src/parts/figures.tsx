@@ -12,13 +12,15 @@ const MOST = 4;
 interface Props {
   call: CallRow | null;
   source: string;
+  /** What the formulas that are switched on would have said after it. */
+  formulas: [string, number | null][];
   /** What happened just there. */
   near: Mark[];
   /** Whether nothing is pointed at, so that the last call is shown. */
   last: boolean;
 }
 
-export function Figures({ call, source, near, last }: Props) {
+export function Figures({ call, source, formulas, near, last }: Props) {
   if (!call) return null;
   const figures: [string, string][] = [
     ["sent", count(sentOf(call))],
@@ -40,6 +42,12 @@ export function Figures({ call, source, near, last }: Props) {
             <dd data-field={name}>{value}</dd>
           </div>
         ))}
+        {formulas.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd data-field={name}>{count(value)}</dd>
+          </div>
+        ))}
       </dl>
       <p class="figures-source">
         the provider's usage of <code>{call.call}</code>; the thread is read from the {source}
@@ -57,6 +65,7 @@ function Near({ near }: { near: Mark[] }) {
           <b>{MARKS[mark.kind].word}</b> {mark.text}
         </span>
       ))}
+      {near.length > MOST && <span>{near.length - MOST} more</span>}
     </p>
   );
 }

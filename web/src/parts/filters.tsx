@@ -65,9 +65,10 @@ interface FieldProps {
 function Field({ field, set }: FieldProps) {
   const values = useComputed(() => {
     board.version.value;
-    return choices(board.views(), field).join("\n");
+    return JSON.stringify(choices(board.views(), field));
   });
-  const of = Object.fromEntries(values.value.split("\n").map((value) => [value, value]));
+  const named = JSON.parse(values.value) as string[];
+  const of = Object.fromEntries(named.map((value) => [value, value]));
   return (
     <Choice
       label={field}

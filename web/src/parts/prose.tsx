@@ -23,7 +23,8 @@ function Part({ block }: { block: Block }) {
     case "list":
       return <List items={block.items} ordered={block.ordered} />;
     case "code":
-      return <pre>{block.text}</pre>;
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+      return <pre tabIndex={0}>{block.text}</pre>;
     case "rule":
       return <hr />;
     case "quote":

@@ -6,9 +6,9 @@ import { plural } from "../format";
 import { mainOf } from "../reading";
 import type { Detail } from "../state/detail";
 import type { Chart, Drawing } from "../timeline/chart";
-import { FORMULA_WORDS, linesOf } from "../timeline/lines";
+import { FORMULA_WORDS, linesOf, saidAt } from "../timeline/lines";
 import { marksNear, marksOf } from "../timeline/marks";
-import { type Axis, callAt, plotOf } from "../timeline/plot";
+import { type Axis, callAt, callPlace, plotOf } from "../timeline/plot";
 import type { Formulas, SessionView, Timeline } from "../types";
 import { Canvas, type Pointer } from "./canvas";
 import { Figures } from "./figures";
@@ -57,6 +57,8 @@ function Drawn({ view, detail, timeline }: Props & { timeline: Timeline }) {
   const drawing = useDrawing(view, timeline, choices, detail.formulas.value);
   const { plot, marks, lines } = drawing;
   const at = pointer.at.value ?? plot.x.length - 1;
+  const call = callAt(plot, at);
+  const thread = view.threads.find((one) => one.thread === call?.thread);
   return (
     <>
       <Tools choices={choices} pointer={pointer} />
@@ -73,8 +75,9 @@ function Drawn({ view, detail, timeline }: Props & { timeline: Timeline }) {
         <Canvas drawing={drawing} pointer={pointer} />
       </div>
       <Figures
-        call={callAt(plot, at)}
-        source={mainOf(view)?.source ?? "unknown"}
+        call={call}
+        source={thread?.source ?? "unknown"}
+        formulas={saidAt(lines, callPlace(plot, at))}
         near={marksNear(marks, plot.x, at)}
         last={pointer.at.value === null}
       />

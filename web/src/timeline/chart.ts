@@ -1,9 +1,8 @@
 /** The timeline drawn: uPlot with our lines, scales and marks. */
 
 import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
 import { clock, place, tokens } from "../format";
-import { across, lanes, SIGN_WIDTH, series, sign, type Theme, themeOf } from "./draw";
+import { across, LANES, lanes, SIGN_WIDTH, series, sign, type Theme, themeOf } from "./draw";
 import type { Line } from "./lines";
 import type { Mark } from "./marks";
 import type { Plot } from "./plot";
@@ -23,8 +22,8 @@ export interface Drawing {
 const HEIGHT = 320;
 const TALLER = 440;
 const WIDE = 1_200;
-/** Room above the plot for two lanes of signs. */
-const TOP = 38;
+/** Room above the plot for the lanes of signs. */
+const TOP = 12 + 13 * LANES;
 
 /** The tallest value: the window where the whole is shown, and never less than any line. */
 export function topOf(drawing: Drawing): number {

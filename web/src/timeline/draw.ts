@@ -76,16 +76,17 @@ function name(ctx: CanvasRenderingContext2D, theme: Theme, label: string, x: num
   ctx.fillText(label, x, y);
 }
 
-/** Signs nearer to one another than this, in pixels, stand in two lanes. */
+/** Signs nearer to one another than this, in pixels, stand in different lanes. */
 export const SIGN_WIDTH = 14;
+export const LANES = 3;
 
-/** Gives a function that tells the lane of each next sign, from left to right. */
+/** Gives a function that tells the lane of each next sign, from left to right: the first with room. */
 export function lanes(width: number): (x: number) => number {
-  let last = Number.NEGATIVE_INFINITY;
-  let lane = 0;
+  const last: number[] = new Array(LANES).fill(Number.NEGATIVE_INFINITY);
   return (x) => {
-    lane = x - last < width ? 1 - lane : 0;
-    last = x;
+    const free = last.findIndex((before) => x - before >= width);
+    const lane = free < 0 ? last.indexOf(Math.min(...last)) : free;
+    last[lane] = x;
     return lane;
   };
 }

@@ -20,6 +20,14 @@ export const FORMULA_WORDS: Record<string, string> = {
   effective: "sent - 0.9 x cache_read: the cost view",
 };
 
+/** What the formulas that are drawn say at a place; one that has no value there is left out. */
+export function saidAt(lines: Line[], place: number): [string, number | null][] {
+  return lines.flatMap(({ name, values, formula }) => {
+    const value = values[place];
+    return formula && value !== undefined ? [[name, value] as [string, number | null]] : [];
+  });
+}
+
 export function linesOf(plot: Plot, shown: string[], formulas: Formulas | null): Line[] {
   const threads = plot.threads.map(({ thread, values }, at) => {
     return { name: thread, values, colour: at, formula: false };

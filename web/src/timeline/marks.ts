@@ -1,7 +1,7 @@
 /** What happened in a session beside its calls, as marks on the timeline. Pure. */
 
 import { count, place, tokens } from "../format";
-import type { CompactionRow, HandoffHead, Timeline } from "../types";
+import type { CompactionRow, HandoffHead, SignalRow, Timeline } from "../types";
 import type { Placed, Plot } from "./plot";
 
 export type MarkKind = "compaction" | "clear" | "model" | "level" | "message" | "handoff" | "note";
@@ -67,16 +67,21 @@ function cycleEnd(row: CompactionRow, plot: Plot): number | null {
 function signalMarks(timeline: Timeline, plot: Plot): Mark[] {
   return timeline.signals.flatMap((row) => {
     const kind = SIGNALS[row.kind];
-    if (!kind) return [];
+    if (!kind || (kind === "compaction" && hasRow(row, timeline))) return [];
     const level = row.kind === "level" ? `level ${place(row.level)}` : row.kind;
     const text = row.sent === null ? level : `${level}, ${count(row.sent)} sent`;
     return [{ kind, x: placeOf(row.at, plot), at: row.at, thread: row.thread, text }];
   });
 }
 
-/** Compactions have rows of their own, and are not told twice. */
+/** A compaction has a row of its own where a file tells of it; a hook's word alone has none. */
+function hasRow({ thread, cycle }: SignalRow, { compactions }: Timeline): boolean {
+  return compactions.some((row) => row.thread === thread && row.cycle === cycle);
+}
+
 const SIGNALS: Record<string, MarkKind> = {
   level: "level",
+  compacted: "compaction",
   cleared: "clear",
   thrash: "note",
   "no data": "note",

@@ -128,7 +128,12 @@ export function formulaLine(plot: Plot, values: (number | null)[]): Values {
   return line;
 }
 
-/** The call at a place, or the one before it where a line is broken. */
+/** A place where a call is: this one, or the one before it where a line is broken. */
+export function callPlace(plot: Plot, place: number): number {
+  return [place, place - 1, place + 1].find((at) => plot.at[at]) ?? place;
+}
+
+/** The call at such a place. */
 export function callAt(plot: Plot, place: number): CallRow | null {
-  return plot.at[place] ?? plot.at[place - 1] ?? plot.at[place + 1] ?? null;
+  return plot.at[callPlace(plot, place)] ?? null;
 }

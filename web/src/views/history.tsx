@@ -61,14 +61,15 @@ export function HistoryView() {
 }
 
 function Whole({ history }: { history: History }) {
-  if (history.days.length === 0 && history.sessions.length === 0) {
+  const { days, limits, sessions } = history;
+  if (days.length + limits.length + sessions.length === 0) {
     return <p class="quiet">Nothing was heard in this time.</p>;
   }
   return (
     <>
-      <Days days={history.days} />
-      <LimitsTable limits={history.limits} />
-      <PastSessions sessions={history.sessions} />
+      <Days days={days} />
+      <LimitsTable limits={limits} />
+      <PastSessions sessions={sessions} />
     </>
   );
 }

@@ -1,0 +1,82 @@
+"""A browser, a daemon and a tab for a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from server.running import Running
+
+from .chromium import FLAGS, require_chromium, require_page
+from .screen import PATIENCE, Screen
+from .story import SETTINGS, Story
+
+Scheme: TypeAlias = Literal["light", "dark"]
+
+
+class Opener(Protocol):
+    """Opens a tab on the daemon's page."""
+
+    def __call__(self, width: int = 1280, scheme: Scheme = "light", calm: bool = False) -> Screen:
+        """One of this width and colour scheme; `calm` is for who wants no motion."""
+        ...
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """One browser for all; its loop runs, so it is gone before the tests of other folders."""
+    program = require_chromium()
+    require_page()
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Running]:
+    """A daemon whose user has set the size of every window."""
+    running = Running(tmp_path)
+    settings = running.home / ".config" / "brimline" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(SETTINGS)
+    running.start()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def story(daemon: Running) -> Story:
+    """What the test tells the daemon."""
+    return Story(daemon)
+
+
+@pytest.fixture
+def opened(browser: Browser, daemon: Running) -> Iterator[Opener]:
+    """Opens a tab on the daemon's page; in the end nothing bad may have happened in any."""
+    screens: list[Screen] = []
+
+    def open(width: int = 1280, scheme: Scheme = "light", calm: bool = False) -> Screen:
+        context = browser.new_context(
+            viewport={"width": width, "height": 800},
+            color_scheme=scheme,
+            reduced_motion="reduce" if calm else "no-preference",
+        )
+        screens.append(Screen(context, daemon.port))
+        return screens[-1]
+
+    yield open
+    for screen in screens:
+        screen.check()
+        screen.page.context.close()
+
+
+@pytest.fixture
+def screen(opened: Opener) -> Screen:
+    """A tab of an ordinary size."""
+    return opened()

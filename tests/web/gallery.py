@@ -1,0 +1,65 @@
+"""Sessions of every level and state, with everything that a row or a page can show."""
+
+from __future__ import annotations
+
+import time
+
+from server.test_daemon import SESSION, hook_input, status_input
+
+from .past import write_past
+from .story import Json, Story, call, full
+
+RICH = "rich"
+"""The session that has of everything."""
+
+DOCUMENT = """# Where we are
+
+The parser is **half done**; `src/parse.py` has the rest. See https://example.invalid/a/long/way.
+
+1. finish `numbers`
+2. run the tests
+
+> Do not touch the lexer.
+
+```
+make check && echo a-very-long-line-that-does-not-fit-into-any-narrow-column-at-all
+```
+"""
+
+
+def tell_gallery(story: Story) -> None:
+    """Tell a daemon of all of it."""
+    for percent in (0, 49.9, 55, 85, 100, 130):
+        story.tell(f"at-{percent}", full(percent), project=f"/home/u/work/at-{percent}")
+    story.tell("unknown", {"type": "SessionSeen"}, project="/home/u/unknown")
+    story.tell("stale", {**full(30), "at": time.time() - 7_300}, project="/home/u/stale")
+    story.daemon.hook(status_input(150_000), "statusline")
+    story.daemon.hook(hook_input("PreCompact", trigger="auto"))
+    _tell_rich(story)
+    write_past(story.daemon, "22222222-2222-4222-8222-222222222222", "/home/u/past")
+
+
+def _tell_rich(story: Story) -> None:
+    project = "/home/u/a-rather-long-name-of-a-project-that-has-to-be-cut"
+    title = "Mend what the last change broke, and tell why it broke at all"
+    packed = {"type": "Compacted", "trigger": "auto", "before": 161_000, "after": 20_000}
+    calls = [call(f"m{at}", 20_000 + 4_000 * at) for at in range(30)]
+    more = [call(f"n{at}", 25_000 + 5_000 * at, model="claude-opus-4-5") for at in range(20)]
+    scouts = [call(f"s{at}", 9_000 + at * 30_000, thread=f"agent-scout-{at}") for at in range(6)]
+    events = [{"type": "SessionSeen", "title": title, "version": "2.1.325"}, *calls, packed, *more]
+    story.tell(RICH, *_spread([*events, *scouts]), agent="claude", project=project)
+    path = story.daemon.folder / "handoff.md"
+    path.write_text(DOCUMENT)
+    story.daemon.post(f"/v1/sessions/{RICH}/handoff", {"path": str(path)})
+    for urgent in (False, True):
+        text = {"text": "Look at the tests first.", "urgent": urgent}
+        story.daemon.post(f"/v1/sessions/{RICH}/messages", text)
+
+
+def _spread(events: list[Json]) -> list[Json]:
+    """A few seconds between two of them, up to now."""
+    begun = time.time() - 5 * len(events)
+    return [{**event, "at": begun + 5 * place} for place, event in enumerate(events)]
+
+
+__all__ = ["RICH", "SESSION", "tell_gallery"]

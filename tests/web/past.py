@@ -1,0 +1,41 @@
+"""A transcript of Claude Code in the daemon's home, for what the history tells."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+
+from server.running import Running
+
+from .story import MODEL
+
+
+def write_past(daemon: Running, session: str, project: str, model: str = MODEL) -> None:
+    """A session of two calls and a compaction, an hour ago."""
+    folder = daemon.home / ".claude" / "projects" / "past"
+    folder.mkdir(parents=True, exist_ok=True)
+    common = {"sessionId": session, "cwd": project, "version": "2.1.325", "isSidechain": False}
+    lines = [
+        {"type": "user", "uuid": "u0", "message": {"role": "user", "content": "go"}},
+        _reply("m0", 120_000, model),
+        {"type": "system", "uuid": "u2", "subtype": "compact_boundary", "content": "compacted",
+         "compactMetadata": {"trigger": "auto", "preTokens": 160_000}},
+        _reply("m1", 30_000, model),
+    ]  # fmt: skip
+    begun = time.time() - 3_600
+    stamped = [{**common, **line, "timestamp": _stamp(begun + at)} for at, line in enumerate(lines)]
+    text = "".join(f"{json.dumps(line)}\n" for line in stamped)
+    (folder / f"{session}.jsonl").write_text(text)
+
+
+def _reply(id: str, sent: int, model: str) -> dict[str, object]:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": sent - 10,
+             "cache_creation_input_tokens": 0, "output_tokens": 50}  # fmt: skip
+    message = {"id": id, "type": "message", "role": "assistant", "model": model, "content": "",
+               "usage": usage, "stop_reason": "end_turn"}  # fmt: skip
+    return {"type": "assistant", "uuid": f"u-{id}", "requestId": f"r-{id}", "message": message}
+
+
+def _stamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")

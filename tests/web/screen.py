@@ -1,0 +1,91 @@
+"""A tab of the browser that looks at a daemon's page, and keeps what must never happen there."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Request
+
+PATIENCE = 30_000.0
+"""Milliseconds; a busy machine is slow, and not wrong."""
+
+LISTEN = """
+window.violations = [];
+addEventListener("securitypolicyviolation", (event) => {
+  window.violations.push(`${event.violatedDirective} ${event.blockedURI}`);
+});
+"""
+UNREACHABLE = ("net::ERR_CONNECTION_", "net::ERR_EMPTY_RESPONSE", "net::ERR_INCOMPLETE_CHUNKED",
+               "net::ERR_CONTENT_LENGTH")  # fmt: skip
+"""What Chromium itself writes on the console while there is no daemon, or when one dies."""
+
+
+class Screen:
+    """The page in a tab."""
+
+    def __init__(self, context: BrowserContext, port: int) -> None:
+        context.set_default_timeout(PATIENCE)
+        context.add_init_script(LISTEN)
+        self.address = f"http://127.0.0.1:{port}"
+        self.page = context.new_page()
+        self.hosts: set[str] = set()
+        self.bad: list[str] = []
+        self.page.on("request", self._request)
+        self.page.on("console", self._console)
+        self.page.on("dialog", self._dialog)
+        self.page.on("pageerror", lambda error: self.bad.append(str(error)))
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith("data:"):
+            self.hosts.add(urlsplit(request.url).netloc)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not any(
+            word in message.text for word in UNREACHABLE
+        ):
+            self.bad.append(message.text)
+
+    def _dialog(self, dialog: Dialog) -> None:
+        self.bad.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def open(self, hash: str = "#/") -> None:
+        """Go to a place on the page, and wait until it is live."""
+        self.page.goto(f"{self.address}/{hash}")
+        self.find("connection", '[data-connection="live"]').wait_for()
+
+    def go(self, hash: str) -> None:
+        """Go there without loading the page anew."""
+        self.page.evaluate("hash => { location.hash = hash }", hash)
+
+    def find(self, testid: str, more: str = "") -> Locator:
+        """Elements by the name that tests have for them."""
+        return self.page.locator(f'[data-testid="{testid}"]{more}')
+
+    def row(self, session: str) -> Locator:
+        """A session's row of the overview."""
+        return self.page.locator(f'.row[data-session="{session}"]')
+
+    def of(self, session: str, testid: str) -> Locator:
+        """A part of a session's row."""
+        return self.row(session).locator(f'[data-testid="{testid}"]')
+
+    def order(self) -> list[str]:
+        """The sessions of the overview as they stand below one another."""
+        return self.evaluated("[...document.querySelectorAll('.row')].map(r => r.dataset.session)")
+
+    def evaluated(self, script: str, argument: Any = None) -> Any:
+        """What a script gives."""
+        return self.page.evaluate(script, argument)
+
+    def until(self, script: str, argument: Any = None) -> None:
+        """Wait until a function gives what is true; the page's policy forbids any other script."""
+        self.page.wait_for_function(script, arg=argument)
+
+    def check(self) -> None:
+        """Nothing that must never happen has happened: errors, violations, other hosts."""
+        assert not self.bad, self.bad
+        violations = self.evaluated("window.violations")
+        assert not violations, violations
+        assert self.hosts <= {urlsplit(self.address).netloc}, self.hosts

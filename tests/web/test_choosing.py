@@ -1,0 +1,98 @@
+"""Choosing sessions: by field, by words, in another order, past ones too."""
+
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from server.test_daemon import SESSION, hook_input, status_input
+
+from .screen import Screen
+from .story import Story, full
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+
+
+@pytest.fixture
+def listed(story: Story, screen: Screen) -> Screen:
+    """Four sessions on the screen."""
+    now = time.time()
+    story.tell("a1", {**full(60), "at": now - 40}, agent="alpha", project="/home/u/one")
+    story.tell("a2", {**full(20), "at": now - 30}, agent="alpha", project="/home/u/two")
+    story.tell("b1", {**full(40), "at": now - 20}, agent="beta", project="/home/u/one")
+    story.tell("b2", {"type": "SessionSeen", "title": "Mend the Parser"}, agent="beta")
+    screen.open()
+    expect(screen.find("session")).to_have_count(4)
+    return screen
+
+
+def until_order(screen: Screen, *sessions: str) -> None:
+    """Wait until just these are listed, in this order."""
+    expect(screen.find("shown")).to_have_text(
+        f"{len(sessions)} session{'' if len(sessions) == 1 else 's'}"
+    )
+    assert screen.order() == list(sessions)
+
+
+def test_filters(listed: Screen) -> None:
+    """By agent, by project, by both; each offers what there is, and all."""
+    agent, project = listed.find("filter-agent"), listed.find("filter-project")
+    assert agent.locator("option").all_text_contents() == ["all agents", "alpha", "beta"]
+    agent.select_option("alpha")
+    until_order(listed, "a1", "a2")
+    project.select_option("/home/u/one")
+    until_order(listed, "a1")
+    agent.select_option("")
+    until_order(listed, "a1", "b1")
+    project.select_option("")
+    until_order(listed, "a1", "b1", "a2", "b2")
+
+
+def test_a_filter_without_values(story: Story, screen: Screen) -> None:
+    """Where no session names a project, the choice says that all are shown."""
+    story.tell("bare", full(5))
+    screen.open()
+    options = screen.find("filter-project").locator("option")
+    expect(options).to_have_text(["all projects"])
+
+
+def test_search(listed: Screen) -> None:
+    """Words in any field, all of them, in any case; what fits none is said, with a way back."""
+    listed.find("search").fill("parser MEND")
+    until_order(listed, "b2")
+    listed.find("search").fill("home alpha")
+    until_order(listed, "a1", "a2")
+    listed.find("search").fill("nothing like it")
+    expect(listed.find("none-fits")).to_contain_text("4 sessions are known")
+    listed.find("none-fits").get_by_role("button").click()
+    until_order(listed, "a1", "b1", "a2", "b2")
+
+
+ORDERS = {
+    "latest": ("b2", "b1", "a2", "a1"),
+    "agent": ("a1", "a2", "b1", "b2"),
+    "project": ("b2", "a1", "b1", "a2"),
+    "fullest": ("a1", "b1", "a2", "b2"),
+}
+
+
+def test_sort(listed: Screen) -> None:
+    """Another order at once."""
+    for sort, order in ORDERS.items():
+        listed.find("sort").select_option(sort)
+        until_order(listed, *order)
+
+
+def test_past(story: Story, screen: Screen) -> None:
+    """Sessions that ended, or were not heard for a day, are shown by choice."""
+    story.tell("now", full(10))
+    story.daemon.hook(status_input(40_000), "statusline")
+    story.daemon.hook(hook_input("SessionEnd", reason="exit"))
+    story.tell("older", {**full(30), "at": time.time() - 3 * 86_400})
+    screen.open()
+    until_order(screen, "now")
+    screen.find("past").check()
+    until_order(screen, "older", SESSION, "now")
+    expect(screen.of(SESSION, "state")).to_have_attribute("data-state", "ended")
+    screen.find("past").uncheck()
+    until_order(screen, "now")

@@ -1,0 +1,130 @@
+"""Whatever an agent says is shown as text: nothing of it runs, in any field, on any view."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .past import write_past
+from .screen import Screen
+from .story import Story, call
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+
+EVIL = '"><img src=x onerror=hacked=1><script>hacked=1</script>&lt;'
+"""Short enough for an agent's name."""
+
+LINKS = "[a](javascript:hacked=1) <a href='javascript:hacked=1'>b</a>"
+MORE_EVIL = f"{EVIL} {LINKS} `{EVIL}`"
+TAGS = """() => [...document.querySelectorAll("img, script, iframe, a[href^=javascript]")]
+  .map((element) => element.outerHTML)"""
+INJECT = """() =>
+  document.body.insertAdjacentHTML("beforeend", "<img src=x onerror=hacked=1>")"""
+MODEL = f"{EVIL}-model"
+
+
+def tell_evil(story: Story) -> Path:
+    """A session whose every field is hostile; the path of its document."""
+    daemon = story.daemon
+    seen = {"type": "SessionSeen", "title": f"{EVIL}-title", "version": f"{EVIL}-version"}
+    packed = {"type": "Compacted", "trigger": "auto", "before": 100_000, "after": 20_000}
+    main = [call(f"{EVIL}-{at}", 120_000, model=MODEL) for at in range(2)]
+    other = call("plain", 20_000, model=f"{EVIL}-other", thread=f"{EVIL}-thread")
+    events = (seen, main[0], packed, main[1], other)
+    story.tell(EVIL, *events, agent=f"{EVIL}-a", project=f"/p/{EVIL}", parent=f"{EVIL}-parent")
+    path = daemon.folder / f"{EVIL}.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(MORE_EVIL)
+    place = f"/v1/sessions/{quote(EVIL, safe='')}"
+    daemon.post(f"{place}/handoff", {"path": str(path), "author": f"{EVIL}-author"})
+    daemon.post(f"{place}/messages", {"text": MORE_EVIL, "sender": f"{EVIL}-sender"})
+    return path
+
+
+def unharmed(screen: Screen) -> None:
+    """Nothing ran, and no tag came in; our own script is the only one."""
+    screen.page.wait_for_timeout(100)
+    assert screen.evaluated("typeof hacked") == "undefined"
+    (own,) = screen.evaluated(TAGS)
+    assert own.startswith('<script type="module"')
+    screen.check()
+
+
+def says(page: Page, selector: str, *words: str) -> None:
+    """Whether a part of the page has these words in it, as text."""
+    for each in words:
+        expect(page.locator(selector).first).to_contain_text(each)
+
+
+def test_overview(story: Story, screen: Screen) -> None:
+    """Rows, filters, tooltips and the window's title."""
+    tell_evil(story)
+    screen.open()
+    says(screen.page, ".row", f"{EVIL}-a", MODEL, f"{EVIL}-title", f"{EVIL}-thread")
+    expect(screen.find("open")).to_have_attribute("title", f"/p/{EVIL}")
+    assert screen.find("session").get_attribute("data-session") == EVIL
+    for field, value in (("agent", f"{EVIL}-a"), ("project", f"/p/{EVIL}")):
+        screen.find(f"filter-{field}").select_option(value)
+        expect(screen.find("session")).to_have_count(1)
+    screen.find("search").fill(EVIL)
+    expect(screen.find("session")).to_have_count(1)
+    expect(screen.page).to_have_title("60.0 % script>&lt; · Brimline")
+    unharmed(screen)
+
+
+def test_session(story: Story, screen: Screen) -> None:
+    """Head, reading, timeline, tables, messages, document and JSON of a session's page."""
+    path = tell_evil(story)
+    screen.open()
+    screen.find("open").click()
+    page = screen.page
+    page.locator(".u-over").wait_for()
+    says(page, ".head", f"{EVIL}-a", f"{EVIL}-title")
+    facts = (MODEL, f"{EVIL}-a {EVIL}-version", f"/p/{EVIL}", f"{EVIL}-parent")
+    says(page, '[data-testid="facts"]', *facts)
+    expect(page.locator('[data-fact="session"]')).to_have_text(EVIL)
+    says(page, '[data-testid="threads"]', f"{EVIL}-thread")
+    says(page, '[data-testid="calls"]', MODEL, f"{EVIL}-other")
+    says(page, '[data-testid="compactions"]', MODEL)
+    says(page, ".messages", MORE_EVIL, f"{EVIL}-sender")
+    says(page, ".prose", LINKS, EVIL)
+    says(page, ".session-side", f"by {EVIL}-author", str(path))
+    says(page, ".legend", f"{EVIL}-thread")
+    screen.find("chart").focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowLeft")
+    says(page, '[data-testid="hover"]', f"{EVIL}-0", MODEL)
+    says(page, '[data-testid="json"]', "<img src=x onerror=hacked=1>")
+    unharmed(screen)
+
+
+def test_history(story: Story, screen: Screen) -> None:
+    """Past sessions and learned limits."""
+    tell_evil(story)
+    write_past(story.daemon, "33333333-3333-4333-8333-333333333333", f"/p/{EVIL}", MODEL)
+    screen.open("#/history")
+    says(screen.page, '[data-testid="limits"]', f"{EVIL}-a", f"{EVIL}-version", MODEL)
+    says(screen.page, '[data-testid="past-sessions"]', "script>&lt;", MODEL)
+    unharmed(screen)
+
+
+def test_address(story: Story, screen: Screen) -> None:
+    """A hostile address is shown as the id that it names."""
+    screen.open(f"#/session/{quote(EVIL, safe='')}")
+    expect(screen.find("missing")).to_contain_text("no session")
+    expect(screen.find("missing")).to_contain_text("<img src=x onerror=hacked=1>")
+    screen.bad.clear()  # Chromium writes each 404 on the console.
+    unharmed(screen)
+
+
+def test_policy(story: Story, screen: Screen) -> None:
+    """The page's own policy stops script that does get in: the checks above can fail."""
+    screen.open()
+    screen.evaluated(INJECT)
+    screen.until("() => window.violations.length > 0")
+    assert screen.evaluated("typeof hacked") == "undefined"
+    assert "script-src-attr" in screen.evaluated("window.violations.join()")
+    assert any("Content Security Policy" in said for said in screen.bad)
+    screen.page.reload()
+    screen.bad.clear()

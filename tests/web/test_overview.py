@@ -1,0 +1,169 @@
+"""The overview: which session is how full, what state it is in, and what changes."""
+
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from server.test_daemon import SESSION, hook_input, status_input
+
+from .screen import Screen
+from .story import WINDOW, Story, call, full
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+
+COLOURS = {
+    "low": "rgb(47, 127, 134)",
+    "medium": "rgb(160, 108, 0)",
+    "high": "rgb(192, 79, 11)",
+    "limit": "rgb(181, 32, 45)",
+}
+LEVELS = {0: "low", 49.9: "low", 50: "medium", 79.9: "medium", 80: "high", 100: "limit",
+          130: "limit"}  # fmt: skip
+
+FILL = """row => {
+  const fill = row.querySelector(".bar-fill");
+  const share = fill.getBoundingClientRect().width / fill.parentElement.clientWidth;
+  return [getComputedStyle(fill).backgroundColor, Math.round(share * 1000) / 10];
+}"""
+
+WHEN_SHOWN = """([session, words]) => {
+  const shown = document.querySelector(`[data-session="${session}"] [data-testid="percent"]`);
+  new MutationObserver(() => {
+    if (shown.textContent === words) window.shownAt = Date.now();
+  }).observe(shown, { characterData: true, childList: true, subtree: true });
+}"""
+"""Notes when a session's figure comes on the screen, more exactly than a test that looks again."""
+
+
+def test_order_and_colours(story: Story, screen: Screen) -> None:
+    """Fullest first; each has the colour and the word of its level, and a bar as long as it is."""
+    for percent in (80, 0, 130, 49.9, 100, 50, 79.9):
+        story.tell(f"at-{percent}", full(percent))
+    screen.open()
+    expect(screen.find("session")).to_have_count(len(LEVELS))
+    assert screen.order() == [f"at-{percent}" for percent in sorted(LEVELS, reverse=True)]
+    for percent, level in LEVELS.items():
+        row = screen.row(f"at-{percent}")
+        assert row.get_attribute("data-level") == level
+        expect(screen.of(f"at-{percent}", "percent")).to_have_text(f"{min(percent, 100):.1f} %")
+        word = "at limit" if level == "limit" else level
+        expect(screen.of(f"at-{percent}", "level")).to_have_text(word)
+        colour, share = row.evaluate(FILL)
+        assert colour == COLOURS[level]
+        assert share == pytest.approx(min(percent, 100), abs=0.5)
+
+
+def test_overshoot(story: Story, screen: Screen) -> None:
+    """More than the window is said so, beside the bounded figure; a full one is no overshoot."""
+    story.tell("full", full(100))
+    story.tell("over", full(130))
+    screen.open()
+    expect(screen.of("over", "over")).to_have_text("overshoot 130.0 %")
+    expect(screen.of("over", "bar")).to_have_attribute("data-over", "")
+    expect(screen.of("over", "tokens")).to_have_text("260K of 200K")
+    expect(screen.of("full", "over")).to_have_count(0)
+
+
+def test_the_limit_turns_it_red(story: Story, screen: Screen) -> None:
+    """At the limit a session is red, although its window has room; the limit is marked there."""
+    story.tell("near", full(83), agent="claude")
+    story.tell("at", full(84), agent="claude")
+    screen.open()
+    expect(screen.row("near")).to_have_attribute("data-level", "high")
+    expect(screen.row("at")).to_have_attribute("data-level", "limit")
+    bar = screen.of("at", "bar")
+    track, limit = bar.bounding_box(), bar.locator(".bar-limit").bounding_box()
+    assert track is not None
+    assert limit is not None
+    at = (limit["x"] + limit["width"] / 2 - track["x"]) / track["width"] * 100
+    assert at == pytest.approx(story.view("at")["limit_at"], abs=0.5)
+    assert bar.locator(".bar-level").count() == len(story.view("at")["levels"])
+
+
+def test_unknown(story: Story, screen: Screen) -> None:
+    """Before the first reply, and after a compaction until the next, it is unknown and not 0."""
+    story.tell("new", {"type": "SessionSeen"}, project="/new")
+    story.tell("packed", full(70), {"type": "Compacted", "trigger": "auto"})
+    story.tell("known", full(0))
+    screen.open()
+    for session, words in (("new", "before the first reply"), ("packed", "until the next reply")):
+        expect(screen.row(session)).to_have_attribute("data-level", "unknown")
+        expect(screen.of(session, "percent")).to_have_text("unknown")
+        expect(screen.of(session, "state")).to_contain_text(f"unknown {words}")
+    assert screen.order()[0] == "known"
+
+
+def test_stale(story: Story, screen: Screen) -> None:
+    """What was not heard for more than an hour says so, with its age; its figure stays."""
+    now = time.time()
+    story.tell("old", {**full(40), "at": now - 2 * 3_600 - 60})
+    story.tell("young", {**full(40), "at": now - 1_800})
+    screen.open()
+    expect(screen.of("old", "state")).to_have_attribute("data-state", "stale")
+    expect(screen.of("old", "state")).to_have_text("stale, 2 h")
+    expect(screen.of("old", "percent")).to_have_text("40.0 %")
+    expect(screen.of("young", "state")).to_have_attribute("data-state", "measured")
+
+
+def test_live(story: Story, screen: Screen) -> None:
+    """A change is shown by itself; how long that takes is printed."""
+    story.tell("live", full(10))
+    screen.open()
+    expect(screen.of("live", "percent")).to_have_text("10.0 %")
+    screen.evaluated(WHEN_SHOWN, ["live", "25.0 %"])
+    told = time.time()
+    story.tell("live", call("c2", WINDOW // 4))
+    expect(screen.of("live", "percent")).to_have_text("25.0 %")
+    print(f"shown after {screen.evaluated('window.shownAt') / 1000 - told:.2f} s")
+    story.tell("another", full(30))
+    expect(screen.row("another")).to_be_visible()
+    screen.until("() => document.querySelector('.row').dataset.session === 'another'")
+    expect(screen.page).to_have_title("30.0 % another · Brimline")
+
+
+def test_a_compaction_happens(story: Story, screen: Screen) -> None:
+    """One sees it begin, then that nothing is known, then the figure after it."""
+    daemon = story.daemon
+    daemon.hook(status_input(150_000), "statusline")
+    screen.open()
+    state = screen.of(SESSION, "state")
+    expect(state).to_have_attribute("data-state", "measured")
+    daemon.hook(hook_input("PreCompact", trigger="auto"))
+    expect(state).to_have_attribute("data-state", "compacting")
+    expect(screen.of(SESSION, "bar")).to_have_attribute("data-state", "compacting")
+    daemon.hook(hook_input("SessionStart", source="compact"))
+    expect(state).to_have_attribute("data-state", "unknown")
+    expect(screen.of(SESSION, "percent")).to_have_text("unknown")
+    daemon.hook(status_input(30_000), "statusline")
+    expect(screen.of(SESSION, "percent")).to_have_text("15.0 %")
+    expect(screen.row(SESSION)).to_have_attribute("data-level", "low")
+
+
+def test_subagents(story: Story, screen: Screen) -> None:
+    """Each has a small bar of its own; more than four are counted."""
+    calls = [call(f"c{at}", at * 20_000, thread=f"sub-{at}") for at in range(1, 7)]
+    story.tell("boss", full(60), *calls)
+    screen.open()
+    expect(screen.of("boss", "subagent")).to_have_count(4)
+    expect(screen.row("boss").locator(".sub-more")).to_have_text("2 more")
+    threads = story.view("boss")["threads"][1:5]
+    for thread, line in zip(threads, screen.of("boss", "subagent").all(), strict=True):
+        expect(line).to_contain_text(thread["thread"])
+        expect(line).to_contain_text(f"{thread['percent']:.1f} %")
+    expect(screen.of("boss", "percent")).to_have_text("60.0 %")
+
+
+def test_handoff_and_unread(story: Story, screen: Screen) -> None:
+    """A row tells whether there is a document, and how many messages wait."""
+    story.tell("told", full(10))
+    screen.open()
+    expect(screen.of("told", "handoff")).to_have_text("no handoff")
+    expect(screen.of("told", "unread")).to_have_count(0)
+    path = story.daemon.folder / "handoff.md"
+    path.write_text("Go on.")
+    story.daemon.post("/v1/sessions/told/handoff", {"path": str(path)})
+    story.daemon.post("/v1/sessions/told/messages", {"text": "hi"})
+    expect(screen.of("told", "handoff")).to_have_text("handoff fresh")
+    expect(screen.of("told", "unread")).to_have_text("1 unread")
+    expect(screen.of("told", "spark").locator("circle")).to_have_count(1)

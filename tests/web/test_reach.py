@@ -1,0 +1,147 @@
+"""Everybody can use it: by keyboard, by a screen reader, in both colour schemes, without motion."""
+
+import pytest
+from playwright.sync_api import expect
+
+from .chromium import require_axe
+from .conftest import Opener, Scheme
+from .gallery import RICH, tell_gallery
+from .screen import Screen
+from .story import Story, full
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+
+FOUND = """async () => (await axe.run(document)).violations.map(
+  ({ id, impact, nodes }) => [impact, id, nodes.map((node) => node.html.slice(0, 200))],
+)"""
+GRAVE = ("serious", "critical")
+
+MOVES = """() => [...document.querySelectorAll("*")].flatMap((element) => {
+  const { transitionDuration, animationName } = getComputedStyle(element);
+  return transitionDuration === "0s" && animationName === "none" ? [] : [element.outerHTML];
+})"""
+
+
+def faults(screen: Screen) -> list[object]:
+    """What axe-core finds here that is grave."""
+    return [each for each in screen.evaluated(FOUND) if each[0] in GRAVE]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe(story: Story, opened: Opener, scheme: Scheme) -> None:
+    """axe-core finds nothing serious on any view, nor before there is anything."""
+    screen = opened(scheme=scheme)
+    screen.open()
+    screen.evaluated(require_axe())
+    expect(screen.find("empty")).to_be_visible()
+    found = {"empty": faults(screen)}
+    tell_gallery(story)
+    screen.row(RICH).wait_for()
+    found["overview"] = faults(screen)
+    screen.page.keyboard.press("?")
+    expect(screen.find("help")).to_be_visible()
+    found["help"] = faults(screen)
+    screen.page.keyboard.press("Escape")
+    screen.go(f"#/session/{RICH}")
+    screen.page.locator(".u-over").wait_for()
+    screen.page.locator("details summary").first.click()
+    found["session"] = faults(screen)
+    screen.go("#/history")
+    screen.find("past-sessions").wait_for()
+    found["history"] = faults(screen)
+    assert found == {view: [] for view in found}
+
+
+def test_axe_finds(screen: Screen) -> None:
+    """What axe-core is asked here does find a fault that is there."""
+    screen.open()
+    screen.evaluated(require_axe())
+    screen.evaluated("document.querySelector('main').append(document.createElement('button'))")
+    assert [each for each in faults(screen) if "button-name" in str(each)]
+
+
+def focused(screen: Screen) -> str | None:
+    """The session whose link has the focus."""
+    return screen.evaluated("document.activeElement.closest('[data-session]')?.dataset.session")
+
+
+def press(screen: Screen, *keys: str) -> None:
+    """Press keys, one after another."""
+    for key in keys:
+        screen.page.keyboard.press(key)
+
+
+def test_keyboard(story: Story, screen: Screen) -> None:
+    """j and k walk, Enter opens, Esc goes back to the same row, / searches, ? helps, h and o go."""
+    for percent in (30, 20, 10):
+        story.tell(f"s{percent}", full(percent))
+    screen.open()
+    expect(screen.find("session")).to_have_count(3)
+    press(screen, "j")
+    assert focused(screen) == "s30"
+    press(screen, "j", "j", "j", "k")
+    assert focused(screen) == "s20"
+    press(screen, "Enter")
+    expect(screen.find("session-page")).to_have_attribute("data-session", "s20")
+    press(screen, "Escape")
+    expect(screen.find("session")).to_have_count(3)
+    screen.until("() => document.activeElement.matches('[data-session=s20] a')")
+    press(screen, "/")
+    expect(screen.find("search")).to_be_focused()
+    screen.page.keyboard.type("S10 jk?")
+    expect(screen.find("search")).to_have_value("S10 jk?")
+    press(screen, *["Backspace"] * 4)
+    expect(screen.find("session")).to_have_count(1)
+    press(screen, "Enter")
+    assert focused(screen) == "s10"
+    press(screen, "/", "Escape")
+    expect(screen.find("session")).to_have_count(3)
+    press(screen, "?")
+    expect(screen.find("help")).to_be_visible()
+    press(screen, "Escape")
+    expect(screen.find("help")).not_to_be_visible()
+    press(screen, "h")
+    expect(screen.find("history")).to_be_visible()
+    press(screen, "o")
+    expect(screen.find("session")).to_have_count(3)
+
+
+def test_focus_stays(story: Story, screen: Screen) -> None:
+    """A row that one is on keeps the focus when the order changes."""
+    story.tell("low", full(10))
+    story.tell("high", full(20))
+    screen.open()
+    expect(screen.find("session")).to_have_count(2)
+    press(screen, "j", "j")
+    assert focused(screen) == "low"
+    story.tell("low", {**full(90), "id": "c2"})
+    screen.until("() => document.querySelector('.row').dataset.session === 'low'")
+    assert focused(screen) == "low"
+
+
+def test_skip(story: Story, screen: Screen) -> None:
+    """The first stop of the Tab key leads past what is above to the content."""
+    story.tell("one", full(10))
+    screen.open()
+    press(screen, "Tab", "Enter")
+    expect(screen.page.locator("main")).to_be_focused()
+
+
+def test_empty(screen: Screen) -> None:
+    """Where no agent was heard it says what to do next."""
+    screen.open()
+    for words in ("brimline setup", "brimline demo"):
+        expect(screen.find("empty")).to_contain_text(words)
+    screen.go("#/history")
+    expect(screen.find("history")).to_contain_text("Nothing was heard in this time.")
+
+
+def test_motion(story: Story, opened: Opener) -> None:
+    """Who wants no motion sees none."""
+    screen = opened(calm=True)
+    tell_gallery(story)
+    for hash in ("#/", f"#/session/{RICH}", "#/history"):
+        screen.open(hash)
+        screen.page.wait_for_timeout(100)
+        assert screen.evaluated("document.getAnimations().length") == 0
+        assert screen.evaluated(MOVES) == []

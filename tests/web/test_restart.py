@@ -1,0 +1,103 @@
+"""After the daemon's restart the page goes on by itself."""
+
+import shutil
+
+import pytest
+from playwright.sync_api import expect
+
+from .screen import Screen
+from .story import Story, call, full
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+
+
+def lost(screen: Screen) -> None:
+    """Wait until the page says that it is not connected."""
+    screen.find("connection", '[data-connection="lost"]').wait_for()
+    expect(screen.find("connection")).to_have_text("not connected, trying again")
+
+
+def test_killed(story: Story, screen: Screen) -> None:
+    """A daemon that was killed and is back: what happened meanwhile and later is shown."""
+    story.tell("one", full(10))
+    screen.open()
+    screen.row("one").wait_for()
+    story.daemon.kill()
+    lost(screen)
+    expect(screen.of("one", "percent")).to_have_text("10.0 %")
+    story.daemon.start()
+    story.tell("one", call("c2", 40_000))
+    expect(screen.of("one", "percent")).to_have_text("20.0 %")
+    expect(screen.find("connection")).to_have_attribute("data-connection", "live")
+    story.tell("one", call("c3", 60_000))
+    expect(screen.of("one", "percent")).to_have_text("30.0 %")
+
+
+def test_other_store(story: Story, screen: Screen) -> None:
+    """A daemon that is back without its store: old sessions go, new ones come and are followed."""
+    for at in range(20):
+        story.tell("old", call(f"c{at}", 1_000 * at))
+    screen.open()
+    screen.row("old").wait_for()
+    story.daemon.kill()
+    lost(screen)
+    shutil.rmtree(story.daemon.state)
+    story.daemon.start()
+    story.tell("new", full(20))
+    expect(screen.row("old")).to_have_count(0)
+    expect(screen.of("new", "percent")).to_have_text("20.0 %")
+    story.tell("new", call("c2", 60_000))
+    expect(screen.of("new", "percent")).to_have_text("30.0 %")
+
+
+def test_on_a_session(story: Story, screen: Screen) -> None:
+    """A session's page goes on too, with the calls that came meanwhile."""
+    story.tell("one", call("c1", 20_000))
+    screen.open("#/session/one")
+    expect(screen.find("hover")).to_have_attribute("data-call", "c1")
+    screen.page.locator(".u-over").wait_for()
+    story.daemon.kill()
+    lost(screen)
+    story.daemon.start()
+    story.tell("one", call("c2", 40_000))
+    expect(screen.find("hover")).to_have_attribute("data-call", "c2")
+
+
+def test_timeline_later(story: Story, screen: Screen) -> None:
+    """A session that is first opened while there is no daemon gets its timeline once one is."""
+    story.tell("one", call("c1", 20_000))
+    screen.open()
+    screen.row("one").wait_for()
+    story.daemon.kill()
+    lost(screen)
+    screen.row("one").click()
+    expect(screen.find("session-page")).to_contain_text("The daemon does not answer.")
+    story.daemon.start()
+    screen.page.locator(".u-over").wait_for()
+
+
+def test_timeline_not_fetched(story: Story, screen: Screen) -> None:
+    """Where the timeline's own script cannot be had that is said, with what to do."""
+    story.tell("one", call("c1", 20_000))
+    screen.page.route("**/assets/chart-*", lambda route: route.abort())
+    screen.open("#/session/one")
+    expect(screen.find("chart")).to_contain_text("The timeline could not be fetched.")
+    expect(screen.find("hover")).to_have_attribute("data-call", "c1")
+    screen.page.unroute_all()
+    screen.bad.clear()  # Chromium writes what it could not fetch on the console.
+    screen.find("chart").get_by_role("button").click()
+    screen.page.locator(".u-over").wait_for()
+
+
+def test_not_there_yet(story: Story, screen: Screen) -> None:
+    """A page that was open before any daemon answered says so, and fills when one does."""
+    screen.open()
+    screen.find("empty").wait_for()
+    story.daemon.kill()
+    lost(screen)
+    screen.go("#/history")
+    expect(screen.find("history")).to_contain_text("The daemon does not answer.")
+    screen.go("#/")
+    story.daemon.start()
+    story.tell("one", full(10))
+    screen.row("one").wait_for()

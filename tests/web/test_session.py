@@ -1,0 +1,274 @@
+"""A session's page: its figures are the API's, what happened is marked, messages can be sent."""
+
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+
+from server.test_daemon import SESSION, hook_input, status_input
+
+from .screen import Screen
+from .story import Json, Story, call, full
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
+
+FORMULAS = ("max_cache_read_plus_sums", "sum_cache_creation", "last_input", "result_sums",
+            "effective")  # fmt: skip
+
+PLACES = """() => {
+  const over = document.querySelector(".u-over").getBoundingClientRect();
+  return [over.x, over.y + over.height / 2, over.width];
+}"""
+
+
+FIGURES = """() => {
+  const hover = document.querySelector('[data-testid="hover"]');
+  const fields = [...hover.querySelectorAll("[data-field]")];
+  return [hover.dataset.call, fields.map((field) => [field.dataset.field, field.textContent])];
+}"""
+
+
+def grown(story: Story, session: str = "one") -> list[Json]:
+    """Calls of two threads with a compaction between; the calls as the API has them, in order."""
+    sizes = (20_000, 61_000, 105_000, 150_000)
+    story.tell(session, *(call(f"m{at}", sent) for at, sent in enumerate(sizes)), project="/p/one")
+    story.tell(session, call("s0", 9_000, thread="scout"), call("m4", 160_000))
+    packed = {"type": "Compacted", "trigger": "auto", "before": 161_000, "after": 20_000}
+    story.tell(session, packed, call("m5", 30_000), call("m6", 44_000))
+    return sorted(story.timeline(session)["calls"], key=lambda row: row["at"])
+
+
+def opened_at(screen: Screen, session: str) -> None:
+    """A session's page, its timeline drawn."""
+    screen.open(f"#/session/{quote(session, safe='')}")
+    screen.page.locator(".u-over").wait_for()
+
+
+def sent(row: Json) -> int:
+    """What a call sent."""
+    return row["input"] + row["cache_read"] + row["cache_write"]
+
+
+def shown(screen: Screen) -> tuple[str | None, Json]:
+    """The call of the figures that are shown, and the figures."""
+    call, told = screen.evaluated(FIGURES)
+    return call, dict(told)
+
+
+def figures(row: Json) -> Json:
+    """The same as the API has them."""
+    names = ("input", "cache_read", "cache_write", "output")
+    return {name: f"{row[name]:,}" for name in names} | {"sent": f"{sent(row):,}"}
+
+
+def test_hover(story: Story, screen: Screen) -> None:
+    """Each call that one points at shows the API's figures of it, its thread and its source."""
+    rows = grown(story)
+    opened_at(screen, "one")
+    left, middle, width = screen.evaluated(PLACES)
+    sources = {each["thread"]: each["source"] for each in story.view("one")["threads"]}
+    room = (len(rows) - 1) * 0.01
+    for place, row in enumerate(rows):
+        at = left + width * (place + room) / (len(rows) - 1 + 2 * room)
+        screen.page.mouse.move(at, middle)
+        expect(screen.find("hover")).to_have_attribute("data-call", row["call"])
+        assert shown(screen) == (row["call"], figures(row))
+        expect(screen.find("hover")).to_contain_text(f"· {row['thread']} · cycle {row['cycle']} ·")
+        expect(screen.find("hover")).to_contain_text(f"read from the {sources[row['thread']]}")
+
+
+def test_reading(story: Story, screen: Screen) -> None:
+    """The figures of the head and of the reading are the API's, each with where it is from."""
+    daemon = story.daemon
+    daemon.hook(status_input(150_000), "statusline")
+    screen.open(f"#/session/{SESSION}")
+    view = story.view(SESSION)
+    (main,) = view["threads"]
+    expect(screen.find("percent")).to_have_text(f"{main['percent']:.1f} %")
+    expect(screen.find("tokens")).to_have_text(f"{main['sent']:,} of {main['window']:,} tokens")
+    facts = screen.find("facts")
+    for name in ("sent", "held"):
+        expect(facts.locator(f'[data-fact="{name}"]')).to_have_text(f"{main[name]:,}")
+    for name in ("window", "limit"):
+        words = f"{main[name]:,}{main[f'{name}_why']}"
+        expect(facts.locator(f'[data-fact="{name}"]')).to_have_text(words)
+    of_limit = facts.locator('[data-fact="of the limit"]')
+    expect(of_limit).to_have_text(f"{main['percent_of_limit']:.1f} %")
+    expect(facts.locator('[data-fact="source"]')).to_contain_text("status line, ")
+    expect(screen.find("json")).to_contain_text('"percent": 75')
+
+
+def test_formulas(story: Story, screen: Screen) -> None:
+    """A historic formula is drawn when it is switched on, with the API's figure for each call."""
+    rows = grown(story)
+    opened_at(screen, "one")
+    told: dict[str, list[int]] = story.daemon.get("/v1/sessions/one/formulas")
+    legend = screen.page.get_by_role("list", name="Legend")
+    for name in FORMULAS:
+        expect(legend).not_to_contain_text(name)
+        screen.find("formulas").get_by_label(name).check()
+        expect(legend).to_contain_text(name)
+    main = [row["call"] for row in rows if row["thread"] == "main"]
+    for id, said in walked(screen).items():
+        for name in FORMULAS if id in main else ():
+            assert said[name] == f"{told[name][main.index(id)]:,}"
+    screen.find("formulas").get_by_label("effective").uncheck()
+    expect(legend).not_to_contain_text("effective")
+
+
+def walked(screen: Screen) -> dict[str, Json]:
+    """The figures of every call, by the arrow keys from the last to the first."""
+    screen.find("chart").focus()
+    said: dict[str, Json] = {}
+    for _ in range(20):
+        call, told = shown(screen)
+        said[str(call)] = told
+        screen.page.keyboard.press("ArrowLeft")
+    return said
+
+
+def marks(screen: Screen) -> set[str]:
+    """Every mark's words, place by place."""
+    screen.find("chart").focus()
+    found: set[str] = set()
+    for _ in range(20):
+        found |= set(screen.page.locator(".figures-marks span").all_inner_texts())
+        screen.page.keyboard.press("ArrowLeft")
+    return found
+
+
+def test_marks(story: Story, screen: Screen) -> None:
+    """A compaction, a level that fired, a message that came, a handoff and a model are marked."""
+    daemon, path = story.daemon, story.daemon.folder / "handoff.md"
+    path.write_text("Go on.")
+    story.tell(SESSION, call("m0", 20_000), call("m1", 105_000), agent="claude")
+    daemon.hook(hook_input("UserPromptSubmit"))
+    daemon.post(f"/v1/sessions/{SESSION}/handoff", {"path": str(path), "author": "me"})
+    packed = {"type": "Compacted", "trigger": "manual", "before": 105_000, "after": 20_000}
+    story.tell(SESSION, packed, call("m2", 30_000, model="claude-opus-4-5"), agent="claude")
+    opened_at(screen, SESSION)
+    (delivered,) = story.timeline(SESSION)["messages"]
+    (compaction,) = story.timeline(SESSION)["compactions"]
+    assert delivered["state"] == "delivered"
+    assert marks(screen) == {
+        "level level 50 %, 105,000 sent",
+        f"message delivered from brimline: {delivered['text']}",
+        "handoff handoff by me",
+        f"compaction manual, 105K to {compaction['after'] // 1_000}K",
+        "model switch claude-sonnet-4-5 to claude-opus-4-5",
+    }
+    line = screen.find("compactions").locator('[data-cycle="0"]')
+    expect(line).to_contain_text(f"105,000{compaction['after']:,}manual")
+    legend = screen.page.get_by_role("list", name="Legend")
+    for words in ("C compaction", "L level", "@ message delivered", "H handoff", "M model switch"):
+        expect(legend).to_contain_text(words)
+
+
+@pytest.mark.parametrize(("source", "kind"), [("compact", "compaction"), ("clear", "clear")])
+def test_marks_of_hooks_alone(story: Story, screen: Screen, source: str, kind: str) -> None:
+    """A compaction and a clear that no file tells of yet, but a hook does, are marked too."""
+    story.tell(SESSION, call("m0", 20_000), agent="claude")
+    story.daemon.hook(hook_input("SessionStart", source=source))
+    assert story.timeline(SESSION)["compactions"] == []
+    opened_at(screen, SESSION)
+    (words,) = marks(screen)
+    assert words.startswith(f"{kind} ")
+
+
+def test_time_axis_and_zoom(story: Story, screen: Screen) -> None:
+    """Over time the same calls are walked; zooming in can be undone."""
+    rows = grown(story)
+    opened_at(screen, "one")
+    screen.find("axis").select_option("time")
+    assert set(walked(screen)) == {row["call"] for row in rows}
+    reset = screen.find("zoom-reset")
+    expect(reset).to_be_disabled()
+    screen.find("zoom-in").click()
+    expect(reset).to_be_enabled()
+    reset.click()
+    expect(reset).to_be_disabled()
+
+
+def test_live(story: Story, screen: Screen) -> None:
+    """A new call is in the figures and in the table by itself."""
+    story.tell("one", call("m0", 20_000))
+    opened_at(screen, "one")
+    story.tell("one", call("m1", 40_000))
+    expect(screen.find("hover")).to_have_attribute("data-call", "m1")
+    expect(screen.find("calls").locator('[data-call="m1"]')).to_contain_text("40,000")
+    expect(screen.find("percent")).to_have_text("20.0 %")
+
+
+def test_messages(story: Story, screen: Screen) -> None:
+    """What one sends waits for the agent as it was written; while it waits it can be cancelled."""
+    text = "Look at <b>tests</b>,\nthen & stop."
+    story.tell("one", full(10))
+    screen.open("#/session/one")
+    form = screen.find("send")
+    expect(form.get_by_role("button", name="Send")).to_be_disabled()
+    form.get_by_label("Tell this agent something").fill(text)
+    form.get_by_label("urgent").check()
+    form.get_by_role("button", name="Send").click()
+    expect(form).to_contain_text("Queued.")
+    expect(form.get_by_label("Tell this agent something")).to_have_value("")
+    (message,) = story.daemon.get("/v1/sessions/one/messages")
+    assert (message["text"], message["urgency"], message["state"]) == (text, "urgent", "queued")
+    shown = screen.find("messages").locator(f'[data-message="{message["id"]}"]')
+    expect(shown.locator(".message-text")).to_have_text(text)
+    expect(screen.find("unread")).to_have_text("1 unread")
+    shown.get_by_role("button", name="Cancel").click()
+    expect(shown).to_have_attribute("data-state", "cancelled")
+    expect(shown.get_by_role("button", name="Cancel")).to_have_count(0)
+    expect(screen.find("unread")).to_have_count(0)
+    (message,) = story.daemon.get("/v1/sessions/one/messages")
+    assert message["state"] == "cancelled"
+
+
+def test_handoff(story: Story, screen: Screen) -> None:
+    """The document is drawn with its headings, lists and code; another one can be chosen."""
+    path = story.daemon.folder / "handoff.md"
+    story.tell("one", full(10))
+    for text in ("The first.", "# Where we are\n\n- the **parser** is done\n\n```\nrm -rf x\n```"):
+        path.write_text(text)
+        story.daemon.post("/v1/sessions/one/handoff", {"path": str(path), "author": "me"})
+    screen.open("#/session/one")
+    prose = screen.find("handoff-text")
+    expect(prose.locator(".heading")).to_have_text("Where we are")
+    expect(prose.locator("li strong")).to_have_text("parser")
+    expect(prose.locator("pre")).to_have_text("rm -rf x")
+    panel = screen.page.get_by_role("region", name="Handoff")
+    expect(panel).to_contain_text("by me, ")
+    expect(panel).to_contain_text(str(path))
+    panel.get_by_label("document").select_option(index=1)
+    expect(prose).to_have_text("The first.")
+
+
+def test_awkward_ids(story: Story, screen: Screen) -> None:
+    """A session is opened by its row, read, told something and linked to, whatever its id is."""
+    for id in ("a/b?c=d#e 100% ü", "a b/timeline"):
+        story.tell(id, full(10))
+        screen.open()
+        screen.row(id).click()
+        expect(screen.find("session-page")).to_have_attribute("data-session", id)
+        answers(story, screen, id)
+
+
+def answers(story: Story, screen: Screen, id: str) -> None:
+    """What a session's page asks of the API is answered for this id."""
+    expect(screen.find("hover")).to_have_attribute("data-call", "c")
+    screen.page.get_by_label("Tell this agent something").fill("hi")
+    screen.find("send").get_by_role("button", name="Send").click()
+    expect(screen.find("unread")).to_have_text("1 unread")
+    screen.find("messages").get_by_role("button", name="Cancel").click()
+    expect(screen.find("messages").locator("li")).to_have_attribute("data-state", "cancelled")
+    link = screen.page.get_by_role("link", name="timeline").get_attribute("href")
+    assert story.daemon.get(str(link))["calls"][0]["session"] == id
+
+
+def test_missing(screen: Screen) -> None:
+    """A session that is not there is said so, with the way back."""
+    screen.open("#/session/nobody")
+    expect(screen.find("missing")).to_contain_text("no session 'nobody'")
+    screen.bad.clear()  # Chromium writes each 404 on the console.
+    screen.find("missing").get_by_role("link").click()
+    expect(screen.find("empty")).to_be_visible()
