@@ -1,172 +1,166 @@
-"""The real Claude Code with our hooks and a real daemon: what its requests hold."""
+"""The real clients with our hooks and a real daemon: what their requests hold."""
 
 from __future__ import annotations
 
 import json
-import re
-import shlex
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from brimline.testing.fake_model import Ramp, Reply, Scenario
-from server.running import Running
 
-from .claude import bash, run_claude
-from .run import ClientRun
+from .monitored import AGENTS, Claude, Codex, Gemini, Monitored, Opencode, Pi
+from .monitored.extended import Extended
+from .monitored.fixtures import in_time, only, running
+from .monitored.found import BEGIN, check_handoff, kinds, sent, told
+from .monitored.script import brimline
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
-MODEL = "claude-sonnet-4-5"
-OWN = '{"cleanupPeriodDays": 30}\n'
-"""What the user had set before."""
+agent = running(*AGENTS)
 
 
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Running]:
-    """A daemon that runs, and is gone afterwards."""
-    running = Running(tmp_path / "daemon")
-    running.start()
-    yield running
-    running.close()
-
-
-def installed(daemon: Running, folder: Path, start: str = "--no-autostart") -> Path:
-    """A scratch folder whose Claude Code was set up by ourselves."""
-    settings = folder / "home/.claude/settings.json"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(OWN)
-    done = daemon.command("setup", "claude", start, HOME=str(folder / "home"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
-
-
-def requests(run: ClientRun) -> list[str]:
-    """The bodies of the main thread's requests, in their order."""
-    lines = run.requests.read_text().splitlines()
-    return [line for line in lines if "/v1/messages" in line and "count_tokens" not in line]
-
-
-def told(body: str) -> list[str]:
-    """What Brimline told the agent, as a request holds it."""
-    return re.findall(r"\[brimline\] Your context is at ([0-9.]+)%", body)
-
-
-def session_of(run: ClientRun) -> str:
-    """The session's id, as the stream tells it."""
-    return json.loads(run.stdout.splitlines()[0])["session_id"]
-
-
-def steps(count: int, ramp: Ramp, *before: Reply) -> Scenario:
-    """So many tool calls on a ramp, then the end of the turn."""
-    loop = (bash(f"echo {n}") for n in range(count))
-    return Scenario(main=(*before, *loop, Reply(text="Done.")), ramp=ramp)
-
-
-def test_levels_reach_the_agent_once(daemon: Running, tmp_path: Path) -> None:
-    """Usage ramps over both levels in two turns: the requests hold each text exactly once."""
-    place = installed(daemon, tmp_path / "claude")
-    first = run_claude(steps(1, Ramp(start=95_000)), place, "Go.", model=MODEL)
-    assert first.exit_code == 0, first.stderr
-    again = ("--resume", session_of(first))
-    second = run_claude(
-        steps(3, Ramp(start=120_000, step=6_000)), place, "On.", *again, model=MODEL
-    )
-    bodies = requests(second)
-    warning, critical = (float(percent) for percent in told(bodies[-1]))
+@in_time
+def test_levels_reach_the_agent_once(agent: Monitored) -> None:
+    """Usage ramps over both levels in two turns: the requests hold each text exactly once, and no
+    compaction is told of, for there was none."""
+    first = agent.run(agent.steps(1, agent.ramp(0.5)))
+    assert [told(body) for body in agent.asked(first)] == [[], []]
+    second = agent.run(agent.steps(3, agent.ramp(0.48, 0.085)))
+    bodies = [told(body) for body in agent.asked(second)]
+    warning, critical = bodies[-1]
     assert 50 <= warning < 65 <= critical
-    assert [len(told(body)) for body in bodies] == sorted(len(told(body)) for body in bodies)
+    assert bodies == [[warning], [warning], [warning], [warning, critical]]
+    timeline = agent.timeline(second)
+    assert kinds(timeline) == [("level", 0, 50.0), ("level", 0, 65.0)]
+    assert {call["cycle"] for call in timeline["calls"]} == {0}
 
 
-def test_jump_over_both_levels(daemon: Running, tmp_path: Path) -> None:
-    """A jump over both levels gives one text, the higher."""
-    place = installed(daemon, tmp_path / "claude")
-    run = run_claude(steps(2, Ramp(start=140_000)), place, "Go.", model=MODEL)
-    (percent,) = told(requests(run)[-1])
-    assert float(percent) >= 65
+@in_time
+def test_jump_over_both_levels(agent: Monitored) -> None:
+    """A jump over both levels gives one text, the higher, at the next tool's result."""
+    run = agent.run(agent.steps(2, agent.ramp(0.7)))
+    assert [len(told(body)) for body in agent.asked(run)] == [0, 1, 1]
+    assert told(agent.asked(run)[-1])[0] >= 65
 
 
-def test_window_of_its_own(daemon: Running, tmp_path: Path) -> None:
-    """A 1M model at 300k is warned by its own window: not at all."""
-    place = installed(daemon, tmp_path / "claude")
-    run = run_claude(steps(2, Ramp(start=300_000)), place, "Go.", model="claude-sonnet-4-5[1m]")
-    assert told(requests(run)[-1]) == []
-    (view,) = daemon.get("/v1/sessions")
-    assert view["threads"][0]["window"] == 1_000_000
+def test_readings_equal_the_bill(agent: Monitored) -> None:
+    """Every call is known by what was billed for it, and by the window that the client goes by."""
+    run = agent.run(agent.steps(3, agent.ramp(0.1, 0.045)))
+    calls = [
+        (call["input"] + call["cache_read"] + call["cache_write"], call["output"])
+        for call in agent.timeline(run)["calls"]
+    ]
+    assert calls == [(sent(one), one.usage.output) for one in run.of("main")]
+    (view,) = agent.daemon.get("/v1/sessions")
+    assert view["threads"][0]["window"] == agent.window
+    assert view["session"]["ended_at"] is not None
 
 
-def test_handoff_comes_back(daemon: Running, tmp_path: Path) -> None:
-    """The agent hands a document over with its own tool; the first request after the compaction
-    holds it, and the levels fire again in the new cycle."""
-    place = installed(daemon, tmp_path / "claude")
-    words = shlex.join([sys.executable, "-m", "brimline", "handoff", "notes.md"])
-    write = f"echo 'The parser is half done.' > notes.md && {words}"
-    scenario = steps(7, Ramp(start=70_000, step=12_000, after_compaction=90_000), bash(write))
-    environment = {
-        "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "170000",
-        "BRIMLINE_STATE_DIR": str(daemon.state),
-    }
-    run = run_claude(scenario, place, "Go.", model=MODEL, environment=environment)
-    assert run.exit_code == 0, run.stderr
-    timeline = daemon.get(f"/v1/sessions/{session_of(run)}/timeline")
-    kinds = [(s["kind"], s["cycle"]) for s in timeline["signals"]]
-    assert ("compacted", 0) in kinds
-    assert ("level", 1) in kinds
-    after = next(body for body in requests(run) if "handoff" in body and " begins -----" in body)
-    assert after.count("The parser is half done.") == 1
+@in_time
+def test_handoff_comes_back(agent: Monitored) -> None:
+    """The agent hands a document over with its own shell; a request after the compaction, where
+    hooks allow it the first, holds it, once, and the levels are reached in the new cycle too."""
+    check_handoff(agent, agent.compact())
 
 
-def test_removed(daemon: Running, tmp_path: Path) -> None:
-    """Taken out again, the settings are what they were, and nothing is told any more."""
-    place = installed(daemon, tmp_path / "claude")
-    settings = place / "home/.claude/settings.json"
-    assert settings.read_text() != OWN
-    daemon.command("setup", "claude", "--remove", HOME=str(place / "home"))
-    assert settings.read_text() == OWN
-    run = run_claude(steps(2, Ramp(start=140_000)), place, "Go.", model=MODEL)
-    assert told(requests(run)[-1]) == []
-    assert daemon.get("/v1/sessions") == []
+@in_time
+@pytest.mark.parametrize(
+    ("agent", "step"),
+    [pytest.param(one, step, id=f"{one.agent}-{step}") for one in AGENTS for step in one.kills],
+    indirect=["agent"],
+)
+def test_daemon_killed_between_steps(agent: Monitored, step: int) -> None:
+    """Killed with -9 and started again between two steps, the outcome is the same."""
+    check_handoff(agent, agent.compact({step: "kill start"}))
 
 
-def test_daemon_killed_between_turns(daemon: Running, tmp_path: Path) -> None:
+@in_time
+def test_daemon_away_during_a_compaction(agent: Monitored) -> None:
+    """The document comes with the first hook that is answered again, once."""
+    run = agent.compact({agent.last: "kill", agent.last + 1: "start"})
+    assert [body.count(BEGIN) for body in agent.after_compaction(run)] == [0, 1, 1]
+
+
+@in_time
+def test_daemon_killed_between_turns(agent: Monitored) -> None:
     """Killed and started again between turns, the daemon tells no level twice and loses none."""
-    place = installed(daemon, tmp_path / "claude")
-    first = run_claude(steps(1, Ramp(start=95_000)), place, "Go.", model=MODEL)
-    daemon.kill()
-    daemon.start()
-    again = ("--resume", session_of(first))
-    second = run_claude(steps(1, Ramp(start=96_000)), place, "On.", *again, model=MODEL)
-    daemon.kill()
-    daemon.start()
-    third = run_claude(steps(1, Ramp(start=97_000)), place, "On.", *again, model=MODEL)
-    assert len(told(requests(second)[-1])) == 1
-    assert told(requests(third)[-1]) == told(requests(second)[-1])
+    bodies: list[str] = []
+    for _ in range(3):
+        run = agent.run(agent.steps(1, agent.ramp(0.5)))
+        bodies.append(agent.asked(run)[-1])
+        agent.daemon.kill()
+        agent.daemon.start()
+    first, second, third = (told(body) for body in bodies)
+    assert (first, len(second)) == ([], 1)
+    assert third == second
 
 
-def test_no_daemon(daemon: Running, tmp_path: Path) -> None:
+@in_time
+@only(Claude, Codex, Gemini, Pi)
+def test_message_keeps_a_turn_from_ending(agent: Monitored) -> None:
+    """What somebody sends is delivered as the turn would end: the agent goes on with it, once."""
+    send = agent.shell(f'{brimline("send")} {agent.session} "Look at the tests."')
+    bodies = agent.asked(agent.run(agent.steps(0, Ramp(), send)))
+    news = [str(agent.users(body)).count("Look at the tests.") for body in bodies]
+    assert news == [0, 0, 1]
+
+
+@in_time
+@only(Claude, Codex, Gemini, Opencode)
+def test_subagent_is_not_told(agent: Monitored) -> None:
+    """What the main thread is to be told reaches the main thread, and never its subagent, whose
+    hooks may look the same; nor is that a session of its own."""
+    asking, errand = agent.errand
+    main = (*asking, Reply(text="Done."))
+    run = agent.run(Scenario(main=main, subagent=errand, ramp=agent.ramp(0.7)))
+    own = agent.of_main(run)
+    assert [len(told(body)) for body in own] == [0] + [1] * len(asking)
+    others = [body for body in agent.asked(run) if body not in own]
+    assert len(others) >= len(errand)
+    assert not any(told(body) for body in others)
+    (view,) = agent.daemon.get("/v1/sessions")
+    assert view["session"]["id"] == agent.session_of(run)
+
+
+def test_removed(agent: Monitored) -> None:
+    """Taken out again, the files are what they were, and nothing is told any more."""
+    assert agent.files() != agent.own
+    agent.set_up("--remove")
+    assert agent.files() == agent.own
+    run = agent.run(agent.steps(2, agent.ramp(0.7)))
+    assert told(agent.asked(run)[-1]) == []
+    assert agent.daemon.get("/v1/sessions") == []
+
+
+def test_no_daemon(agent: Monitored) -> None:
     """Without the daemon the agent works as ever; what happened is taken in when it is back."""
-    place = installed(daemon, tmp_path / "claude")
-    daemon.stop()
-    run = run_claude(steps(2, Ramp(start=140_000)), place, "Go.", model=MODEL)
-    assert run.exit_code == 0
-    assert told(requests(run)[-1]) == []
-    daemon.start()
-    path = f"/v1/sessions/{session_of(run)}/timeline"
-    timeline = daemon.until("/v1/sessions", bool) and daemon.get(path)
-    assert [signal["kind"] for signal in timeline["signals"]] == ["level"]
+    agent.daemon.stop()
+    run = agent.run(agent.steps(2, agent.ramp(0.7)))
+    assert told(agent.asked(run)[-1]) == []
+    agent.daemon.start()
+    agent.daemon.until("/v1/sessions", bool)
+    assert kinds(agent.timeline(run)) == [("level", 0, 65.0)]
 
 
-def test_a_session_starts_the_daemon(daemon: Running, tmp_path: Path) -> None:
-    """Where no daemon runs a session's start brings one up, and it hears the session."""
-    place = installed(daemon, tmp_path / "claude", "--autostart")
-    daemon.stop()
-    environment = {"BRIMLINE_STATE_DIR": str(daemon.state)}
-    run = run_claude(steps(2, Ramp(start=140_000)), place, "Go.", model=MODEL,
-                     environment=environment)  # fmt: skip
-    assert run.exit_code == 0, run.stderr
-    shown = daemon.command("serve", "--status", "--json")
-    assert shown.returncode == 0, shown.stderr
-    assert json.loads(shown.stdout)["heard"] > 0
-    assert daemon.command("serve", "--stop").returncode == 0
+def test_session_starts_the_daemon(agent: Monitored) -> None:
+    """Where none runs, the start of a session starts one, which hears the rest of it."""
+    agent.daemon.stop()
+    try:
+        agent.go(agent.steps(2, agent.ramp(0.7)))
+        shown = agent.daemon.command("serve", "--status", "--json")
+        assert shown.returncode == 0, shown.stderr
+        assert json.loads(shown.stdout)["heard"] > 0
+    finally:
+        stopped = agent.daemon.command("serve", "--stop")
+    assert stopped.returncode == 0, stopped.stderr
+
+
+@only(Opencode, Pi)
+def test_hook_that_is_gone(agent: Extended) -> None:
+    """Where Brimline was uninstalled without being taken out, the agent works as ever and says
+    nothing."""
+    text = agent.file.read_text()
+    agent.file.write_text(text.replace("brimline-hook", "gone").replace("client.py", "gone"))
+    run = agent.run(agent.steps(2, agent.ramp(0.7)))
+    assert agent.complaints(run) == []
+    assert [told(body) for body in agent.asked(run)] == [[], [], []]

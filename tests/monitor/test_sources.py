@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted
+from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, Ended
 from brimline.handoff import Document
 from brimline.monitor.heard import AGAIN, Heard, Reply
 from brimline.sources.base import Transcript
@@ -346,6 +346,48 @@ def test_pushed_events(tmp_path: Path) -> None:
         calls = await agent.store.calls("sdk-1")
         assert [(row.call, row.cycle) for row in calls] == [("c1", 0), ("c2", 1)]
         assert kinds(agent) == ["level", "compacted"]
+
+    run(go())
+
+
+def test_pushed_clear_and_end(tmp_path: Path) -> None:
+    """A program's clear is no compaction, its compaction goes on until it ends, its end ends it."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        events: list[AnyEvent] = [call("c1", 50_000), Cleared(), call("c2", 20_000), Compacting()]
+        for number, event in enumerate(events):
+            await agent.monitor.hear(pushed(agent, event, f"e{number}"))
+        assert kinds(agent) == ["cleared", "compacting"]
+        assert agent.monitor.reading("sdk-1").state == "compacting"
+        await agent.monitor.hear(pushed(agent, Compacted(at=3.0), "e8"))
+        await agent.monitor.hear(pushed(agent, Ended(), "e9"))
+        assert kinds(agent) == ["cleared", "compacting", "compacted"]
+        row = await agent.store.session("sdk-1")
+        assert row is not None
+        assert row.ended_at == agent.time
+
+    run(go())
+
+
+def test_end_and_a_last_record(tmp_path: Path) -> None:
+    """What a client writes after its end does not bring a session back; a call does."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(20_000)
+        await agent.tell("tool")
+        await agent.tell("ended")
+        agent.line(type="summary", summary="Done")
+        await wrote(agent)
+        row = await agent.store.session("s1")
+        assert row is not None
+        assert row.seen_at == row.ended_at
+        agent.call(21_000)
+        await wrote(agent)
+        row = await agent.store.session("s1")
+        assert row is not None
+        assert row.seen_at > (row.ended_at or 0.0)
 
     run(go())
 

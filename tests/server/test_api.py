@@ -142,3 +142,12 @@ def test_id_with_a_slash(daemon: Running) -> None:
     assert daemon.get(place)["session"]["id"] == "team/agent 1"
     assert len(daemon.get(f"{place}/timeline")["calls"]) == 1
     assert daemon.post(f"{place}/messages", {"text": "hi"})["id"]
+
+
+def test_resumed(daemon: Running) -> None:
+    """A session that ended and was resumed lives."""
+    daemon.hook(hook_input("SessionStart", source="startup"))
+    daemon.hook(hook_input("SessionEnd", reason="other"))
+    assert daemon.get(f"/v1/sessions/{SESSION}")["session"]["ended_at"] is not None
+    daemon.hook(hook_input("SessionStart", source="resume"))
+    assert daemon.get(f"/v1/sessions/{SESSION}")["session"]["ended_at"] is None

@@ -70,12 +70,12 @@ class Stored:
 
 
 def session_row(heard: Heard, watched: Watched) -> SessionRow:
-    """Who and where a session is."""
+    """Who and where a session is; it was last seen when it ended, where it did."""
     main = watched.folded.threads.get(MAIN)
     return SessionRow(
         id=watched.id,
         agent=watched.agent,
-        seen_at=heard.at,
+        seen_at=heard.at if watched.ended_at is None else watched.ended_at,
         host=watched.host or socket.gethostname(),
         project=watched.project,
         model=main.model if main and main.calls else watched.model,
@@ -83,7 +83,7 @@ def session_row(heard: Heard, watched: Watched) -> SessionRow:
         title=watched.folded.title,
         transcript=watched.files.own,
         parent=watched.parent,
-        ended_at=heard.at if heard.what == "ended" else None,
+        ended_at=watched.ended_at,
     )
 
 

@@ -61,6 +61,7 @@ class Watched:
         self._folder: str | None = None
         self.parent: str | None = None
         self.pane: Pane | None = None
+        self.ended_at: float | None = None
         self.host: str | None = None
         self.env: Environment = ()
         self.last: dict[str, Reading] = {}
@@ -80,7 +81,7 @@ class Watched:
         self._describe(heard)
         if heard.transcript:
             self.files.name(heard.transcript)
-        calls = self.calls
+        calls, cycle = self.calls, self.cycle
         if heard.events:
             self.files.push(heard.events)
         await self.files.catch_up(heard.file)
@@ -92,6 +93,8 @@ class Watched:
         self.cycle = max(self.cycle, self._main.cycle)
         if self.cycle > self._told_cycle:
             self._told = None
+        self.cleared = self.cleared or self._was_cleared(cycle)
+        self._lives_or_ends(heard, self.calls > calls)
 
     def _happens(self, heard: Heard) -> None:
         """What happened to the main thread."""
@@ -110,6 +113,20 @@ class Watched:
                 self.compacting = False
             case _:
                 pass
+
+    def _was_cleared(self, before: int) -> bool:
+        """Whether the files tell of a clear, and of no compaction, that ended the last cycle."""
+        main = self._main
+        if self.cycle == before or main.cycle < self.cycle:
+            return False
+        return all(made.cycle != self.cycle - 1 for made in main.compactions)
+
+    def _lives_or_ends(self, heard: Heard, called: bool) -> None:
+        """A session that ended lives again when its hooks tell of it, or it makes a call."""
+        if heard.what == "ended" or self._main.ended:
+            self.ended_at = heard.at
+        elif called or heard.what not in UNPROMPTED:
+            self.ended_at = None
 
     def _describe(self, heard: Heard) -> None:
         self.model = heard.model or self.model
@@ -272,7 +289,7 @@ class Watched:
             thread,
             current=None if self._behind else thread.current,
             cycle=self.cycle,
-            compacting=self.compacting,
+            compacting=self.compacting or thread.compacting,
         )
 
 

@@ -50,7 +50,7 @@ class Stream:
         return StreamingResponse(self._changes(request, after), media_type=EVENTS, headers=headers)
 
     async def _changes(self, request: Request, after: int) -> AsyncIterator[bytes]:
-        yield b": connected\n\n"
+        yield b": connected\nretry: 1000\n\n"
         said, since = time.monotonic(), 0.0 if after else self._clock() - LATELY
         while not (self._stopping() or await request.is_disconnected()):
             for mark, id in await self._store.changes(after):

@@ -126,7 +126,7 @@ class Views:
         levels = self._rules.levels_of(row.id, row.agent, row.model)
         last = handoffs[0] if handoffs else None
         return SessionView(
-            session=row,
+            session=_living(row),
             threads=sorted(threads, key=lambda each: (each.thread != MAIN, -(each.at or 0.0))),
             levels=of_window(levels, self._rules.of, window, limit),
             limit_at=percent_raw(limit, window),
@@ -155,6 +155,13 @@ class Views:
             messages=await self._store.messages(session),
             handoffs=[_head(row) for row in await self._store.handoffs(session)],
         )
+
+
+def _living(row: SessionRow) -> SessionRow:
+    """A session that was seen after it had ended lives: it was resumed."""
+    if row.ended_at is None or row.seen_at <= row.ended_at:
+        return row
+    return msgspec.structs.replace(row, ended_at=None)
 
 
 def _handoff(row: HandoffRow | None, calls: int | None) -> Handoff:

@@ -1,0 +1,14 @@
+"""The real clients with our hooks and a real daemon, one class each: what is special about them."""
+
+from __future__ import annotations
+
+from .base import Monitored
+from .claude import Claude
+from .codex import Codex
+from .gemini import Gemini
+from .opencode import Opencode
+from .pi import Pi
+
+AGENTS: tuple[type[Monitored], ...] = (Claude, Codex, Gemini, Opencode, Pi)
+
+__all__ = ["AGENTS", "Claude", "Codex", "Gemini", "Monitored", "Opencode", "Pi"]
