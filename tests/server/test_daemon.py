@@ -327,9 +327,9 @@ def test_stream(daemon: Running) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=20)
     connection.request("GET", "/v1/stream")
     answer = connection.getresponse()
-    lines = [answer.readline() for _ in range(5)]
-    assert lines[0] == b": connected\n"
-    assert lines[2].startswith(b"id: ")
-    assert lines[3] == b"event: session\n"
-    assert json.loads(lines[4].removeprefix(b"data: "))["session"]["id"] == SESSION
+    lines = [answer.readline() for _ in range(6)]
+    assert lines[:2] == [b": connected\n", b"retry: 1000\n"]
+    assert lines[3].startswith(b"id: ")
+    assert lines[4] == b"event: session\n"
+    assert json.loads(lines[5].removeprefix(b"data: "))["session"]["id"] == SESSION
     connection.close()

@@ -212,7 +212,7 @@ class Monitor:
     def _doubts(self, watched: Watched, reading: Reading, heard: Heard) -> list[Said]:
         """Sources that do not agree, and hooks that tell nothing."""
         said: list[Said] = []
-        if watched.comparison.lasting(heard.at):
+        if watched.claim.comparison.lasting(heard.at):
             said.append(Said("disagree", reading.cycle))
         if watched.unheard:
             since = self._around.hooked_since(watched.agent, watched.project)

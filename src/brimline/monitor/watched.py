@@ -6,16 +6,13 @@ from typing import NamedTuple
 import msgspec
 
 from brimline.events import MAIN, Call, WindowReported, sums_up
+from brimline.monitor.claim import Claim
 from brimline.monitor.follow import Files
-from brimline.monitor.heard import UNPROMPTED, Environment, Heard, Pane, Teller
+from brimline.monitor.heard import UNPROMPTED, Environment, Heard, Pane
 from brimline.monitor.slim import Slim
-from brimline.policy.sources import AGREED, compared
 from brimline.tracker import Reading, Session, Thread, fold, read
-from brimline.usage import Usage
 from brimline.windows import NO_OVERRIDES, UNTOLD, ClientSettings, Overrides
 
-EMPTY = Usage(0, 0, 0, 0)
-TOLD_CALL = "told"
 SEQ_A_CALL = 1_000
 """More can be told between two calls than anyone will."""
 
@@ -65,16 +62,12 @@ class Watched:
         self.host: str | None = None
         self.env: Environment = ()
         self.last: dict[str, Reading] = {}
-        self.comparison = AGREED
+        self.claim = Claim()
         self.unheard = 0
         self.files = Files(agent)
         self._made: dict[str, _Made] = {}
         self._slims: dict[str, Slim] = {}
         self._calls_then = 0
-        self._told: Call | None = None
-        self._told_by: Teller = "status line"
-        self._told_calls = self._told_cycle = 0
-        self._window: int | None = None
 
     async def hear(self, heard: Heard) -> None:
         """Take in what is not in the files, or not yet."""
@@ -91,8 +84,7 @@ class Watched:
         if heard.thread == MAIN:
             self._happens(heard)
         self.cycle = max(self.cycle, self._main.cycle)
-        if self.cycle > self._told_cycle:
-            self._told = None
+        self.claim.end(self.cycle)
         self.cleared = self.cleared or self._was_cleared(cycle)
         self._lives_or_ends(heard, self.calls > calls)
 
@@ -155,8 +147,8 @@ class Watched:
         if main.calls:
             ended = main.cycle - 1 if len(main.calls) in main.ends else main.cycle
         else:
-            ended = self.cycle if self._told or self.compacting else self.cycle - 1
-        self.compacting, self._told = False, None
+            ended = self.cycle if self.claim.call or self.compacting else self.cycle - 1
+        self.compacting, self.claim.call = False, None
         self.cycle = max(self.cycle, ended + 1)
 
     def _clear(self) -> None:
@@ -166,29 +158,10 @@ class Watched:
         self.cleared = self.cycle > before
 
     def _status(self, heard: Heard) -> None:
-        """The client's own figures, ahead of the transcript; none before a call, 0 after a
-        compaction: neither tells what is held. What is older than what is known tells nothing."""
-        if self._told is not None and heard.at < (self._told.at or 0.0):
-            return
-        self._window = heard.window or self._window
-        if heard.usage is None or heard.usage == EMPTY:
-            self._told = None
-            return
-        self.compacting = False
+        """The client's own figures; one that tells a call compacts no more."""
         self.cycle = max(self.cycle, self._main.cycle)
-        if not self._is_told(heard.usage):
-            self._told = Call(at=heard.at, id=TOLD_CALL, usage=heard.usage, model=self.model)
-            self._told_by, self._told_calls, self._told_cycle = heard.by, self.calls, self.cycle
-        last = None if self._behind else self._main.holding
-        seen = last.usage.sent if last else None
-        self.comparison = compared(self.comparison, heard.usage.sent, seen, heard.at)
-
-    def _is_told(self, usage: Usage) -> bool:
-        """Whether the client only says again what it said, with no call since."""
-        told = self._told
-        if told is None or told.usage != usage or told.model != self.model:
-            return False
-        return (self._told_calls, self._told_cycle) == (self.calls, self.cycle)
+        self.claim.take(heard, self.model, self._main, self.cycle)
+        self.compacting = self.compacting and self.claim.call is None
 
     @property
     def project(self) -> str | None:
@@ -224,14 +197,6 @@ class Watched:
         return self.seq
 
     @property
-    def _ahead(self) -> bool:
-        """Whether the client tells of a call that the transcript has not yet."""
-        last = self._main.holding
-        if self._told is None or self.calls > self._told_calls:
-            return False
-        return last is None or self._behind or last.usage.sent != self._told.usage.sent
-
-    @property
     def _behind(self) -> bool:
         """Whether the transcript has not told the last compaction yet."""
         return self._main.cycle < self.cycle
@@ -257,9 +222,9 @@ class Watched:
         windows = self.folded.windows
         if thread.name != MAIN:
             return _Made(thread, windows, None, None, 0, False, None, settings)
-        told = self._told if self._ahead else None
+        told, window = self.claim.ahead(thread, self.cycle), self.claim.window
         return _Made(
-            thread, windows, told, self._window, self.cycle, self.compacting, self.model, settings
+            thread, windows, told, window, self.cycle, self.compacting, self.model, settings
         )
 
     def _reading(self, thread: Thread, overrides: Overrides, settings: ClientSettings) -> Reading:
@@ -271,17 +236,17 @@ class Watched:
         )
         if thread.name != MAIN:
             return read(session, thread, BY_FILE, overrides, settings)
-        if self._window is not None:
-            session = fold(session, [WindowReported(tokens=self._window)])
-        now = self._now(session)
-        if not self._ahead or self._told is None:
+        if self.claim.window is not None:
+            session = fold(session, [WindowReported(tokens=self.claim.window)])
+        now, told = self._now(session), self._made[MAIN].told
+        if told is None:
             return read(session, now, BY_FILE, overrides, settings, model=self.model)
-        told = msgspec.structs.replace(self._told, model=self.model or now.model)
+        told = msgspec.structs.replace(told, model=self.model or now.model)
         held = msgspec.structs.replace(now, current=None)
         session = msgspec.structs.replace(session, threads={MAIN: held}, records_compactions=True)
         ahead = fold(session, [told]).threads[MAIN]
         now = msgspec.structs.replace(ahead, compacting=self.compacting)
-        return read(session, now, self._told_by, overrides, settings, model=self.model)
+        return read(session, now, self.claim.by, overrides, settings, model=self.model)
 
     def _now(self, session: Session) -> Thread:
         thread = session.threads.get(MAIN) or Thread(MAIN)

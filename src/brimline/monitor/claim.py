@@ -1,0 +1,59 @@
+"""What a client tells of its last call itself, by its status line or a hook."""
+
+from brimline.events import Call
+from brimline.monitor.heard import Heard, Teller
+from brimline.policy.sources import AGREED, Comparison, compared
+from brimline.tracker import Thread
+from brimline.usage import Usage
+
+EMPTY = Usage(0, 0, 0, 0)
+CALL = "told"
+
+
+class Claim:
+    """The client's own figure. It may be ahead of the transcript, or have been passed by it.
+
+    `call` is None where the client tells nothing of what is held: before a call, and after a
+    compaction, when it tells 0.
+    """
+
+    def __init__(self) -> None:
+        self.call: Call | None = None
+        self.by: Teller = "status line"
+        self.window: int | None = None
+        self.comparison: Comparison = AGREED
+        self._calls = self._cycle = 0
+
+    def take(self, heard: Heard, model: str | None, main: Thread, cycle: int) -> None:
+        """Take in what the client told; what is older than what is known tells nothing."""
+        if self.call is not None and heard.at < (self.call.at or 0.0):
+            return
+        self.window = heard.window or self.window
+        if heard.usage is None or heard.usage == EMPTY:
+            self.call = None
+            return
+        if not self._is_known(heard.usage, model, main, cycle):
+            self.call = Call(at=heard.at, id=CALL, usage=heard.usage, model=model)
+            self.by, self._calls, self._cycle = heard.by, len(main.calls), cycle
+        last = main.holding if main.cycle == cycle else None
+        seen = last.usage.sent if last else None
+        self.comparison = compared(self.comparison, heard.usage.sent, seen, heard.at)
+
+    def _is_known(self, usage: Usage, model: str | None, main: Thread, cycle: int) -> bool:
+        """Whether the client only says again what it said, with no call since."""
+        if self.call is None or self.call.usage != usage or self.call.model != model:
+            return False
+        return (self._calls, self._cycle) == (len(main.calls), cycle)
+
+    def end(self, cycle: int) -> None:
+        """Drop what was told in a cycle before this one."""
+        if cycle > self._cycle:
+            self.call = None
+
+    def ahead(self, main: Thread, cycle: int) -> Call | None:
+        """The call that the client tells of and the transcript does not yet; None: it has it."""
+        if self.call is None or len(main.calls) > self._calls:
+            return None
+        last = main.holding if main.cycle == cycle else None
+        known = last is not None and last.usage.sent == self.call.usage.sent
+        return None if known else self.call
