@@ -39,8 +39,8 @@ class Prompt(Input):
     """A line to write in, hidden until it is asked for; its cursor stands still."""
 
     def on_mount(self) -> None:
-        """Nothing is written yet."""
-        self.cursor_blink = False
+        """Nothing is written yet; what is, when the focus comes late, stays."""
+        self.cursor_blink = self.select_on_focus = False
         self.display = False
 
     def ask(self) -> None:
