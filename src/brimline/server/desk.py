@@ -25,6 +25,11 @@ class Answer(NamedTuple):
     text: bytes
     reply: Reply
 
+    @property
+    def matters(self) -> bool:
+        """Whether it has to be known that the client passed it on."""
+        return bool(self.reply.handed) or self.reply.handoff is not None
+
 
 SILENCE = Answer(b"", NOTHING)
 

@@ -56,8 +56,8 @@ class HookSocket:
             return
         answer = await self._desk.take(request)
         talk.reply(answer)
-        passed_on = await talk.passed_on
-        await self._desk.done(answer, passed_on)
+        if answer.matters:
+            await self._desk.done(answer, await talk.passed_on())
 
 
 class _Talk(asyncio.Protocol):
@@ -71,7 +71,8 @@ class _Talk(asyncio.Protocol):
         self._data = bytearray()
         self._sizes: Sizes | None = None
         self._asked = False
-        self.passed_on: asyncio.Future[bool] = self._loop.create_future()
+        self._passed_on: bool | None = None
+        self._waiting: asyncio.Future[bool] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Somebody asks; another user is not listened to."""
@@ -110,6 +111,13 @@ class _Talk(asyncio.Protocol):
             return
         self._transport.write(encode_reply(answer.text))
 
+    async def passed_on(self) -> bool:
+        """Whether the client said that it printed the answer; waits until that is known."""
+        if self._passed_on is None:
+            self._waiting = self._loop.create_future()
+            return await self._waiting
+        return self._passed_on
+
     def refuse(self) -> None:
         """Hang up on who asks wrongly, or not in time."""
         self._server.refused += 1
@@ -122,7 +130,9 @@ class _Talk(asyncio.Protocol):
     def _end(self, passed_on: bool) -> None:
         if self._late is not None:
             self._late.cancel()
-        if not self.passed_on.done():
-            self.passed_on.set_result(passed_on)
+        if self._passed_on is None:
+            self._passed_on = passed_on
+            if self._waiting is not None:
+                self._waiting.set_result(passed_on)
         if self._transport is not None:
             self._transport.close()
