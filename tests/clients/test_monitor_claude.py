@@ -1,22 +1,60 @@
-"""Claude Code with our hooks and a real daemon: what is not so with the others."""
+"""Claude Code with our hooks and a real daemon: what is not so with the others.
+
+It tells usage in its transcript alone, which may be a call or two late, so that levels are too.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from brimline.testing.fake_model import Ramp
+
 from .monitored import Claude
-from .monitored.fixtures import running
-from .monitored.found import told
+from .monitored.fixtures import in_time, running
+from .monitored.found import BEGIN, kinds, told
+from .monitored.script import DOCUMENT, handing_over
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 agent = running(Claude)
 
 
+@in_time
+def test_levels_reach_the_agent_once(agent: Claude) -> None:
+    """Usage ramps over both levels in two turns: the requests hold each text exactly once."""
+    agent.run(agent.steps(1, Ramp(start=95_000)))
+    second = agent.run(agent.steps(4, Ramp(start=120_000, step=6_000)))
+    bodies = [told(body) for body in agent.asked(second)]
+    warning, critical = bodies[-1]
+    assert 50 <= warning < 65 <= critical
+    assert bodies == sorted(bodies)
+
+
+@in_time
+def test_jump_over_both_levels(agent: Claude) -> None:
+    """A jump over both levels gives one text, the higher."""
+    run = agent.run(agent.steps(4, agent.ramp(0.7)))
+    (percent,) = told(agent.asked(run)[-1])
+    assert percent >= 65
+
+
 def test_window_of_its_own(agent: Claude) -> None:
     """A 1M model at 300k is warned by its own window: not at all."""
     agent.model = "claude-sonnet-4-5[1m]"
-    run = agent.run(agent.steps(2, agent.ramp(1.5)))
+    run = agent.run(agent.steps(2, Ramp(start=300_000)))
     assert told(agent.asked(run)[-1]) == []
     (view,) = agent.daemon.get("/v1/sessions")
     assert view["threads"][0]["window"] == 1_000_000
+
+
+@in_time
+def test_handoff_comes_back(agent: Claude) -> None:
+    """The agent hands a document over with its own tool; the first request after the compaction
+    holds it, and the levels are reached again in the new cycle."""
+    ramp = Ramp(start=70_000, step=10_000, after_compaction=82_000)
+    scenario = agent.steps(7, ramp, handing_over(agent.shell))
+    run = agent.run(scenario, CLAUDE_CODE_AUTO_COMPACT_WINDOW="170000")
+    said = {(kind, cycle) for kind, cycle, _ in kinds(agent.timeline(run))}
+    assert {("compacted", 0), ("level", 1)} <= said
+    first = agent.after_compaction(run)[0]
+    assert (first.count(BEGIN), first.count(DOCUMENT)) == (1, 1)

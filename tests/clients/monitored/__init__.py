@@ -10,5 +10,7 @@ from .opencode import Opencode
 from .pi import Pi
 
 AGENTS: tuple[type[Monitored], ...] = (Claude, Codex, Gemini, Opencode, Pi)
+AT_ONCE: tuple[type[Monitored], ...] = (Codex, Gemini, Opencode, Pi)
+"""Those of which a call is known before its tools have run."""
 
-__all__ = ["AGENTS", "Claude", "Codex", "Gemini", "Monitored", "Opencode", "Pi"]
+__all__ = ["AGENTS", "AT_ONCE", "Claude", "Codex", "Gemini", "Monitored", "Opencode", "Pi"]

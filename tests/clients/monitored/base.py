@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ from .script import KNOCK, PAUSE, handing_over, knock
 
 TRIES = 6
 STEPS = 6
+"""So many follow the handoff in the script of a compaction."""
 
 
 class Monitored(ABC):
@@ -37,8 +38,9 @@ class Monitored(ABC):
     errand: ClassVar[tuple[tuple[Reply, ...], tuple[Reply, ...]]] = ((), ())
     """How the main thread asks a subagent for something, and what that does, where it has any."""
     filling: ClassVar[tuple[float, float, float]] = (0.35, 0.145, 0.53)
-    """How it is filled until it compacts after step `last`: `start`, `step`, `after` of a ramp."""
+    """How it is filled until it compacts: `start`, `step`, `after` of a ramp."""
     last: ClassVar[int] = 3
+    """The last step before the compaction."""
     kills: ClassVar[tuple[int, ...]] = tuple(range(STEPS))
     """The steps of a compaction's script at which the daemon is killed."""
     comes: ClassVar[tuple[int, ...]] = (1, 1, 1)
@@ -92,10 +94,10 @@ class Monitored(ABC):
         assert run.exit_code == 0, run.stderr
         return run
 
-    def run(self, scenario: Scenario, *arguments: str) -> ClientRun:
+    def run(self, scenario: Scenario, *arguments: str, **environment: str) -> ClientRun:
         """One turn, in which the agent's own commands may knock at the daemon, and start none."""
         with self._door():
-            return self.go(scenario, *arguments, BRIMLINE_AUTOSTART="0")
+            return self.go(scenario, *arguments, BRIMLINE_AUTOSTART="0", **environment)
 
     @contextmanager
     def _door(self) -> Generator[None]:
@@ -111,7 +113,6 @@ class Monitored(ABC):
 
     def _watch(self, over: threading.Event) -> None:
         file = Place(self.folder).project / KNOCK
-        deeds: dict[str, Callable[[], None]]
         deeds = {"kill": self.daemon.kill, "start": self.daemon.start}
         while not over.wait(PAUSE):
             if file.exists():
@@ -123,8 +124,8 @@ class Monitored(ABC):
 
     def ramp(self, start: float, step: float = 0, after: float = 0) -> Ramp:
         """A ramp in shares of the window; what the client itself sends comes on top."""
-        start, step, after = (int(share * self.window) for share in (start, step, after))
-        return Ramp(start=start, step=step, after_compaction=after)
+        first, more, anew = (int(share * self.window) for share in (start, step, after))
+        return Ramp(start=first, step=more, after_compaction=anew)
 
     def steps(self, count: int, ramp: Ramp, *before: Reply) -> Scenario:
         """So many tool calls on a ramp, then the end of the turn."""

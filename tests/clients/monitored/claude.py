@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from brimline.testing.fake_model import Reply, Scenario
+from brimline.testing.fake_model import Scenario
 
 from .. import claude
 from ..run import ClientRun, Place
@@ -21,10 +21,7 @@ class Claude(Monitored):
 
     agent = "claude"
     session = '"$CLAUDE_CODE_SESSION_ID"'
-    filling = (0.25, 0.145, 0.5)
-    kills = (0, 3, 4)
     shell = staticmethod(claude.bash)
-    errand = (claude.agent("Look around."),), (claude.bash("echo sub"), Reply(text="Nothing."))
     model = "claude-sonnet-4-5"
 
     def write_settings(self) -> Path:
@@ -48,3 +45,7 @@ class Claude(Monitored):
             model=self.model,
             environment=environment,
         )
+
+    def users(self, body: str) -> list[str]:
+        """What the user said in a request, or a hook; it reminds of the latter once more."""
+        return [text for text in super().users(body) if not text.startswith("<system-reminder>")]

@@ -25,6 +25,9 @@ class Codex(Monitored):
     window = 258_400
     session = '"$CODEX_THREAD_ID"'
     key = "thread_id"
+    filling = (0.35, 0.145, 0.42)
+    comes = (1, 1, 1, 1)
+    """One more than others: a level is reached as the turn would end, and it goes on."""
     shell = staticmethod(shell)
     errand = (spawn("Look around."), wait()), (shell("echo sub"),)
     theirs = OWN
