@@ -1,7 +1,6 @@
 """The daemon without a terminal: started and waited for, and what it says kept in a log."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,9 +11,6 @@ from brimline.cli.context import Context
 from brimline.errors import NotRunning
 from brimline.hooks.starting import COMMAND, LOG, environment
 from brimline.settings import state_dir
-
-HOST, PORT = "127.0.0.1", 8420
-"""Where a daemon serves unless it is told otherwise."""
 
 LARGEST = 1 << 20
 """A log that is larger when a daemon starts is put aside; the one before it is forgotten."""
@@ -34,18 +30,18 @@ def start(context: Context, port: int | None) -> int:
     log = log_of(context)
     with os.fdopen(opened(log), "ab") as file:
         begin = file.tell()
-        child = _spawned(context, log, file.fileno(), port or free_port())
+        child = _spawned(context, log, file.fileno(), port)
     if address := _came_up(context, child):
         print(f"brimline serves at {address} (`brimline serve --stop` ends it)")
         return 0
     return _failed(child, log, begin)
 
 
-def _spawned(context: Context, log: Path, file: int, port: int) -> "subprocess.Popen[bytes]":
+def _spawned(context: Context, log: Path, file: int, port: int | None) -> "subprocess.Popen[bytes]":
     """A process that outlives this one and its terminal, in the user's own environment."""
     env = {os.fsencode(name): os.fsencode(value) for name, value in context.places.env.items()}
     return subprocess.Popen(
-        [sys.executable, *COMMAND, "--port", str(port)],
+        [sys.executable, *COMMAND, "--port", str(port or "any")],
         stdin=subprocess.DEVNULL,
         stdout=file,
         stderr=file,
@@ -118,16 +114,3 @@ def log_to(log: Path) -> None:
     for stream in (sys.stdout, sys.stderr):
         os.dup2(file, stream.fileno())
     os.close(file)
-
-
-def free_port() -> int:
-    """The usual one, or any other where another program has it: hooks need none."""
-    for port in (PORT, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    return PORT

@@ -55,7 +55,9 @@ def _doctor(to: argparse.ArgumentParser) -> None:
 
 
 def _serve(to: argparse.ArgumentParser) -> None:
-    to.add_argument("--port", type=_port, metavar="N", help="on loopback (8420)")
+    to.add_argument(
+        "--port", type=_port, metavar="N", help="on loopback (8420); `any` other where it is taken"
+    )
     which = to.add_mutually_exclusive_group()
     which.add_argument(
         "--background", action="store_true", help="start it, and come back when it answers"
@@ -73,9 +75,15 @@ def _serve(to: argparse.ArgumentParser) -> None:
     to.add_argument("--json", action="store_true", help="with --status: JSON instead of text")
 
 
+ANY = 0
+"""No port of its own: the usual one, or any other where another program has that."""
+
+
 def _port(text: str) -> int:
+    if text == "any":
+        return ANY
     if not text.isdecimal() or not 0 < int(text) < 1 << 16:
-        raise argparse.ArgumentTypeError(f"expected a port from 1 to 65535: got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a port from 1 to 65535, or `any`: got {text!r}")
     return int(text)
 
 

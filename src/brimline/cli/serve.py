@@ -9,6 +9,7 @@ from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
 from brimline.errors import AlreadyRunning, NotRunning
 from brimline.paint import age
+from brimline.server.sockets import PORT
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -23,7 +24,17 @@ def run(context: Context, options: argparse.Namespace) -> int:
         return _started_by_hook(context, options.port)
     if options.demo:
         return _demo(options.port)
-    return _here(context, options.port or background.PORT)
+    return _in_the_foreground(context, PORT if options.port is None else options.port)
+
+
+def _in_the_foreground(context: Context, port: int) -> int:
+    try:
+        return _here(context, port)
+    except AlreadyRunning:
+        if address := background.answers(context):
+            print(f"brimline serves at {address} already (`brimline serve --stop` ends it)")
+            return 0
+        raise
 
 
 def _demo(port: int | None) -> int:
@@ -40,20 +51,14 @@ def _shows(address: str) -> None:
     print(f"brimline shows recorded sessions at {address} (Ctrl-C ends it)", flush=True)
 
 
-def _here(context: Context, port: int) -> int:
+def _here(context: Context, port: int | None) -> int:
     import uvloop
 
     from brimline.server.daemon import Daemon, quiet_signals
 
     quiet_signals()
-    daemon = Daemon(context.places, context.settings, port)
-    try:
-        uvloop.run(daemon.run(_ready))
-    except AlreadyRunning:
-        if address := background.answers(context):
-            print(f"brimline serves at {address} already (`brimline serve --stop` ends it)")
-            return 0
-        raise
+    daemon = Daemon(context.places, context.settings, port or None)
+    uvloop.run(daemon.run(_ready))
     return 0
 
 
@@ -63,7 +68,7 @@ def _started_by_hook(context: Context, port: int | None) -> int:
         return 0
     background.log_to(background.log_of(context))
     with suppress(AlreadyRunning):
-        _here(context, port or background.free_port())
+        _here(context, port)
     return 0
 
 

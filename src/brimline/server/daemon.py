@@ -34,7 +34,7 @@ from brimline.server.ownline import OwnLine
 from brimline.server.page import Page
 from brimline.server.panes import Panes
 from brimline.server.sessions import Sessions
-from brimline.server.sockets import HOST, PORT, Alone, loopback, unix
+from brimline.server.sockets import HOST, Alone, loopback, unix
 from brimline.server.stream import Stream
 from brimline.server.views import Views
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
@@ -50,7 +50,7 @@ FORGET_EVERY = 3_600.0
 class Daemon:
     """Everything that runs, and the order in which it begins and ends."""
 
-    def __init__(self, places: Places, settings: Settings, port: int = PORT) -> None:
+    def __init__(self, places: Places, settings: Settings, port: int | None) -> None:
         self._places = places
         self._settings = settings
         self._port = port
@@ -72,6 +72,7 @@ class Daemon:
 
     async def _serve(self, store: Store, ready: Callable[[str], None]) -> None:
         listening = loopback(self._port)  # before anything is there that others would find
+        self._port = listening.getsockname()[1]
         rules = Rules.of_settings(self._settings)
         herald = Herald(self._settings.notify, rules, self.state)
         panes = Panes(store, self._places, self.state, herald)

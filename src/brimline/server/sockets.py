@@ -9,6 +9,7 @@ from brimline.errors import AlreadyRunning
 
 HOST = "127.0.0.1"
 PORT = 8420
+ANY = 0
 BACKLOG = 128
 
 
@@ -31,8 +32,20 @@ class Alone:
         os.close(self._file)
 
 
-def loopback(port: int) -> socket.socket:
-    """This machine's own address, at a port; AlreadyRunning where another has it."""
+def loopback(port: int | None) -> socket.socket:
+    """This machine's own address at a port; None: the usual one, or any where another has that.
+
+    AlreadyRunning where the port that is asked for cannot be had.
+    """
+    if port is not None:
+        return _bound(port)
+    try:
+        return _bound(PORT)
+    except AlreadyRunning:
+        return _bound(ANY)
+
+
+def _bound(port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
