@@ -17,12 +17,17 @@ const KEYS: Record<string, () => void> = {
 
 export function followKeys(): void {
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || helpOpen.value) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || asks()) return;
     const act = actOf(event);
     if (!act) return;
     event.preventDefault();
     act();
   });
+}
+
+/** Whether a dialog has the keys; the document knows that it closed before its event says so. */
+function asks(): boolean {
+  return document.querySelector("dialog[open]") !== null;
 }
 
 function actOf({ key, target }: KeyboardEvent): (() => void) | undefined {
