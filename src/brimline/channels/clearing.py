@@ -53,6 +53,7 @@ class Clearing:
         self._state, self._tmux, self._clock, self._told = state, tmux, clock, told
         self._pace = pace or Pace()
         self._open: dict[str, Intent] = {}
+        self._writing = asyncio.Lock()
         self._cleared: dict[str, asyncio.Event] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
 
@@ -94,8 +95,9 @@ class Clearing:
         for old, intent in list(self._open.items()):
             begun = intent.step in ("clearing", "prompting")
             if begun and (old == session or intent.pane == pane):
+                told = self._cleared[old]
                 await self._keep(replace(intent, after=session))
-                self._cleared[old].set()
+                told.set()
 
     async def ended(self, session: str) -> None:
         """A session ended: one that was not cleared by us has nothing to go on with."""
@@ -266,7 +268,8 @@ class Clearing:
     async def _keep(self, intent: Intent) -> None:
         self._open[intent.session] = intent
         self._cleared.setdefault(intent.session, asyncio.Event())
-        await asyncio.to_thread(keep, self._state, intent)
+        async with self._writing:  # the last one is the last on the disk, too
+            await asyncio.to_thread(keep, self._state, intent)
 
     async def _end(self, session: str, step: Step, why: str | None = None) -> None:
         ended = replace(self._open[session], step=step, since=self._clock(), why=why, rows=())
