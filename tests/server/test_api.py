@@ -10,6 +10,8 @@ import pytest
 from .running import Running
 from .test_daemon import SESSION, hook_input, status_input
 
+pytestmark = pytest.mark.slow
+
 USAGE = {"input": 100, "cache_read": 90_000, "cache_write": 10_000, "output": 500}
 MODEL = "claude-sonnet-4-5"
 

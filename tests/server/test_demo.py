@@ -23,6 +23,8 @@ from brimline.store.memory import MemoryStore
 
 NOW = 1_763_000_000.0
 DAY = 86_400.0
+pytestmark = pytest.mark.slow
+
 PATIENCE = 20.0
 PASSED = ("COVERAGE_", "PYTHON", "LANG")
 """What the process is given of our environment."""

@@ -12,6 +12,8 @@ import pytest
 from .running import PATIENCE, Running
 from .test_daemon import hook_input, status_input
 
+pytestmark = pytest.mark.slow
+
 KEEP = """
 import sys
 with open(sys.argv[1], "a") as file:
