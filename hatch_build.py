@@ -1,4 +1,4 @@
-"""Compiles the picker and the hook client whenever a wheel is made, also for an editable install.
+"""Compiles the quick reading and the hook client whenever a wheel is made, an editable one too.
 
 Where there is no C compiler, or BRIMLINE_NO_COMPILER is set, Brimline is pure Python and slower. A
 wheel that is not editable gets the dashboard's page too, so that its users need no Node.
@@ -19,7 +19,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
 PACKAGE = Path("src", "brimline")
-PICKER, LIBRARY = PACKAGE / "sources" / "pick.c", PACKAGE / "sources" / "libpick.so"
+SOURCES = PACKAGE / "sources"
+READING, LIBRARY = (SOURCES / "pick.c", SOURCES / "claude" / "calls.c"), SOURCES / "libsources.so"
 SUM = LIBRARY.with_suffix(".crc")
 CLIENT, PROGRAM = PACKAGE / "hooks" / "client.c", PACKAGE / "hooks" / "brimline-hook"
 PAGE = PACKAGE / "server" / "page"
@@ -82,19 +83,20 @@ def build(root: Path) -> None:
     """Everything, made anew below a root; raises NotCompiled and leaves nothing."""
     remove(root)
     try:
-        _compile(root, PICKER, LIBRARY, *SHARED)
+        _compile(root, READING, LIBRARY, *SHARED)
         (root / SUM).write_text(f"{zlib.crc32((root / LIBRARY).read_bytes()):08x}")
-        _compile(root, CLIENT, PROGRAM)
+        _compile(root, (CLIENT,), PROGRAM)
     except NotCompiled:
         remove(root)
         raise
 
 
-def _compile(root: Path, source: Path, made: Path, *flags: str) -> None:
+def _compile(root: Path, sources: tuple[Path, ...], made: Path, *flags: str) -> None:
     """A file that is whole from the moment it is there."""
     draft = root / f"{made}.{os.getpid()}"
     try:
-        _run([*compiler(), *FLAGS, *flags, "-o", str(draft), str(root / source)])
+        named = [str(root / source) for source in sources]
+        _run([*compiler(), *FLAGS, *flags, "-o", str(draft), *named])
         draft.replace(root / made)
     finally:
         draft.unlink(missing_ok=True)

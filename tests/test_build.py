@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path("src", "brimline")
 SOURCES = PACKAGE / "sources"
-MADE = ["brimline-hook", "libpick.crc", "libpick.so"]
+MADE = ["brimline-hook", "libsources.crc", "libsources.so"]
 PARTS = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src")
 SLOWER = "Nothing is compiled, and Python is slower: "
 
@@ -102,7 +102,7 @@ def test_without_a_compiler(
     project: Project, tmp_path: Path, env: dict[str, str], why: str
 ) -> None:
     """The wheel is for any platform, picks in Python, and the build says so in a line."""
-    (project.root / SOURCES / "libpick.so").write_bytes(b"of yesterday")
+    (project.root / SOURCES / "libsources.so").write_bytes(b"of yesterday")
     wheel = project.build("wheel", **env)
     assert wheel.name.endswith("-py3-none-any.whl")
     assert SLOWER + why in project.told.splitlines()
@@ -132,10 +132,10 @@ def test_editable(project: Project, compiler: str) -> None:
 
 def test_sdist(project: Project) -> None:
     """What others build from has the source and the hook, and nothing that was compiled."""
-    (project.root / SOURCES / "libpick.so").write_bytes(b"of yesterday")
+    (project.root / SOURCES / "libsources.so").write_bytes(b"of yesterday")
     with tarfile.open(project.build("sdist")) as archive:
         names = {Path(name).name for name in archive.getnames()}
-    assert {"pick.c", "client.c", "hatch_build.py"} <= names
+    assert {"pick.c", "pick.h", "calls.c", "client.c", "hatch_build.py"} <= names
     assert not set(MADE) & names
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from brimline.events import MAIN
 from brimline.sources.base import START, Cursor, Reader
+from brimline.sources.claude.calls import calls
 from brimline.sources.claude.quick import ID, NEEDLES, TAIL, EndReader, QuickReader, every
 from brimline.sources.pick import CompiledPicker, Picker, PythonPicker
 from brimline.tracker import Session, Thread, fold
@@ -159,7 +160,7 @@ def same(
     oracle = every(str(path))
     session = found(oracle)
     for size, picker in product(sizes, pickers):
-        quick = QuickReader(str(path), size=size, picker=picker(NEEDLES, ID))
+        quick = QuickReader(str(path), size=size, calls=calls(picker(NEEDLES, ID), ID))
         assert figures(found(quick)) == figures(session), f"chunks of {size}, {picker.__name__}"
         assert quick.cursor.offset == oracle.cursor.offset, f"chunks of {size}, {picker.__name__}"
     return session

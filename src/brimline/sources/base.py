@@ -199,11 +199,14 @@ def session_in(path: str) -> str | None:
     return named[1].decode("utf-8", "replace") if named else None
 
 
+_time = datetime.fromisoformat
+
+
 def epoch(text: str | None) -> float | None:
     """An ISO 8601 time in seconds since the epoch; None where it is none."""
     if not text:
         return None
     try:
-        return datetime.fromisoformat(text).timestamp()
+        return _time(text).timestamp()
     except (ValueError, OverflowError):
         return None

@@ -5,18 +5,9 @@
  */
 
 #define _GNU_SOURCE
-#include <stddef.h>
-#include <stdint.h>
+#include "pick.h"
+
 #include <string.h>
-
-typedef struct {
-    const char *bytes;
-    size_t size;
-} text;
-
-typedef struct {
-    uint32_t first, line, stop, name, name_end;
-} picked;
 
 #ifdef __APPLE__
 static const char *memrchr(const char *from, int byte, size_t size) {

@@ -10,16 +10,15 @@ is there where Brimline was installed on a machine with a C compiler, or from a 
 
 import ctypes
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 Picked: TypeAlias = tuple[int, int, int, int, int]
 """A run of copies, or a line alone: where its first line begins, where its last line begins and
 ends, and where the first one's name stands; the last two are equal where it has none."""
 
-LIBRARY = Path(__file__).with_name("libpick.so")
+LIBRARY = Path(__file__).with_name("libsources.so")
 SHORTEST = 8
 """A needle has at least so many bytes: the longer the shortest is, the faster it is."""
 
@@ -120,46 +119,55 @@ class _Text(ctypes.Structure):
 
 
 class CompiledPicker:
-    """The same by `pick.c`; only there where its library is."""
+    """The same by `pick.c`; only there where its library is. Used by one thread at a time."""
 
     library = load(LIBRARY)
 
     def __init__(self, needles: Sequence[bytes], key: bytes) -> None:
         if min(map(len, needles)) < SHORTEST:
             raise ValueError(f"a needle has less than {SHORTEST} bytes: {needles}")
-        if self.library is None:
-            raise RuntimeError(f"there is no library that fits this machine at {LIBRARY}")
-        self._pick = self.library.brimline_pick
+        self._pick = self.compiled("brimline_pick")
         self._pick.restype = ctypes.c_size_t
         self._kept = (*needles, key)
         texts = (_Text * len(needles))(*[_Text(needle, len(needle)) for needle in needles])
-        self._found = (ctypes.c_uint32 * (5 * ROOM))()
-        self._view = memoryview(self._found).cast("B").cast("I")
+        self.found = (ctypes.c_uint32 * (5 * ROOM))()
+        self._numbers = memoryview(self.found).cast("B").cast("I")
         self._asked = (
             texts,
             ctypes.c_size_t(len(needles)),
             ctypes.byref(_Text(key, len(key))),
-            self._found,
+            self.found,
             ctypes.c_size_t(ROOM),
         )
 
+    def compiled(self, name: str) -> Any:
+        """A function of the library that it is from."""
+        if self.library is None:
+            raise RuntimeError(f"there is no library that fits this machine at {LIBRARY}")
+        return getattr(self.library, name)
+
     def lines(self, data: bytearray, end: int) -> Iterator[Picked]:
         """What is picked of `data[:end]`, which is whole lines."""
+        return (self.picked(n) for _, count in self.batches(data, end) for n in range(count))
+
+    def batches(
+        self, data: bytearray, end: int
+    ) -> Iterator[tuple["ctypes.Array[ctypes.c_char]", int]]:
+        """The data as C sees it, and how many were picked and are in `found`, batch by batch."""
         if end and data[end - 1] != _NEWLINE:
             raise ValueError(f"no whole lines: byte {end - 1} is no newline")
-        return chain.from_iterable(self._batches(data, end))
-
-    def _batches(self, data: bytearray, end: int) -> Iterator[Iterable[Picked]]:
-        """The same, as many at a time as there is room for."""
         held = (ctypes.c_char * len(data)).from_buffer(data)
         start, count = 0, ROOM
         while count == ROOM:
             count = self._pick(held, ctypes.c_size_t(start), ctypes.c_size_t(end), *self._asked)
-            numbers = self._view[: 5 * count].tolist()
-            if numbers:
-                start = numbers[-3] + 1
-            each = iter(numbers)
-            yield zip(each, each, each, each, each, strict=True)
+            if count:
+                start = self.picked(count - 1)[2] + 1
+            yield held, count
+
+    def picked(self, number: int) -> Picked:
+        """One of a batch."""
+        first, line, stop, name, name_end = self._numbers[5 * number : 5 * number + 5]
+        return first, line, stop, name, name_end
 
 
 PICKER: type[Picker] = PythonPicker if CompiledPicker.library is None else CompiledPicker

@@ -55,7 +55,9 @@ class _Draft:
         if at is not None and (self._at is None or at > self._at):
             self._at = at
         if isinstance(event, Call):  # nearly all are: the others are looked at more closely
-            self._thread(event.thread).call(event, not self._session.records_compactions)
+            name = event.thread
+            thread = self._drafts.get(name) or self._thread(name)
+            thread.call(event, not self._session.records_compactions)
             return
         match event:
             case SessionSeen():

@@ -38,6 +38,12 @@ class TranscriptParser:
     def __init__(self, carry: bytes = b"") -> None:
         self._carry = msgspec.msgpack.decode(carry, type=Carry) if carry else Carry()
 
+    @property
+    def plain(self) -> str | None:
+        """The version whose calls tell nothing but themselves; None: all is to be fed."""
+        known = self._carry
+        return None if known.session is None or known.boundary else known.version
+
     def carry(self) -> bytes:
         """What a later parser must know."""
         return msgspec.msgpack.encode(self._carry)
@@ -77,7 +83,7 @@ class TranscriptParser:
             id=message.id,
             usage=usage,
             model=message.model,
-            asked_for=None if asked is None else _asked_for(asked, message.model),
+            asked_for=None if asked is None else asked_for(asked, message.model),
             thread=thread,
         )
         known = self._carry
@@ -129,7 +135,7 @@ class TranscriptParser:
         return f"sidechain-{root[:8]}"
 
 
-def _asked_for(asked: str, model: str | None) -> str | None:
+def asked_for(asked: str, model: str | None) -> str | None:
     """The model as it was asked for, where that is the same model with more said of it."""
     if model is None or asked == model or plain(asked) != plain(model):
         return None

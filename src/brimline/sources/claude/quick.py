@@ -10,9 +10,10 @@ from contextlib import suppress
 
 from brimline.events import AnyEvent, Call
 from brimline.sources.base import START, Cursor, Tally
+from brimline.sources.claude.calls import Calls, calls
 from brimline.sources.claude.parse import TranscriptParser
 from brimline.sources.lines import MALFORMED, JsonLines, Lines, opened, padding, salvage
-from brimline.sources.pick import PICKER, Picker
+from brimline.sources.pick import PICKER, Picked
 from brimline.sources.scan import CHUNK, Chunks
 
 USAGE = b'"output_tokens":'
@@ -24,8 +25,8 @@ NEEDLES = (USAGE, BOUNDARY, SUMMARY)
 ID = b'"id":"'
 """What stands before a message's id."""
 
-PICKED = PICKER(NEEDLES, ID)
-"""Picks the lines that tell a call, a compaction or a trim."""
+CALLS = calls(PICKER(NEEDLES, ID), ID)
+"""Reads the lines that tell a call, a compaction or a trim."""
 
 TAIL = 32 << 10
 """How much of a file's end is looked at first."""
@@ -44,12 +45,12 @@ class QuickReader:
         path: str,
         cursor: Cursor = START,
         size: int = CHUNK,
-        picker: Picker = PICKED,
+        calls: Calls = CALLS,
     ) -> None:
         self._path = path
         self._start = cursor
         self._size = size
-        self._picker = picker
+        self._calls = calls
         self._parser = TranscriptParser(cursor.carry)
         self._events: list[AnyEvent] = []
         self.cursor = cursor
@@ -94,17 +95,24 @@ class QuickReader:
         return len(rest) if pieces or padding(rest) else 0
 
     def _chunk(self, chunks: Chunks, end: int) -> None:
-        """Read the whole lines of a chunk. Time is spent here: no call is to spare."""
-        data, view, feed, found = chunks.data, chunks.view, self._parser.feed, self._events
-        for first, line, stop, name, _ in self._picker.lines(data, end):
-            try:
-                events = feed(view[line:stop]) or ()
-            except MALFORMED:
-                found += self._one_by_one(bytes(view[first:stop]))
-                continue
-            if line > first and not _tells(events, data, name + len(ID)):
-                events = [*events[:-1], *self._one_by_one(bytes(view[first:stop]))]
-            found += events
+        """Read the whole lines of a chunk."""
+        found = self._events
+        for told in self._calls.told(chunks.data, end, self._parser):
+            if isinstance(told, Call):
+                found.append(told)
+            else:
+                found += self._run(chunks, told)
+
+    def _run(self, chunks: Chunks, run: Picked) -> Sequence[AnyEvent]:
+        """The events of lines that are copies of one call, or of a line alone."""
+        first, line, stop, name, _ = run
+        try:
+            events = self._parser.feed(chunks.view[line:stop]) or ()
+        except MALFORMED:
+            return self._one_by_one(bytes(chunks.view[first:stop]))
+        if line > first and not _tells(events, chunks.data, name + len(ID)):
+            return [*events[:-1], *self._one_by_one(bytes(chunks.view[first:stop]))]
+        return events
 
     def _one_by_one(self, lines: bytes) -> Sequence[AnyEvent]:
         """The events of lines that looked like copies of one call and were not, or are broken."""

@@ -1,0 +1,19 @@
+/* What is handed from the picking of lines to the reading of them. */
+
+#ifndef BRIMLINE_PICK_H
+#define BRIMLINE_PICK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    const char *bytes;
+    size_t size;
+} text;
+
+/* A run of copies, or a line alone: pick.py's Picked. */
+typedef struct {
+    uint32_t first, line, stop, name, name_end;
+} picked;
+
+#endif
