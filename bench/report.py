@@ -47,7 +47,7 @@ class Bench:
     """The cases, and the surroundings they run in."""
 
     def __init__(self, tree: Path, work: Path, program: Path) -> None:
-        brimline = [sys.executable, "-m", "brimline"]
+        brimline = [str(Path(sys.executable).with_name("brimline"))]
         self._tree = tree
         self._state = work / "cache"
         self._env = _environment(tree, work)
