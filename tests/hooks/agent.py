@@ -21,6 +21,9 @@ SOURCE = CLIENT.with_suffix(".c")
 TOO_LONG = 2.0
 """Seconds. A client takes 0.25 at most; a busy machine may take more to start one."""
 
+FITS = 16 << 10
+"""So many bytes any pipe takes at once."""
+
 TRIES = 20
 """So often a client is run until it is in time: a busy machine may be too slow for one that waits
 no longer than it may."""
@@ -31,10 +34,16 @@ Stdin: TypeAlias = bytes | Path | int
 
 @contextmanager
 def opened(stdin: Stdin) -> Generator[int, None, None]:
-    """What a process is given as its stdin."""
+    """What a process is given as its stdin; what fits into a pipe is there before it starts."""
     if isinstance(stdin, Path):
         with stdin.open("rb") as file:
             yield file.fileno()
+    elif isinstance(stdin, bytes) and len(stdin) <= FITS:
+        ours, into = os.pipe()
+        os.write(into, stdin)
+        os.close(into)
+        yield ours
+        os.close(ours)
     else:
         yield subprocess.PIPE if isinstance(stdin, bytes) else stdin
 
@@ -72,7 +81,7 @@ class Agent:
                 env=dict(self.env),
                 preexec_fn=self.before,
             )
-            piped = stdin if isinstance(stdin, bytes) else None
+            piped = stdin if isinstance(stdin, bytes) and given == subprocess.PIPE else None
             out, told = process.communicate(piped, timeout=60)
         gone = time.monotonic() - begun
         return Done(process.pid, process.returncode, out or b"", told, gone)
