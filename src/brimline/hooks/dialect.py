@@ -59,7 +59,10 @@ class Dialect(msgspec.Struct, frozen=True):
 
     def main(self, request: Request, told: HookInput, at: float, late: bool) -> Heard | None:
         """What a hook of the main thread tells."""
-        what = self._happening(told)
+        if told.hook_event_name == "SessionStart":
+            what = self.starts.get(told.source or "", "started")
+        else:
+            what = self.events.get(told.hook_event_name)
         return None if what is None else self.as_heard(what, request, told, at, late)
 
     def as_heard(
@@ -80,11 +83,6 @@ class Dialect(msgspec.Struct, frozen=True):
             going_on=told.stop_hook_active,
             late=late or told.hook_event_name in self.mute,
         )
-
-    def _happening(self, told: HookInput) -> Happening | None:
-        if told.hook_event_name == "SessionStart":
-            return self.starts.get(told.source or "", "started")
-        return self.events.get(told.hook_event_name)
 
     def answer(self, request: Request, reply: Reply) -> bytes:
         """A reply as all of them take it: the reason to go on, or what the model is to read."""

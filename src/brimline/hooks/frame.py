@@ -2,15 +2,15 @@
 
     request  `BRIMLINE 1 <header bytes> <body bytes>\\n`, the header, the body
     reply    `BRIMLINE 1 <bytes>\\n`, the bytes, which go to the agent as they are
-    then     0x06 from the client, when the agent has them
+    then     0x06 from the client, when the agent has them; the daemon waits for it where it
+             matters, and else hangs up behind the reply
 
-The header is `key=value` entries, each ended by a NUL: kind, agent, id (`<unix ns>-<pid>`), pid,
-and `env.NAME` for the variables that are set of those that matter. The body is stdin as it came,
+The header is `key=value` entries, each ended by a NUL: kind, agent, id (`<unix ns>-<pid>`) and pid,
+then `env.NAME` for the variables that are set of those that matter. The body is stdin as it came,
 as far as it came in time, up to BODY_LONGEST. asking.py and client.c write requests, read replies.
 """
 
 import re
-from collections.abc import Iterator
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -21,11 +21,16 @@ from brimline.hooks.asking import BODY_LONGEST, LINE_LONGEST, PREFIX, REPLY_LONG
 HEADER_LONGEST = 16 << 10
 
 Kind: TypeAlias = Literal["hook", "statusline"]
-_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
+_KINDS: dict[bytes, Kind] = {kind.encode(): kind for kind in get_args(Kind)}
 
 _REQUEST_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9}) ([0-9]{1,9})\n")
 _REPLY_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9})\n")
-_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,10}", re.ASCII)
+_HEADER = re.compile(
+    rb"kind=(hook|statusline)\0agent=([^\0]+)\0id=([0-9]{1,20}-[0-9]{1,10})\0pid=([0-9]{1,10})\0"
+    rb"((?:[^\0]*\0)*)"
+)
+_NEEDED = "kind=hook or kind=statusline, agent=, id=<unix ns>-<pid> and pid= in this order"
+_LINE = "expected `BRIMLINE 1 <header> <body>`"
 _ENV = "env."
 
 
@@ -64,24 +69,43 @@ def parse_line(line: bytes) -> Sizes:
     """The sizes that a request's first line announces; raises InvalidFrame."""
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
-        raise InvalidFrame(f"expected `BRIMLINE 1 <header> <body>`: got {line[:LINE_LONGEST]!r}")
+        raise InvalidFrame(f"{_LINE}: got {line[:LINE_LONGEST]!r}")
     sizes = Sizes(int(found[1]), int(found[2]))
     if sizes.header > HEADER_LONGEST or sizes.body > BODY_LONGEST:
         raise InvalidFrame(f"expected at most {HEADER_LONGEST} and {BODY_LONGEST}: got {sizes}")
     return sizes
 
 
-def parse_request(header: bytes, body: bytes) -> Request:
+def request_in(data: bytes | bytearray) -> Request | None:
+    """The request that begins here, None while it is not all there; raises InvalidFrame."""
+    line = _REQUEST_LINE.match(data)
+    if line is None:
+        if len(data) < LINE_LONGEST and b"\n" not in data:
+            return None
+        raise InvalidFrame(f"{_LINE}: got {bytes(data[:LINE_LONGEST])!r}")
+    header, body, begin = int(line[1]), int(line[2]), line.end()
+    if header > HEADER_LONGEST or body > BODY_LONGEST:
+        raise InvalidFrame(f"expected at most {HEADER_LONGEST} and {BODY_LONGEST}: got {line[0]!r}")
+    middle = begin + header
+    if len(data) < middle + body:
+        return None
+    return parse_request(data[begin:middle], bytes(data[middle : middle + body]))
+
+
+def parse_request(header: bytes | bytearray, body: bytes) -> Request:
     """A request of its parts; raises InvalidFrame. An entry that is not known is passed over."""
-    told = dict(_entries(header))
-    return Request(
-        kind=_kind(_needed(told, "kind")),
-        agent=_needed(told, "agent"),
-        id=_id(_needed(told, "id")),
-        pid=_pid(_needed(told, "pid")),
-        env={k.removeprefix(_ENV): v for k, v in told.items() if k.startswith(_ENV)},
-        body=body,
-    )
+    found = _HEADER.fullmatch(header)
+    if found is None:
+        raise InvalidFrame(f"expected {_NEEDED}, each ended by a NUL: got {bytes(header)!r}")
+    kind, agent, id, pid, others = found.groups()
+    env = _env(others) if others else {}
+    name = agent.decode("utf-8", "replace")
+    return Request(_KINDS[kind], name, id.decode(), int(pid), env, body)
+
+
+def _env(entries: bytes | bytearray) -> dict[str, str]:
+    pairs = [entry.partition("=") for entry in entries.decode("utf-8", "replace").split("\0")]
+    return {name[len(_ENV) :]: value for name, _, value in pairs if name.startswith(_ENV)}
 
 
 def encode_request(request: Request) -> bytes:
@@ -109,35 +133,3 @@ def parse_reply(data: bytes) -> bytes | None:
         raise InvalidFrame(f"expected `BRIMLINE 1 <bytes>`: got {line[:LINE_LONGEST]!r}")
     size = int(found[1])
     return text[:size] if len(text) >= size else None
-
-
-def _entries(header: bytes) -> Iterator[tuple[str, str]]:
-    if not header.endswith(b"\0"):
-        raise InvalidFrame("expected entries that are ended by a NUL")
-    entries = header[:-1].decode("utf-8", "replace").split("\0")
-    return ((key, value) for key, _, value in (entry.partition("=") for entry in entries))
-
-
-def _needed(told: dict[str, str], key: str) -> str:
-    if not told.get(key):
-        raise InvalidFrame(f"expected an entry {key!r}: it is missing")
-    return told[key]
-
-
-def _kind(text: str) -> Kind:
-    kind = _KINDS.get(text)
-    if kind is None:
-        raise InvalidFrame(f"expected the kind to be one of {', '.join(_KINDS)}: got {text!r}")
-    return kind
-
-
-def _id(text: str) -> str:
-    if not _ID.fullmatch(text):
-        raise InvalidFrame(f"expected an id like `<unix ns>-<pid>`: got {text!r}")
-    return text
-
-
-def _pid(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 10):
-        raise InvalidFrame(f"expected a process's number: got {text!r}")
-    return int(text)
