@@ -16,6 +16,7 @@ from brimline.store.sqlite import queries as query
 from brimline.store.sqlite.desk import Desk
 from brimline.store.sqlite.near import Near, never_wait
 from brimline.store.sqlite.place import connect, failed, prepare
+from brimline.store.sqlite.quiet import Quiet
 from brimline.store.sqlite.writer import Writer
 
 TOGETHER = 64
@@ -47,6 +48,7 @@ class SqliteStore:
             TOGETHER,
         )
         self._near = Near(near)
+        self._quiet = Quiet()
         self._reader = Desk[Ask, Any](
             "brimline-store-reads", partial(_answers, path, reading), reading.close
         )
@@ -65,9 +67,13 @@ class SqliteStore:
         self._check()
         if not writes:
             return []
-        # What was handed to the thread before comes first.
-        effects = self._near.write(writes) if self._writer.idle else None
-        return await self._writer.ask(writes) if effects is None else effects
+        self._quiet.forget(writes)
+        try:
+            # What was handed to the thread before comes first.
+            effects = self._near.write(writes) if self._writer.idle else None
+            return await self._writer.ask(writes) if effects is None else effects
+        finally:
+            self._quiet.forget(writes)  # what was read meanwhile did not see them yet
 
     async def sessions(self) -> list[SessionRow]:
         """Every session, the last seen first."""
@@ -102,7 +108,17 @@ class SqliteStore:
 
     async def waiting(self, session: str | None = None) -> list[Message]:
         """Messages that are queued, or handed and not known to be delivered, in their order."""
-        return await (self._glance if session else self._read)(query.WAITING, session)
+        if session is None:
+            return await self._read(query.WAITING, session)
+        era = self._quiet.era
+        found = await self._glance(query.WAITING, session)
+        if not found:
+            self._quiet.learn(session, era)
+        return found
+
+    def may_wait(self, session: str) -> bool:
+        """Whether a message may wait for a session, as far as is known without the file."""
+        return not self._quiet.knows(session)
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         """The last document of a session, or of each, the last one first; without its text."""

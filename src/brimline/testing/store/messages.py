@@ -203,3 +203,23 @@ async def messages_change_their_session(store: Store) -> None:
         before = (await store.changes())[-1][0]
         await store.write([PutCall(call("c", 1)), write])
         assert "parent" in {id for _, id in await store.changes(before)}
+
+
+@check
+async def what_may_wait(store: Store) -> None:
+    """A store that says that nothing waits for a session is right, whatever was written before."""
+    read = asyncio.gather(store.waiting("s"), store.waiting("s"))
+    await store.write([Queue(message("m1"))])
+    await read
+    assert store.may_wait("s")
+    await store.write([Mark("m1", "handed", ("queued",), 2.0)])
+    assert store.may_wait("s"), "it is not known to be delivered"
+    await store.write([Mark("m1", "delivered", ("handed",), 3.0)])
+    for writes in ([Mark("m1", "queued", ("delivered",), 4.0)], [fire("m2")]):
+        assert await store.waiting("s") == []
+        store.may_wait("s")
+        await store.write(writes)
+        assert store.may_wait("s")
+        await store.write(
+            [Mark(row.id, "expired", ("queued",), 5.0) for row in await store.messages()]
+        )
