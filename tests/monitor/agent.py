@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from brimline.monitor.heard import Happening, Heard, Reply
+from brimline.monitor.heard import NOTHING, Happening, Heard, Reply
 from brimline.monitor.monitor import Monitor, Surroundings
 from brimline.monitor.rules import Rules
 from brimline.monitor.watched import Watched
@@ -92,7 +92,8 @@ class Agent:
 
     async def tell(self, what: Happening, **more: Any) -> Reply:
         """Tell the monitor, and say that its answer was passed on."""
-        reply = await self.monitor.hear(self.heard(what, **more))
+        heard = self.heard(what, **more)
+        reply = NOTHING if self.monitor.knows(heard) else await self.monitor.hear(heard)
         await self.monitor.passed_on(reply)
         return reply
 

@@ -83,11 +83,25 @@ class Sessions(RuleBasedStateMachine):
         return self.hear(heard)
 
     def hear(self, heard: Heard) -> Reply:
-        """The monitor hears it, and the answer reaches the agent."""
+        """The monitor hears it, and the answer reaches the agent; what it knew changes nothing."""
+        known, before = self.agent.monitor.knows(heard), self.do(self.stored())
         reply = self.do(self.agent.monitor.hear(heard))
+        assert not known or (reply == NOTHING and self.do(self.stored()) == before)
         self.do(self.agent.monitor.passed_on(reply))
         self.delivered += reply.handed
         return reply
+
+    async def stored(self) -> list[object]:
+        """All that the store has."""
+        store, session = self.agent.store, self.agent.session
+        return [
+            await store.sessions(),
+            await store.threads(),
+            await store.calls(session),
+            await store.compactions(),
+            await store.signals(),
+            await store.messages(),
+        ]
 
     @rule(sent=SENT)
     def call(self, sent: int) -> None:

@@ -70,6 +70,11 @@ class Clearing:
         self._run(session, self._unless_at_work(session))
         return intent
 
+    @property
+    def busy(self) -> bool:
+        """Whether any session is to be cleared."""
+        return bool(self._open)
+
     async def hear(self, heard: Heard) -> None:
         """Be driven by what hooks tell; what a subagent does is not a session's turn."""
         if heard.thread != MAIN:
@@ -108,6 +113,8 @@ class Clearing:
 
     def holds(self, session: str) -> bool:
         """Whether messages for a session wait, until it is cleared and prompted."""
+        if not self._open:
+            return False
         return any(session in (old, intent.after) for old, intent in self._open.items())
 
     async def recall(self) -> None:

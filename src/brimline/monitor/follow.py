@@ -45,6 +45,13 @@ class Follower:
             return False
         return True
 
+    def is_read(self) -> bool:
+        """Whether nothing was written since; also where nothing can be read."""
+        try:
+            return _look(self._transcript) == self._seen
+        except OSError:
+            return True
+
     def _read(self, size: int, stamp: float) -> None:
         session, cursor = self.session, self._cursor
         if size and self._seen and (size < cursor.offset or stamp != self._seen[1]):
@@ -83,6 +90,13 @@ class Files:
             self._followers.pop((self.own, ""), None)
         self.own, self._session = path, None
         self._followers.setdefault((path, ""), Follower(Transcript(self._agent, path, 0.0, 0)))
+
+    def are_read(self, own: str | None, found: Transcript | None) -> bool:
+        """Whether there is nothing new in the session's own file, as a hook names it; of another
+        that was found it is not known."""
+        if found is not None or (own is not None and own != self.own):
+            return False
+        return self.own is None or self._followers[self.own, ""].is_read()
 
     def push(self, events: Iterable[AnyEvent]) -> None:
         """Take in what no file tells."""

@@ -1,6 +1,7 @@
 """The monitor: what is heard -> fold -> decide -> store -> messages. Nothing else is wired."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -15,7 +16,7 @@ from brimline.monitor.rows import Stored
 from brimline.monitor.rules import Rules
 from brimline.monitor.said import Before
 from brimline.monitor.telling import Telling, key, left_for
-from brimline.monitor.watched import Watched
+from brimline.monitor.watched import State, Watched
 from brimline.policy.signals import Said, decide, measured
 from brimline.policy.sources import unheard
 from brimline.store.base import Fire, Mark, Once, Queue, Store, UseHandoff, Write
@@ -56,6 +57,27 @@ class _Session:
         self.before = before
         self.stored = Stored()
         self.owed = before.owed
+        self._kept: State | None = None
+        self.at_rest = False
+
+    def is_kept(self, heard: Heard, state: State) -> bool:
+        """Whether there is nothing to keep or to say: all is as it was when all was kept."""
+        if self._kept is None or not self._kept.same_as(state) or self.watched.doubted:
+            return False
+        return heard.what != "pushed" and self.stored.seen_lately(heard.at)
+
+    def keeps(self, state: State) -> None:
+        """All is kept as it is now."""
+        self._kept, self.at_rest = state, True
+
+    def knows(self, heard: Heard) -> bool:
+        """Whether a hook would change nothing, and is owed nothing.
+
+        What else may have changed, as its client's settings, is seen as often as that it lives.
+        """
+        if not self.at_rest or self.owed or not self.stored.seen_lately(heard.at):
+            return False
+        return self.watched.knows(heard)
 
 
 class Monitor:
@@ -73,16 +95,16 @@ class Monitor:
         self._rules = rules or Rules()
         self._around = around or Surroundings()
         self._sessions: dict[str, _Session] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._recovery = Recovery(store, clock)
 
     async def hear(self, heard: Heard) -> Reply:
         """Take in one thing, once, and answer it."""
-        async with self._locks.setdefault(heard.session, asyncio.Lock()):
+        async with self._locks[heard.session]:
             if _may_be_known(heard) and await self._store.known(heard.id):
                 return AGAIN
             session = await self._session(heard.session, heard.agent)
-            watched = session.watched
+            watched, session.at_rest = session.watched, False
             known = {} if watched.is_new else dict(watched.last or self._read(watched))
             await watched.hear(heard)
             if not await self._keep(heard, session, known):
@@ -93,6 +115,16 @@ class Monitor:
             if heard.late or heard.what in UNPROMPTED or self._around.silent(heard.session):
                 return NOTHING
             return await self._answer(heard, session)
+
+    def knows(self, heard: Heard) -> bool:
+        """Whether a hook tells nothing new, of a session for which nothing waits.
+
+        To hear it would change nothing, and there is no answer to it.
+        """
+        session = self._sessions.get(heard.session)
+        if session is None or heard.what not in MOMENTS or heard.late:
+            return False
+        return session.knows(heard) and not self._store.may_wait(heard.session)
 
     def now(self) -> float:
         """The monitor's time."""
@@ -150,7 +182,7 @@ class Monitor:
 
     async def hand_over(self, session: str, document: Document, author: str) -> HandoffRow:
         """Keep a session's handoff document; the last one counts, and the levels are armed anew."""
-        async with self._locks.setdefault(session, asyncio.Lock()):
+        async with self._locks[session]:
             row = await self._store.session(session)
             if row is None:
                 return await self._recovery.keep(session, None, document, author)
@@ -167,18 +199,25 @@ class Monitor:
             known = self._sessions[session] = _Session(*past)
         return known
 
+    def _settings(self, watched: Watched) -> ClientSettings:
+        return self._around.settings(watched.agent, watched.project, watched.env)
+
     def _read(self, watched: Watched) -> Mapping[str, Reading]:
-        told = self._around.settings(watched.agent, watched.project, watched.env)
-        return watched.readings(self._rules.overrides, told)
+        return watched.readings(self._rules.overrides, self._settings(watched))
 
     async def _keep(self, heard: Heard, session: _Session, known: Mapping[str, Reading]) -> bool:
         """Store what is new, in one transaction; False where it was heard before."""
-        watched, readings = session.watched, self._read(session.watched)
+        watched, settings = session.watched, self._settings(session.watched)
+        state = watched.state(settings)
+        if session.is_kept(heard, state):
+            return True
+        readings = watched.readings(self._rules.overrides, settings)
         writes = session.stored.news(heard, watched, readings)
         said = {name: self._said(session, name, known, heard) for name in readings}
         for name, each in said.items():
             writes += self._telling(session, name, heard.at, each)
         if not writes and heard.what != "pushed":
+            session.keeps(state)
             return True  # heard again, it would change nothing again
         once = [] if heard.what == "wrote" else [Once(heard.id, heard.at)]
         won = await self._store.write([*once, *writes])
@@ -191,6 +230,7 @@ class Monitor:
         for write, new in zip(writes, won[len(once) :], strict=True):
             if new and isinstance(write, Fire):
                 self._around.signalled(write.signal, watched)
+        session.keeps(state)
         return True
 
     def _said(

@@ -47,9 +47,13 @@ class Stored:
         for row in self._new_compactions(watched):
             self._compactions[row.thread, row.cycle] = row
 
+    def seen_lately(self, at: float) -> bool:
+        """Whether the store has it that the session lived not long before a time."""
+        return self._session is not None and at - self._session.seen_at < SEEN_EVERY
+
     def _differs(self, row: SessionRow) -> bool:
         known = self._session
-        if known is None or row.seen_at - known.seen_at >= SEEN_EVERY:
+        if known is None or not self.seen_lately(row.seen_at):
             return True
         return msgspec.structs.replace(row, seen_at=known.seen_at) != known
 

@@ -17,6 +17,7 @@ SEQ_A_CALL = 1_000
 """More can be told between two calls than anyone will."""
 
 BY_FILE = "transcript"
+NO_THREAD = Thread(MAIN)
 BESIDE = "acompact-"
 """How Claude Code names a thread in which it only writes a compaction's summary."""
 
@@ -39,6 +40,28 @@ class _Made(NamedTuple):
     compacting: bool
     model: str | None
     settings: ClientSettings
+
+
+class State(NamedTuple):
+    """All that a session's readings, its rows and what is said of it are made from."""
+
+    folded: Session
+    told: Call | None
+    window: int | None
+    cycle: int
+    compacting: bool
+    cleared: bool
+    model: str | None
+    version: str | None
+    folder: str | None
+    parent: str | None
+    host: str | None
+    ended_at: float | None
+    settings: ClientSettings
+
+    def same_as(self, other: "State") -> bool:
+        """Whether nothing is new; what the files tell is then the very same."""
+        return self.folded is other.folded and self[1:] == other[1:]
 
 
 class Watched:
@@ -78,15 +101,34 @@ class Watched:
         if heard.events:
             self.files.push(heard.events)
         await self.files.catch_up(heard.file)
+        made = self.calls - calls
         hooked = heard.transcript is not None or heard.what not in UNPROMPTED
-        self.unheard = 0 if hooked else self.unheard + self.calls - calls
+        self.unheard = 0 if hooked else self.unheard + made
         self.cleared = False
         if heard.thread == MAIN:
             self._happens(heard)
         self.cycle = max(self.cycle, self._main.cycle)
         self.claim.end(self.cycle)
         self.cleared = self.cleared or self._was_cleared(cycle)
-        self._lives_or_ends(heard, self.calls > calls)
+        self._lives_or_ends(heard, made > 0)
+
+    def knows(self, heard: Heard) -> bool:
+        """Whether a hook of the main thread tells nothing that is not known, nor its file."""
+        if self.compacting or self.cleared or self.ended_at is not None or self.doubted:
+            return False
+        return (
+            heard.thread == MAIN
+            and (heard.model is None or heard.model == self.model)
+            and (heard.version is None or heard.version == self.version)
+            and (heard.project is None or heard.project == self._folder)
+            and (heard.parent is None or heard.parent == self.parent)
+            and (heard.pane is None or heard.pane == self.pane)
+            and (heard.host is None or heard.host == self.host)
+            and (not heard.env or heard.env == self.env)
+            and not heard.events
+            and heard.usage is None
+            and self.files.are_read(heard.transcript, heard.file)
+        )
 
     def _happens(self, heard: Heard) -> None:
         """What happened to the main thread."""
@@ -177,9 +219,22 @@ class Watched:
         """What the files tell so far."""
         return self.files.session
 
+    def state(self, settings: ClientSettings) -> State:
+        """What it is now."""
+        return State(
+            self.files.session, self.claim.call, self.claim.window, self.cycle, self.compacting,
+            self.cleared, self.model, self.version, self._folder, self.parent, self.host,
+            self.ended_at, settings,
+        )  # fmt: skip
+
+    @property
+    def doubted(self) -> bool:
+        """Whether its sources do not agree, or its hooks tell nothing: time may make a signal."""
+        return self.unheard > 0 or self.claim.comparison.since is not None
+
     @property
     def _main(self) -> Thread:
-        return self.folded.threads.get(MAIN) or Thread(MAIN)
+        return self.files.session.threads.get(MAIN) or NO_THREAD
 
     @property
     def calls(self) -> int:

@@ -58,9 +58,11 @@ def spawner(pid: int, session: str) -> str | None:
 
 def pane_of(env: Mapping[str, str]) -> Pane | None:
     """The tmux pane that a hook's environment tells of; None where it is in none."""
+    pane = env.get("TMUX_PANE")
+    if pane is None or not _PANE.fullmatch(pane):
+        return None
     socket = env.get("TMUX", "").rpartition(",")[0].rpartition(",")[0]
-    pane = env.get("TMUX_PANE", "")
-    return Pane(socket, pane) if socket and _PANE.fullmatch(pane) else None
+    return Pane(socket, pane) if socket else None
 
 
 def _upwards(pid: int) -> Iterator[Process]:
