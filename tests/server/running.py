@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,9 @@ class Running:
                 assert got, "the daemon hung up"
                 data += got
             if passed_on:
-                connection.sendall(ACK)
-                connection.recv(1)
+                with suppress(OSError):  # the daemon hangs up where that does not matter
+                    connection.sendall(ACK)
+                    connection.recv(1)
         return text.decode()
 
     def client(self, told: dict[str, Any], kind: Kind = "hook", **env: str) -> str:

@@ -85,7 +85,7 @@ class Daemon:
         await self._take_spool(desk)
         await panes.clearing.resume()
         hooks = HookSocket(self._socket("hook"), desk)
-        await hooks.open()
+        hooks.open()
         self._http = server(self._application(store, monitor, views, desk, panes))
         stop_by_signal(self.stop)
         _warm_up()

@@ -20,18 +20,17 @@ LOGGER = logging.getLogger("brimline.server")
 
 
 class Answer(NamedTuple):
-    """What goes to the hook's standard output, and what is done when it got there."""
+    """What goes to the hook's standard output, and what is done when it got there.
+
+    It `matters` where it has to be known that the client passed it on.
+    """
 
     text: bytes
-    reply: Reply
-
-    @property
-    def matters(self) -> bool:
-        """Whether it has to be known that the client passed it on."""
-        return bool(self.reply.handed) or self.reply.handoff is not None
+    reply: Reply = NOTHING
+    matters: bool = False
 
 
-SILENCE = Answer(b"", NOTHING)
+SILENCE = Answer(b"")
 
 GOES_BY = frozenset(
     {
@@ -59,6 +58,20 @@ class Desk:
         self.heard = 0
         self.malformed = 0
 
+    def knows(self, request: Request) -> bool:
+        """Whether a hook tells nothing new, told at once: then there is no answer to it."""
+        if request.kind != "hook" or self._clearing.busy:
+            return False
+        try:
+            heard = agents.heard(request, request.at)
+        except (msgspec.DecodeError, BrimlineError):
+            return False  # `take` counts it
+        if heard is None or heard.session not in self._spawners:
+            return False
+        known = self._monitor.knows(self._placed(heard, request))
+        self.heard += known
+        return known
+
     async def take(self, request: Request, late: bool = False) -> Answer:
         """The answer to a request; `late` ones are out of the spool, nobody waits for it."""
         self.heard += 1
@@ -83,31 +96,39 @@ class Desk:
         heard = agents.heard(request, request.at, late)
         if heard is None:
             return SILENCE
-        placed = await self._placed(heard, request)
+        if heard.session not in self._spawners:
+            await self._find_spawner(heard, request)
+        placed = self._placed(heard, request)
         reply = await self._monitor.hear(placed)
-        await self._clearing.hear(placed)
-        return Answer(agents.answer(request, reply), reply)
+        if self._clearing.busy:
+            await self._clearing.hear(placed)
+        if reply is NOTHING:
+            return SILENCE
+        matters = bool(reply.handed) or reply.handoff is not None
+        return Answer(agents.answer(request, reply), reply, matters)
 
     async def _status(self, request: Request, late: bool) -> Answer:
         heard, told = agents.heard_status(request, request.at, late)
-        await self._monitor.hear(await self._placed(heard, request))
+        if heard.session not in self._spawners:
+            await self._find_spawner(heard, request)
+        await self._monitor.hear(self._placed(heard, request))
         if late:
             return SILENCE
-        return Answer(await self._lines.drawn(request, told, heard.project), NOTHING)
+        return Answer(await self._lines.drawn(request, told, heard.project))
 
-    async def _placed(self, heard: Heard, request: Request) -> Heard:
+    def _placed(self, heard: Heard, request: Request) -> Heard:
         """The same with where it runs, and whose it is: as its environment says, as its project's
         settings name it, or the session that spawned it."""
-        parent = heard.parent or self._parent(heard.project) or await self._spawner(heard, request)
+        spawned_by = self._spawners.get(heard.session)
+        parent = heard.parent or self._parent(heard.project) or spawned_by
         pane = pane_of(request.env)
-        env = tuple(pair for pair in request.env.items() if pair[0] in GOES_BY)
+        env = tuple([pair for pair in request.env.items() if pair[0] in GOES_BY])
         if parent is None and pane is None and not env:
             return heard
         return msgspec.structs.replace(heard, parent=parent, pane=pane, env=env)
 
-    async def _spawner(self, heard: Heard, request: Request) -> str | None:
+    async def _find_spawner(self, heard: Heard, request: Request) -> None:
         """Asked once for each session: a hook of a process that lives can tell."""
-        if heard.session not in self._spawners and not heard.late and request.pid:
+        if not heard.late and request.pid:
             found = await asyncio.to_thread(spawner, request.pid, heard.session)
             self._spawners[heard.session] = found
-        return self._spawners.get(heard.session)

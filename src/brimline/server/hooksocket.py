@@ -1,20 +1,32 @@
-"""The hook socket: one request, one reply, one byte that says it was passed on."""
+"""The hook socket: one request, one reply, and where it matters a byte that it was passed on.
+
+Sockets are read as they are: a transport for each connection would cost more than the answer.
+"""
 
 import asyncio
+import logging
 import os
+import socket
+import time
 from pathlib import Path
-from typing import cast
 
-from brimline.hooks.asking import LINE_LONGEST
-from brimline.hooks.frame import InvalidFrame, Sizes, encode_reply, parse_line, parse_request
-from brimline.server.desk import Answer, Desk
+from brimline.hooks.frame import InvalidFrame, Request, encode_reply, request_in
+from brimline.server.desk import SILENCE, Answer, Desk
+from brimline.server.eager import begin
 from brimline.server.peer import user_of
-from brimline.server.sockets import unix
+from brimline.server.sockets import Listening, unix
+
+LOGGER = logging.getLogger("brimline.server")
 
 ACK = b"\x06"
-BACKLOG = 256
+QUIET = encode_reply(b"")
+PIECE = 16 << 10
 PATIENCE = 4.0
 """So many seconds a client may take for its request and its word that it passed the answer on."""
+
+SWEEP = 1.0
+"""Seconds between two looks for clients that took longer, and until it listens anew where no more
+connections could be had."""
 
 
 class HookSocket:
@@ -22,117 +34,176 @@ class HookSocket:
 
     def __init__(self, path: Path, desk: Desk) -> None:
         self._path = path
-        self._desk = desk
-        self._server: asyncio.Server | None = None
-        self._talks: set[asyncio.Task[None]] = set()
-        self.refused = 0
+        self.desk = desk
+        self._loop = asyncio.get_running_loop()
+        self._users = (os.getuid(), None)
+        self._socket: Listening | None = None
+        self._waited_for: dict[_Talk, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
 
-    async def open(self) -> None:
+    def open(self) -> None:
         """Listen. A socket that a dead daemon left is replaced."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_unix_server(
-            lambda: _Talk(self), sock=unix(self._path), backlog=BACKLOG
-        )
+        self._socket = unix(self._path)
+        self._socket.setblocking(False)
+        self._listen()
+
+    def _listen(self) -> None:
+        if self._socket is not None:
+            self._loop.add_reader(self._socket, self._accept)
 
     async def close(self) -> None:
         """Stop listening, end what is under way, and take the socket away."""
-        if self._server is not None:
-            self._server.close()
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
         self._path.unlink(missing_ok=True)
-        if self._talks:
-            await asyncio.wait(self._talks, timeout=PATIENCE)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=PATIENCE)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for talk in list(self._waited_for):
+            talk.end(False)
 
-    def answer(self, talk: "_Talk", data: bytes, sizes: Sizes) -> None:
-        """Answer a whole request, beside the others."""
-        task = asyncio.ensure_future(self._answer(talk, data, sizes))
-        self._talks.add(task)
-        task.add_done_callback(self._talks.discard)
-
-    async def _answer(self, talk: "_Talk", data: bytes, sizes: Sizes) -> None:
+    def _accept(self) -> None:
+        assert self._socket is not None
         try:
-            request = parse_request(data[: sizes.header], data[sizes.header :])
-        except InvalidFrame:
-            talk.refuse()
+            connection = self._socket.next()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
-        answer = await self._desk.take(request)
+        except OSError as error:  # no more files can be open: some that are have to end first
+            LOGGER.warning("no hook is heard for a while: %s", error)
+            self._loop.remove_reader(self._socket)
+            self._loop.call_later(SWEEP, self._listen)
+            return
+        if user_of(connection) in self._users:
+            _Talk(self, connection).read()
+        else:
+            connection.close()
+
+    def wait_for(self, talk: "_Talk", to_write: bool = False) -> None:
+        """Go on with a connection when there is more to read, or room to write."""
+        if to_write:
+            self._loop.add_writer(talk, talk.send)
+        else:
+            self._loop.add_reader(talk, talk.read)
+        self._waited_for.setdefault(talk, time.monotonic())
+        if self._sweeper is None:
+            self._sweeper = self._loop.call_later(SWEEP, self._sweep)
+
+    def forget(self, talk: "_Talk") -> None:
+        """Wait for a connection no more."""
+        if self._waited_for.pop(talk, None) is not None:
+            self._loop.remove_reader(talk)
+            self._loop.remove_writer(talk)
+
+    def _sweep(self) -> None:
+        """Hang up on those that were waited for too long; look again while there are others."""
+        late = time.monotonic() - PATIENCE
+        for talk in [talk for talk, since in self._waited_for.items() if since < late]:
+            talk.end(False)
+        waits = bool(self._waited_for)
+        self._sweeper = self._loop.call_later(SWEEP, self._sweep) if waits else None
+
+    def answer(self, talk: "_Talk", request: Request) -> None:
+        """Answer a request: at once, or beside the others where something has to be waited for."""
+        task = begin(self._answer(talk, request))
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, talk: "_Talk", request: Request) -> None:
+        answer = await self.desk.take(request)
         talk.reply(answer)
         if answer.matters:
-            await self._desk.done(answer, await talk.passed_on())
+            await self.desk.done(answer, await talk.passed_on())
 
 
-class _Talk(asyncio.Protocol):
-    """One connection. A stream and a task for each would cost more than the answer itself."""
+class _Talk:
+    """One connection."""
 
-    def __init__(self, server: HookSocket) -> None:
+    __slots__ = (
+        "_asked", "_data", "_matters", "_passed_on", "_server", "_socket", "_unsent", "_waiting",
+    )  # fmt: skip
+
+    def __init__(self, server: HookSocket, connection: socket.SocketType) -> None:
         self._server = server
-        self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport | None = None
-        self._late: asyncio.TimerHandle | None = None
-        self._data = bytearray()
-        self._sizes: Sizes | None = None
-        self._asked = False
+        self._socket = connection
+        self._data: bytes | bytearray = b""
+        self._asked = self._matters = False
+        self._unsent = b""
         self._passed_on: bool | None = None
         self._waiting: asyncio.Future[bool] | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody asks; another user is not listened to."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._late = self._loop.call_later(PATIENCE, self.refuse)
-        if user_of(transport.get_extra_info("socket")) not in (None, os.getuid()):
-            self.refuse()
+    def fileno(self) -> int:
+        """Its descriptor, by which the loop knows it."""
+        return self._socket.fileno()
 
-    def data_received(self, data: bytes) -> None:
-        """A part of the request, or the word that the answer was passed on."""
-        if self._asked:
-            self._end(data == ACK)
-            return
-        self._data += data
+    def read(self) -> None:
+        """A part of the request, mostly all of it; or the word that the answer was passed on."""
         try:
-            self._read()
+            data = self._socket.recv(PIECE)
+        except (BlockingIOError, InterruptedError):
+            self._server.wait_for(self)
+            return
+        except OSError:
+            data = b""
+        if not data or self._asked:
+            self.end(data == ACK)
+            return
+        self._data = bytearray(self._data) + data if self._data else data
+        try:
+            request = request_in(self._data)
         except InvalidFrame:
-            self.refuse()
-
-    def _read(self) -> None:
-        if self._sizes is None:
-            end = self._data.find(b"\n") + 1
-            if not end and len(self._data) < LINE_LONGEST:
-                return
-            self._sizes = parse_line(bytes(self._data[: end or LINE_LONGEST]))
-            del self._data[:end]
-        whole = self._sizes.header + self._sizes.body
-        if len(self._data) >= whole:
-            self._asked = True
-            self._server.answer(self, bytes(self._data[:whole]), self._sizes)
+            self.end(False)
+            return
+        if request is None:
+            self._server.wait_for(self)
+        elif self._server.desk.knows(request):
+            self.reply(SILENCE)
+        else:
+            self._asked, self._data = True, b""
+            self._server.answer(self, request)
 
     def reply(self, answer: Answer) -> None:
-        """Tell the client what to print; it says when it did."""
-        if self._transport is None or self._transport.is_closing():
-            self._end(False)
+        """Tell the client what to print; its word that it did is waited for where it matters."""
+        self._unsent = encode_reply(answer.text) if answer.text else QUIET
+        self._matters = answer.matters
+        if self._passed_on is None:
+            self.send()
+
+    def send(self) -> None:
+        """Send the reply, or what is left of it."""
+        try:
+            sent = self._socket.send(self._unsent)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            self.end(False)
             return
-        self._transport.write(encode_reply(answer.text))
+        self._unsent = self._unsent[sent:]
+        if self._unsent:
+            self._server.wait_for(self, to_write=True)
+        elif self._matters:
+            self._server.forget(self)
+            self._server.wait_for(self)
+        else:
+            self.end(True)
 
     async def passed_on(self) -> bool:
         """Whether the client said that it printed the answer; waits until that is known."""
         if self._passed_on is None:
-            self._waiting = self._loop.create_future()
+            self._waiting = asyncio.get_running_loop().create_future()
             return await self._waiting
         return self._passed_on
 
-    def refuse(self) -> None:
-        """Hang up on who asks wrongly, or not in time."""
-        self._server.refused += 1
-        self._end(False)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone; one that got its answer has said so before."""
-        self._end(False)
-
-    def _end(self, passed_on: bool) -> None:
-        if self._late is not None:
-            self._late.cancel()
-        if self._passed_on is None:
-            self._passed_on = passed_on
-            if self._waiting is not None:
-                self._waiting.set_result(passed_on)
-        if self._transport is not None:
-            self._transport.close()
+    def end(self, passed_on: bool) -> None:
+        """Hang up."""
+        if self._passed_on is not None:
+            return
+        self._passed_on = passed_on
+        self._server.forget(self)
+        self._socket.close()
+        if self._waiting is not None:
+            self._waiting.set_result(passed_on)

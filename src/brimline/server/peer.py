@@ -9,7 +9,7 @@ _XUCRED_SIZE = 76
 _LOCAL_PEERCRED = 1
 
 
-def user_of(connection: socket.socket) -> int | None:
+def user_of(connection: socket.SocketType) -> int | None:
     """The user id of the peer; None where the system does not tell."""
     if sys.platform == "linux":
         told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)

@@ -4,6 +4,7 @@ import fcntl
 import os
 import socket
 from pathlib import Path
+from typing import Any, cast
 
 from brimline.errors import AlreadyRunning
 
@@ -57,11 +58,25 @@ def _bound(port: int) -> socket.socket:
     return made
 
 
-def unix(path: Path) -> socket.socket:
+class Listening(socket.socket):
+    """A Unix socket to which many short connections come."""
+
+    def next(self) -> socket.SocketType:
+        """The next connection, which never blocks.
+
+        As `accept`, without what that adds for people: it would take longer than the answer.
+        """
+        descriptor, _ = cast("Any", self)._accept()
+        made = socket.SocketType(socket.AF_UNIX, socket.SOCK_STREAM, 0, descriptor)
+        made.setblocking(False)
+        return made
+
+
+def unix(path: Path) -> Listening:
     """A socket for this user alone; what a dead daemon left in its place is taken away."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made = Listening(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
         made.bind(str(path))

@@ -1,0 +1,295 @@
+"""The hook socket: requests in pieces, clients that are slow, wrong or gone, and large answers."""
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import uvloop
+
+from brimline.hooks.frame import Request, encode_request, parse_reply
+from brimline.monitor.heard import Reply
+from brimline.server import hooksocket
+from brimline.server.desk import Answer, Desk
+from brimline.server.hooksocket import ACK, HookSocket
+from brimline.server.sockets import Listening
+
+REQUEST = encode_request(Request("hook", "claude", "1-1", 1, {"TERM": "xterm"}, b"{}"))
+LARGE = b"x" * 900_000
+MATTERS = Answer(b"text", Reply(context="text", handed=("m1",)), matters=True)
+
+
+class Answering:
+    """A desk that gives one answer, at once or after a while, and keeps what it is told."""
+
+    def __init__(self, answer: Answer, after: float | None = None) -> None:
+        self._answer, self._after = answer, after
+        self.asked: list[Request] = []
+        self.told: list[bool] = []
+
+    def knows(self, request: Request) -> bool:
+        """It knows nothing."""
+        return False
+
+    async def take(self, request: Request) -> Answer:
+        """The answer."""
+        if self._after is not None:
+            await asyncio.sleep(self._after)
+        self.asked.append(request)
+        return self._answer
+
+    async def done(self, answer: Answer, passed_on: bool) -> None:
+        """What became of it."""
+        self.told.append(passed_on)
+
+
+Talking = Callable[[socket.socket, Answering], Awaitable[None]]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """Where it listens; a path that is short enough for a socket."""
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    yield Path("hook")
+    os.chdir(before)
+
+
+def talk(place: Path, desk: Answering, client: Talking, clients: int = 1) -> None:
+    """Have clients talk to the socket, one after the other."""
+
+    async def run() -> None:
+        hooks = HookSocket(place, cast("Desk", desk))
+        hooks.open()
+        try:
+            for _ in range(clients):
+                with closing(socket.socket(socket.AF_UNIX)) as connection:
+                    connection.setblocking(False)
+                    await asyncio.get_running_loop().sock_connect(connection, str(place))
+                    await client(connection, desk)
+        finally:
+            await hooks.close()
+        assert not place.exists()
+
+    uvloop.run(run())
+
+
+async def told(desk: Answering) -> bool:
+    """What the desk was told last, when it was."""
+    while not desk.told:
+        await asyncio.sleep(0.001)
+    return desk.told.pop()
+
+
+async def reply(connection: socket.socket) -> bytes:
+    """A whole reply."""
+    data = b""
+    while (text := parse_reply(data)) is None:
+        data += await received(connection)
+    return text
+
+
+async def received(connection: socket.socket) -> bytes:
+    """What comes next; nothing where it was hung up."""
+    async with asyncio.timeout(20):
+        return await asyncio.get_running_loop().sock_recv(connection, 1 << 16)
+
+
+async def sent(connection: socket.socket, data: bytes) -> None:
+    """Send it all."""
+    await asyncio.get_running_loop().sock_sendall(connection, data)
+
+
+@pytest.mark.parametrize("after", [None, 0.01], ids=["at once", "later"])
+def test_an_answer(place: Path, after: float | None) -> None:
+    """A request gets its reply, and where that does not matter it is hung up behind it."""
+    desk = Answering(Answer(b"text"), after)
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        assert await reply(connection) == b"text"
+        assert await received(connection) == b""
+
+    talk(place, desk, client, clients=3)
+    assert [request.env for request in desk.asked] == [{"TERM": "xterm"}] * 3
+    assert desk.told == []
+
+
+@pytest.mark.parametrize("after", [None, 0.01], ids=["at once", "later"])
+def test_passed_on(place: Path, after: float | None) -> None:
+    """Where it matters the client's word is waited for; what is no such word is none."""
+
+    async def passes_on(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        assert await reply(connection) == b"text"
+        assert desk.told == []
+        await sent(connection, ACK)
+        assert await told(desk) is True
+        assert await received(connection) == b""
+
+    async def dies(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        await reply(connection)
+        connection.close()
+        assert await told(desk) is False
+
+    async def says_something(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        await reply(connection)
+        await sent(connection, b"?")
+        assert await told(desk) is False
+
+    for client in (passes_on, dies, says_something):
+        talk(place, Answering(MATTERS, after), client)
+
+
+def test_gone_before_the_answer(place: Path) -> None:
+    """A client that did not wait got nothing; what it was to get is given back."""
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        await asyncio.sleep(0.02)
+        connection.close()
+        assert await told(desk) is False
+
+    talk(place, Answering(MATTERS, 0.1), client)
+
+
+def test_pieces(place: Path) -> None:
+    """A request may come in any pieces."""
+    desk = Answering(Answer(b""))
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        for at in range(0, len(REQUEST), 7):
+            await sent(connection, REQUEST[at : at + 7])
+            await asyncio.sleep(0)
+        assert await reply(connection) == b""
+
+    talk(place, desk, client)
+    assert [request.id for request in desk.asked] == ["1-1"]
+
+
+def test_large(place: Path) -> None:
+    """A request and a reply may be larger than a socket holds."""
+    request = Request("statusline", "claude", "1-1", 1, {}, LARGE)
+    desk = Answering(Answer(LARGE))
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, encode_request(request))
+        await asyncio.sleep(0.05)  # it has written what there is room for
+        assert await reply(connection) == LARGE
+        assert await received(connection) == b""
+
+    talk(place, desk, client)
+    assert desk.asked == [request]
+
+
+@pytest.mark.parametrize("wrong", [b"GET / HTTP/1.1\r\n", b"x" * 200, b"BRIMLINE 1 2 0\nno"])
+def test_wrong(place: Path, wrong: bytes) -> None:
+    """Who asks wrongly is hung up on, and the next is heard."""
+    desk = Answering(Answer(b"text"))
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, wrong)
+        assert await received(connection) == b""
+
+    talk(place, desk, client, clients=2)
+    assert desk.asked == []
+
+
+@pytest.mark.parametrize("part", [b"", REQUEST[:-1]], ids=["nothing", "not all"])
+def test_too_slow(place: Path, monkeypatch: pytest.MonkeyPatch, part: bytes) -> None:
+    """Who does not ask in time is hung up on."""
+    monkeypatch.setattr(hooksocket, "PATIENCE", 0.02)
+    monkeypatch.setattr(hooksocket, "SWEEP", 0.01)
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        if part:
+            await sent(connection, part)
+        assert await received(connection) == b""
+
+    talk(place, Answering(Answer(b"")), client, clients=2)
+
+
+def test_never_says(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is the word waited for any longer."""
+    monkeypatch.setattr(hooksocket, "PATIENCE", 0.02)
+    monkeypatch.setattr(hooksocket, "SWEEP", 0.01)
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        assert await reply(connection) == b"text"
+        assert await told(desk) is False
+
+    talk(place, Answering(MATTERS), client)
+
+
+def test_another_user(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user is not listened to."""
+
+    def user_of(connection: socket.SocketType) -> int:
+        return os.getuid() + 1
+
+    monkeypatch.setattr(hooksocket, "user_of", user_of)
+    desk = Answering(Answer(b"text"))
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        assert await received(connection) == b""
+
+    talk(place, desk, client)
+    assert desk.asked == []
+
+
+def test_too_many(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where no more connections can be had it waits a while, and goes on."""
+    monkeypatch.setattr(hooksocket, "SWEEP", 0.01)
+    full: list[Any] = [OSError(errno.EMFILE, "Too many open files"), BlockingIOError()]
+    real = Listening.next
+
+    def next_one(self: Listening) -> socket.SocketType:
+        if full:
+            raise full.pop(0)
+        return real(self)
+
+    monkeypatch.setattr(Listening, "next", next_one)
+    desk = Answering(Answer(b"text"))
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        assert await reply(connection) == b"text"
+
+    talk(place, desk, client)
+    assert [record.message for record in caplog.records] == [
+        "no hook is heard for a while: [Errno 24] Too many open files"
+    ]
+
+
+def test_close_while_they_talk(place: Path) -> None:
+    """What is under way is answered before it closes; who only waits is hung up on."""
+
+    async def run() -> None:
+        desk = Answering(Answer(b"text"), after=0.05)
+        hooks = HookSocket(place, cast("Desk", desk))
+        hooks.open()
+        loop = asyncio.get_running_loop()
+        with (
+            closing(socket.socket(socket.AF_UNIX)) as asking,
+            closing(socket.socket(socket.AF_UNIX)) as idle,
+        ):
+            for connection in (asking, idle):
+                connection.setblocking(False)
+                await loop.sock_connect(connection, str(place))
+            await sent(asking, REQUEST)
+            await asyncio.sleep(0.02)
+            await hooks.close()
+            assert await reply(asking) == b"text"
+            assert await received(idle) == b""
+
+    uvloop.run(run())
