@@ -53,7 +53,7 @@ class Scene:
         make(tree, Plan(size=size, files=1, recent=True))
         (transcript,) = transcripts(tree)
         stdin = work / f"stdin-{size}"
-        stdin.write_bytes(STDIN % (transcript.stem.encode(), bytes(transcript)))
+        stdin.write_bytes(STDIN % (b"%d" % size, bytes(transcript)))
         env = {"HOME": str(work), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "COLUMNS": "120"}
         return cls(stdin, {**env, "TERM": "xterm", "CLAUDE_CONFIG_DIR": str(tree)})
 
