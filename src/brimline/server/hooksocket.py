@@ -20,7 +20,9 @@ LOGGER = logging.getLogger("brimline.server")
 
 ACK = b"\x06"
 QUIET = encode_reply(b"")
-PIECE = 16 << 10
+PIECE, LARGER = 16 << 10, 256 << 10
+"""How much is read at first, which is nearly always all, and then."""
+
 PATIENCE = 4.0
 """So many seconds a client may take for its request and its word that it passed the answer on."""
 
@@ -143,7 +145,7 @@ class _Talk:
     def read(self) -> None:
         """A part of the request, mostly all of it; or the word that the answer was passed on."""
         try:
-            data = self._socket.recv(PIECE)
+            data = self._socket.recv(LARGER if self._data else PIECE)
         except (BlockingIOError, InterruptedError):
             self._server.wait_for(self)
             return
@@ -152,9 +154,8 @@ class _Talk:
         if not data or self._asked:
             self.end(data == ACK)
             return
-        self._data = bytearray(self._data) + data if self._data else data
         try:
-            request = request_in(self._data)
+            request = request_in(self._joined(data))
         except InvalidFrame:
             self.end(False)
             return
@@ -165,6 +166,16 @@ class _Talk:
         else:
             self._asked, self._data = True, b""
             self._server.answer(self, request)
+
+    def _joined(self, data: bytes) -> bytes | bytearray:
+        """All of the request so far."""
+        if not self._data:
+            self._data = data
+        elif isinstance(self._data, bytearray):
+            self._data += data
+        else:
+            self._data = bytearray(self._data + data)
+        return self._data
 
     def reply(self, answer: Answer) -> None:
         """Tell the client what to print; its word that it did is waited for where it matters."""
