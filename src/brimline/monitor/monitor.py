@@ -10,13 +10,12 @@ from brimline.events import MAIN
 from brimline.handoff import Document
 from brimline.inbox import LIFETIME, Message, Moment, Urgency, due, together
 from brimline.monitor.heard import AGAIN, NOTHING, UNPROMPTED, Environment, Heard, Reply
+from brimline.monitor.known import Known
 from brimline.monitor.recovery import Recovery
 from brimline.monitor.restore import restored
-from brimline.monitor.rows import Stored
 from brimline.monitor.rules import Rules
-from brimline.monitor.said import Before
 from brimline.monitor.telling import Telling, key, left_for
-from brimline.monitor.watched import State, Watched
+from brimline.monitor.watched import Watched
 from brimline.policy.signals import Said, decide, measured
 from brimline.policy.sources import unheard
 from brimline.store.base import Fire, Mark, Once, Queue, Store, UseHandoff, Write
@@ -46,40 +45,6 @@ class Surroundings:
         """A signal is new."""
 
 
-class _Session:
-    """All that is known of one session; one thing at a time is heard of it.
-
-    It is `owed` its document from a compaction on until it got it.
-    """
-
-    def __init__(self, watched: Watched, before: Before) -> None:
-        self.watched = watched
-        self.before = before
-        self.stored = Stored()
-        self.owed = before.owed
-        self._kept: State | None = None
-        self.at_rest = False
-
-    def is_kept(self, heard: Heard, state: State) -> bool:
-        """Whether there is nothing to keep or to say: all is as it was when all was kept."""
-        if self._kept is None or not self._kept.same_as(state) or self.watched.doubted:
-            return False
-        return heard.what != "pushed" and self.stored.seen_lately(heard.at)
-
-    def keeps(self, state: State) -> None:
-        """All is kept as it is now."""
-        self._kept, self.at_rest = state, True
-
-    def knows(self, heard: Heard) -> bool:
-        """Whether a hook would change nothing, and is owed nothing.
-
-        What else may have changed, as its client's settings, is seen as often as that it lives.
-        """
-        if not self.at_rest or self.owed or not self.stored.seen_lately(heard.at):
-            return False
-        return self.watched.knows(heard)
-
-
 class Monitor:
     """Every session that is heard of, its state in a store; one at a time for each session."""
 
@@ -94,7 +59,7 @@ class Monitor:
         self._clock = clock
         self._rules = rules or Rules()
         self._around = around or Surroundings()
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, Known] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._recovery = Recovery(store, clock)
 
@@ -191,12 +156,12 @@ class Monitor:
             known.before.arm_anew(kept.cycle)
             return kept
 
-    async def _session(self, session: str, agent: str) -> _Session:
+    async def _session(self, session: str, agent: str) -> Known:
         """A session as it was known, also to a monitor before this one."""
         known = self._sessions.get(session)
         if known is None:
             past = await restored(self._store, agent, session)
-            known = self._sessions[session] = _Session(*past)
+            known = self._sessions[session] = Known(*past)
         return known
 
     def _settings(self, watched: Watched) -> ClientSettings:
@@ -205,7 +170,7 @@ class Monitor:
     def _read(self, watched: Watched) -> Mapping[str, Reading]:
         return watched.readings(self._rules.overrides, self._settings(watched))
 
-    async def _keep(self, heard: Heard, session: _Session, known: Mapping[str, Reading]) -> bool:
+    async def _keep(self, heard: Heard, session: Known, known: Mapping[str, Reading]) -> bool:
         """Store what is new, in one transaction; False where it was heard before."""
         watched, settings = session.watched, self._settings(session.watched)
         state = watched.state(settings)
@@ -234,7 +199,7 @@ class Monitor:
         return True
 
     def _said(
-        self, session: _Session, thread: str, known: Mapping[str, Reading], heard: Heard
+        self, session: Known, thread: str, known: Mapping[str, Reading], heard: Heard
     ) -> list[Said]:
         watched, before = session.watched, session.before
         reading = watched.last[thread]
@@ -260,9 +225,7 @@ class Monitor:
                 said.append(Said("no data", reading.cycle))
         return said
 
-    def _telling(
-        self, session: _Session, thread: str, at: float, said: Sequence[Said]
-    ) -> list[Write]:
+    def _telling(self, session: Known, thread: str, at: float, said: Sequence[Said]) -> list[Write]:
         if not said:
             return []
         watched, before = session.watched, session.before
@@ -271,7 +234,7 @@ class Monitor:
         telling = Telling(watched, thread, reading, self._rules, at, arm, tuple(before.compactions))
         return [write for each in said for write in telling.writes(each)]
 
-    async def _answer(self, heard: Heard, session: _Session) -> Reply:
+    async def _answer(self, heard: Heard, session: Known) -> Reply:
         watched = session.watched
         if heard.what == "compacted" and heard.thread == MAIN:
             return await self._recovery.bring_back(watched)

@@ -10,6 +10,7 @@ from brimline.monitor.claim import Claim
 from brimline.monitor.follow import Files
 from brimline.monitor.heard import UNPROMPTED, Environment, Heard, Pane
 from brimline.monitor.slim import Slim
+from brimline.monitor.state import State
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.windows import NO_OVERRIDES, UNTOLD, ClientSettings, Overrides
 
@@ -40,28 +41,6 @@ class _Made(NamedTuple):
     compacting: bool
     model: str | None
     settings: ClientSettings
-
-
-class State(NamedTuple):
-    """All that a session's readings, its rows and what is said of it are made from."""
-
-    folded: Session
-    told: Call | None
-    window: int | None
-    cycle: int
-    compacting: bool
-    cleared: bool
-    model: str | None
-    version: str | None
-    folder: str | None
-    parent: str | None
-    host: str | None
-    ended_at: float | None
-    settings: ClientSettings
-
-    def same_as(self, other: "State") -> bool:
-        """Whether nothing is new; what the files tell is then the very same."""
-        return self.folded is other.folded and self[1:] == other[1:]
 
 
 class Watched:
