@@ -117,6 +117,32 @@ def test_send(daemon: Running) -> None:
     assert "Look at the tests." in shown.stdout
 
 
+def test_sessions_by_their_beginning(daemon: Running, tmp_path: Path) -> None:
+    """A session may be named by as much of its id as tells it from the others, as it is shown."""
+    daemon.hook(hook_input("UserPromptSubmit"))
+    daemon.hook({**hook_input("UserPromptSubmit"), "session_id": "22222222-a"})
+    daemon.hook({**hook_input("UserPromptSubmit"), "session_id": "22222222-b"})
+    assert f"queued for {SESSION}:" in daemon.command("send", SESSION[:8], "short").stdout
+    assert "short" in daemon.command("inbox", "1").stdout
+    document = tmp_path / "handoff.md"
+    document.write_text("# Next\n")
+    kept = daemon.command("handoff", str(document), "--session", SESSION[:8])
+    assert kept.returncode == 0, kept.stderr
+    assert "handoff.md" in daemon.command("handoff", "--list", "--session", "111").stdout
+    twice = daemon.command("send", "2222", "to whom?")
+    assert twice.returncode == 2
+    assert "more than one session begins with '2222': 22222222-a, 22222222-b" in twice.stderr
+    assert "Write more of it." in twice.stderr
+
+
+def test_send_to_one_that_is_to_come(daemon: Running) -> None:
+    """A message may wait for a session that was not heard of yet; that is said."""
+    done = daemon.command("send", "a b/c", "welcome")
+    assert done.returncode == 0, done.stderr
+    assert "no such session was heard of yet" in done.stdout
+    assert "24 hours" in done.stdout
+
+
 def test_handoff_after_a_compaction(daemon: Running, tmp_path: Path) -> None:
     """The agent hands a document over by its own command; after a compaction it gets it back."""
     path = tmp_path / "handoff.md"

@@ -5,7 +5,8 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError, NotRunning
@@ -31,6 +32,28 @@ class _OverSocket(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(str(self._path))
+
+
+def of_session(id: str, part: str = "") -> str:
+    """Where the daemon tells of a session, or a part of that."""
+    return f"/v1/sessions/{quote(id, safe='')}{part}"
+
+
+class Named(NamedTuple):
+    """A session by its id, and whether the daemon has heard of it."""
+
+    id: str
+    known: bool
+
+
+def named(context: Context, name: str) -> Named:
+    """The session of this id, or the only one whose id begins so; else one that is to come."""
+    ids = [view["session"]["id"] for view in ask(context, "GET", "/v1/sessions")]
+    fitting = [name] if name in ids else sorted(id for id in ids if id.startswith(name))
+    if len(fitting) > 1:
+        some = ", ".join(fitting[:5])
+        raise Refused(f"more than one session begins with {name!r}: {some}", "Write more of it.")
+    return Named(fitting[0], known=True) if fitting else Named(name, known=False)
 
 
 def ask(context: Context, method: str, path: str, body: object = None) -> Any:

@@ -12,7 +12,7 @@ import msgspec
 from brimline.channels.intents import Intent, kept
 from brimline.channels.panes import of_environment
 from brimline.channels.spawning import Start, become, start, window
-from brimline.cli.ask import Refused, ask
+from brimline.cli.ask import Refused, ask, named, of_session
 from brimline.cli.context import Context, emit_json
 from brimline.errors import NotRunning, UnknownAgent, UnreadableTranscript
 from brimline.events import MAIN
@@ -47,7 +47,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
         return _draft(context, options)
     if options.path is None and (options.clear or options.spawn):
         raise Refused("which document?", "Write it first, and name it: PATH.")
-    session: str | None = options.session or _own(context.places.env)
+    session = _meant(context, options.session)
     if options.spawn:
         return _spawn(context, session, options)
     if session is None:
@@ -55,6 +55,16 @@ def run(context: Context, options: argparse.Namespace) -> int:
     if options.path is None or options.show or options.list:
         return _show(context, session, options)
     return _hand_over(context, session, options)
+
+
+def _meant(context: Context, name: str | None) -> str | None:
+    """The session that is named, as far as a daemon knows it; else the one that this runs in."""
+    if name is None:
+        return _own(context.places.env)
+    try:
+        return named(context, name).id
+    except NotRunning:
+        return name
 
 
 def _own(env: Mapping[str, str]) -> str | None:
@@ -70,7 +80,7 @@ def _hand_over(context: Context, session: str, options: argparse.Namespace) -> i
         return _spawn(context, session, options)
     if options.clear:
         body = {"path": told["path"], "pane": msgspec.to_builtins(pane)}
-        told = ask(context, "POST", f"/v1/sessions/{session}/clear", body)
+        told = ask(context, "POST", of_session(session, "/clear"), body)
     if options.json:
         emit_json(told)
     elif options.clear:
@@ -85,7 +95,7 @@ def _hand_over(context: Context, session: str, options: argparse.Namespace) -> i
 def _keep(context: Context, session: str, options: argparse.Namespace) -> Any:
     author = "the agent itself" if options.session is None else "the user"
     body = {"path": os.path.abspath(options.path), "author": author}
-    return ask(context, "POST", f"/v1/sessions/{session}/handoff", body)
+    return ask(context, "POST", of_session(session, "/handoff"), body)
 
 
 def _spawn(context: Context, session: str | None, options: argparse.Namespace) -> int:
@@ -110,7 +120,7 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
 def _session_row(context: Context, session: str | None) -> dict[str, Any]:
     """What the daemon knows of a session; nothing where it does not, or there is none."""
     try:
-        return ask(context, "GET", f"/v1/sessions/{session}")["session"] if session else {}
+        return ask(context, "GET", of_session(session))["session"] if session else {}
     except (NotRunning, Refused):
         return {}
 
@@ -153,7 +163,7 @@ def _drafted(own: Transcript, session: str) -> str:
 
 
 def _show(context: Context, session: str, options: argparse.Namespace) -> int:
-    found = ask(context, "GET", f"/v1/sessions/{session}/handoff")["handoffs"]
+    found = ask(context, "GET", of_session(session, "/handoff"))["handoffs"]
     fresh = _fresh(context, session, found if options.list else found[:1])
     intents = kept(state_dir(context.places.env, context.places.home), session)
     if options.json:
@@ -169,7 +179,7 @@ def _fresh(context: Context, session: str, rows: list[Any]) -> list[Freshness]:
     """What happened since documents were written, as far as it can be told."""
     if not rows:
         return []
-    view = ask(context, "GET", f"/v1/sessions/{session}")
+    view = ask(context, "GET", of_session(session))
     calls = next((t["calls"] for t in view["threads"] if t["thread"] == MAIN), None)
     return [freshness(row["calls"], calls, _changed(view["session"], row["at"])) for row in rows]
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from brimline.cli.ask import ask
+from brimline.cli.ask import ask, named, of_session
 from brimline.cli.context import Context, emit_json
 from brimline.paint import Cell, Column, age, clean, table
 
@@ -17,8 +17,8 @@ COLUMNS = (
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show them."""
-    ids = [options.session] if options.session else _sessions(context)
-    told = [m for id in ids for m in ask(context, "GET", f"/v1/sessions/{id}/messages")]
+    ids = [named(context, options.session).id] if options.session else _sessions(context)
+    told = [m for id in ids for m in ask(context, "GET", of_session(id, "/messages"))]
     if options.json:
         emit_json(told)
         return 0

@@ -88,7 +88,7 @@ def _port(text: str) -> int:
 
 
 def _send(to: argparse.ArgumentParser) -> None:
-    to.add_argument("session", metavar="SESSION", help="the session's id")
+    to.add_argument("session", metavar="SESSION", help="the session's id, or its beginning")
     to.add_argument("text", metavar="TEXT", help="what to tell it")
     to.add_argument(
         "--urgent", action="store_true", help="at the next tool result, not at the next turn"
@@ -97,13 +97,22 @@ def _send(to: argparse.ArgumentParser) -> None:
 
 
 def _inbox(to: argparse.ArgumentParser) -> None:
-    to.add_argument("session", nargs="?", metavar="SESSION", help="the session's id (default: all)")
+    to.add_argument(
+        "session",
+        nargs="?",
+        metavar="SESSION",
+        help="its id, or the beginning of it (default: all)",
+    )
     to.add_argument("--json", action="store_true", help="JSON instead of a table")
 
 
 def _handoff(to: argparse.ArgumentParser) -> None:
     to.add_argument("path", nargs="?", metavar="PATH", help="the document; without it, --show")
-    to.add_argument("--session", metavar="ID", help="whose (default: the agent that runs this)")
+    to.add_argument(
+        "--session",
+        metavar="ID",
+        help="whose, by its id or its beginning (default: the agent that runs this)",
+    )
     which = to.add_mutually_exclusive_group()
     which.add_argument("--show", action="store_true", help="the last one that was handed over")
     which.add_argument("--list", action="store_true", help="all, and what became of --clear")

@@ -2,17 +2,25 @@
 
 import argparse
 
-from brimline.cli.ask import ask
+from brimline.cli.ask import ask, named, of_session
 from brimline.cli.context import Context, emit_json
+from brimline.inbox import LIFETIME
+from brimline.paint import clean
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Queue it."""
+    session = named(context, options.session)
     body = {"text": options.text, "urgent": options.urgent}
-    told = ask(context, "POST", f"/v1/sessions/{options.session}/messages", body)
+    told = ask(context, "POST", of_session(session.id, "/messages"), body)
     if options.json:
         emit_json(told)
-    else:
-        when = "the next tool result" if options.urgent else "the next turn"
-        print(f"queued for {options.session}: delivered at {when}")
+        return 0
+    when = "the next tool result" if options.urgent else "the next turn"
+    print(f"queued for {clean(session.id)}: delivered at {when}")
+    if not session.known:
+        hours = f"{LIFETIME / 3_600:g}"
+        print(
+            f"no such session was heard of yet: it waits for one with just this id, {hours} hours"
+        )
     return 0
