@@ -85,9 +85,9 @@ def test_narrow_terminal(user: User) -> None:
 
 def test_one_agent_only(user: User) -> None:
     """--agent narrows; one that we do not know is refused."""
-    assert user.run("watch", "--once", "--agent", "codex").lines == [
-        "no daemon: read from the files  0 sessions"
-    ]
+    shown = user.run("watch", "--once", "--agent", "codex").lines
+    assert shown[:2] == ["no daemon: read from the files  0 sessions", "  No session yet."]
+    assert any("`brimline setup`" in line for line in shown)
     done = user.run("watch", "--once", "--agent", "vim")
     assert (done.code, done.out) == (2, "")
 

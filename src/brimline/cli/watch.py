@@ -14,7 +14,7 @@ from brimline.settings import seconds, socket_path, state_dir
 from brimline.sources import AGENTS, known
 from brimline.tui.files import Files
 from brimline.tui.look import Look, shown
-from brimline.tui.pieces import ansi
+from brimline.tui.pieces import Line, Piece, ansi
 from brimline.tui.rows import LEAST, Rows
 from brimline.tui.told import View, views
 
@@ -63,10 +63,19 @@ def _frame(context: Context, options: argparse.Namespace, files: Files, look: Lo
     rows = Rows(max(LEAST, context.width), context.now, look.home)
     where = "live" if live else "no daemon: read from the files"
     print(f"{where}  {counted(len(found), 'session')}")
-    if found:
-        lines = [rows.head(), *(line for view in found for line in rows.lines(view))]
-        print("\n".join(ansi(line, context.colour) for line in lines))
+    table = [rows.head(), *(line for view in found for line in rows.lines(view))]
+    lines = table if found else _nothing(bool(every), look, live)
+    print("\n".join(ansi(line, context.colour) for line in lines))
     return 0
+
+
+def _nothing(hidden: bool, look: Look, live: bool) -> list[Line]:
+    """What to do where no session is shown."""
+    from brimline.tui.texts import nothing
+
+    if hidden:
+        return [[Piece("  No session is live; --all shows the older ones.")]]
+    return nothing("live" if live else "files", hidden, look)
 
 
 def _views(context: Context, options: argparse.Namespace, files: Files) -> tuple[list[View], bool]:
