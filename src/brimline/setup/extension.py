@@ -17,6 +17,17 @@ SIGN = "// Written by `brimline setup`, which writes it anew: what you change he
 COMMANDS = '"@COMMANDS@"'
 """Where the commands go that an extension runs."""
 
+EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PostToolUse",
+    "Stop",
+    "PreCompact",
+    "PostCompact",
+    "SessionEnd",
+)
+"""What an extension tells: it names what happens as the other clients name their hooks."""
+
 PARTS, ASKING = Path(__file__).parent / "extensions", "asking.js"
 
 

@@ -6,19 +6,9 @@ first started with a network.
 
 from pathlib import Path
 
-from brimline.setup.extension import hook
+from brimline.setup.extension import EVENTS, hook
 from brimline.setup.recipe import Recipe
 from brimline.sources.base import Places
-
-EVENTS = (
-    "SessionStart",
-    "UserPromptSubmit",
-    "PostToolUse",
-    "Stop",
-    "PreCompact",
-    "PostCompact",
-    "SessionEnd",
-)
 
 
 def _file(places: Places) -> Path:

@@ -5,20 +5,10 @@ Before 0.87 nothing is told as a turn ends: what was sent then waits for the nex
 
 from pathlib import Path
 
-from brimline.setup.extension import hook
+from brimline.setup.extension import EVENTS, hook
 from brimline.setup.recipe import Recipe
 from brimline.sources.base import Places
 from brimline.sources.pi.paths import agent_folder
-
-EVENTS = (
-    "SessionStart",
-    "UserPromptSubmit",
-    "PostToolUse",
-    "Stop",
-    "PreCompact",
-    "PostCompact",
-    "SessionEnd",
-)
 
 
 def _file(places: Places) -> Path:
