@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from brimline.channels import clearing
 from brimline.channels.clearing import Clearing, Pace
 from brimline.channels.intents import Intent, keep, kept
 from brimline.channels.tmux import Tmux
@@ -67,6 +68,27 @@ def play(work: Awaitable[None]) -> None:
             await work
 
     asyncio.run(main())
+
+
+def test_written_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was decided last is on the disk last, however long the disk took for what was before."""
+    pane = Pane("/tmp/tmux", "%1")
+    keep(tmp_path, Intent(SESSION, "claude", pane, PATH, 1.0, step="clearing"))
+
+    def slowly(state: Path, intent: Intent) -> None:
+        time.sleep(0.1 if intent.after == "first" else 0.0)
+        keep(state, intent)
+
+    monkeypatch.setattr(clearing, "keep", slowly)
+
+    async def scene() -> None:
+        daemon = Daemon(tmp_path)
+        await daemon.clearing.recall()
+        hooks = [daemon.clearing.cleared(session, pane) for session in ("first", "second")]
+        await asyncio.gather(*hooks)
+
+    play(scene())
+    assert [intent.after for intent in kept(tmp_path)] == ["second"]
 
 
 def test_cleared_and_prompted(drawn: Make, tmp_path: Path) -> None:
