@@ -2,7 +2,9 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -898,3 +900,27 @@ def test_ends_that_shrank(path: Path) -> None:
     path.write_bytes(joined([call("m1")]))
     os.truncate(path, 10)
     assert found(EndReader(str(path))).threads == {}
+
+
+def test_threads(tmp_path: Path) -> None:
+    """Several threads may read at the same time: a daemon does."""
+
+    def line(name: str, n: int) -> bytes:
+        """Each on another model than the last, and in each file at other places."""
+        made = call(f"{name}{n}", 20_000 + n, tick=n, text=name * (n % 50))
+        return made.replace(b"claude-sonnet-4-5", f"{name}-{n % 7}".encode())
+
+    def read(path: Path) -> object:
+        return figures(found(QuickReader(str(path))))
+
+    paths = [tmp_path / ("long" * size) for size in range(1, 5)]
+    for path in paths:
+        path.write_bytes(joined(line(path.name, n) for n in range(400)))
+    expected = [figures(found(every(str(path)))) for path in paths]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(paths)) as pool:
+            assert list(pool.map(read, paths * 10)) == expected * 10
+    finally:
+        sys.setswitchinterval(before)

@@ -5,8 +5,8 @@ finds is what `every` finds: that is what it is tested against.
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from brimline.events import AnyEvent, Call
 from brimline.sources.base import START, Cursor, Tally
@@ -25,8 +25,9 @@ NEEDLES = (USAGE, BOUNDARY, SUMMARY)
 ID = b'"id":"'
 """What stands before a message's id."""
 
-CALLS = calls(PICKER(NEEDLES, ID), ID)
-"""Reads the lines that tell a call, a compaction or a trim."""
+_spare: list[Calls] = []
+"""What reads the lines that tell a call, a compaction or a trim. Each is used by one reader at a
+time, since several threads may read; to make one costs more than to read a small file."""
 
 TAIL = 32 << 10
 """How much of a file's end is looked at first."""
@@ -45,7 +46,7 @@ class QuickReader:
         path: str,
         cursor: Cursor = START,
         size: int = CHUNK,
-        calls: Calls = CALLS,
+        calls: Calls | None = None,
     ) -> None:
         self._path = path
         self._start = cursor
@@ -57,10 +58,10 @@ class QuickReader:
         self.tally = Tally()
 
     def __iter__(self) -> Iterator[AnyEvent]:
-        with opened(self._path, self._start.offset) as file:
+        with opened(self._path, self._start.offset) as file, _borrowed(self._calls) as calls:
             chunks = Chunks(file, self._start.offset, self._size)
             for end in chunks:
-                self._chunk(chunks, end)
+                self._chunk(calls, chunks, end)
         rest = self._rest(chunks.rest)
         if self._parser.inline:
             return self._again()
@@ -94,10 +95,10 @@ class QuickReader:
             self._events += self._fed(piece)
         return len(rest) if pieces or padding(rest) else 0
 
-    def _chunk(self, chunks: Chunks, end: int) -> None:
+    def _chunk(self, calls: Calls, chunks: Chunks, end: int) -> None:
         """Read the whole lines of a chunk."""
         found = self._events
-        for told in self._calls.told(chunks.data, end, self._parser):
+        for told in calls.told(chunks.data, end, self._parser):
             if isinstance(told, Call):
                 found.append(told)
             else:
@@ -136,6 +137,22 @@ class QuickReader:
             except MALFORMED as worse:
                 self.tally.bad(str(worse))
         return events
+
+
+@contextmanager
+def _borrowed(given: Calls | None) -> Generator[Calls]:
+    """What was given to read with; else a spare one, or a new one, which is kept for the next."""
+    if given is not None:
+        yield given
+        return
+    try:
+        mine = _spare.pop()
+    except IndexError:
+        mine = calls(PICKER(NEEDLES, ID), ID)
+    try:
+        yield mine
+    finally:
+        _spare.append(mine)
 
 
 def _tells(events: Sequence[AnyEvent], data: bytearray, name: int) -> bool:
