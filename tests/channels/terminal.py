@@ -109,6 +109,13 @@ class Terminal:
             assert time.monotonic() < end, f"{why}\n{self.shown}"
             time.sleep(0.05)
 
+    def soon(self, fits: Callable[[], object], within: float = 5.0) -> bool:
+        """Whether something holds within so many seconds."""
+        end = time.monotonic() + within
+        while not fits() and time.monotonic() < end:
+            time.sleep(0.05)
+        return bool(fits())
+
     def until_composer(self, agent: str, state: str = "empty") -> None:
         """Wait until an agent's composer is so."""
         self.until(lambda: self.composer(agent).state == state, f"its composer is not {state}")
