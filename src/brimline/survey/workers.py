@@ -95,12 +95,9 @@ def _fork(work: Callable[[], dict[int, bytes]]) -> tuple[int, int]:
 
 
 def _work(work: Callable[[], dict[int, bytes]], pipe: int) -> NoReturn:
-    """In the worker: what it did behind its length, and out, whatever happens."""
-    import signal
-
+    """In the worker: what it did behind its length, and out, whatever happens, Ctrl-C too."""
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         sent = msgspec.msgpack.encode(work())
         with os.fdopen(pipe, "wb") as out:
             out.write(len(sent).to_bytes(8, "little"))

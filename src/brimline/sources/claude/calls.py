@@ -59,6 +59,7 @@ class CompiledCalls:
     def told(self, data: bytearray, end: int, parser: TranscriptParser) -> Iterator[Told]:
         """Calls, and the lines of what is none. Time is spent here: every step counts."""
         version, model, asked, thread = "", None, None, MAIN
+        plain = parser.plain
         for held, count in self._picker.batches(data, end):
             self._read(held, self._picker.found, ctypes.c_size_t(count), *self._into)
             each = iter(self._rows[: COLUMNS * count].tolist())
@@ -67,8 +68,9 @@ class CompiledCalls:
             for n, (known, id, id_end, input, read, write, output) in enumerate(rows):
                 if known == _NEW:
                     version, model, asked, thread = self._setting(data, n)
-                if known == _UNKNOWN or version != parser.plain:
+                if known == _UNKNOWN or version != plain:
                     yield self._picker.picked(n)
+                    plain = parser.plain  # it was fed
                     continue
                 usage = Usage(input, read, write, output)
                 name = data[id:id_end].decode()
