@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path("src", "brimline")
 SOURCES = PACKAGE / "sources"

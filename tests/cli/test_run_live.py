@@ -8,6 +8,8 @@ from .children import Running, agent, call, init, stepping
 from .screen import Terminal, screen
 from .terminal import User, without_colour
 
+pytestmark = pytest.mark.slow
+
 BAR = "Context  "
 SUMMARY = re.compile(r"Duration: \d+ms")
 

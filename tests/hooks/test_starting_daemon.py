@@ -18,6 +18,8 @@ from brimline.settings import socket_path
 
 from .agent import Agent, python_client
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 30.0
 
 

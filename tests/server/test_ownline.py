@@ -17,6 +17,8 @@ from brimline.setup import Mode, StatusLine
 from brimline.setup.kept import NAME, Kept, save
 from brimline.setup.merge import Own
 
+pytestmark = pytest.mark.slow
+
 OURS = "45% 90K/200K window"
 BODY = b'{"session_id":"s"}'
 SESSION = "s"

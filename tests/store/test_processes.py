@@ -14,6 +14,8 @@ from brimline.store.sqlite import SqliteStore
 
 from .child import CALLS, LEVELS, SESSIONS
 
+pytestmark = pytest.mark.slow
+
 CHILD = Path(__file__).parent / "child.py"
 
 

@@ -8,6 +8,8 @@ from .daemon import FakeDaemon
 from .scene import NOW, Json, thread, view
 from .watching import Seen, look_at, watch
 
+pytestmark = pytest.mark.slow
+
 FULLEST_FIRST = [
     "~/crawler", "~/importer", "~/shop-backend", "~/billing", "~/ledger", "~/docs-site",
     "~/mobile-app",
