@@ -24,6 +24,8 @@ from .children import (
 )
 from .terminal import PATIENCE, User
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 GARBAGE = bytes(range(256)) * 300 + b"\n{\n\r\n{}{}\n\0\n" + "ünï".encode() + b"\xff no end"
 

@@ -15,6 +15,8 @@ from brimline.testing.fake_model import FakeModel, Ramp, Reply, Scenario
 from .bill import LONG, LOOP, WEATHER, Beside, opened
 from .connect import CLAUDE, CLAUDE_WINDOW, anthropic, anthropic_async
 
+pytestmark = pytest.mark.slow
+
 CACHED = {"type": "ephemeral"}
 CALL: dict[str, Any] = {
     "model": CLAUDE,

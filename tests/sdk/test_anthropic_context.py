@@ -12,6 +12,8 @@ from brimline.testing.fake_model import Compaction, Edit, FakeModel, Pass, Ramp,
 from .bill import Beside, buckets
 from .connect import CLAUDE, anthropic
 
+pytestmark = pytest.mark.slow
+
 QUESTION = {"role": "user", "content": "Weather in Paris?"}
 CALL: dict[str, Any] = {"model": CLAUDE, "max_tokens": 1_000, "messages": [QUESTION]}
 FULL, LITTLE = Reply(text="It rains.", added=180_000), Ramp(start=180_000, after_compaction=9_000)

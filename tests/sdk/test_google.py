@@ -14,6 +14,8 @@ from brimline.testing.fake_model import FakeModel, Reply, Scenario
 from .bill import LONG, LOOP, WEATHER, Beside, held
 from .connect import GEMINI, GEMINI_WINDOW, google
 
+pytestmark = pytest.mark.slow
+
 DECLARED = types.FunctionDeclaration(name=WEATHER.name, parameters_json_schema={"type": "object"})
 CONFIG = types.GenerateContentConfig(
     system_instruction=LONG, tools=[types.Tool(function_declarations=[DECLARED])]

@@ -14,6 +14,8 @@ from brimline.testing.fake_model import Compaction, FakeModel, Ramp, Reply, Scen
 from .bill import LONG, LOOP, WEATHER, Beside, awaited, buckets, opened
 from .connect import GPT, GPT_WINDOW, openai, openai_async
 
+pytestmark = pytest.mark.slow
+
 TOOL = {"type": "function", "name": WEATHER.name, "parameters": {"type": "object"}}
 RESPONSE: dict[str, Any] = {
     "model": GPT,

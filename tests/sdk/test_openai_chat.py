@@ -13,6 +13,8 @@ from brimline.testing.fake_model import FakeModel
 from .bill import LONG, LOOP, WEATHER, Beside, opened
 from .connect import GPT, GPT_WINDOW, openai, openai_async
 
+pytestmark = pytest.mark.slow
+
 FUNCTION: dict[str, Any] = {"name": WEATHER.name, "parameters": {"type": "object"}}
 CALL: dict[str, Any] = {"model": GPT, "tools": [{"type": "function", "function": FUNCTION}]}
 ASKED = {"stream_options": {"include_usage": True}}

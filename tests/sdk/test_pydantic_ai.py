@@ -26,6 +26,8 @@ from .connect import (
     openai_async,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def claude(sdk: Any) -> Agent:
     """An agent on Claude, which writes and reads the cache."""

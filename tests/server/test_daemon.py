@@ -12,6 +12,8 @@ from brimline.hooks.frame import Kind
 
 from .running import Running, free_port
 
+pytestmark = pytest.mark.slow
+
 SESSION = "11111111-1111-4111-8111-111111111111"
 
 
