@@ -1,6 +1,8 @@
 """What Brimline costs a real agent: the same turn of Claude Code with our hooks, and without."""
 
 import argparse
+import json
+import shutil
 import statistics
 import sys
 import tempfile
@@ -16,6 +18,7 @@ from clients.claude import bash, run_claude  # noqa: E402
 from server.running import Running  # noqa: E402
 
 MODEL = "claude-sonnet-4-5"
+IDLE = shutil.which("true") or "/bin/true"
 Prepare = Callable[[Running, Path], None]
 
 
@@ -31,6 +34,17 @@ def with_hooks(daemon: Running, folder: Path) -> None:
     done = daemon.command("setup", "claude", "--no-autostart", HOME=str(folder / "home"))
     if done.returncode:
         raise SystemExit(f"bench: {done.stderr}")
+
+
+def with_idle_hooks(daemon: Running, folder: Path) -> None:
+    """The same hooks, each a process that does nothing: what the client itself takes for them."""
+    with_hooks(daemon, folder)
+    path = folder / "home/.claude/settings.json"
+    settings = json.loads(path.read_text())
+    for matchers in settings["hooks"].values():
+        for matcher in matchers:
+            matcher["hooks"] = [{"type": "command", "command": IDLE, "args": []}]
+    path.write_text(json.dumps(settings))
 
 
 def without(daemon: Running, folder: Path) -> None:
@@ -52,12 +66,16 @@ def seconds(daemon: Running, prepare: Prepare, calls: int) -> float:
 
 
 def main() -> int:
-    """Print both, turn about, so that noise hits both."""
+    """Print them, turn about, so that noise hits all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--calls", type=int, default=10, help="tool calls of a turn")
     options = parser.parse_args()
-    cases: dict[str, Prepare] = {"without Brimline": without, "with hooks and daemon": with_hooks}
+    cases: dict[str, Prepare] = {
+        "without Brimline": without,
+        "hooks that do nothing": with_idle_hooks,
+        "with hooks and daemon": with_hooks,
+    }
     took: dict[str, list[float]] = {name: [] for name in cases}
     with tempfile.TemporaryDirectory() as place:
         daemon = Running(Path(place))
