@@ -143,6 +143,8 @@ def test_send_to_one_that_is_to_come(daemon: Running) -> None:
     assert done.returncode == 0, done.stderr
     assert "no such session was heard of yet" in done.stdout
     assert "24 hours" in done.stdout
+    assert "welcome" in daemon.command("inbox", "a b/c").stdout
+    assert daemon.command("inbox", "nobody").stdout == "no messages, and no such session\n"
 
 
 def test_handoff_after_a_compaction(daemon: Running, tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ class Named(NamedTuple):
 
 def named(context: Context, name: str) -> Named:
     """The session of this id, or the only one whose id begins so; else one that is to come."""
-    ids = [view["session"]["id"] for view in ask(context, "GET", "/v1/sessions")]
+    every = ask(context, "GET", "/v1/sessions?since=all")
+    ids = [view["session"]["id"] for view in every]
     fitting = [name] if name in ids else sorted(id for id in ids if id.startswith(name))
     if len(fitting) > 1:
         some = ", ".join(fitting[:5])

@@ -17,13 +17,14 @@ COLUMNS = (
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show them."""
-    ids = [named(context, options.session).id] if options.session else _sessions(context)
+    one = named(context, options.session) if options.session else None
+    ids = [one.id] if one else _sessions(context)
     told = [m for id in ids for m in ask(context, "GET", of_session(id, "/messages"))]
     if options.json:
         emit_json(told)
         return 0
     if not told:
-        print("no messages")
+        print("no messages" if one is None or one.known else "no messages, and no such session")
         return 0
     rows = [
         [

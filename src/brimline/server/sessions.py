@@ -46,7 +46,7 @@ class Sessions:
         Endpoint("GET", f"{ONE}/timeline", "timeline", "What happened.", Timeline, found=True),
         Endpoint("GET", f"{ONE}/formulas", "formulas", "What other formulas would have said.",
                  dict[str, list[int]], found=True),
-        Endpoint("GET", f"{ONE}/messages", "messages", "Its messages.", list[Message], found=True),
+        Endpoint("GET", f"{ONE}/messages", "messages", "Its messages.", list[Message]),
         Endpoint("POST", f"{ONE}/messages", "send", "Queue a message.", Sent, NewMessage, 201),
         Endpoint("DELETE", f"{ONE}/messages/{{message}}", "cancel", "Cancel one.", Cancelled),
         Endpoint("GET", f"{ONE}/handoff", "handoffs", "Its documents.", HandoffView, found=True),
@@ -95,9 +95,9 @@ class Sessions:
         calls = await self._store.calls(row.id, MAIN)
         return json(series([Usage(c.input, c.cache_read, c.cache_write, c.output) for c in calls]))
 
-    async def messages(self, request: Request, row: SessionRow) -> Response:
-        """The messages of one session, whatever became of them."""
-        return json(await self._store.messages(row.id))
+    async def messages(self, request: Request) -> Response:
+        """The messages of one session, heard of or not, whatever became of them."""
+        return json(await self._store.messages(request.path_params["id"]))
 
     async def send(self, request: Request) -> Response:
         """Queue a message; the session may be one that was not heard of yet."""
