@@ -113,8 +113,6 @@ class Clearing:
 
     def holds(self, session: str) -> bool:
         """Whether messages for a session wait, until it is cleared and prompted."""
-        if not self._open:
-            return False
         return any(session in (old, intent.after) for old, intent in self._open.items())
 
     async def recall(self) -> None:
