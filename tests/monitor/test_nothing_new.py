@@ -60,6 +60,21 @@ def test_at_once(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
+def test_between_status_lines(tmp_path: Path) -> None:
+    """A status line that tells nothing new does not make the next hook be heard."""
+
+    async def go() -> None:
+        agent, store = await at_rest(tmp_path)
+        await agent.status(60_000)
+        await agent.tell("tool")
+        store.times = 0
+        await agent.status(60_000)
+        await agent.tell("tool")
+        assert store.times == 0
+
+    asyncio.run(go())
+
+
 async def another_call(agent: Agent) -> None:
     """The file has grown."""
     agent.call(61_000)

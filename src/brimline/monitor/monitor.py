@@ -175,6 +175,7 @@ class Monitor:
         watched, settings = session.watched, self._settings(session.watched)
         state = watched.state(settings)
         if session.is_kept(heard, state):
+            session.keeps(state)
             return True
         readings = watched.readings(self._rules.overrides, settings)
         writes = session.stored.news(heard, watched, readings)
