@@ -70,7 +70,11 @@ def parse_line(line: bytes) -> Sizes:
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
         raise InvalidFrame(f"{_LINE}: got {line[:LINE_LONGEST]!r}")
-    sizes = Sizes(int(found[1]), int(found[2]))
+    return _sizes(found)
+
+
+def _sizes(line: re.Match[bytes]) -> Sizes:
+    sizes = Sizes(int(line[1]), int(line[2]))
     if sizes.header > HEADER_LONGEST or sizes.body > BODY_LONGEST:
         raise InvalidFrame(f"expected at most {HEADER_LONGEST} and {BODY_LONGEST}: got {sizes}")
     return sizes
@@ -83,13 +87,10 @@ def request_in(data: bytes | bytearray) -> Request | None:
         if len(data) < LINE_LONGEST and b"\n" not in data:
             return None
         raise InvalidFrame(f"{_LINE}: got {bytes(data[:LINE_LONGEST])!r}")
-    header, body, begin = int(line[1]), int(line[2]), line.end()
-    if header > HEADER_LONGEST or body > BODY_LONGEST:
-        raise InvalidFrame(f"expected at most {HEADER_LONGEST} and {BODY_LONGEST}: got {line[0]!r}")
-    middle = begin + header
-    if len(data) < middle + body:
-        return None
-    return parse_request(data[begin:middle], bytes(data[middle : middle + body]))
+    sizes, begin = _sizes(line), line.end()
+    body = begin + sizes.header
+    end = body + sizes.body
+    return None if len(data) < end else parse_request(data[begin:body], bytes(data[body:end]))
 
 
 def parse_request(header: bytes | bytearray, body: bytes) -> Request:
