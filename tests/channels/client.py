@@ -2,7 +2,9 @@
 
 `python client.py LOG [HABIT...]`: each text that is sent off is a JSON line in LOG. Habits: `deaf`
 sends nothing off, `prickly` takes no paste, `meddled` has a letter typed into every paste, `keeps`
-does not clear, `busy` is at work for ever, `dialog` asks something instead, `pi` looks like Pi.
+does not clear, `busy` is at work for ever, `dialog` asks something instead, `pi` looks like Pi,
+`restless` draws itself at another height all the time, `late` shows no composer for its first
+moments.
 """
 
 import json
@@ -12,8 +14,10 @@ import shutil
 import signal
 import sys
 import termios
+import time
 import tty
 
+LATE = 0.3
 START, END = "\x1b[200~", "\x1b[201~"
 
 
@@ -24,6 +28,12 @@ class Client:
         self.log, self.habits = log, habits
         self.said = [f"An earlier line {n}." for n in range(6)]
         self.typed = ""
+        self.begun = time.monotonic()
+
+    @property
+    def patience(self) -> float | None:
+        """So many seconds it waits for keys until it draws itself anew."""
+        return 0.002 if self.habits & {"restless", "late"} else None
 
     def take(self, data: str) -> None:
         """Take what a terminal sends."""
@@ -59,8 +69,14 @@ class Client:
         self.said.append(f"❯ {self.typed}")
         self.typed = ""
 
+    def is_late(self) -> bool:
+        """Whether its composer is still to come."""
+        return "late" in self.habits and time.monotonic() - self.begun < LATE
+
     def draw(self) -> None:
         """Draw everything anew."""
+        if "restless" in self.habits:
+            self.said = self.said[1:] or [f"An earlier line {n}." for n in range(12)]
         width, height = shutil.get_terminal_size()
         rule = "─" * width
         mark = "" if "pi" in self.habits else "❯\N{NO-BREAK SPACE}"
@@ -69,7 +85,7 @@ class Client:
         rows += ["", "✻ Pondering…", ""] if "busy" in self.habits else [""]
         above = len(rows) + len(typed)
         rows += [rule, *typed, rule, "  accept edits on"]
-        if "dialog" in self.habits:
+        if "dialog" in self.habits or self.is_late():
             rows = ["Do you want to proceed?", "❯ 1. Yes", "  2. No"]
         place = above + 1 - max(0, len(rows) - height)
         cursor = f"\x1b[{place};{len(typed[-1]) + 1}H"
@@ -87,8 +103,9 @@ def main(log: str, *habits: str) -> None:
         sys.stdout.write("\x1b[?2004h")
         client.draw()
         while True:
-            select.select([0], [], [])
-            client.take(os.read(0, 1 << 20).decode())
+            ready, _, _ = select.select([0], [], [], client.patience)
+            if ready:
+                client.take(os.read(0, 1 << 20).decode())
             client.draw()
     finally:
         termios.tcsetattr(0, termios.TCSANOW, before)

@@ -71,6 +71,20 @@ def test_never_during_a_compaction(drawn: Make, tmux: Tmux) -> None:
     assert client.composer("claude").state == "empty"
 
 
+def test_cursor_and_rows_of_one_moment(drawn: Make, tmux: Tmux) -> None:
+    """A client that draws itself higher or lower while it is looked at is recognised."""
+    client = drawn("restless")
+    states = {asyncio.run(tmux.look(client.pane, "claude")).composer.state for _ in range(100)}
+    assert states == {"empty"}
+
+
+def test_half_drawn(drawn: Make, tmux: Tmux) -> None:
+    """A client whose composer comes a moment later is not given up."""
+    client = drawn("late")
+    assert asyncio.run(tmux.tell(client.pane, "claude", "A message.")).done
+    assert client.sent == ["A message."]
+
+
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode", "somebody"])
 def test_unknown_is_not_typed_into(drawn: Make, tmux: Tmux, agent: str) -> None:
     """A dialog, and a pane that looks like no composer of the agent, is left alone."""

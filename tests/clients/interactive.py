@@ -154,10 +154,20 @@ class Interactive(Terminal):
         return f"{ours}{shlex.join(words)}{PASSED_ON}{shlex.join(client)}\n{LAST_WORDS}"
 
     def say(self, text: str) -> None:
-        """Type something, as the user does, and send it off."""
+        """Type something, as the user does, and send it off.
+
+        Pi keeps what is sent off while it starts: then it takes a second Enter.
+        """
         self.type(text)
-        self.until(lambda: self.composer(self.agent).text == text, f"{text!r} is not typed")
+        self.until(lambda: self._holds(text), f"{text!r} is not typed")
+        self.until(lambda: self._sent_off(text), f"{text!r} is not sent off")
+
+    def _holds(self, text: str) -> bool:
+        return self.composer(self.agent).text == text
+
+    def _sent_off(self, text: str) -> bool:
         self.press("Enter")
+        return self.soon(lambda: not self._holds(text))
 
     def requests(self) -> list[str]:
         """The bodies of the requests for an answer, in their order."""

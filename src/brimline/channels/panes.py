@@ -53,10 +53,12 @@ class Held:
 
     def look(self) -> Screen | None:
         """What it shows; None where it is gone, or scrolls back instead of showing its end."""
-        told = self._cmd("display-message", "-p", CURSOR).split()
+        # In one call: between two of them a client may draw itself somewhere else.
+        rows = (";", "capture-pane", "-p", "-e", "-t", self._pane.id)
+        first, *lines = self._cmd("display-message", "-p", CURSOR, *rows).split("\n")
+        told = first.split()
         if len(told) != 5 or told[3:] != ["0", "0"]:
             return None
-        lines = self._cmd("capture-pane", "-p", "-e").split("\n")
         return screen(lines, int(told[0]), int(told[1]), told[2] == "1")
 
     def paste(self, text: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.channels.composers import UNKNOWN, Composer, composer
+from brimline.channels.composers import UNKNOWN, Composer, State, composer
 from brimline.channels.panes import Held, PaneTaken, held, plain
 from brimline.channels.screen import Screen
 from brimline.errors import CommandFailed
@@ -32,6 +32,9 @@ the paste."""
 
 SETTLED = 1.0
 """After so many seconds less than the whole text is proof enough: composers scroll."""
+
+DRAWN = 0.5
+"""So many seconds a client may take to draw itself, before nobody recognises its composer."""
 
 PROOF = 200
 """So many of the last characters are looked for, where the whole text cannot be seen."""
@@ -114,7 +117,7 @@ class Tmux:
             return Typed(False, f"it has more than {LONGEST:,} characters")
         try:
             with held(pane, self._state, LOCKED) as ours:
-                state = looked(ours, agent).composer.state
+                state = _settled(ours, agent)
                 if state != "empty" and not (urgent and state == "busy"):
                     return Typed(False, WHY[state])
                 if compacting():
@@ -189,6 +192,14 @@ class _Typing:
                 return False
             time.sleep(EVERY)
         return True
+
+
+def _settled(pane: Held, agent: str) -> State:
+    """How its composer is; one that cannot be recognised may be half drawn."""
+    end = time.monotonic() + DRAWN
+    while (state := looked(pane, agent).composer.state) == "unknown" and time.monotonic() < end:
+        time.sleep(EVERY)
+    return state
 
 
 def looked(pane: Held, agent: str) -> Looked:
