@@ -18,15 +18,15 @@ from clients.claude import bash, run_claude  # noqa: E402
 from server.running import Running  # noqa: E402
 
 MODEL = "claude-sonnet-4-5"
-IDLE = shutil.which("true") or "/bin/true"
+NOTHING = shutil.which("true") or "/bin/true"
+WITHOUT, IDLE, WITH = "without Brimline", "hooks that do nothing", "hooks and daemon"
 Prepare = Callable[[Running, Path], None]
 
 
 def turn(calls: int) -> Scenario:
-    """A turn of so many tool calls, whose context grows past both levels."""
+    """A turn of so many tool calls, that stays below the levels: else the agent is told more."""
     tools = (bash(f"echo {number}") for number in range(calls))
-    step = 150_000 // (calls + 1)
-    return Scenario(main=(*tools, Reply(text="Done.")), ramp=Ramp(start=10_000, step=step))
+    return Scenario(main=(*tools, Reply(text="Done.")), ramp=Ramp(start=10_000, step=1_000))
 
 
 def with_hooks(daemon: Running, folder: Path) -> None:
@@ -43,7 +43,7 @@ def with_idle_hooks(daemon: Running, folder: Path) -> None:
     settings = json.loads(path.read_text())
     for matchers in settings["hooks"].values():
         for matcher in matchers:
-            matcher["hooks"] = [{"type": "command", "command": IDLE, "args": []}]
+            matcher["hooks"] = [{"type": "command", "command": NOTHING, "args": []}]
     path.write_text(json.dumps(settings))
 
 
@@ -72,9 +72,9 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=10, help="tool calls of a turn")
     options = parser.parse_args()
     cases: dict[str, Prepare] = {
-        "without Brimline": without,
-        "hooks that do nothing": with_idle_hooks,
-        "with hooks and daemon": with_hooks,
+        WITHOUT: without,
+        IDLE: with_idle_hooks,
+        WITH: with_hooks,
     }
     took: dict[str, list[float]] = {name: [] for name in cases}
     with tempfile.TemporaryDirectory() as place:
@@ -89,11 +89,17 @@ def main() -> int:
             daemon.close()
     print(f"{options.rounds} rounds of {options.calls} tool calls\n")
     print(f"{'':24}{'median s':>9}{'best s':>9}{'worst s':>9}{'ratio':>8}")
-    base = statistics.median(took["without Brimline"])
+    base = statistics.median(took[WITHOUT])
     for name, all_of in took.items():
         middle = statistics.median(all_of)
-        row = f"{name:24}{middle:9.2f}{min(all_of):9.2f}{max(all_of):9.2f}{middle / base:8.2f}"
+        row = f"{name:24}{middle:9.3f}{min(all_of):9.3f}{max(all_of):9.3f}{middle / base:8.2f}"
         print(row)
+    noise = 2 * statistics.stdev(took[WITHOUT])
+    print(f"\nnoise (two standard deviations of the first): {noise:.3f} s")
+    for other in (WITHOUT, IDLE):
+        more = statistics.median(took[WITH]) - statistics.median(took[other])
+        verdict = "yes" if more <= noise else "NO"
+        print(f"slower than {other} by {more:.3f} s, at most the noise: {verdict}")
     return 0
 
 

@@ -90,7 +90,7 @@ def test_however_it_was_set_up(user: User, way: dict[str, Any]) -> None:
     user.set_up(**way)
     _, told = user.doctor()
     assert told["claude hooks"]["well"]
-    assert told["claude hooks"]["told"].startswith("10 hooks installed")
+    assert told["claude hooks"]["told"].startswith("9 hooks installed")
     assert told["autostart"]["well"] is (way != {"autostart": False})
 
 

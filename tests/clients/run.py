@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -174,11 +175,24 @@ def _wait(words: Sequence[str], folder: Path, stream: Path, errors: Path, timeou
             start_new_session=True,
         )
         try:
-            return process.wait(timeout)
+            _until_it_ends(process, timeout)
+            return process.wait(0)
         except subprocess.TimeoutExpired as error:
             raise TookTooLong(f"{words[-1]!r}: no end in {timeout} s, see {errors}") from error
         finally:
             _end_group(process)
+
+
+def _until_it_ends(process: subprocess.Popen[bytes], timeout: float) -> None:
+    """Wait for a process to the moment; `wait` with a timeout looks every 50 ms."""
+    if not hasattr(os, "pidfd_open"):
+        process.wait(timeout)
+        return
+    handle = os.pidfd_open(process.pid)
+    try:
+        select.select([handle], [], [], timeout)
+    finally:
+        os.close(handle)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -78,7 +78,7 @@ def test_shows_and_writes(user: User) -> None:
     assert lines[0] == "Claude Code  ~/.claude/settings.json"
     assert '-  "model": "opus"' in lines
     assert '+  "model": "opus",' in lines
-    assert "10 hooks and the status line." in lines
+    assert "9 hooks and the status line." in lines
     assert "The file as it was: ~/.claude/settings.json.brimline-backup" in lines
     extension = lines[lines.index("Pi  ~/.pi/agent/extensions/brimline.js") :]
     assert "Our extension." in extension

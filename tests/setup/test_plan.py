@@ -129,12 +129,12 @@ def test_hooks_of_others_stay(machine: Machine) -> None:
         "no hook at all",
     ]
     groups = [{"matcher": "Bash", "hooks": others}, {"hooks": "none"}, 7]
-    machine.write(json.dumps({"hooks": {"PostToolUse": groups, "Notification": groups}}))
+    machine.write(json.dumps({"hooks": {"Stop": groups, "Notification": groups}}))
     before = machine.settings()["hooks"]
     machine.set_up()
     told = machine.settings()["hooks"]
     assert told["Notification"] == before["Notification"]
-    assert told["PostToolUse"][:-1] == before["PostToolUse"]
+    assert told["Stop"][:-1] == before["Stop"]
 
 
 @pytest.mark.parametrize(

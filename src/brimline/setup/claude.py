@@ -1,7 +1,8 @@
 """Claude Code: hooks without a shell, and the status line, in settings.json.
 
 It reads plain JSON: with a comment in it the whole file is ignored. `args`, which spares the shell,
-is known from 2.1.139 on.
+is known from 2.1.139 on. So is PostToolBatch, which makes PostToolUse needless: its answer reaches
+the same request, and an agent waits for one process a step, however many tools it used.
 """
 
 from pathlib import Path
@@ -15,7 +16,6 @@ from brimline.sources.claude.paths import roots
 EVENTS = (
     "SessionStart",
     "UserPromptSubmit",
-    "PostToolUse",
     "PostToolBatch",
     "Stop",
     "StopFailure",
