@@ -20,7 +20,9 @@ from packaging.tags import platform_tags
 
 PACKAGE = Path("src", "brimline")
 SOURCES = PACKAGE / "sources"
-READING, LIBRARY = (SOURCES / "pick.c", SOURCES / "claude" / "calls.c"), SOURCES / "libsources.so"
+CLAUDE = SOURCES / "claude"
+READING = (SOURCES / "pick.c", CLAUDE / "calls.c", CLAUDE / "ahead.c")
+LIBRARY = SOURCES / "libsources.so"
 SUM = LIBRARY.with_suffix(".crc")
 CLIENT, PROGRAM = PACKAGE / "hooks" / "client.c", PACKAGE / "hooks" / "brimline-hook"
 PAGE = PACKAGE / "server" / "page"

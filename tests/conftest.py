@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis without a stopwatch, and root without its privilege."""
+"""What all tests share: hypothesis without a stopwatch, root without its privilege, our C."""
 
 import ctypes
 import os
@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
+
+from brimline.sources.pick import CompiledPicker, Picker
 
 # A busy machine would trip a stopwatch. CI tries the same examples each time, people try new ones.
 settings.register_profile("brimline", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -62,3 +64,14 @@ def made_ordinary() -> Callable[[], None] | None:
             libc.prctl(_DROP_FROM_BOUNDING_SET, capability, 0, 0, 0)
 
     return drop
+
+
+@pytest.fixture(scope="session")
+def compiled() -> type[Picker]:
+    """The compiled picker; where there is none, a test is skipped, or fails under CI=true."""
+    if CompiledPicker.library is None:
+        missing = "the compiled picker is not there: `make setup` with a C compiler makes it"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    return CompiledPicker

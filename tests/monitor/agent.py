@@ -6,6 +6,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from brimline.monitor.heard import NOTHING, Happening, Heard, Reply
 from brimline.monitor.monitor import Monitor, Surroundings
 from brimline.monitor.rules import Rules
@@ -16,6 +18,11 @@ from brimline.store.rows import SignalRow
 from brimline.usage import Usage
 
 MODEL = "claude-sonnet-4-5"
+
+
+def later(heard: Heard) -> Heard:
+    """What a hook brought, as it is heard when that was answered."""
+    return msgspec.structs.replace(heard, what="wrote")
 
 
 class Around(Surroundings):
@@ -58,13 +65,13 @@ class Agent:
         """A record of the transcript."""
         whole = {"sessionId": self.session, "cwd": "/project", "version": "2.1.325", **record}
         with self.path.open("a") as file:
-            file.write(json.dumps(whole) + "\n")
+            file.write(json.dumps(whole, separators=(",", ":")) + "\n")
 
     def call(self, sent: int, output: int = 10) -> None:
         """A call, as the transcript tells it."""
         usage = {"input_tokens": sent, "output_tokens": output}
         message = {"id": f"msg_{next(self._numbers)}", "model": MODEL, "usage": usage}
-        self.line(type="assistant", timestamp="2026-11-15T10:00:00Z", message=message)
+        self.line(type="assistant", timestamp="2026-11-15T10:00:00.000Z", message=message)
 
     def boundary(self) -> None:
         """A compaction, as the transcript tells it."""
@@ -91,9 +98,12 @@ class Agent:
         )
 
     async def tell(self, what: Happening, **more: Any) -> Reply:
-        """Tell the monitor, and say that its answer was passed on."""
+        """Tell the monitor as the daemon does, and say that its answer was passed on."""
         heard = self.heard(what, **more)
-        reply = NOTHING if self.monitor.knows(heard) else await self.monitor.hear(heard)
+        look = self.monitor.look(heard)
+        if look == "calls":
+            await self.monitor.hear(later(heard))
+        reply = await self.monitor.hear(heard) if look == "unsure" else NOTHING
         await self.monitor.passed_on(reply)
         return reply
 

@@ -99,6 +99,35 @@ def test_level_message(daemon: Running) -> None:
     assert daemon.hook(hook_input("UserPromptSubmit")) == ""
 
 
+def call(sent: int) -> bytes:
+    """A call in a transcript, as Claude Code writes it."""
+    usage = {"input_tokens": sent, "output_tokens": 5}
+    message = {"id": f"msg_{sent}", "model": "claude-sonnet-4-5", "usage": usage}
+    when = {"timestamp": "2026-11-15T10:00:00.000Z", "version": "2.1.325"}
+    told = {"type": "assistant", "sessionId": SESSION, **when, "message": message}
+    return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+
+
+def test_call_that_a_hook_brings(daemon: Running) -> None:
+    """It is answered at once where there is nothing to say; the call is there soon, or told of."""
+    transcript = daemon.folder / "t.jsonl"
+    hook = hook_input("PostToolBatch", transcript_path=str(transcript))
+
+    def brings(sent: int) -> str:
+        with transcript.open("ab") as file:
+            file.write(call(sent))
+        return daemon.hook(hook)
+
+    assert [brings(sent) for sent in (60_000, 61_000, 62_000)] == ["", "", ""]
+    path = f"/v1/sessions/{SESSION}"
+    daemon.until(path, lambda view: view["threads"][0]["sent"] == 62_000)
+    assert "at 70%" in brings(140_000)
+    assert brings(141_000) == ""
+    assert daemon.stop() == 0
+    daemon.start()
+    assert daemon.get(path)["threads"][0]["sent"] == 141_000
+
+
 def test_urgent_message(daemon: Running) -> None:
     """The last level comes with the next tool result; at a stop it keeps the turn going once."""
     daemon.hook(status_input(150_000), "statusline")

@@ -32,9 +32,12 @@ class Answering:
         self.asked: list[Request] = []
         self.told: list[bool] = []
 
-    def knows(self, request: Request) -> bool:
+    def has_none(self, request: Request) -> bool:
         """It knows nothing."""
         return False
+
+    async def close(self) -> None:
+        """It keeps nothing for later."""
 
     async def take(self, request: Request) -> Answer:
         """The answer."""

@@ -11,7 +11,7 @@ as far as it came in time, up to BODY_LONGEST. asking.py and client.c write requ
 """
 
 import re
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 
@@ -42,7 +42,7 @@ class InvalidFrame(BrimlineError):
         super().__init__(f"this is no frame of the hook socket: {problem}")
 
 
-class Sizes(msgspec.Struct, frozen=True):
+class Sizes(NamedTuple):
     """How many bytes follow a request's first line."""
 
     header: int
@@ -90,14 +90,20 @@ def request_in(data: bytes | bytearray) -> Request | None:
     sizes, begin = _sizes(line), line.end()
     body = begin + sizes.header
     end = body + sizes.body
-    return None if len(data) < end else parse_request(data[begin:body], bytes(data[body:end]))
+    return None if len(data) < end else _request(data, begin, body, bytes(data[body:end]))
 
 
 def parse_request(header: bytes | bytearray, body: bytes) -> Request:
     """A request of its parts; raises InvalidFrame. An entry that is not known is passed over."""
-    found = _HEADER.fullmatch(header)
+    return _request(header, 0, len(header), body)
+
+
+def _request(data: bytes | bytearray, begin: int, end: int, body: bytes) -> Request:
+    """A request whose header stands between two places."""
+    found = _HEADER.fullmatch(data, begin, end)
     if found is None:
-        raise InvalidFrame(f"expected {_NEEDED}, each ended by a NUL: got {bytes(header)!r}")
+        header = bytes(data[begin:end])
+        raise InvalidFrame(f"expected {_NEEDED}, each ended by a NUL: got {header!r}")
     kind, agent, id, pid, others = found.groups()
     env = _env(others) if others else {}
     name = agent.decode("utf-8", "replace")

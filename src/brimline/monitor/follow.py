@@ -8,8 +8,8 @@ import msgspec
 
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent
-from brimline.sources import source
-from brimline.sources.base import START, Cursor, Transcript
+from brimline.sources import foresight, source
+from brimline.sources.base import START, Ahead, Cursor, Expected, Look, Transcript
 from brimline.tracker import Session, fold
 
 AT_ONCE = 1 << 20
@@ -23,6 +23,7 @@ class Follower:
         self._transcript = transcript
         self._cursor: Cursor = START
         self._seen: tuple[int, float] | None = None
+        self._ahead: Ahead | None = None
         self.session = Session(agent=transcript.agent)
 
     async def catch_up(self, found: Transcript | None = None) -> bool:
@@ -45,7 +46,25 @@ class Follower:
             return False
         return True
 
-    def is_read(self) -> bool:
+    def expect(self, expected: Expected | None) -> None:
+        """Expect calls of the main thread from here on; None: expect none."""
+        look_ahead = foresight(self._transcript.agent)
+        size, stamp = self._seen or (0, 0.0)
+        if expected is None or look_ahead is None or not size:
+            self._ahead = None
+        else:
+            self._ahead = look_ahead(self._transcript.path, int(stamp), self._cursor, expected)
+
+    def look(self) -> Look:
+        """What was written since, as far as that is seen without reading it."""
+        if self._ahead is None:
+            return "nothing" if self._is_read() else "unsure"
+        look = self._ahead.look()
+        if look == "unsure":
+            self._ahead = None
+        return look
+
+    def _is_read(self) -> bool:
         """Whether nothing was written since; also where nothing can be read."""
         try:
             return _look(self._transcript) == self._seen
@@ -58,7 +77,7 @@ class Follower:
             session, cursor = Session(agent=self._transcript.agent), START
         reader = source(self._transcript.agent).read(self._transcript, cursor, how="quick")
         self.session = fold(session, reader)
-        self._cursor, self._seen = reader.cursor, (size, stamp)
+        self._cursor, self._seen, self._ahead = reader.cursor, (size, stamp), None
 
 
 def _look(transcript: Transcript) -> tuple[int, float]:
@@ -91,12 +110,19 @@ class Files:
         self.own, self._session = path, None
         self._followers.setdefault((path, ""), Follower(Transcript(self._agent, path, 0.0, 0)))
 
-    def are_read(self, own: str | None, found: Transcript | None) -> bool:
-        """Whether there is nothing new in the session's own file, as a hook names it; of another
-        that was found it is not known."""
+    def expect(self, expected: Expected | None) -> None:
+        """Expect calls in the session's own file, where its main thread is told there."""
+        own = self._followers.get((self.own or "", ""))
+        if own is not None:
+            told = own.session.threads.get(MAIN) is self.session.threads.get(MAIN)
+            own.expect(expected if told else None)
+
+    def look(self, own: str | None, found: Transcript | None) -> Look:
+        """What is new in the session's own file, as a hook names it; another that was found has to
+        be read."""
         if found is not None or (own is not None and own != self.own):
-            return False
-        return self.own is None or self._followers[self.own, ""].is_read()
+            return "unsure"
+        return "nothing" if self.own is None else self._followers[self.own, ""].look()
 
     def push(self, events: Iterable[AnyEvent]) -> None:
         """Take in what no file tells."""

@@ -5,6 +5,7 @@ from brimline.monitor.rows import Stored
 from brimline.monitor.said import Before
 from brimline.monitor.state import State
 from brimline.monitor.watched import Watched
+from brimline.sources.base import Look
 
 
 class Known:
@@ -32,11 +33,11 @@ class Known:
         """All is kept as it is now."""
         self._kept, self.at_rest = state, True
 
-    def knows(self, heard: Heard) -> bool:
-        """Whether a hook would change nothing, and is owed nothing.
+    def look(self, heard: Heard) -> Look:
+        """What a hook would change, where it is owed nothing.
 
         What else may have changed, as its client's settings, is seen as often as that it lives.
         """
         if not self.at_rest or self.owed or not self.stored.seen_lately(heard.at):
-            return False
-        return self.watched.knows(heard)
+            return "unsure"
+        return self.watched.look(heard)

@@ -14,10 +14,12 @@ from brimline.monitor.known import Known
 from brimline.monitor.recovery import Recovery
 from brimline.monitor.restore import restored
 from brimline.monitor.rules import Rules
+from brimline.monitor.state import State
 from brimline.monitor.telling import Telling, key, left_for
 from brimline.monitor.watched import Watched
-from brimline.policy.signals import Said, decide, measured
+from brimline.policy.signals import Said, decide, measured, silent_up_to
 from brimline.policy.sources import unheard
+from brimline.sources.base import Look
 from brimline.store.base import Fire, Mark, Once, Queue, Store, UseHandoff, Write
 from brimline.store.rows import HandoffRow, SignalRow
 from brimline.tracker import Reading
@@ -81,15 +83,16 @@ class Monitor:
                 return NOTHING
             return await self._answer(heard, session)
 
-    def knows(self, heard: Heard) -> bool:
-        """Whether a hook tells nothing new, of a session for which nothing waits.
+    def look(self, heard: Heard) -> Look:
+        """What a hook brings, told at once; where that is sure, there is no answer to it.
 
-        To hear it would change nothing, and there is no answer to it.
+        With nothing, to hear it would change nothing. Calls are to be heard later, as what was
+        written: nobody has anything to say about them.
         """
         session = self._sessions.get(heard.session)
         if session is None or heard.what not in MOMENTS or heard.late:
-            return False
-        return session.knows(heard) and not self._store.may_wait(heard.session)
+            return "unsure"
+        return "unsure" if self._store.may_wait(heard.session) else session.look(heard)
 
     def now(self) -> float:
         """The monitor's time."""
@@ -154,6 +157,7 @@ class Monitor:
             known = await self._session(session, row.agent)
             kept = await self._recovery.keep(session, known.watched, document, author)
             known.before.arm_anew(kept.cycle)
+            known.watched.expect(None)
             return kept
 
     async def _session(self, session: str, agent: str) -> Known:
@@ -183,7 +187,7 @@ class Monitor:
         for name, each in said.items():
             writes += self._telling(session, name, heard.at, each)
         if not writes and heard.what != "pushed":
-            session.keeps(state)
+            self._rest(session, state)
             return True  # heard again, it would change nothing again
         once = [] if heard.what == "wrote" else [Once(heard.id, heard.at)]
         won = await self._store.write([*once, *writes])
@@ -196,8 +200,20 @@ class Monitor:
         for write, new in zip(writes, won[len(once) :], strict=True):
             if new and isinstance(write, Fire):
                 self._around.signalled(write.signal, watched)
-        session.keeps(state)
+        self._rest(session, state)
         return True
+
+    def _rest(self, session: Known, state: State) -> None:
+        """All is kept, until more is told than calls of which there is nothing to say."""
+        watched = session.watched
+        reading = watched.last[MAIN]
+        figure = measured(reading, self._rules.of)
+        fired = session.before.fired(MAIN, reading.cycle, figure)
+        watched.expect(silent_up_to(reading, self._levels(watched), fired, self._rules.of))
+        session.keeps(state)
+
+    def _levels(self, watched: Watched) -> tuple[float, ...]:
+        return self._rules.levels_of(watched.id, watched.agent, watched.model)
 
     def _said(
         self, session: Known, thread: str, known: Mapping[str, Reading], heard: Heard
@@ -206,9 +222,8 @@ class Monitor:
         reading = watched.last[thread]
         figure = measured(reading, self._rules.of)
         fired = before.fired(thread, reading.cycle, figure)
-        levels = self._rules.levels_of(watched.id, watched.agent, watched.model)
         said = decide(
-            known.get(thread), reading, levels, fired, self._rules.of,
+            known.get(thread), reading, self._levels(watched), fired, self._rules.of,
             cleared=thread == MAIN and watched.cleared,
         )  # fmt: skip
         if thread == MAIN:

@@ -11,6 +11,7 @@ from brimline.monitor.follow import Files
 from brimline.monitor.heard import UNPROMPTED, Environment, Heard, Pane
 from brimline.monitor.slim import Slim
 from brimline.monitor.state import State
+from brimline.sources.base import Expected, Look
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.windows import NO_OVERRIDES, UNTOLD, ClientSettings, Overrides
 
@@ -18,6 +19,9 @@ SEQ_A_CALL = 1_000
 """More can be told between two calls than anyone will."""
 
 BY_FILE = "transcript"
+MEASURED = ("measured", BY_FILE)
+"""How a reading is that a call in the session's own file told last."""
+
 NO_THREAD = Thread(MAIN)
 BESIDE = "acompact-"
 """How Claude Code names a thread in which it only writes a compaction's summary."""
@@ -91,11 +95,19 @@ class Watched:
         self.cleared = self.cleared or self._was_cleared(cycle)
         self._lives_or_ends(heard, made > 0)
 
-    def knows(self, heard: Heard) -> bool:
-        """Whether a hook of the main thread tells nothing that is not known, nor its file."""
+    def expect(self, most: int | None) -> None:
+        """Expect calls that hold no more than so many tokens; None: expect none."""
+        last, reading = self._main.holding, self.last[MAIN]
+        if most is None or last is None or (reading.state, reading.source) != MEASURED:
+            self.files.expect(None)
+        else:
+            self.files.expect(Expected(last, most))
+
+    def look(self, heard: Heard) -> Look:
+        """What a hook of the main thread tells that is not known, and its file."""
         if self.compacting or self.cleared or self.ended_at is not None or self.doubted:
-            return False
-        return (
+            return "unsure"
+        known = (
             heard.thread == MAIN
             and (heard.model is None or heard.model == self.model)
             and (heard.version is None or heard.version == self.version)
@@ -106,8 +118,8 @@ class Watched:
             and (not heard.env or heard.env == self.env)
             and not heard.events
             and heard.usage is None
-            and self.files.are_read(heard.transcript, heard.file)
         )
+        return self.files.look(heard.transcript, heard.file) if known else "unsure"
 
     def _happens(self, heard: Heard) -> None:
         """What happened to the main thread."""

@@ -13,6 +13,7 @@ from brimline.hooks import agents
 from brimline.hooks.frame import Request
 from brimline.monitor.heard import NOTHING, Heard, Reply
 from brimline.monitor.monitor import Monitor
+from brimline.server.afterwards import Afterwards
 from brimline.server.lines import Lines
 from brimline.server.spawned import pane_of, spawner
 
@@ -54,12 +55,13 @@ class Desk:
         self._lines = lines
         self._clearing = clearing
         self._parent = parent
+        self._afterwards = Afterwards(monitor)
         self._spawners: dict[str, str | None] = {}
         self.heard = 0
         self.malformed = 0
 
-    def knows(self, request: Request) -> bool:
-        """Whether a hook tells nothing new, told at once: then there is no answer to it."""
+    def has_none(self, request: Request) -> bool:
+        """Whether it is plain that there is no answer to a hook; what it brings is heard later."""
         if request.kind != "hook" or self._clearing.busy:
             return False
         try:
@@ -68,9 +70,18 @@ class Desk:
             return False  # `take` counts it
         if heard is None or heard.session not in self._spawners:
             return False
-        known = self._monitor.knows(self._placed(heard, request))
-        self.heard += known
-        return known
+        placed = self._placed(heard, request)
+        look = self._monitor.look(placed)
+        if look == "unsure":
+            return False
+        self.heard += 1
+        if look == "calls":
+            self._afterwards.hear(placed)
+        return True
+
+    async def close(self) -> None:
+        """Hear what is still to be heard."""
+        await self._afterwards.close()
 
     async def take(self, request: Request, late: bool = False) -> Answer:
         """The answer to a request; `late` ones are out of the spool, nobody waits for it."""
@@ -121,10 +132,10 @@ class Desk:
         settings name it, or the session that spawned it."""
         spawned_by = self._spawners.get(heard.session)
         parent = heard.parent or self._parent(heard.project) or spawned_by
+        if parent is None and not request.env:
+            return heard
         pane = pane_of(request.env)
         env = tuple([pair for pair in request.env.items() if pair[0] in GOES_BY])
-        if parent is None and pane is None and not env:
-            return heard
         return msgspec.structs.replace(heard, parent=parent, pane=pane, env=env)
 
     async def _find_spawner(self, heard: Heard, request: Request) -> None:

@@ -67,6 +67,7 @@ class HookSocket:
             self._sweeper.cancel()
         for talk in list(self._waited_for):
             talk.end(False)
+        await self.desk.close()
 
     def _accept(self) -> None:
         assert self._socket is not None
@@ -161,7 +162,7 @@ class _Talk:
             return
         if request is None:
             self._server.wait_for(self)
-        elif self._server.desk.knows(request):
+        elif self._server.desk.has_none(request):
             self.reply(SILENCE)
         else:
             self._asked, self._data = True, b""

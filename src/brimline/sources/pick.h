@@ -16,4 +16,7 @@ typedef struct {
     uint32_t first, line, stop, name, name_end;
 } picked;
 
+size_t brimline_pick(const char *data, size_t start, size_t end_at, const text *needles, size_t count,
+                     const text *key, picked *out, size_t room);
+
 #endif

@@ -114,8 +114,15 @@ def load(path: Path) -> ctypes.PyDLL | None:
         return None
 
 
-class _Text(ctypes.Structure):
+class Text(ctypes.Structure):
+    """Bytes as C sees them."""
+
     _fields_ = (("bytes", ctypes.c_char_p), ("size", ctypes.c_size_t))
+
+
+def texts(needles: Sequence[bytes]) -> "ctypes.Array[Text]":
+    """Needles as C sees them."""
+    return (Text * len(needles))(*[Text(needle, len(needle)) for needle in needles])
 
 
 class CompiledPicker:
@@ -129,13 +136,12 @@ class CompiledPicker:
         self._pick = self.compiled("brimline_pick")
         self._pick.restype = ctypes.c_size_t
         self._kept = (*needles, key)
-        texts = (_Text * len(needles))(*[_Text(needle, len(needle)) for needle in needles])
         self.found = (ctypes.c_uint32 * (5 * ROOM))()
         self._numbers = memoryview(self.found).cast("B").cast("I")
         self._asked = (
-            texts,
+            texts(needles),
             ctypes.c_size_t(len(needles)),
-            ctypes.byref(_Text(key, len(key))),
+            ctypes.byref(Text(key, len(key))),
             self.found,
             ctypes.c_size_t(ROOM),
         )

@@ -8,6 +8,7 @@ import msgspec
 
 from brimline.sources.base import START, Cursor, Depth, Form, Places, Reader, Transcript
 from brimline.sources.claude import paths
+from brimline.sources.claude.ahead import ahead
 from brimline.sources.claude.parse import TranscriptParser
 from brimline.sources.claude.quick import EndReader, QuickReader, every
 from brimline.sources.claude.stream import StreamParser
@@ -75,3 +76,4 @@ def _form(first: Head) -> Form | None:
 
 
 SOURCE = Claude()
+FORESIGHT = ahead

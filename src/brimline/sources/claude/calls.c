@@ -6,26 +6,9 @@
  * each other. Nothing here allocates, keeps anything, or reads outside of the lines that it is given.
  */
 
-#include "../pick.h"
+#include "calls.h"
 
 #include <string.h>
-
-/* Where a text stands in the data; empty where there is none. */
-typedef struct {
-    uint32_t from, to;
-} span;
-
-/* What is told of a run: whether its call is known, and its call's id and usage. */
-typedef struct {
-    uint64_t known, id, id_end, input, cache_read, cache_write, output;
-} row;
-
-/* What of a call is mostly as in the call before. */
-typedef struct {
-    span version, model, asked, agent;
-} setting;
-
-enum { UNKNOWN, ALIKE, NEW };
 
 typedef struct {
     const char *data, *at, *stop;

@@ -8,6 +8,9 @@ from brimline.store.base import Fire, Mark, Queue, Write
 NOTICED = 5.0
 """What another process queued is noticed within so many seconds."""
 
+QUEUING = frozenset({Queue, Fire, Mark})
+"""Writes by which a message may come to wait."""
+
 MOST = 4_096
 """So many sessions, at most, are remembered."""
 
@@ -37,11 +40,15 @@ class Quiet:
                 self._until.clear()
             self._until[session] = self._clock() + NOTICED
 
-    def forget(self, writes: Sequence[Write]) -> None:
-        """Know nothing any more where these may queue a message."""
-        if any(map(_queues, writes)):
-            self._until.clear()
-            self._era += 1
+    def forget(self) -> None:
+        """Know nothing any more: a message may be queued."""
+        self._until.clear()
+        self._era += 1
+
+
+def may_queue(writes: Sequence[Write]) -> bool:
+    """Whether some of these may queue a message."""
+    return any(_queues(write) for write in writes if type(write) in QUEUING)
 
 
 def _queues(write: Write) -> bool:

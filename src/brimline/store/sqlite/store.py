@@ -16,7 +16,7 @@ from brimline.store.sqlite import queries as query
 from brimline.store.sqlite.desk import Desk
 from brimline.store.sqlite.near import Near, never_wait
 from brimline.store.sqlite.place import connect, failed, prepare
-from brimline.store.sqlite.quiet import Quiet
+from brimline.store.sqlite.quiet import Quiet, may_queue
 from brimline.store.sqlite.writer import Writer
 
 TOGETHER = 64
@@ -67,13 +67,16 @@ class SqliteStore:
         self._check()
         if not writes:
             return []
-        self._quiet.forget(writes)
+        queues = may_queue(writes)
+        if queues:
+            self._quiet.forget()
         try:
             # What was handed to the thread before comes first.
             effects = self._near.write(writes) if self._writer.idle else None
             return await self._writer.ask(writes) if effects is None else effects
         finally:
-            self._quiet.forget(writes)  # what was read meanwhile did not see them yet
+            if queues:  # what was read meanwhile did not see them yet
+                self._quiet.forget()
 
     async def sessions(self) -> list[SessionRow]:
         """Every session, the last seen first."""
