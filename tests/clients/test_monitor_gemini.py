@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.slow]
 agent = running(Gemini)
 
 
+@in_time
 def test_readings_of_hooks_equal_the_bill(agent: Gemini) -> None:
     """Each end of an answer is a reading: what was billed for the main thread's calls, and no
     other's, with the thoughts."""
@@ -27,6 +28,7 @@ def test_readings_of_hooks_equal_the_bill(agent: Gemini) -> None:
     run = agent.run(Scenario(main=main, subagent=errand, ramp=Ramp(step=5_000)))
     batch = take(agent.daemon.state)
     assert batch is not None
+    assert all(request.body for request in batch), "its input came when a hook had given up"
     found = [agents.heard(request, request.at) for request in batch]
     usages = [one.usage for one in found if one is not None and one.usage is not None]
     assert [(usage.sent, usage.output) for usage in usages] == [
