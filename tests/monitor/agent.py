@@ -100,10 +100,10 @@ class Agent:
     async def tell(self, what: Happening, **more: Any) -> Reply:
         """Tell the monitor as the daemon does, and say that its answer was passed on."""
         heard = self.heard(what, **more)
-        look = self.monitor.look(heard)
-        if look == "calls":
+        glance = self.monitor.glance(heard)
+        if glance == "later":
             await self.monitor.hear(later(heard))
-        reply = await self.monitor.hear(heard) if look == "unsure" else NOTHING
+        reply = await self.monitor.hear(heard) if glance == "unsure" else NOTHING
         await self.monitor.passed_on(reply)
         return reply
 

@@ -96,19 +96,19 @@ class Sessions(RuleBasedStateMachine):
     def hear(self, heard: Heard) -> Reply:
         """The monitor hears it, and the answer reaches the agent.
 
-        What it knew changes nothing. Where it saw calls of which there is nothing to say it is
-        right, whether they are heard now or later.
+        What it knew changes nothing. Where it saw that there is nothing to say it is right,
+        whether that is heard now or later.
         """
-        look, before = self.agent.monitor.look(heard), self.do(self.stored())
-        event(look)
-        if look == "calls" and self.defers:
+        glance, before = self.agent.monitor.glance(heard), self.do(self.stored())
+        event(glance)
+        if glance == "later" and self.defers:
             self.deferred = heard
             return NOTHING
         reply = self.do(self.agent.monitor.hear(heard))
         after = self.do(self.stored())
-        assert look != "nothing" or after == before or self.deferred
-        assert look != "calls" or after[SAID] == before[SAID]
-        assert look == "unsure" or reply == NOTHING
+        assert glance != "known" or after == before or self.deferred
+        assert glance != "later" or after[SAID] == before[SAID]
+        assert glance == "unsure" or reply == NOTHING
         self.do(self.agent.monitor.passed_on(reply))
         self.delivered += reply.handed
         return reply

@@ -56,7 +56,7 @@ def brought(agent: Agent, sent: int) -> Heard:
     """A hook that brings a call of which there is nothing to say."""
     agent.call(sent)
     heard = agent.heard("tool")
-    assert agent.monitor.look(heard) == "calls"
+    assert agent.monitor.glance(heard) == "later"
     return heard
 
 

@@ -1,11 +1,16 @@
 """What a monitor knows of a session beside what it watches: what was said, and what is stored."""
 
+from typing import Literal, TypeAlias
+
 from brimline.monitor.heard import Heard
 from brimline.monitor.rows import Stored
 from brimline.monitor.said import Before
 from brimline.monitor.state import State
 from brimline.monitor.watched import Watched
-from brimline.sources.base import Look
+
+Glance: TypeAlias = Literal["known", "later", "unsure"]
+"""What is seen of a hook at once: that it changes nothing, that what it brings may be heard later,
+since there is nothing to say about it, or neither."""
 
 
 class Known:
@@ -33,11 +38,15 @@ class Known:
         """All is kept as it is now."""
         self._kept, self.at_rest = state, True
 
-    def look(self, heard: Heard) -> Look:
+    def glance(self, heard: Heard) -> Glance:
         """What a hook would change, where it is owed nothing.
 
-        What else may have changed, as its client's settings, is seen as often as that it lives.
+        That it lives is kept from time to time, and with that is seen what else may have changed,
+        as its client's settings.
         """
-        if not self.at_rest or self.owed or not self.stored.seen_lately(heard.at):
+        if not self.at_rest or self.owed:
             return "unsure"
-        return self.watched.look(heard)
+        look = self.watched.look(heard)
+        if look == "nothing":
+            return "known" if self.stored.seen_lately(heard.at) else "later"
+        return "later" if look == "calls" else "unsure"

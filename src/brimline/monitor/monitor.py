@@ -10,7 +10,7 @@ from brimline.events import MAIN
 from brimline.handoff import Document
 from brimline.inbox import LIFETIME, Message, Moment, Urgency, due, together
 from brimline.monitor.heard import AGAIN, NOTHING, UNPROMPTED, Environment, Heard, Reply
-from brimline.monitor.known import Known
+from brimline.monitor.known import Glance, Known
 from brimline.monitor.recovery import Recovery
 from brimline.monitor.restore import restored
 from brimline.monitor.rules import Rules
@@ -19,7 +19,6 @@ from brimline.monitor.telling import Telling, key, left_for
 from brimline.monitor.watched import Watched
 from brimline.policy.signals import Said, decide, measured, silent_up_to
 from brimline.policy.sources import unheard
-from brimline.sources.base import Look
 from brimline.store.base import Fire, Mark, Once, Queue, Store, UseHandoff, Write
 from brimline.store.rows import HandoffRow, SignalRow
 from brimline.tracker import Reading
@@ -83,16 +82,16 @@ class Monitor:
                 return NOTHING
             return await self._answer(heard, session)
 
-    def look(self, heard: Heard) -> Look:
+    def glance(self, heard: Heard) -> Glance:
         """What a hook brings, told at once; where that is sure, there is no answer to it.
 
-        With nothing, to hear it would change nothing. Calls are to be heard later, as what was
-        written: nobody has anything to say about them.
+        To hear what is `known` would change nothing. What may be heard `later` is then to be heard
+        as what was written.
         """
         session = self._sessions.get(heard.session)
         if session is None or heard.what not in MOMENTS or heard.late:
             return "unsure"
-        return "unsure" if self._store.may_wait(heard.session) else session.look(heard)
+        return "unsure" if self._store.may_wait(heard.session) else session.glance(heard)
 
     def now(self) -> float:
         """The monitor's time."""

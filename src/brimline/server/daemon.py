@@ -1,6 +1,7 @@
 """The daemon: one for each user, by a lock; it begins where another was killed."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -179,8 +180,12 @@ class Daemon:
 
 
 def _warm_up() -> None:
-    """Load what the first answer needs: an agent waits for it no longer than for any other."""
+    """Load what the first answer needs: an agent waits for it no longer than for any other.
+
+    All of that stays, and nobody looks for garbage in it any more.
+    """
     Watched("claude", "").readings()
+    gc.freeze()
 
 
 def quiet_signals() -> None:

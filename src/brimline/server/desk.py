@@ -71,11 +71,11 @@ class Desk:
         if heard is None or heard.session not in self._spawners:
             return False
         placed = self._placed(heard, request)
-        look = self._monitor.look(placed)
-        if look == "unsure":
+        glance = self._monitor.glance(placed)
+        if glance == "unsure":
             return False
         self.heard += 1
-        if look == "calls":
+        if glance == "later":
             self._afterwards.hear(placed)
         return True
 

@@ -78,6 +78,14 @@ class Near:
         except sqlite3.Error:
             return None
 
+    def version(self) -> int | None:
+        """What changes with whatever another connection writes; None where it is not known."""
+        try:
+            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error:
+            return None
+        return version
+
     def _may(self) -> bool:
         self._asked += 1
         if self._asked % IN_A_ROW:

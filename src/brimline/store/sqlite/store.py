@@ -48,7 +48,7 @@ class SqliteStore:
             TOGETHER,
         )
         self._near = Near(near)
-        self._quiet = Quiet()
+        self._quiet = Quiet(self._near.version)
         self._reader = Desk[Ask, Any](
             "brimline-store-reads", partial(_answers, path, reading), reading.close
         )
@@ -113,7 +113,7 @@ class SqliteStore:
         """Messages that are queued, or handed and not known to be delivered, in their order."""
         if session is None:
             return await self._read(query.WAITING, session)
-        era = self._quiet.era
+        era = self._quiet.era()
         found = await self._glance(query.WAITING, session)
         if not found:
             self._quiet.learn(session, era)
