@@ -14,6 +14,8 @@ from brimline.sources.claude.quick import ID, NEEDLES
 from brimline.sources.pick import CompiledPicker, Text, texts
 
 LOOKS: tuple[Look, ...] = ("nothing", "calls", "unsure")
+_SOUGHT = (texts(NEEDLES), ctypes.c_size_t(len(NEEDLES)), ctypes.byref(Text(ID, len(ID))))
+"""What tells the lines that matter, and what stands before a call's id."""
 
 
 class _Place(ctypes.Structure):
@@ -42,9 +44,6 @@ class _Compiled:
     def look(self) -> Look:
         """What was written since the last look."""
         return LOOKS[self._look(*self._asked)]
-
-
-_SOUGHT = (texts(NEEDLES), ctypes.c_size_t(len(NEEDLES)), ctypes.byref(Text(ID, len(ID))))
 
 
 def ahead(path: str, file: int, cursor: Cursor, expected: Expected) -> Ahead | None:
