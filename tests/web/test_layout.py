@@ -48,6 +48,7 @@ def test_widths(story: Story, opened: Opener, tmp_path: Path, width: int) -> Non
 def test_overlaps_are_found(screen: Screen) -> None:
     """What looks for words that lie on words does find them."""
     screen.open()
+    screen.find("empty").wait_for()
     screen.evaluated("document.querySelector('h2').style.marginBottom = '-20px'")
     assert screen.evaluated(OVERLAPS) != []
 

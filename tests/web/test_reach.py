@@ -55,6 +55,7 @@ def test_axe(story: Story, opened: Opener, scheme: Scheme) -> None:
 def test_axe_finds(screen: Screen) -> None:
     """What axe-core is asked here does find a fault that is there."""
     screen.open()
+    screen.find("empty").wait_for()
     screen.evaluated(require_axe())
     screen.evaluated("document.querySelector('main').append(document.createElement('button'))")
     assert [each for each in faults(screen) if "button-name" in str(each)]
@@ -123,6 +124,7 @@ def test_skip(story: Story, screen: Screen) -> None:
     """The first stop of the Tab key leads past what is above to the content."""
     story.tell("one", full(10))
     screen.open()
+    screen.row("one").wait_for()
     press(screen, "Tab", "Enter")
     expect(screen.page.locator("main")).to_be_focused()
 
