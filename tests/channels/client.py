@@ -17,7 +17,7 @@ import termios
 import time
 import tty
 
-LATE = 0.3
+LATE = 0.2
 START, END = "\x1b[200~", "\x1b[201~"
 
 
