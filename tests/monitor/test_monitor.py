@@ -595,3 +595,17 @@ def test_late(tmp_path: Path) -> None:
         assert (await agent.tell("prompt")).context is not None
 
     run(go())
+
+
+def test_handoff_after_a_restart(tmp_path: Path) -> None:
+    """A document is kept of a session that this monitor has heard nothing of yet."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(60_000)
+        await agent.tell("tool")
+        agent.new_monitor()
+        kept = await agent.monitor.hand_over("s1", Document.of("all of it", "/d", 0.0), "claude")
+        assert (kept.session, kept.cycle) == ("s1", 0)
+
+    asyncio.run(go())

@@ -156,7 +156,7 @@ class Monitor:
             known = await self._session(session, row.agent)
             kept = await self._recovery.keep(session, known.watched, document, author)
             known.before.arm_anew(kept.cycle)
-            known.watched.expect(None)
+            known.watched.files.expect(None)
             return kept
 
     async def _session(self, session: str, agent: str) -> Known:
@@ -205,11 +205,14 @@ class Monitor:
     def _rest(self, session: Known, state: State) -> None:
         """All is kept, until more is told than calls of which there is nothing to say."""
         watched = session.watched
-        reading = watched.last[MAIN]
-        figure = measured(reading, self._rules.of)
-        fired = session.before.fired(MAIN, reading.cycle, figure)
-        watched.expect(silent_up_to(reading, self._levels(watched), fired, self._rules.of))
+        reading, levels = watched.last[MAIN], self._levels(watched)
+        fired = self._fired(session, MAIN, reading)
+        watched.expect(silent_up_to(reading, levels, fired, self._rules.of))
         session.keeps(state)
+
+    def _fired(self, session: Known, thread: str, reading: Reading) -> frozenset[float]:
+        figure = measured(reading, self._rules.of)
+        return session.before.fired(thread, reading.cycle, figure)
 
     def _levels(self, watched: Watched) -> tuple[float, ...]:
         return self._rules.levels_of(watched.id, watched.agent, watched.model)
@@ -219,8 +222,7 @@ class Monitor:
     ) -> list[Said]:
         watched, before = session.watched, session.before
         reading = watched.last[thread]
-        figure = measured(reading, self._rules.of)
-        fired = before.fired(thread, reading.cycle, figure)
+        fired = self._fired(session, thread, reading)
         said = decide(
             known.get(thread), reading, self._levels(watched), fired, self._rules.of,
             cleared=thread == MAIN and watched.cleared,
