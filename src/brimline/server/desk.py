@@ -132,10 +132,10 @@ class Desk:
         settings name it, or the session that spawned it."""
         spawned_by = self._spawners.get(heard.session)
         parent = heard.parent or self._parent(heard.project) or spawned_by
-        if parent is None and not request.env:
-            return heard
         pane = pane_of(request.env)
         env = tuple([pair for pair in request.env.items() if pair[0] in GOES_BY])
+        if parent is None and pane is None and not env:
+            return heard
         return msgspec.structs.replace(heard, parent=parent, pane=pane, env=env)
 
     async def _find_spawner(self, heard: Heard, request: Request) -> None:
