@@ -20,8 +20,9 @@ agent = running(Gemini)
 
 @in_time
 def test_readings_of_hooks_equal_the_bill(agent: Gemini) -> None:
-    """Each end of an answer is a reading: what was billed for the main thread's calls, and no
-    other's, with the thoughts."""
+    """Each end of an answer is a reading, where the user wants a hook at each piece of one: what
+    was billed for the main thread's calls, and no other's, with the thoughts."""
+    agent.add_hook("AfterModel")
     agent.daemon.stop()
     asking, errand = agent.errand
     main = (agent.shell("echo one"), *asking, Reply(text="Done.", reasoning=THOUGHT))

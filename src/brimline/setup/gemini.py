@@ -1,7 +1,8 @@
 """Gemini CLI: hooks in settings.json, which may have comments.
 
 It gives the command to a shell and counts the timeout in milliseconds. PreCompress is left out: it
-fires before every call, whether anything is compressed or not.
+fires before every call, whether anything is compressed or not. So is AfterModel: every piece of an
+answer waits for it, and the usage, which the last one has, is in the chat's file as soon.
 """
 
 from pathlib import Path
@@ -12,7 +13,7 @@ from brimline.setup.scan import Dialect
 from brimline.sources.base import Places
 from brimline.sources.gemini.paths import root
 
-EVENTS = ("SessionStart", "BeforeAgent", "AfterModel", "AfterTool", "AfterAgent", "SessionEnd")
+EVENTS = ("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd")
 
 
 def _file(places: Places) -> Path:

@@ -49,6 +49,12 @@ class Gemini(Monitored):
         which = AGAIN if again else NEW
         return run_gemini(scenario, self.folder, "Go.", *which, *arguments, environment=environment)
 
+    def add_hook(self, event: str) -> None:
+        """Have our hook run at an event that setup leaves out, as a user may."""
+        settings = json.loads(self.settings.read_text())
+        settings["hooks"][event] = settings["hooks"]["AfterTool"]
+        self.settings.write_text(json.dumps(settings))
+
     def compact(self, deeds: Mapping[int, str] | None = None) -> ClientRun:
         """The agent hands a document over in one turn, and goes on in another, whose second request
         comes after a compression; it knocks at some steps. Gives the second."""
