@@ -20,9 +20,9 @@ from .run import ClientRun, Place, run_client
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 RECORDER = """#!/bin/sh
-cat > "$0.$1.$$"
+cat > "$0.$3.$$"
 """
-"""Stands for the hook client: keeps what it is given."""
+"""Stands for the compiled hook client: keeps what it is given. Its third word is the kind."""
 
 THEIRS = "touch theirs"
 OWN = "touch own-line"
@@ -59,7 +59,8 @@ class SetUp:
 
     def change(self, remove: bool) -> None:
         """Set the agent up, or take it out."""
-        program = Program((str(self.recorder),), "/no/hook.sock", "/no/spool")
+        fast, places = str(self.recorder), ("/no/hook.sock", "/no/spool")
+        program = Program("/no/python", "/no/client.py", *places, fast)
         wish = Wish(program, self._state, self.place.project, remove=remove)
         for change in plan([self._agent], self._places, wish):
             assert apply(change).problem is None

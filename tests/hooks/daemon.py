@@ -9,12 +9,33 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, TypeAlias
 
-from brimline.hooks.asking import DONE, LINE_LONGEST
+from brimline.hooks.asking import DONE, LINE_LONGEST, REPLY_LONGEST
 from brimline.hooks.frame import Request, encode_reply, parse_line, parse_request
 
 PATIENCE = 30.0
 LAST = b"last\n"
 """What a test sends that wants to know what came before."""
+
+NOBODY = 65534
+"""Another user."""
+
+GARBAGE: dict[str, bytes] = {
+    "no frame": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "no line": b"x" * 1000,
+    "no number": b"BRIMLINE 1 many\n{}",
+    "no size": b"BRIMLINE 1 \n{}",
+    "negative": b"BRIMLINE 1 -2\n{}",
+    "signed": b"BRIMLINE 1 +2\n{}",
+    "spaced": b"BRIMLINE 1  2\n{}",
+    "two numbers": b"BRIMLINE 1 2 2\n{}",
+    "another version": b"BRIMLINE 2 2\n{}",
+    "too long": b"BRIMLINE 1 %d\n" % (REPLY_LONGEST + 1),
+    "far too long": b"BRIMLINE 1 %b\n" % (b"9" * 40),
+    "no number of this world": b"BRIMLINE 1 %b\n" % (b"9" * 5000),
+    "part of a line": b"BRIMLINE 1",
+    "part of an answer": b"BRIMLINE 1 10\n{}",
+}
+"""What is no answer."""
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks.asking import BODY_LONGEST, REPLY_LONGEST
+from brimline.hooks.asking import BODY_LONGEST
 from brimline.hooks.frame import encode_reply
 
 from .agent import TOO_LONG, Agent, Done
-from .daemon import Behaviour, Daemon, answers, answers_late, dies, sends, waits
+from .daemon import GARBAGE, NOBODY, Behaviour, Daemon, answers, answers_late, dies, sends, waits
 
 LINE = (
     b'{"session_id":"s","context_window":{"context_window_size":200000,"current_usage":'
     b'{"input_tokens":1,"output_tokens":5,"cache_read_input_tokens":90000,'
     b'"cache_creation_input_tokens":0}}}'
 )
-NOBODY = 65534
 SHOWN = b"ctx 45% 90K/200K window\n"
 
 
@@ -89,24 +88,6 @@ def test_somebody_elses(agent: Agent) -> None:
 
 
 # A daemon that does not answer.
-
-
-GARBAGE: dict[str, bytes] = {
-    "no frame": b"HTTP/1.1 400 Bad Request\r\n\r\n",
-    "no line": b"x" * 1000,
-    "no number": b"BRIMLINE 1 many\n{}",
-    "no size": b"BRIMLINE 1 \n{}",
-    "negative": b"BRIMLINE 1 -2\n{}",
-    "signed": b"BRIMLINE 1 +2\n{}",
-    "spaced": b"BRIMLINE 1  2\n{}",
-    "two numbers": b"BRIMLINE 1 2 2\n{}",
-    "another version": b"BRIMLINE 2 2\n{}",
-    "too long": b"BRIMLINE 1 %d\n" % (REPLY_LONGEST + 1),
-    "far too long": b"BRIMLINE 1 %b\n" % (b"9" * 40),
-    "no number of this world": b"BRIMLINE 1 %b\n" % (b"9" * 5000),
-    "part of a line": b"BRIMLINE 1",
-    "part of an answer": b"BRIMLINE 1 10\n{}",
-}
 
 
 @pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)

@@ -19,9 +19,9 @@ FILES = {
 }
 
 
-def program(start: tuple[str, ...] = (HOOK, "/usr/bin/python3", "/opt/client.py")) -> Program:
+def program(fast: str | None = HOOK, script: str = "/opt/client.py") -> Program:
     """The hook client that is installed."""
-    return Program(start, "/state/hook.sock", "/state/spool")
+    return Program("/usr/bin/python3", script, "/state/hook.sock", "/state/spool", fast)
 
 
 class Machine:

@@ -13,11 +13,12 @@ from .machine import HOOK, Machine, program
 
 def test_claude_runs_without_a_shell(machine: Machine) -> None:
     """Claude Code gets the program and its words apart; only the status line is a shell's."""
-    machine.set_up(program=program(("/a b/brimline-hook", "/py")))
-    words = ["/py", "hook", "claude", "/state/hook.sock", "/state/spool"]
+    machine.set_up(program=program("/a b/brimline-hook"))
+    python, where = "/usr/bin/python3 /opt/client.py", "claude /state/hook.sock /state/spool"
+    words = f"{python} hook {where}".split()
     made = {"type": "command", "command": "/a b/brimline-hook", "args": words, "timeout": 2}
     assert all(found == [made] for found in machine.hooks().values())
-    line = "'/a b/brimline-hook' /py statusline claude /state/hook.sock /state/spool"
+    line = f"'/a b/brimline-hook' {python} statusline {where}"
     assert machine.settings()["statusLine"] == {"type": "command", "command": line}
 
 
@@ -30,7 +31,7 @@ def test_codex_and_gemini_run_a_shell(machine: Machine) -> None:
     assert machine.hooks("codex")["Stop"] == [{"type": "command", "command": line, "timeout": 2}]
     line = f"{words} gemini /state/hook.sock /state/spool"
     made = {"type": "command", "name": "brimline", "command": line, "timeout": 2000}
-    assert machine.hooks("gemini")["AfterModel"] == [made]
+    assert machine.hooks("gemini")["AfterTool"] == [made]
     assert "statusLine" not in machine.settings("gemini")
 
 
@@ -103,7 +104,7 @@ def test_trust_is_the_users(machine: Machine) -> None:
 def test_path_that_is_no_text(machine: Machine) -> None:
     """A path that JSON cannot hold is told, and not written wrongly."""
     path = machine.write("{}")
-    change = machine.set_up(program=program(("/caf\udce9/brimline-hook",)))
+    change = machine.set_up(program=program("/caf\udce9/brimline-hook"))
     assert "not UTF-8" in str(change.problem)
     assert path.read_text() == "{}"
 
@@ -114,7 +115,8 @@ def test_compiled_client_is_taken_where_there_is_one(tmp_path: Path) -> None:
     fast.parent.mkdir()
     fast.touch()
     found = installed(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
-    assert found == Program(("/py", "-I", "-S", str(script)), "/state/hook.sock", "/state/spool")
+    assert found == Program("/py", str(script), "/state/hook.sock", "/state/spool")
+    assert found.start == ("/py", "-I", "-S", str(script))
     fast.chmod(0o755)
     found = installed(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
     assert found.start == (str(fast), "/py", str(script))

@@ -11,33 +11,38 @@ import pytest
 from brimline.setup import RECIPES, find
 from brimline.setup.file import backup_of
 
-from .machine import HOOK, Machine, program
+from .machine import Machine, program
 
 AGENTS = [agent for agent, recipe in RECIPES.items() if recipe.extension]
 pytestmark = pytest.mark.parametrize("agent", AGENTS)
 
 
-def commands(machine: Machine, agent: str) -> Any:
-    """What the extension runs."""
-    found = re.search(r"^const COMMANDS = (.*)$", machine.file(agent).read_text(), re.MULTILINE)
+def told(machine: Machine, agent: str) -> Any:
+    """What the part that asks is told."""
+    found = re.search(r"^const TOLD = (.*)$", machine.file(agent).read_text(), re.MULTILINE)
     assert found
     return json.loads(found[1])
 
 
-def test_runs_our_hook(machine: Machine, agent: str) -> None:
-    """The command has absolute paths, the agent's name, and two seconds."""
+def test_knows_the_daemon(machine: Machine, agent: str) -> None:
+    """Where it is, and what is run where it does not answer, with absolute paths."""
     change = machine.set_up(agent)
     assert (change.path, change.before) == (machine.file(agent), None)
-    words = [HOOK, "/usr/bin/python3", "/opt/client.py", "hook", agent]
-    made = {"type": "command", "args": [*words, "/state/hook.sock", "/state/spool"], "timeout": 2}
-    assert commands(machine, agent) == {"hook": made, "start": made}
+    found = told(machine, agent)
+    assert (found["agent"], found["socket"], found["spool"]) == (
+        agent,
+        "/state/hook.sock",
+        "/state/spool",
+    )
+    assert found["alone"] == ["/usr/bin/python3", "-I", "-S", "/opt/client.py"]
+    assert found["patience"] == 2000
 
 
 def test_start_of_a_session_starts_the_daemon(machine: Machine, agent: str) -> None:
-    """Where that is wished, and at no other event."""
-    machine.set_up(agent, autostart=True)
-    told = commands(machine, agent)
-    assert [told[name]["args"][3] for name in ("hook", "start")] == ["hook", "start"]
+    """Where that is wished."""
+    for wish in (True, False):
+        machine.set_up(agent, autostart=wish)
+        assert told(machine, agent)["autostart"] is wish
 
 
 def test_second_time(machine: Machine, agent: str) -> None:
@@ -49,11 +54,11 @@ def test_second_time(machine: Machine, agent: str) -> None:
 
 def test_brought_up_to_date(machine: Machine, agent: str) -> None:
     """Another installation's file, or one that the user changed, becomes this one's."""
-    machine.set_up(agent, program=program(("/old/brimline-hook", "/old/client.py")))
+    machine.set_up(agent, program=program(script="/old/client.py"))
     with machine.file(agent).open("a") as file:
         file.write("// mine\n")
     machine.set_up(agent)
-    assert HOOK in machine.file(agent).read_text()
+    assert "/opt/client.py" in machine.file(agent).read_text()
     assert "mine" not in machine.file(agent).read_text()
     machine.take_out(agent)
     assert machine.around(agent) == []
@@ -94,13 +99,13 @@ def test_project_scope(tmp_path: Path, agent: str) -> None:
 
 
 def test_nothing_is_posted(machine: Machine, agent: str) -> None:
-    """An extension runs a command, also where hooks are to post."""
+    """An extension asks at the socket, also where hooks are to post."""
     assert "commands" in machine.plan(agent, address="http://127.0.0.1:8420").notes[0]
 
 
 def test_path_that_is_no_text(machine: Machine, agent: str) -> None:
     """A path that cannot stand in the file is told, and nothing is written."""
-    change = machine.set_up(agent, program=program(("/caf\udce9/brimline-hook",)))
+    change = machine.set_up(agent, program=program(script="/caf\udce9/client.py"))
     assert "not UTF-8" in str(change.problem)
     assert not machine.file(agent).exists()
 
@@ -117,7 +122,7 @@ def test_found(machine: Machine, agent: str) -> None:
     assert (told.events, told.missing, told.old, told.autostart) == (events, (), (), True)
     machine.set_up(agent)
     assert not find(agent, machine.places, machine.wish, "user").autostart
-    other = msgspec.structs.replace(machine.wish, program=program(("/new/brimline-hook",)))
+    other = msgspec.structs.replace(machine.wish, program=program(script="/new/client.py"))
     assert find(agent, machine.places, other, "user").old == events
 
 

@@ -53,7 +53,7 @@ def test_one_hook_starts_the_daemon(machine: Machine) -> None:
 
 def test_of_another_installation(machine: Machine) -> None:
     """Hooks that run another installation's client are old."""
-    machine.set_up(program=program(("/old/brimline-hook",)))
+    machine.set_up(program=program("/old/brimline-hook"))
     assert found(machine).old == tuple(RECIPES["claude"].events)
 
 

@@ -165,7 +165,7 @@ def test_new_version_then_out(machine: Machine) -> None:
     text = '{\n  "statusLine": {"type": "command", "command": "mine"}\n}'
     path = machine.write(text)
     machine.set_up()
-    machine.set_up(program=program(("/new/brimline-hook",)))
+    machine.set_up(program=program("/new/brimline-hook"))
     assert f'"{HOOK}"' not in path.read_text()
     machine.take_out()
     assert path.read_text() == text
@@ -186,7 +186,7 @@ def test_change_by_others_between_two_runs_stays(machine: Machine) -> None:
     path = machine.write('{\n  "model": "opus"\n}\n')
     machine.set_up()
     path.write_text(path.read_text().replace('"opus"', '"haiku"'))
-    machine.set_up(program=program(("/new/brimline-hook",)))
+    machine.set_up(program=program("/new/brimline-hook"))
     assert b"opus" in backup_of(path).read_bytes()
     machine.take_out()
     assert path.read_text() == '{\n  "model": "haiku"\n}\n'
@@ -207,7 +207,7 @@ def test_copy_is_of_a_file_without_ours(machine: Machine) -> None:
     """A second run does not copy our own entries; a run after they went copies the file anew."""
     path = machine.write('{"model": "opus"}')
     machine.set_up()
-    machine.set_up(program=program(("/new/brimline-hook",)))
+    machine.set_up(program=program("/new/brimline-hook"))
     assert backup_of(path).read_text() == '{"model": "opus"}'
     path.write_text('{"model": "haiku"}')
     machine.set_up()

@@ -29,7 +29,7 @@ root, start, times, *what = sys.argv[1:]
 places = Places(Path(root, "home"), {})
 print("begun", flush=True)
 for number in range(int(times)):
-    program = Program((start,), "/state/hook.sock", "/state/spool")
+    program = Program("/python", "/client.py", "/state/hook.sock", "/state/spool", start)
     remove = what[number % len(what)] == "out"
     wish = Wish(program, Path(root, "state"), Path(root, "project"), remove=remove)
     for change in plan(["claude", "codex", "gemini"], places, wish):

@@ -108,7 +108,7 @@ def test_memory_that_was_lost(machine: Machine) -> None:
     path = machine.write(OWN)
     machine.set_up()
     (machine.wish.state / "setup.json").unlink()
-    machine.set_up(program=program(("/new/brimline-hook",)))
+    machine.set_up(program=program("/new/brimline-hook"))
     assert mine(machine) == "~/line A"
     (machine.wish.state / "setup.json").unlink()
     machine.take_out()

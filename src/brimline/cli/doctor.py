@@ -57,7 +57,7 @@ def _checks(context: Context) -> Iterator[Check]:
 
 
 def _brimline(wish: Wish) -> Check:
-    client = "the compiled hook client" if len(wish.program.start) == 3 else "no compiled client"
+    client = "the compiled hook client" if wish.program.fast else "no compiled client"
     return Check("brimline", True, f"{__version__}, Python {sys.version.split()[0]}, {client}")
 
 

@@ -6,7 +6,6 @@ it, and not any more when it has changed.
 
 from pathlib import Path
 
-from brimline.setup.command import SECONDS, Hook, HookCommand
 from brimline.setup.recipe import Recipe
 from brimline.setup.scan import Dialect
 from brimline.sources.base import Places
@@ -27,16 +26,11 @@ def _file(places: Places) -> Path:
     return home(places) / "hooks.json"
 
 
-def _hook(command: HookCommand) -> Hook:
-    return Hook(type="command", command=command.shell, timeout=SECONDS)
-
-
 RECIPE = Recipe(
     agent="codex",
     user=_file,
     project=".codex/hooks.json",
     dialect=Dialect(),
     events=EVENTS,
-    hook=_hook,
     then="Codex runs no hook before you trust it: start codex, type /hooks, and trust ours.",
 )

@@ -36,11 +36,26 @@ class HookCommand(msgspec.Struct, frozen=True):
 
 
 class Program(msgspec.Struct, frozen=True):
-    """The hook client that is installed here, and where it finds the daemon and the spool."""
+    """The hook client that is installed here, and where it finds the daemon and the spool.
 
-    start: tuple[str, ...]
+    `fast` is the compiled one, where there is one.
+    """
+
+    python: str
+    script: str
     socket: str
     spool: str
+    fast: str | None = None
+
+    @property
+    def slow(self) -> tuple[str, ...]:
+        """Python's own client."""
+        return self.python, "-I", "-S", self.script
+
+    @property
+    def start(self) -> tuple[str, ...]:
+        """How the client is run; the compiled one goes on as Python's where nobody answers."""
+        return self.slow if self.fast is None else (self.fast, self.python, self.script)
 
     def command(self, kind: Kind, agent: str) -> HookCommand:
         """What an agent is to run."""
@@ -66,9 +81,8 @@ class Hook(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 def installed(package: Path, python: str, state: Path, socket: Path) -> Program:
     """The hook client of an installation: the compiled one where there is one, else Python's."""
     script, fast = package / "hooks" / "client.py", package / "hooks" / CLIENT
-    slow = (python, "-I", "-S", str(script))
-    start = (str(fast), python, str(script)) if os.access(fast, os.X_OK) else slow
-    return Program(start, str(socket), str(state / "spool"))
+    compiled = str(fast) if os.access(fast, os.X_OK) else None
+    return Program(python, str(script), str(socket), str(state / "spool"), compiled)
 
 
 def is_ours(told: Json) -> bool:

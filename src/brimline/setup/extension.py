@@ -1,21 +1,23 @@
 """A file of our own among an agent's extensions: put there, brought up to date, taken out.
 
-It is made of the part that asks, which all have, and the agent's own. A file of the same name that
-somebody else wrote is left alone.
+It is made of the part that asks, which all have, and the agent's own. That part asks the daemon
+itself: these agents run on Node or Bun, and a process that such a one starts costs it ten times as
+much. A file of the same name that somebody else wrote is left alone.
 """
 
 import json
 from pathlib import Path
 
 from brimline.errors import InvalidSettings
+from brimline.hooks.asking import ANSWER, LINE_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
 from brimline.setup.beside import Beside
-from brimline.setup.command import SECONDS, Hook, HookCommand, Kind, Program
+from brimline.setup.command import SECONDS, Program
 from brimline.setup.job import Wish
 from brimline.setup.recipe import Recipe
 
 SIGN = "// Written by `brimline setup`, which writes it anew: what you change here is lost."
-COMMANDS = '"@COMMANDS@"'
-"""Where the commands go that an extension runs."""
+TOLD = '"@TOLD@"'
+"""Where the part that asks has what it is told."""
 
 EVENTS = (
     "SessionStart",
@@ -31,20 +33,21 @@ EVENTS = (
 PARTS, ASKING = Path(__file__).parent / "extensions", "asking.js"
 
 
-def hook(command: HookCommand) -> Hook:
-    """What an extension runs, as it stands in the file."""
-    return Hook(type="command", args=list(command.words), timeout=SECONDS)
-
-
 def text(recipe: Recipe, program: Program, autostart: bool) -> bytes:
     """All that stands in the file; InvalidSettings where the hook's path cannot."""
-    kinds: dict[str, Kind] = {"hook": "hook", "start": "start" if autostart else "hook"}
-    commands = {
-        name: recipe.hook(program.command(kind, recipe.agent)).plain()
-        for name, kind in kinds.items()
+    told = {
+        "agent": recipe.agent,
+        "socket": program.socket,
+        "spool": program.spool,
+        "alone": program.slow,
+        "autostart": autostart,
+        "answer": round(1000 * ANSWER),
+        "patience": 1000 * SECONDS,
+        "names": [name.decode() for name in NAMES],
+        "longest": {"line": LINE_LONGEST, "reply": REPLY_LONGEST, "value": VALUE_LONGEST},
     }
     parts = [(PARTS / name).read_text("utf-8") for name in (ASKING, f"{recipe.agent}.js")]
-    code = "\n".join((SIGN, *parts)).replace(COMMANDS, json.dumps(commands, ensure_ascii=False))
+    code = "\n".join((SIGN, *parts)).replace(TOLD, json.dumps(told, ensure_ascii=False))
     try:
         return code.encode()
     except UnicodeEncodeError as error:

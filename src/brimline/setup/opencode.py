@@ -6,7 +6,7 @@ first started with a network.
 
 from pathlib import Path
 
-from brimline.setup.extension import EVENTS, hook
+from brimline.setup.extension import EVENTS
 from brimline.setup.recipe import Recipe
 from brimline.sources.base import Places
 
@@ -21,7 +21,6 @@ RECIPE = Recipe(
     user=_file,
     project=".opencode/plugins/brimline.js",
     events=EVENTS,
-    hook=hook,
     extension=True,
     then="Sessions that are open have to be started anew.",
 )

@@ -5,7 +5,7 @@ Before 0.87 nothing is told as a turn ends: what was sent then waits for the nex
 
 from pathlib import Path
 
-from brimline.setup.extension import EVENTS, hook
+from brimline.setup.extension import EVENTS
 from brimline.setup.recipe import Recipe
 from brimline.sources.base import Places
 from brimline.sources.pi.paths import agent_folder
@@ -20,7 +20,6 @@ RECIPE = Recipe(
     user=_file,
     project=".pi/extensions/brimline.js",
     events=EVENTS,
-    hook=hook,
     extension=True,
     then="Sessions that are open take it up with /reload.",
 )

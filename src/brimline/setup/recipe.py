@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.setup.command import SIGN, Hook, HookCommand, Program
+from brimline.setup.command import SECONDS, SIGN, Hook, HookCommand, Program
 from brimline.setup.merge import Wanted
 from brimline.setup.scan import Dialect
 from brimline.sources.base import Places
@@ -15,6 +15,11 @@ Scope: TypeAlias = Literal["user", "project"]
 
 START = "SessionStart"
 """What every client calls the start of a session."""
+
+
+def by_shell(command: HookCommand) -> Hook:
+    """A hook of a client that gives the command to a shell."""
+    return Hook(type="command", command=command.shell, timeout=SECONDS)
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -30,7 +35,7 @@ class Recipe(msgspec.Struct, frozen=True):
     user: Callable[[Places], Path]
     project: str
     events: Sequence[str]
-    hook: Callable[[HookCommand], Hook]
+    hook: Callable[[HookCommand], Hook] = by_shell
     dialect: Dialect = Dialect()
     extension: bool = False
     over_http: Sequence[str] = ()

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 
@@ -17,7 +17,7 @@ function database() {
 
 /** What opencode itself is asked may not hold it up either. */
 const soon = (answer) => {
-  const late = new Promise((_, fail) => setTimeout(fail, PATIENCE).unref())
+  const late = new Promise((_, fail) => setTimeout(fail, TOLD.patience).unref())
   return Promise.race([answer, late])
 }
 
