@@ -1,105 +1,187 @@
-"""What Brimline costs a real agent: the same turn of Claude Code with our hooks, and without."""
+"""What Brimline costs a real agent: the same turn of each client with our hooks, and without."""
 
 import argparse
 import json
+import random
 import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the real clients are run as the tests run them
 
+from brimline.setup import RECIPES  # noqa: E402
+from brimline.sources.base import Places  # noqa: E402
 from brimline.testing.fake_model import Ramp, Reply, Scenario  # noqa: E402
-from clients.claude import bash, run_claude  # noqa: E402
+from clients import claude, codex, gemini, opencode, pi  # noqa: E402
+from clients.run import ClientRun, Place  # noqa: E402
 from server.running import Running  # noqa: E402
 
-MODEL = "claude-sonnet-4-5"
+REAL = (2.1, 3.3, 3.9, 4.5, 5.3, 6.6, 8.3, 11.1, 17.9)
+"""Seconds that a real model takes for a reply: the deciles of 3,044 of real sessions."""
+
+WARMING = 2
+"""The first turns: a client fills its caches."""
+
+RAMP = Ramp(start=10_000, step=1_000)
+"""Below the levels: an agent that is told more makes another turn."""
+
+WITHOUT, IDLE, WITH = "without Brimline", "hooks that do nothing", "with Brimline"
 NOTHING = shutil.which("true") or "/bin/true"
-WITHOUT, IDLE, WITH = "without Brimline", "hooks that do nothing", "hooks and daemon"
-Prepare = Callable[[Running, Path], None]
+Turn: TypeAlias = Callable[[Scenario, Path], ClientRun]
 
 
-def turn(calls: int) -> Scenario:
-    """A turn of so many tool calls, that stays below the levels: else the agent is told more."""
-    tools = (bash(f"echo {number}") for number in range(calls))
-    return Scenario(main=(*tools, Reply(text="Done.")), ramp=Ramp(start=10_000, step=1_000))
+def nothing(place: Place) -> None:
+    """A client that needs none of it."""
 
 
-def with_hooks(daemon: Running, folder: Path) -> None:
-    """Set up by our own command, the daemon running."""
-    done = daemon.command("setup", "claude", "--no-autostart", HOME=str(folder / "home"))
-    if done.returncode:
-        raise SystemExit(f"bench: {done.stderr}")
+@dataclass(frozen=True)
+class Client:
+    """How a client is run, how its model asks for a shell command, and what it has before."""
+
+    run: Turn
+    shell: Callable[[str], Reply]
+    prepare: Callable[[Place], object] = nothing
 
 
-def with_idle_hooks(daemon: Running, folder: Path) -> None:
-    """The same hooks, each a process that does nothing: what the client itself takes for them."""
-    with_hooks(daemon, folder)
-    path = folder / "home/.claude/settings.json"
-    settings = json.loads(path.read_text())
-    for matchers in settings["hooks"].values():
-        for matcher in matchers:
-            matcher["hooks"] = [{"type": "command", "command": NOTHING, "args": []}]
-    path.write_text(json.dumps(settings))
+CLIENTS = {
+    "claude": Client(
+        lambda scene, root: claude.run_claude(scene, root, "Go.", model="claude-sonnet-4-5"),
+        claude.bash,
+    ),
+    "codex": Client(
+        lambda scene, root: codex.run_codex(scene, root, "Go.", hooks=True), codex.shell
+    ),
+    "gemini": Client(
+        lambda scene, root: gemini.run_gemini(scene, root, "Go."),
+        gemini.shell,
+        lambda place: gemini.write_settings(place, {}),
+    ),
+    "pi": Client(lambda scene, root: pi.run_pi(scene, root, "Go."), pi.bash),
+    "opencode": Client(
+        lambda scene, root: opencode.run_opencode(scene, root, "Go."),
+        opencode.bash,
+        opencode.write_fetched,
+    ),
+}
 
 
-def without(daemon: Running, folder: Path) -> None:
-    """As the client is."""
+@dataclass
+class Case:
+    """A client in a folder of its own, in which it is run again and again."""
 
+    name: str
+    client: Client
+    root: Path
+    seconds: list[float] = field(default_factory=list[float])
 
-def seconds(daemon: Running, prepare: Prepare, calls: int) -> float:
-    """How long a turn takes in a folder of its own."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place, "claude")
-        (folder / "home/.claude").mkdir(parents=True)
-        prepare(daemon, folder)
+    @property
+    def median(self) -> float:
+        """The median time in seconds."""
+        return statistics.median(self.seconds)
+
+    def turn(self, scene: Scenario) -> None:
+        """Run it once."""
         begun = time.perf_counter()
-        run = run_claude(turn(calls), folder, "Go.", model=MODEL)
-        took = time.perf_counter() - begun
-    if run.exit_code:
-        raise SystemExit(f"bench: the client ended with {run.exit_code}: {run.stderr}")
-    return took
+        run = self.client.run(scene, self.root)
+        self.seconds.append(time.perf_counter() - begun)
+        if run.exit_code:
+            raise SystemExit(f"bench: the client ended with {run.exit_code}: {run.stderr}")
+
+
+def cases(agent: str, daemon: Running, work: Path) -> Iterator[Case]:
+    """As the client is, with hooks that do nothing where it has hooks, and with ours."""
+    recipe = RECIPES[agent]
+    for name in (WITHOUT, WITH) if recipe.extension else (WITHOUT, IDLE, WITH):
+        case = Case(name, CLIENTS[agent], work / f"{agent}-{name}")
+        home = Place(case.root).home
+        file = recipe.user(Places(home, {}))
+        file.parent.mkdir(parents=True)
+        case.client.prepare(Place(case.root))
+        if name != WITHOUT:
+            done = daemon.command("setup", agent, "--no-autostart", HOME=str(home))
+            if done.returncode:
+                raise SystemExit(f"bench: {done.stderr}")
+        if name == IDLE:
+            file.write_text(json.dumps(idle(json.loads(file.read_text()))))
+        yield case
+
+
+def idle(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same hooks, each a process that does nothing: what the client itself takes for them."""
+    for groups in settings["hooks"].values():
+        for group in groups:
+            group["hooks"] = [one | {"command": NOTHING} for one in group["hooks"]]
+    return settings
+
+
+def scene(client: Client, calls: int, pace: random.Random | None) -> Scenario:
+    """A turn of so many tool calls, each reply at once, or after as long as a real one's."""
+    tools = (client.shell(f"echo {number}") for number in range(calls))
+    replies = (*tools, Reply(text="Done."))
+    if pace is not None:
+        replies = tuple(
+            msgspec.structs.replace(reply, delay=pace.choice(REAL)) for reply in replies
+        )
+    return Scenario(main=replies, ramp=RAMP)
+
+
+def report(agent: str, measured: list[Case], calls: int) -> Iterator[str]:
+    """The table of a client, and whether ours is slower than its noise."""
+    yield f"\n{agent:24}{'median s':>9}{'best s':>9}{'worst s':>9}{'ratio':>8}"
+    base, *others = measured
+    for case in measured:
+        middle, all_of = case.median, case.seconds
+        yield (
+            f"{case.name:24}{middle:9.3f}{min(all_of):9.3f}{max(all_of):9.3f}"
+            f"{middle / base.median:8.2f}"
+        )
+    noise = 2 * statistics.stdev(base.seconds)
+    yield f"noise, two standard deviations of the first: {noise:.3f} s"
+    for other in [base, *others[:-1]]:
+        more = measured[-1].median - other.median
+        verdict = "yes" if more <= noise else "NO"
+        yield (
+            f"slower than {other.name} by {more:.3f} s, {1000 * more / calls:.1f} ms a tool call, "
+            f"at most the noise: {verdict}"
+        )
 
 
 def main() -> int:
     """Print them, turn about, so that noise hits all."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("agents", nargs="*", metavar="AGENT", help=", ".join(CLIENTS))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--calls", type=int, default=10, help="tool calls of a turn")
+    parser.add_argument("--real", action="store_true", help="replies that take a real model's time")
     options = parser.parse_args()
-    cases: dict[str, Prepare] = {
-        WITHOUT: without,
-        IDLE: with_idle_hooks,
-        WITH: with_hooks,
-    }
-    took: dict[str, list[float]] = {name: [] for name in cases}
+    if unknown := set(options.agents) - set(CLIENTS):
+        parser.error(f"no such agent: {', '.join(sorted(unknown))}")
+    pace = random.Random(1) if options.real else None
+    print(f"{options.rounds} rounds of {options.calls} tool calls")
     with tempfile.TemporaryDirectory() as place:
         daemon = Running(Path(place))
         daemon.start()
         try:
-            for number in range(options.rounds + 1):
-                for name, prepare in cases.items():
-                    spent = seconds(daemon, prepare, options.calls)
-                    took[name] += [spent] if number else []  # the first warms up
+            for agent in options.agents or CLIENTS:
+                measured = list(cases(agent, daemon, Path(place)))
+                for number in range(WARMING + options.rounds):
+                    for case in measured:
+                        at_once = number < WARMING
+                        case.turn(scene(case.client, options.calls, None if at_once else pace))
+                for case in measured:
+                    del case.seconds[:WARMING]
+                print(*report(agent, measured, options.calls), sep="\n", flush=True)
         finally:
             daemon.close()
-    print(f"{options.rounds} rounds of {options.calls} tool calls\n")
-    print(f"{'':24}{'median s':>9}{'best s':>9}{'worst s':>9}{'ratio':>8}")
-    base = statistics.median(took[WITHOUT])
-    for name, all_of in took.items():
-        middle = statistics.median(all_of)
-        row = f"{name:24}{middle:9.3f}{min(all_of):9.3f}{max(all_of):9.3f}{middle / base:8.2f}"
-        print(row)
-    noise = 2 * statistics.stdev(took[WITHOUT])
-    print(f"\nnoise (two standard deviations of the first): {noise:.3f} s")
-    for other in (WITHOUT, IDLE):
-        more = statistics.median(took[WITH]) - statistics.median(took[other])
-        verdict = "yes" if more <= noise else "NO"
-        print(f"slower than {other} by {more:.3f} s, at most the noise: {verdict}")
     return 0
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from brimline import hooks
 from serving import Daemon, report, serving
-from statuslines import Peer, peers
+from statuslines import Peer, named, peers
 from tree import Plan, make, transcripts
 
 CACHE = Path(__file__).parent / ".cache"
@@ -186,6 +186,14 @@ def main() -> None:
     parser.add_argument("--mb", type=float, default=100, help="size of the long transcript")
     parser.add_argument("--hooks", type=int, default=1000, help="so many are sent to the daemon")
     parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument(
+        "--beside",
+        metavar="NAME=COMMAND",
+        type=named,
+        action="append",
+        default=[],
+        help="a status line that you have built, in the place of the one of that name",
+    )
     options = parser.parse_args()
     cache = options.cache.resolve()
     with tempfile.TemporaryDirectory(prefix="brimline-") as name:
@@ -193,7 +201,7 @@ def main() -> None:
         sizes = (1_000, int(options.mb * 1_000_000))
         small, large = (Scene.of(work, cache, size) for size in sizes)
         with serving(work) as daemon:
-            bench = Bench(work, daemon, peers(cache))
+            bench = Bench(work, daemon, peers(cache, options.beside))
             for scene in (small, large):
                 bench.check(scene)
             bench.measure([small, large], options.rounds)

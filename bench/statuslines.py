@@ -1,5 +1,7 @@
 """Other people's status lines, which the cost of ours is measured beside."""
 
+import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -42,11 +44,28 @@ class _Package(msgspec.Struct, frozen=True):
         return self.bin if isinstance(self.bin, str) else next(iter(self.bin.values()))
 
 
-def peers(cache: Path) -> list[Peer]:
-    """Every status line, fetched on first use; one that cannot be had says so."""
-    of_npm = [_npm(package, version, cache) for package, version in NPM.items()]
+def named(told: str) -> Peer:
+    """A status line as NAME=COMMAND has it."""
+    name, given, command = told.partition("=")
+    words = shlex.split(command)
+    program = shutil.which(words[0]) if given and words else None
+    if program is None:
+        raise ValueError(told)
+    return Peer(name, [program, *words[1:]])
+
+
+def peers(cache: Path, built: list[Peer]) -> list[Peer]:
+    """Every status line, fetched on first use; one that cannot be had says so.
+
+    One of `built` stands for the package whose name it begins with.
+    """
+    of_npm = [
+        _npm(package, version, cache)
+        for package, version in NPM.items()
+        if not any(one.name.startswith(_plain(package)) for one in built)
+    ]
     of_pypi = [_pypi(package, *pin, cache) for package, pin in PYPI.items()]
-    return [_ccusage(cache), *of_npm, *of_pypi]
+    return [_ccusage(cache), *of_npm, *of_pypi, *built]
 
 
 def _ccusage(cache: Path) -> Peer:
@@ -58,7 +77,7 @@ def _ccusage(cache: Path) -> Peer:
 
 
 def _npm(package: str, version: str, cache: Path) -> Peer:
-    name, folder = f"{package.rpartition('/')[2]} {version}", cache / _folder(package, version)
+    name, folder = f"{_plain(package)} {version}", cache / _folder(package, version)
     home = folder / "node_modules" / package
     if not home.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,6 +98,11 @@ def _pypi(package: str, version: str, script: str, cache: Path) -> Peer:
             return Peer(name, missing="pip could not install it")
     command = [sys.executable, str(folder / "bin" / script)]
     return Peer(name, command, {"PYTHONPATH": str(folder)})
+
+
+def _plain(package: str) -> str:
+    """A package's name without whose it is."""
+    return package.rpartition("/")[2]
 
 
 def _folder(package: str, version: str) -> str:

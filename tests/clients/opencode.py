@@ -16,7 +16,16 @@ MODEL = "fake-claude"
 ENVIRONMENT = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 DATABASE = ".local/share/opencode/opencode.db"
 EXPORT = "opencode export"
+FETCHED = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "1.18.18"}}}}
 COST = {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75}
+
+
+def write_fetched(place: Place) -> None:
+    """Note that opencode has fetched the package that it gives to plugins: it does so before it
+    loads any, once, and without a network that takes it a minute."""
+    folder = place.home / ".config/opencode"
+    (folder / "node_modules").mkdir(parents=True, exist_ok=True)
+    (folder / "package-lock.json").write_text(json.dumps(FETCHED), encoding="utf-8")
 
 
 def run_opencode(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from brimline.testing.fake_model import Reply, Scenario
 
-from ..opencode import bash, run_opencode, task
-from ..run import ClientRun
+from ..opencode import bash, run_opencode, task, write_fetched
+from ..run import ClientRun, Place
 from .extended import Extended
-
-FETCHED = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "1.18.18"}}}}
-"""What opencode notes when it has fetched the package that it gives to plugins: it does so before
-it loads any, once, and here it could not."""
 
 
 class Opencode(Extended):
@@ -32,11 +27,8 @@ class Opencode(Extended):
 
     def write_settings(self) -> Path:
         """The user's own plugin, and the package for plugins."""
-        file = super().write_settings()
-        folder = file.parent.parent
-        (folder / "node_modules").mkdir(exist_ok=True)
-        (folder / "package-lock.json").write_text(json.dumps(FETCHED))
-        return file
+        write_fetched(Place(self.folder))
+        return super().write_settings()
 
     def turn(
         self, scenario: Scenario, *arguments: str, again: bool, environment: Mapping[str, str]
