@@ -147,7 +147,8 @@ def report(agent: str, measured: list[Case], calls: int) -> Iterator[str]:
     noise = 2 * statistics.stdev(base.seconds)
     yield f"noise, two standard deviations of the first: {noise:.3f} s"
     for other in [base, *others[:-1]]:
-        more = measured[-1].median - other.median
+        pairs = zip(measured[-1].seconds, other.seconds, strict=True)
+        more = statistics.median(ours - theirs for ours, theirs in pairs)
         verdict = "yes" if more <= noise else "NO"
         yield (
             f"slower than {other.name} by {more:.3f} s, {1000 * more / calls:.1f} ms a tool call, "
@@ -156,7 +157,7 @@ def report(agent: str, measured: list[Case], calls: int) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print them, turn about, so that noise hits all."""
+    """Print them, turn about, so that noise hits all; the replies of a round are the same."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("agents", nargs="*", metavar="AGENT", help=", ".join(CLIENTS))
     parser.add_argument("--rounds", type=int, default=7)
@@ -174,9 +175,11 @@ def main() -> int:
             for agent in options.agents or CLIENTS:
                 measured = list(cases(agent, daemon, Path(place)))
                 for number in range(WARMING + options.rounds):
+                    asked = scene(
+                        CLIENTS[agent], options.calls, pace if number >= WARMING else None
+                    )
                     for case in measured:
-                        at_once = number < WARMING
-                        case.turn(scene(case.client, options.calls, None if at_once else pace))
+                        case.turn(asked)
                 for case in measured:
                     del case.seconds[:WARMING]
                 print(*report(agent, measured, options.calls), sep="\n", flush=True)
