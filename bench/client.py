@@ -22,6 +22,7 @@ from brimline.setup import RECIPES  # noqa: E402
 from brimline.sources.base import Places  # noqa: E402
 from brimline.testing.fake_model import Ramp, Reply, Scenario  # noqa: E402
 from clients import claude, codex, gemini, opencode, pi  # noqa: E402
+from clients.monitored import Opencode, Pi  # noqa: E402
 from clients.run import ClientRun, Place  # noqa: E402
 from server.running import Running  # noqa: E402
 
@@ -36,6 +37,9 @@ RAMP = Ramp(start=10_000, step=1_000)
 
 WITHOUT, IDLE, WITH = "without Brimline", "hooks that do nothing", "with Brimline"
 NOTHING = shutil.which("true") or "/bin/true"
+EMPTY = {one.agent: one.theirs for one in (Pi, Opencode)}
+"""Extensions that do nothing."""
+
 Turn: TypeAlias = Callable[[Scenario, Path], ClientRun]
 
 
@@ -98,9 +102,9 @@ class Case:
 
 
 def cases(agent: str, daemon: Running, work: Path) -> Iterator[Case]:
-    """As the client is, with hooks that do nothing where it has hooks, and with ours."""
+    """As the client is, with hooks that do nothing, and with ours."""
     recipe = RECIPES[agent]
-    for name in (WITHOUT, WITH) if recipe.extension else (WITHOUT, IDLE, WITH):
+    for name in (WITHOUT, IDLE, WITH):
         case = Case(name, CLIENTS[agent], work / f"{agent}-{name}")
         home = Place(case.root).home
         file = recipe.user(Places(home, {}))
@@ -111,16 +115,17 @@ def cases(agent: str, daemon: Running, work: Path) -> Iterator[Case]:
             if done.returncode:
                 raise SystemExit(f"bench: {done.stderr}")
         if name == IDLE:
-            file.write_text(json.dumps(idle(json.loads(file.read_text()))))
+            file.write_text(EMPTY.get(agent) or idle(file.read_text()))
         yield case
 
 
-def idle(settings: dict[str, Any]) -> dict[str, Any]:
+def idle(settings: str) -> str:
     """The same hooks, each a process that does nothing: what the client itself takes for them."""
-    for groups in settings["hooks"].values():
+    told: dict[str, Any] = json.loads(settings)
+    for groups in told["hooks"].values():
         for group in groups:
             group["hooks"] = [one | {"command": NOTHING} for one in group["hooks"]]
-    return settings
+    return json.dumps(told)
 
 
 def scene(client: Client, calls: int, pace: random.Random | None) -> Scenario:
