@@ -1,8 +1,8 @@
 """A file of our own among an agent's extensions: put there, brought up to date, taken out.
 
 It is made of the part that asks, which all have, and the agent's own. That part asks the daemon
-itself: these agents run on Node or Bun, and a process that such a one starts costs it ten times as
-much. A file of the same name that somebody else wrote is left alone.
+itself: these agents run on Node or Bun, where starting a process takes longer than all the rest. A
+file of the same name that somebody else wrote is left alone.
 """
 
 import json
