@@ -126,6 +126,22 @@ def test_remove(user: User) -> None:
     assert "Start an agent" not in out
 
 
+def test_remove_from_agents_that_are_not_here(user: User) -> None:
+    """What was put in by name goes with the rest, also where the agent itself is not found."""
+    user.run(agents=["opencode", "codex", "pi"])
+    plugin = user.home / ".config/opencode/plugins/brimline.js"
+    hooks = user.home / ".codex/hooks.json"
+    assert plugin.exists()
+    assert hooks.exists()
+    code, told = user.json(remove=True)
+    assert code == 0
+    assert {"pi", "opencode", "codex"} <= {one["agent"] for one in told if one["written"]}
+    assert not plugin.exists()
+    assert not hooks.exists()
+    _, again = user.json(remove=True)
+    assert not any(one["written"] for one in again)
+
+
 def test_broken_file(user: User) -> None:
     """It is told where it is broken; the other agents are set up all the same."""
     user.settings.write_text("{\n  oops\n}")

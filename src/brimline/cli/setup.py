@@ -10,7 +10,7 @@ from brimline.cli import serviced
 from brimline.cli.changes import Shown, carried_out, lines, shown
 from brimline.cli.context import Context, emit_json
 from brimline.settings import PROJECT_FILE, socket_path, state_dir, user_file
-from brimline.setup import Change, Program, Wish, installed, parent, plan, plan_beside
+from brimline.setup import Change, Program, Wish, find, installed, parent, plan, plan_beside
 from brimline.sources import AGENTS, known, present
 
 ADDRESS = "http://127.0.0.1:8420"
@@ -40,7 +40,18 @@ def run(context: Context, options: argparse.Namespace) -> int:
 def _agents(context: Context, options: argparse.Namespace) -> list[str]:
     """Those that are named; else all that are found, unless something else is asked for."""
     named = [known(agent) for agent in options.agents]
-    return named if named or _beside(options) else present(context.places)
+    if named or _beside(options):
+        return named
+    found = present(context.places)
+    return [*found, *_left(context, options, found)] if options.remove else found
+
+
+def _left(context: Context, options: argparse.Namespace, found: list[str]) -> Iterator[str]:
+    """Agents that are not here, or not any more, and have something of ours all the same."""
+    wish = wish_of(context, options)
+    for agent in (agent for agent in AGENTS if agent not in found):
+        if find(agent, context.places, wish, options.scope).events:
+            yield agent
 
 
 def _beside(options: argparse.Namespace) -> bool:
