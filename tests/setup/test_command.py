@@ -142,6 +142,15 @@ def test_remove_from_agents_that_are_not_here(user: User) -> None:
     assert not any(one["written"] for one in again)
 
 
+def test_remove_where_nothing_is(user: User) -> None:
+    """On a machine without agents there is nothing to take out, and nothing wrong with that."""
+    for folder in (".claude", ".pi"):
+        (user.home / folder).rmdir()
+    assert user.run(remove=True) == (0, "There is nothing of ours here.\n")
+    assert user.json(remove=True) == (0, [])
+    assert user.run()[0] == 1
+
+
 def test_broken_file(user: User) -> None:
     """It is told where it is broken; the other agents are set up all the same."""
     user.settings.write_text("{\n  oops\n}")

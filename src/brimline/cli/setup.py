@@ -17,6 +17,7 @@ ADDRESS = "http://127.0.0.1:8420"
 """Where the daemon serves unless it is told otherwise."""
 
 NONE = "brimline: no agent is found here. Name the one that is to be set up: brimline setup claude"
+GONE = "There is nothing of ours here."
 DRY = "Nothing was written: this is what would be."
 NEXT = "Start an agent, and `brimline serve --status` tells what was heard."
 BY_HAND = "`brimline serve --background` starts the daemon: no session does."
@@ -26,7 +27,7 @@ LEFT = "The service is still there: `brimline setup --service --remove` takes it
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show what changes in each file, and write it."""
     agents = _agents(context, options)
-    if not agents and not _beside(options):
+    if not (agents or _beside(options) or options.remove):
         print(NONE, file=sys.stderr)
         return 1
     told = list(_done(context, options, agents))
@@ -49,8 +50,8 @@ def _agents(context: Context, options: argparse.Namespace) -> list[str]:
 def _left(context: Context, options: argparse.Namespace, found: list[str]) -> Iterator[str]:
     """Agents that are not here, or not any more, and have something of ours all the same."""
     wish = wish_of(context, options)
-    for agent in (agent for agent in AGENTS if agent not in found):
-        if find(agent, context.places, wish, options.scope).events:
+    for agent in AGENTS:
+        if agent not in found and find(agent, context.places, wish, options.scope).events:
             yield agent
 
 
@@ -81,6 +82,8 @@ def _parent(context: Context, options: argparse.Namespace, wish: Wish) -> Change
 def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> None:
     for one in told:
         print("\n".join(lines(context, one)), end="\n\n")
+    if not told:
+        print(GONE)
     if options.dry_run:
         print(DRY)
     elif options.remove:
