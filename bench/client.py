@@ -18,7 +18,7 @@ import msgspec
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the real clients are run as the tests run them
 
-from brimline.setup import RECIPES  # noqa: E402
+from brimline.setup.plan import RECIPES  # noqa: E402
 from brimline.sources.base import Places  # noqa: E402
 from brimline.testing.fake_model import Ramp, Reply, Scenario  # noqa: E402
 from clients import claude, codex, gemini, opencode, pi  # noqa: E402

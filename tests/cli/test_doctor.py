@@ -12,7 +12,7 @@ from brimline.cli import doctor, setup
 from brimline.cli.checks import Heard, daemon, heard_from, hooks, spool, version
 from brimline.cli.context import Context
 from brimline.settings import Settings
-from brimline.setup import Found
+from brimline.setup.found import Found
 from brimline.sources.base import Places
 
 NOW = 1_800_000_000.0

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from brimline.setup import RECIPES, Program, Wish, apply, plan
+from brimline.setup.command import Program
+from brimline.setup.job import Wish
+from brimline.setup.plan import RECIPES, apply, plan
 from brimline.sources.base import Places
 from brimline.testing.fake_model import Reply, Scenario
 

@@ -12,7 +12,7 @@ from brimline.errors import InvalidUsage, UnknownAgent
 from brimline.hooks import agents
 from brimline.hooks.frame import Request
 from brimline.monitor.heard import NOTHING, Reply
-from brimline.setup import RECIPES
+from brimline.setup.plan import RECIPES
 
 from .told import AT, SESSION, told
 

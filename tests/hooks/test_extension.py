@@ -14,8 +14,9 @@ import pytest
 
 from brimline.hooks.asking import NAMES, VALUE_LONGEST
 from brimline.hooks.frame import Request
-from brimline.setup import RECIPES, Program
+from brimline.setup.command import Program
 from brimline.setup.extension import text
+from brimline.setup.plan import RECIPES
 from clients.install import node
 
 from .agent import CLIENT, TOO_LONG, Agent

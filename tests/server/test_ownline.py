@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from brimline.server.ownline import MOST, OwnLine
-from brimline.setup import Mode, StatusLine
-from brimline.setup.kept import NAME, Kept, save
+from brimline.setup.kept import NAME, Kept, Mode, StatusLine, save
 from brimline.setup.merge import Own
 
 pytestmark = pytest.mark.slow

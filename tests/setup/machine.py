@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 
-from brimline.setup import Change, Program, Wish, apply, plan
+from brimline.setup.command import Program
+from brimline.setup.job import Wish
+from brimline.setup.plan import Change, apply, plan
 from brimline.sources.base import Places
 
 HOOK = "/opt/brimline/brimline-hook"

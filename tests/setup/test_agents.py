@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from brimline.errors import UnknownAgent
-from brimline.setup import Program, installed, plan
+from brimline.setup.command import Program, installed
+from brimline.setup.plan import plan
 
 from .machine import HOOK, Machine, program
 

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.setup import RECIPES, find
 from brimline.setup.file import backup_of
+from brimline.setup.found import find
+from brimline.setup.plan import RECIPES
 
 from .machine import Machine, program
 

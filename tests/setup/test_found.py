@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from brimline.setup import RECIPES, Found, find
+from brimline.setup.found import Found, find
+from brimline.setup.plan import RECIPES
 
 from .machine import Machine, program
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from brimline.errors import InvalidSettings
-from brimline.setup import RECIPES
 from brimline.setup.file import backup_of
-from brimline.setup.plan import apply
+from brimline.setup.plan import RECIPES, apply
 
 from .machine import HOOK, Machine, program
 from .texts import files

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from brimline.setup import RECIPES, status_line
+from brimline.setup.kept import status_line
 from brimline.setup.merge import is_set_up
+from brimline.setup.plan import RECIPES
 from brimline.setup.scan import scan
 
 from .machine import Machine
@@ -23,7 +24,9 @@ TEXT = '{\n  "model": "opus",\n  "statusLine": {"type": "command", "command": "m
 PROGRAM = """
 import sys
 from pathlib import Path
-from brimline.setup import Program, Wish, apply, plan
+from brimline.setup.command import Program
+from brimline.setup.job import Wish
+from brimline.setup.plan import apply, plan
 from brimline.sources.base import Places
 root, start, times, *what = sys.argv[1:]
 places = Places(Path(root, "home"), {})

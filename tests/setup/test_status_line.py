@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import InvalidSettings
-from brimline.setup import status_line
 from brimline.setup.file import backup_of
+from brimline.setup.kept import status_line
 
 from .machine import Machine, program
 

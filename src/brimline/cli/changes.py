@@ -8,8 +8,8 @@ import msgspec
 from brimline.cli.context import Context
 from brimline.errors import InvalidSettings
 from brimline.paint import Shade, clean, painted, tilde
-from brimline.setup import Change, apply
 from brimline.setup.file import backup_of
+from brimline.setup.plan import Change, apply
 from brimline.sources import AGENTS
 
 TITLES = {**AGENTS, "service": "The service", "parent": "The parent"}

@@ -11,7 +11,8 @@ import msgspec
 from brimline._version import __version__
 from brimline.cli.context import Context
 from brimline.paint import age, counted
-from brimline.setup import RECIPES, Found
+from brimline.setup.found import Found
+from brimline.setup.plan import RECIPES
 from brimline.sources import source
 
 AHEAD = 60.0

@@ -12,7 +12,9 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.setup import wish_of
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
 from brimline.paint import Shade, clean, painted
-from brimline.setup import RECIPES, Found, Wish, find
+from brimline.setup.found import Found, find
+from brimline.setup.job import Wish
+from brimline.setup.plan import RECIPES
 from brimline.sources import AGENTS, present
 
 SHADES: dict[bool, Shade] = {True: "low", False: "high"}

@@ -4,7 +4,7 @@ import argparse
 import sys
 from contextlib import suppress
 
-from brimline.cli import background
+from brimline.cli import background, uncollected
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
 from brimline.errors import AlreadyRunning, NotRunning
@@ -52,9 +52,10 @@ def _shows(address: str) -> None:
 
 
 def _here(context: Context, port: int | None) -> int:
-    import uvloop
+    with uncollected():
+        import uvloop
 
-    from brimline.server.daemon import Daemon, quiet_signals
+        from brimline.server.daemon import Daemon, quiet_signals
 
     quiet_signals()
     daemon = Daemon(context.places, context.settings, port or None)

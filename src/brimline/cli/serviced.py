@@ -12,7 +12,7 @@ from brimline.cli import background
 from brimline.cli.changes import Shown, carried_out, shown
 from brimline.cli.context import Context
 from brimline.errors import NotRunning
-from brimline.setup import Change, plan_beside
+from brimline.setup.plan import Change, plan_beside
 from brimline.setup.service import Ran, Service, Words, beside, run, service
 
 STARTED = "It is started now, and whenever you log in."

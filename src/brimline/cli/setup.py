@@ -10,7 +10,11 @@ from brimline.cli import serviced
 from brimline.cli.changes import Shown, carried_out, lines, shown
 from brimline.cli.context import Context, emit_json
 from brimline.settings import PROJECT_FILE, socket_path, state_dir, user_file
-from brimline.setup import Change, Program, Wish, find, installed, parent, plan, plan_beside
+from brimline.setup import parent
+from brimline.setup.command import Program, installed
+from brimline.setup.found import find
+from brimline.setup.job import Wish
+from brimline.setup.plan import Change, plan, plan_beside
 from brimline.sources import AGENTS, known, present
 
 ADDRESS = "http://127.0.0.1:8420"

@@ -1,6 +1,7 @@
 """Credentials in a text made unreadable: those that are plain to see, not every secret there is."""
 
 import re
+from functools import cache
 
 MASK = "***"
 
@@ -54,13 +55,17 @@ _ROWS: tuple[Row, ...] = (
 )
 """What stands, in small letters, in every text that a rule is for; the rule; what is put there."""
 
-_RULES = tuple((signs, re.compile(pattern, re.DOTALL), put) for signs, pattern, put in _ROWS)
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A rule, when a text may need it: most texts need none, and a daemon boots without them."""
+    return re.compile(pattern, re.DOTALL)
 
 
 def masked(text: str) -> str:
     """The text with a mask in the place of every credential that is recognised."""
     small = text.lower()
-    for signs, pattern, put in _RULES:
+    for signs, pattern, put in _ROWS:
         if any(sign in small for sign in signs):
-            text = pattern.sub(put, text)
+            text = _compiled(pattern).sub(put, text)
     return text

@@ -21,7 +21,12 @@ class _Server(uvicorn.Server):
 def server(app: Starlette) -> uvicorn.Server:
     """What serves an application; `should_exit` ends it after what is under way."""
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1
+        app,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
     )
     return _Server(config)
 

@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from brimline.errors import InvalidSettings
 from brimline.hooks.asking import NAMES
-from brimline.setup import StatusLine, status_line
-from brimline.setup.kept import NAME
+from brimline.setup.kept import NAME, StatusLine, status_line
 
 PATIENCE = 0.06
 """So many seconds a status line waits for it; then what it said last is shown."""
