@@ -2,9 +2,9 @@
 
 `python client.py LOG [HABIT...]`: each text that is sent off is a JSON line in LOG. Habits: `deaf`
 sends nothing off, `prickly` takes no paste, `meddled` has a letter typed into every paste, `keeps`
-does not clear, `busy` is at work for ever, `dialog` asks something instead, `pi` looks like Pi,
+does not clear, `busy` is at work until Esc, `dialog` asks something instead, `pi` looks like Pi,
 `restless` draws itself at another height all the time, `late` shows no composer for its first
-moments.
+moments, `queued` has words that wait for its agent.
 """
 
 import json
@@ -53,7 +53,9 @@ class Client:
 
     def press(self, key: str) -> None:
         """Take one key."""
-        if key == "\x7f":
+        if key == "\x1b":
+            self.habits.discard("busy")
+        elif key == "\x7f":
             self.typed = self.typed[:-1]
         elif key != "\r":
             self.typed += key
@@ -83,6 +85,7 @@ class Client:
         typed = (mark + self.typed).replace("\n", "\n" + " " * len(mark)).split("\n")
         rows = ["Client v1", *(line for said in self.said for line in said.split("\n"))]
         rows += ["", "✻ Pondering…", ""] if "busy" in self.habits else [""]
+        rows += ["❯ more", "  ctrl+x ctrl+s to send now", ""] if "queued" in self.habits else []
         above = len(rows) + len(typed)
         rows += [rule, *typed, rule, "  accept edits on"]
         if "dialog" in self.habits or self.is_late():

@@ -4,15 +4,17 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from brimline.channels import clearing
-from brimline.channels.clearing import Clearing, Pace
-from brimline.channels.intents import Intent, keep, kept
+from brimline.channels.clearing import INTERRUPTED, PROMPTED, Clearing
+from brimline.channels.intents import Intent, Step, keep, kept
 from brimline.channels.tmux import Tmux
+from brimline.channels.watching import Pace
 from brimline.errors import CommandFailed
-from brimline.events import MAIN
 from brimline.handoff import Document
 from brimline.monitor.heard import Happening, Heard, Pane
 
@@ -25,7 +27,7 @@ SESSION, NEXT = "11111111-aaaa", "22222222-bbbb"
 PATH = "/work/notes.md"
 PROMPT = f"Read {PATH} and continue from where you left off."
 DOCUMENT = Document.of("The parser is half done.", PATH, 0.0)
-QUICK = Pace(every=0.05, idle=3.0, cleared=3.0)
+QUICK = Pace(every=0.05, idle=3.0, cleared=3.0, over=1.0, watched=2.0)
 
 
 class Daemon:
@@ -52,6 +54,12 @@ class Daemon:
         while "/clear" not in client.sent:
             await asyncio.sleep(0.02)
         await self.clearing.cleared(NEXT, client.pane)
+
+
+def heard(what: Happening, **more: Any) -> Heard:
+    """What a hook tells of the session, now."""
+    told = Heard("1-1", "claude", SESSION, what, time.time())
+    return replace(told, **more)
 
 
 def outcome(state: Path) -> tuple[str, str | None]:
@@ -114,19 +122,16 @@ def test_driven_by_what_is_heard(drawn: Make, tmp_path: Path) -> None:
     """The hooks' own words drive it; a subagent's end is not the turn's."""
     client, daemon = drawn("busy"), Daemon(tmp_path)
 
-    def heard(what: Happening, session: str = SESSION, thread: str = MAIN) -> Heard:
-        return Heard("1-1", "claude", session, what, 1.0, thread=thread, pane=client.pane)
-
     async def scene() -> None:
         await daemon.begin(client)
         await daemon.clearing.settled()
-        for each in (heard("prompt"), heard("ended", thread="agent-1"), heard("ended", NEXT)):
+        for each in (heard("ended", thread="agent-1"), heard("ended", session=NEXT)):
             await daemon.clearing.hear(each)
         assert outcome(tmp_path) == ("waiting", None)
         await daemon.clearing.hear(heard("stopped"))
         await asyncio.sleep(0.1)
         assert outcome(tmp_path) == ("clearing", None)
-        await daemon.clearing.hear(heard("cleared", NEXT))
+        await daemon.clearing.hear(heard("cleared", session=NEXT, pane=client.pane))
         assert daemon.clearing.holds(NEXT)
         await daemon.clearing.close()
 
@@ -233,23 +238,183 @@ def test_command_that_is_not_taken(drawn: Make, tmp_path: Path) -> None:
     assert outcome(tmp_path) == ("failed", "it did not send the text off")
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_killed_while_it_waited(drawn: Make, tmp_path: Path, told: bool) -> None:
-    """Killed before the turn ended: the next one hears of the end, or sees that it is over."""
+def test_prompt_calls_it_off(drawn: Make, tmp_path: Path) -> None:
+    """The user says something before the turn's end was told: its end clears nothing."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.hear(heard("prompt"))
+        assert not daemon.clearing.busy
+        client.press("Escape")
+        client.until_composer("claude")
+        await daemon.clearing.hear(heard("stopped"))
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
+    assert [intent.why for intent in daemon.told] == [PROMPTED]
+
+
+def test_prompt_right_after_the_turn(drawn: Make, tmp_path: Path) -> None:
+    """Words that were queued are a prompt as soon as the turn has ended: they are not wiped."""
+    client, daemon = drawn(), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.hear(heard("stopped"))
+        await asyncio.sleep(QUICK.pause / 2)
+        await daemon.clearing.hear(heard("prompt"))
+        await asyncio.sleep(3 * QUICK.pause)
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
+
+
+def test_prompts_that_are_not_meant(drawn: Make, tmp_path: Path) -> None:
+    """A subagent's, another session's, and one that is older and was spooled call nothing off."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+    before = time.time() - 1.0
+    others = (
+        heard("prompt", thread="agent-1"),
+        heard("prompt", session=NEXT),
+        heard("prompt", at=before, late=True),
+    )
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        for each in others:
+            await daemon.clearing.hear(each)
+        await daemon.clearing.close()
+
+    play(scene())
+    assert outcome(tmp_path) == ("waiting", None)
+
+
+def test_own_prompt_calls_nothing_off(drawn: Make, tmp_path: Path) -> None:
+    """The prompt that we type is told of like any other, under an id that may be the old one."""
+    client, daemon = drawn(), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.hook_after(client)
+        while PROMPT not in client.sent:
+            await asyncio.sleep(0.02)
+        await daemon.clearing.hear(heard("prompt", session=NEXT))
+        await daemon.clearing.hear(heard("prompt"))
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert outcome(tmp_path) == ("done", None)
+
+
+def test_older_end_in_the_spool(drawn: Make, tmp_path: Path) -> None:
+    """The end of an earlier turn, told late, is not the end of the one that asked."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.hear(heard("stopped", at=time.time() - 60.0, late=True))
+        await asyncio.sleep(0.1)
+        await daemon.clearing.close()
+
+    play(scene())
+    assert outcome(tmp_path) == ("waiting", None)
+
+
+@pytest.mark.parametrize("step", ["waiting", "clearing"])
+def test_prompt_while_nobody_listened(drawn: Make, tmp_path: Path, step: Step) -> None:
+    """The daemon was away for the end and the user's next prompt: that one is heard first."""
+    client, daemon = drawn(), Daemon(tmp_path)
+    asked = Intent(SESSION, "claude", client.pane, PATH, time.time(), step, rows=("0" * 12,))
+    keep(tmp_path, asked)
+
+    async def scene() -> None:
+        await daemon.clearing.recall()
+        for what in ("stopped", "prompt"):
+            await daemon.clearing.hear(heard(what, late=True))
+        await daemon.clearing.resume()
+        await asyncio.sleep(3 * QUICK.pause)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
+
+
+def test_interrupted_turn(drawn: Make, tmp_path: Path) -> None:
+    """Esc, and nothing typed: a pane that stays idle without the hook's word is not cleared."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await asyncio.sleep(QUICK.pause)
+        client.press("Escape")
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("failed", INTERRUPTED))
+    assert [intent.why for intent in daemon.told] == [INTERRUPTED]
+
+
+def test_words_that_are_to_be_read(drawn: Make, tmp_path: Path) -> None:
+    """The user has queued words that the document cannot know: the agent reads them first."""
+    client, daemon = drawn("busy", "queued"), Daemon(tmp_path)
+    with pytest.raises(CommandFailed, match="still to be read"):
+        play(daemon.begin(client))
+    assert kept(tmp_path) == []
+
+
+def test_called_off_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that was being written when it was called off is not written over that."""
+    asked = Intent(SESSION, "claude", Pane("/nowhere", "%1"), PATH, time.time())
+    keep(tmp_path, asked)
+
+    def slowly(state: Path, intent: Intent) -> None:
+        time.sleep(0.2 if intent.step == "clearing" else 0.0)
+        keep(state, intent)
+
+    monkeypatch.setattr(clearing, "keep", slowly)
+
+    async def scene() -> None:
+        daemon = Daemon(tmp_path)
+        await daemon.clearing.recall()
+        await daemon.clearing.turn_ended(SESSION)
+        await asyncio.sleep(0.05)
+        await daemon.clearing.prompted(SESSION)
+        await asyncio.sleep(0.3)
+
+    play(scene())
+    assert outcome(tmp_path) == ("failed", PROMPTED)
+
+
+def test_killed_while_it_waited(drawn: Make, tmp_path: Path) -> None:
+    """Killed before the turn ended: the next one hears of its end, out of the spool."""
     client = drawn()
     keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time()))
     daemon = Daemon(tmp_path)
 
     async def scene() -> None:
         await daemon.clearing.recall()
-        if told:
-            await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.hear(heard("stopped", late=True))
         await daemon.clearing.resume()
         await daemon.hook_after(client)
         await daemon.clearing.settled()
 
     play(scene())
     assert client.sent == ["/clear", PROMPT]
+
+
+def test_killed_while_it_was_interrupted(drawn: Make, tmp_path: Path) -> None:
+    """Killed, and the turn is over without a word of its end: it is not cleared."""
+    client, daemon = drawn(), Daemon(tmp_path)
+    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time()))
+
+    async def scene() -> None:
+        await daemon.restarted()
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("failed", INTERRUPTED))
 
 
 def test_killed_at_every_step(drawn: Make, tmp_path: Path) -> None:
@@ -260,6 +425,7 @@ def test_killed_at_every_step(drawn: Make, tmp_path: Path) -> None:
     async def life(seconds: float) -> bool:
         daemon = Daemon(tmp_path)
         await daemon.clearing.recall()
+        await daemon.clearing.turn_ended(SESSION)
         if "/clear" in client.sent:
             await daemon.clearing.cleared(NEXT, client.pane)
         await daemon.clearing.resume()

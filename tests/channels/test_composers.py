@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.channels.composers import LOOKS, Composer, composer
+from brimline.channels.composers import LOOKS, Composer, composer, has_queued
 from brimline.channels.screen import Screen, screen
 
 SCREENS = sorted(Path(__file__).parent.glob("screens/*/*.txt"))
@@ -34,6 +34,21 @@ def test_recorded(path: Path) -> None:
     found = composer(path.parent.name, seen)
     assert found.state == told["state"]
     assert told["text"] is None or found.text == told["text"]
+
+
+def test_queued_words() -> None:
+    """Only Claude Code's pane with words that wait for the agent is taken for one."""
+    found = [path for path in SCREENS if has_queued(path.parent.name, recorded(path)[1])]
+    assert [f"{path.parent.name}/{path.stem}" for path in found] == ["claude/queued"]
+
+
+def test_hint_below_queued_words() -> None:
+    """Words that wait are known by the hint below them, where the composer tells nothing."""
+    rows = ["❯ more", "  ctrl+x ctrl+s to send now", "✽ Imagining… (4s)", RULE, "❯ ", RULE]
+    assert has_queued("claude", screen(rows, 2, 4))
+    said = ["● Press it,", "  and it is yours to send now", *rows[2:]]
+    assert not has_queued("claude", screen(said, 2, 4))
+    assert not has_queued("nobody", screen(rows, 2, 4))
 
 
 def test_every_agent_was_recorded() -> None:

@@ -262,7 +262,10 @@ def test_clear_that_failed() -> None:
     pane = Pane("/tmp/x", "%1")
     intent = Intent("11111111-1", "claude", pane, "/n.md", 1.0, "failed", 2.0, why="it is at work")
     told = not_cleared(intent, "/work/parser")
-    assert told.text == "11111111 does not go on from /n.md: it is at work"
+    assert told.text == (
+        "11111111 does not go on from /n.md: it is at work; "
+        'by hand: /clear, then "Read /n.md and continue from where you left off."'
+    )
     assert (told.kind, told.title, told.pane) == ("handoff", "claude in parser", pane)
 
 

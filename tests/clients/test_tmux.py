@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from brimline.channels.clearing import INTERRUPTED, PROMPTED
 from brimline.channels.intents import kept
 from brimline.channels.tmux import Tmux
 from brimline.testing.fake_model import Ramp, Reply, Scenario
@@ -263,6 +264,62 @@ def test_handoff_clear_with_words_typed(
     assert "The first task." in client.shown
     listed = daemon.command("handoff", "--list", "--session", kept(daemon.state)[0].session)
     assert "something is typed in its composer" in listed.stdout
+
+
+def test_handoff_clear_and_a_new_task(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    """The user interrupts the turn that asked for it, and says what to do: that is not wiped."""
+    client = set_up(Scenario(main=(bash(hand_over("sleep 60")), Reply(text="It is done."))))
+    client.say("The first task.")
+    client.until(lambda: kept(daemon.state), "there is no intent")
+    client.press("Escape")
+    client.until_composer("claude")
+    client.say("A NEW TASK")
+    client.until(lambda: "It is done." in client.shown, "there is no reply")
+    (intent,) = kept(daemon.state)
+    assert (intent.step, intent.why) == ("failed", PROMPTED)
+    assert not client.soon(lambda: holding(client, TOLD))
+    assert "A NEW TASK" in client.shown
+
+
+def test_handoff_clear_of_an_interrupted_turn(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    """The user interrupts the turn and says nothing: after a while it is called off."""
+    client = set_up(Scenario(main=(bash(hand_over("sleep 60")),)))
+    client.say("The first task.")
+    client.until(lambda: kept(daemon.state), "there is no intent")
+    client.press("Escape")
+    client.until(lambda: kept(daemon.state)[0].step == "failed", "it is not called off")
+    assert kept(daemon.state)[0].why == INTERRUPTED
+    assert "The first task." in client.shown
+
+
+def test_handoff_clear_with_words_queued(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    """The user says something while the turn goes on: the agent reads it, and is not cleared."""
+    client = set_up(Scenario(main=(bash(hand_over("sleep 5")), Reply(text="I read it."))))
+    client.say("The first task.")
+    client.until(lambda: kept(daemon.state), "there is no intent")
+    client.say("And mind the tests.")
+    client.until(lambda: "I read it." in client.shown, "there is no reply")
+    assert holding(client, "And mind the tests.")
+    assert (kept(daemon.state)[0].step, kept(daemon.state)[0].why) == ("failed", PROMPTED)
+
+
+def test_handoff_clear_after_words_were_queued(
+    daemon: Running, set_up: Callable[[Scenario], Interactive]
+) -> None:
+    """Words that wait when the agent asks are for it to read: it is told so, and not cleared."""
+    client = set_up(Scenario(main=(bash(f"sleep 5; {hand_over()}"), Reply(text="I read it."))))
+    client.say("The first task.")
+    client.until(lambda: "sleep 5" in client.shown, "it does not begin")
+    client.say("And mind the tests.")
+    client.until(lambda: "I read it." in client.shown, "there is no reply")
+    assert kept(daemon.state) == []
+    assert "still to be read" in holding(client, "And mind the tests.")[0]
 
 
 def test_message_for_an_agent_without_hooks(daemon: InTmux, opened: Open) -> None:

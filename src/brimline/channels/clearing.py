@@ -1,23 +1,26 @@
 """`handoff --clear`: a session that goes on fresh, in its own pane, from its document.
 
-    waiting    the intent is on the disk; the turn goes on
+    waiting    the intent is on the disk; the turn goes on, and the user says nothing
     clearing   the turn has ended: an empty composer, `/clear`, the client's word and a changed pane
     prompting  "Read PATH and continue from where you left off."
     done, or failed with the pane as it was
 
 Each step is on the disk before it is done, so that a daemon that was killed goes on from it.
+
+A clear belongs to the turn that asked for it: words of the user's that come before `/clear` is
+typed call it off, and so does a turn that ends without its Stop hook.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from brimline.channels.intents import ENDED, Intent, Step, keep, kept, tidy
 from brimline.channels.screen import is_cleared, rows_of
 from brimline.channels.tmux import WHY, Looked, Tmux, squeezed
+from brimline.channels.watching import Pace, Watch
 from brimline.errors import CommandFailed
 from brimline.events import MAIN
 from brimline.handoff import Document
@@ -30,16 +33,10 @@ TELLS = {"claude": True, "codex": False}
 the next prompt, so its pane alone has to do."""
 
 UNTOLD = f"{COMMAND} was typed, and no hook told that it was cleared"
+PROMPTED = "another prompt came before the turn had ended"
+INTERRUPTED = "the turn was interrupted: it ended without its Stop hook"
 
 Told = Callable[[Intent], Awaitable[None]]
-
-
-class Pace(msgspec.Struct, frozen=True):
-    """How many seconds: between two looks, for a turn to end on the screen, for a clear."""
-
-    every: float = 0.2
-    idle: float = 30.0
-    cleared: float = 15.0
 
 
 class Clearing:
@@ -52,6 +49,7 @@ class Clearing:
                  pace: Pace | None = None) -> None:  # fmt: skip
         self._state, self._tmux, self._clock, self._told = state, tmux, clock, told
         self._pace = pace or Pace()
+        self._watch = Watch(tmux, clock, self._pace)
         self._open: dict[str, Intent] = {}
         self._writing = asyncio.Lock()
         self._cleared: dict[str, asyncio.Event] = {}
@@ -62,12 +60,15 @@ class Clearing:
         if agent not in TELLS:
             reason = f"{agent} has no clear that can be confirmed"
             raise CommandFailed(COMMAND, reason, "`--spawn` starts it anew.")
-        self._stop(session)
-        self._cleared.pop(session, None)
         now = self._clock()
         intent = Intent(session, agent, pane, document.path, now, since=now)
+        if await self._watch.has_queued(intent):
+            reason = "the user said something that is still to be read"
+            raise CommandFailed(COMMAND, reason, "Read it, then hand over anew.")
+        self._stop(session)
+        self._cleared.pop(session, None)
         await self._keep(intent)
-        self._run(session, self._unless_at_work(session))
+        self._run(session, self._begin(intent))
         return intent
 
     @property
@@ -77,9 +78,11 @@ class Clearing:
 
     async def hear(self, heard: Heard) -> None:
         """Be driven by what hooks tell; what a subagent does is not a session's turn."""
-        if heard.thread != MAIN:
+        if heard.thread != MAIN or self._came_before(heard):
             return
         match heard.what:
+            case "prompt":
+                await self.prompted(heard.session)
             case "stopped":
                 await self.turn_ended(heard.session)
             case "cleared":
@@ -88,6 +91,13 @@ class Clearing:
                 await self.ended(heard.session)
             case _:
                 pass
+
+    async def prompted(self, session: str) -> None:
+        """The user says something to a session that is not cleared yet: it is not cleared."""
+        intent = self._open.get(session)
+        if intent is not None and intent.step in ("waiting", "clearing") and intent.after is None:
+            self._stop(session)
+            await self._end(session, "failed", PROMPTED)
 
     async def turn_ended(self, session: str) -> None:
         """The session's turn is over: what waits for it begins."""
@@ -141,6 +151,11 @@ class Clearing:
         while tasks := list(self._running.values()):
             await asyncio.wait(tasks)
 
+    def _came_before(self, heard: Heard) -> bool:
+        """Whether it is of an earlier turn, or began this one: the spool tells it only now."""
+        intent = self._open.get(heard.session)
+        return intent is not None and heard.late and heard.at <= intent.at
+
     def _run(self, session: str, work: Awaitable[None]) -> None:
         self._stop(session)
         task = asyncio.ensure_future(work)
@@ -163,12 +178,12 @@ class Clearing:
             case "prompting":
                 await self._was_prompting(intent)
             case _:
-                await self._unless_at_work(intent.session)
+                await self._attend(intent.session)
 
     async def _was_clearing(self, intent: Intent) -> None:
         """`/clear` may have been typed, and even have been taken."""
         await self._tmux.take_back(intent.pane, intent.agent, COMMAND)
-        now = await self._look(intent.session)
+        now = await self._watch.look(intent)
         if not intent.rows or not is_cleared(intent.rows, now.screen):
             await self._carry_out(intent.session)
         elif await self._confirmed(intent):
@@ -179,27 +194,34 @@ class Clearing:
     async def _was_prompting(self, intent: Intent) -> None:
         """The prompt may have been typed; then it is on the screen, or the agent is at work."""
         await self._tmux.take_back(intent.pane, intent.agent, intent.prompt)
-        now = await self._look(intent.session)
+        now = await self._watch.look(intent)
         said = now.screen is not None and squeezed(intent.prompt) in squeezed(now.screen.text)
         if said or now.composer.state == "busy":
             await self._end(intent.session, "done")
         else:
             await self._prompt(intent.session)
 
-    async def _unless_at_work(self, session: str) -> None:
-        """Nobody tells the end of a turn that is over: a pane that is idle twice has none on."""
-        for _ in range(2):
-            await asyncio.sleep(self._pace.every * 5)
-            if (await self._look(session)).composer.state != "empty":
-                return
-        await self._carry_out(session)
+    async def _begin(self, intent: Intent) -> None:
+        """Nobody will tell the end of a turn where none is on."""
+        if await self._watch.at_work(intent):
+            await self._attend(intent.session)
+        else:
+            await self._carry_out(intent.session)
+
+    async def _attend(self, session: str) -> None:
+        """Wait for the hook's word; a turn that is over without it is one that the user ended."""
+        if await self._watch.is_over(self._open[session]):
+            await self._end(session, "failed", INTERRUPTED)
 
     async def _carry_out(self, session: str) -> None:
-        await self._step(session, "clearing")
-        before = await self._idle(session)
+        intent = await self._step(session, "clearing")
+        # What was queued is the next prompt, and the spool may hold one: they are heard first.
+        await asyncio.sleep(self._pace.pause)
+        before = await self._watch.idle(intent)
         if before.composer.state in ("busy", "compacting"):
             # The turn goes on after all: somebody's hook kept it from ending. It ends again.
             await self._step(session, "waiting")
+            await self._attend(session)
         elif why := await self._failure(session, before):
             await self._end(session, "failed", why)
         else:
@@ -216,32 +238,19 @@ class Clearing:
             return typed.why
         if not await self._confirmed(intent):
             return UNTOLD
-        if not await self._changed(session, intent.rows):
+        if not await self._watch.changed(intent):
             return f"its pane is as it was before {COMMAND}"
         return None
 
     async def _prompt(self, session: str) -> None:
         intent = await self._step(session, "prompting")
-        await self._idle(session)
+        await self._watch.idle(intent)
         typed = await self._tmux.tell(intent.pane, intent.agent, intent.prompt)
         if typed.done:
             await self._heard(session)
             await self._end(session, "done")
         else:
             await self._end(session, "failed", f"it was cleared, but not prompted: {typed.why}")
-
-    async def _look(self, session: str) -> Looked:
-        intent = self._open[session]
-        return await self._tmux.look(intent.pane, intent.agent)
-
-    async def _idle(self, session: str) -> Looked:
-        """The pane once it is idle with nothing typed, or as it is when that took too long."""
-        end = self._clock() + self._pace.idle
-        while (now := await self._look(session)).composer.state != "empty":
-            if self._clock() > end or now.screen is None:
-                return now
-            await asyncio.sleep(self._pace.every)
-        return now
 
     async def _confirmed(self, intent: Intent) -> bool:
         """Whether the client's hook told of the clear, where it would."""
@@ -257,27 +266,24 @@ class Clearing:
         except TimeoutError:
             return False
 
-    async def _changed(self, session: str, rows: tuple[str, ...]) -> bool:
-        end = self._clock() + self._pace.cleared
-        while not is_cleared(rows, (await self._look(session)).screen):
-            if self._clock() > end:
-                return False
-            await asyncio.sleep(self._pace.every)
-        return True
-
     async def _step(self, session: str, step: Step) -> Intent:
-        changed = replace(self._open[session], step=step, since=self._clock())
+        changed = replace(self._open[session], step=step, since=self._clock(), rows=())
         await self._keep(changed)
         return changed
 
     async def _keep(self, intent: Intent) -> None:
         self._open[intent.session] = intent
         self._cleared.setdefault(intent.session, asyncio.Event())
+        # To its end, even where the step is cancelled: else an older one could be written later.
+        await asyncio.shield(self._write(intent))
+
+    async def _write(self, intent: Intent) -> None:
         async with self._writing:  # the last one is the last on the disk, too
             await asyncio.to_thread(keep, self._state, intent)
 
     async def _end(self, session: str, step: Step, why: str | None = None) -> None:
         ended = replace(self._open[session], step=step, since=self._clock(), why=why, rows=())
         await self._keep(ended)
-        del self._open[session], self._cleared[session]
+        if self._open[session] is ended:  # and nobody has asked anew meanwhile
+            del self._open[session], self._cleared[session]
         await self._told(ended)

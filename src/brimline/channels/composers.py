@@ -45,7 +45,8 @@ class Box(msgspec.Struct, frozen=True):
 class Looks(msgspec.Struct, frozen=True):
     """How one client looks: how its composer is found, what it says above and below when at work.
 
-    `placeholder` is what an empty composer says; None: it is dim.
+    `placeholder` is what an empty composer says; None: it is dim. `queued` is said where words wait
+    for the agent to read them.
     """
 
     find: Callable[[Screen], Box | None]
@@ -53,6 +54,7 @@ class Looks(msgspec.Struct, frozen=True):
     below: re.Pattern[str] = NEVER
     compacting: re.Pattern[str] = NEVER
     placeholder: re.Pattern[str] | None = None
+    queued: re.Pattern[str] = NEVER
 
 
 def composer(agent: str, screen: Screen) -> Composer:
@@ -65,6 +67,16 @@ def composer(agent: str, screen: Screen) -> Composer:
     if text.strip() and not _placeholder(looks, screen, box, text):
         return Composer("typed", text.strip())
     return Composer(_at_work(looks, screen, box))
+
+
+def has_queued(agent: str, screen: Screen) -> bool:
+    """Whether words that were sent off wait above a composer, until the agent reads them."""
+    looks = LOOKS.get(agent)
+    box = looks.find(screen) if looks is not None else None
+    if looks is None or box is None:
+        return False
+    rows = screen.rows[max(0, box.top - NEAR) : box.bottom]
+    return looks.queued.search("\n".join(row.text for row in rows)) is not None
 
 
 def _at_work(looks: Looks, screen: Screen, box: Box) -> State:
@@ -153,6 +165,7 @@ LOOKS: dict[str, Looks] = {
         compacting=re.compile(
             r"^\S (Compacting conversation|Running P(re|ost)Compact hooks)", re.MULTILINE
         ),
+        queued=re.compile(r"^  \S+( \S+)? to send now$|^❯.Press up to .*queued", re.MULTILINE),
     ),
     "codex": Looks(_codex, above=re.compile(r"^\S \w.*esc to interrupt\)", re.MULTILINE)),
     "gemini": Looks(

@@ -36,12 +36,13 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def not_cleared(intent: Intent, project: str | None = None) -> Notice:
-    """That a `handoff --clear` came to nothing, and why."""
+    """That a `handoff --clear` came to nothing, why, and how to do it by hand."""
+    by_hand = f'by hand: /clear, then "{intent.prompt}"'
     return Notice(
         kind="handoff",
         session=intent.session,
         agent=intent.agent,
-        text=f"{intent.session[:8]} does not go on from {intent.path}: {intent.why}",
+        text=f"{intent.session[:8]} does not go on from {intent.path}: {intent.why}; {by_hand}",
         at=intent.since,
         project=project,
         pane=intent.pane,
