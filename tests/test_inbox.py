@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.inbox import LEASE, Message, Moment, due, together, waits
+from brimline.inbox import (
+    LEASE,
+    MOST,
+    Message,
+    Moment,
+    as_of,
+    due,
+    fitting,
+    length,
+    together,
+    waits,
+)
 
 
 def message(order: int = 0, **more: Any) -> Message:
@@ -79,3 +90,34 @@ def test_nothing_is_lost_or_said_twice(told: list[tuple[bool, Any]]) -> None:
     ]
     batch = due(waiting, "turn", now=1.0)
     assert sorted(m.order for m in batch) == [m.order for m in waiting if m.state == "queued"]
+
+
+def test_expired() -> None:
+    """A message that nobody was given in time has expired; what became of others stays."""
+    assert as_of(message(expires=10.0), 10.0).state == "expired"
+    assert as_of(message(expires=10.0, state="handed"), 10.0).state == "expired"
+    assert as_of(message(expires=10.0), 9.0).state == "queued"
+    assert as_of(message(expires=10.0, state="delivered"), 11.0).state == "delivered"
+
+
+def test_length() -> None:
+    """Characters are counted as clients count them: an emoji is two."""
+    assert length("a😀ü") == 4
+
+
+@given(st.lists(st.text(min_size=1, max_size=40), max_size=12), st.integers(0, 200))
+def test_fitting(texts: list[str], room: int) -> None:
+    """The first ones that have room together are taken; the next one would be too much."""
+    all_of = [msgspec.structs.replace(message(n), text=text) for n, text in enumerate(texts)]
+    taken = fitting(all_of, room)
+    assert taken == all_of[: len(taken)]
+    assert length(together(taken)) <= room or not taken
+    if len(taken) < len(all_of):
+        assert length(together(all_of[: len(taken) + 1])) > room
+
+
+def test_one_always_fits() -> None:
+    """A message that is longer than all room is handed out alone, and holds nobody up."""
+    long = msgspec.structs.replace(message(1), text="x" * (MOST + 1))
+    assert fitting([long, message(2)]) == [long]
+    assert fitting([long], MOST - 1) == []

@@ -162,3 +162,9 @@ def test_where_levels_lie() -> None:
     assert of_window((100_000.0,), "tokens", 200_000, None) == [50.0]
     assert of_window((50.0,), "limit", 200_000, None) == []
     assert of_window((50.0,), "window", None, 160_000) == []
+
+
+def test_whose_levels_cannot_be() -> None:
+    """An error names the levels that are wrong."""
+    with pytest.raises(InvalidPolicy, match="levels_by.claude"):
+        checked([65, 50], "levels_by.claude")

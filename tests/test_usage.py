@@ -30,7 +30,7 @@ def usages(draw: st.DrawFn) -> Usage:
     return Usage(draw(COUNTS), draw(COUNTS), draw(COUNTS), output, reasoning)
 
 
-BAD: list[Any] = [-1, "7", 7.0, math.nan, None, True, False, [1], b"1"]
+BAD: list[Any] = [-1, 1 << 63, "7", 7.0, math.nan, None, True, False, [1], b"1"]
 
 
 @pytest.mark.parametrize("value", BAD, ids=repr)

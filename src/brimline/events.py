@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.usage import Usage
+from brimline.usage import Tokens, Usage
 
 MAIN = "main"
 """The name of a session's own thread."""
@@ -85,8 +85,8 @@ class Compacted(Event, frozen=True):
 
     thread: str = MAIN
     trigger: Trigger | None = None
-    before: int | None = None
-    after: int | None = None
+    before: Tokens | None = None
+    after: Tokens | None = None
 
 
 class Trimmed(Event, frozen=True):
@@ -104,7 +104,7 @@ class Edited(Event, frozen=True):
 
     call: str
     kind: str
-    tokens: int | None = None
+    tokens: Tokens | None = None
     thread: str = MAIN
 
 
@@ -124,7 +124,7 @@ class Rewound(Event, frozen=True):
 class WindowReported(Event, frozen=True):
     """The client said how large the window is; for one model, or for the thread's own."""
 
-    tokens: int
+    tokens: Tokens
     model: str | None = None
     thread: str = MAIN
 

@@ -23,6 +23,12 @@ LIFETIME = 24 * 3_600.0
 """After so many seconds a message that nobody could be given is no news any more."""
 
 
+MOST = 9_000
+"""So many characters an agent is given at a time. Claude Code keeps 10,000, counted in UTF-16."""
+
+BETWEEN = "\n\n"
+
+
 class Message(msgspec.Struct, frozen=True):
     """A text for a session. A level's text belongs to a cycle, and is cancelled when that ends.
 
@@ -72,13 +78,43 @@ def _fits(message: Message, moment: Moment) -> bool:
 
 def waits(message: Message, now: float) -> bool:
     """Whether a message is still to be handed out, for the first time or again."""
-    if message.expires is not None and message.expires <= now:
+    if _expired(message, now):
         return False
     if message.state == "queued":
         return True
     return message.state == "handed" and now - (message.handed_at or 0.0) >= LEASE
 
 
+def as_of(message: Message, now: float) -> Message:
+    """A message as it is by then: one that nobody was given in time has expired."""
+    if message.state in ("queued", "handed") and _expired(message, now):
+        return msgspec.structs.replace(message, state="expired")
+    return message
+
+
+def _expired(message: Message, now: float) -> bool:
+    return message.expires is not None and message.expires <= now
+
+
+def fitting(messages: Iterable[Message], room: int = MOST) -> list[Message]:
+    """The first of these that have room together; where there is room for anything, one at least.
+
+    The others come next time, in their order.
+    """
+    taken: list[Message] = []
+    for message in messages:
+        size = length(together([*taken, message]))
+        if size > room and (taken or room < MOST):
+            break
+        taken.append(message)
+    return taken
+
+
+def length(text: str) -> int:
+    """How many characters a text has, as clients that are written in JavaScript count them."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
 def together(messages: Iterable[Message]) -> str:
     """The text of a batch: one message below the other."""
-    return "\n\n".join(message.text.strip() for message in messages)
+    return BETWEEN.join(message.text.strip() for message in messages)

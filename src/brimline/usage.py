@@ -1,6 +1,7 @@
 """Usage, and every figure that is made from it."""
 
 from math import ceil
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -9,6 +10,11 @@ from brimline.errors import InvalidUsage
 CACHE_DISCOUNT = (9, 10)
 """A cached token costs a tenth: the part of it that `effective` leaves out."""
 
+
+MOST = 1 << 60
+"""No count is larger; a few of them together are still a number to every store."""
+
+Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 
 BYTES_A_TOKEN = 3.5
 """What a token of prose or code takes at least, by and large; a tokenizer tells it exactly."""
@@ -30,10 +36,10 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         if (
             type(self.input) is type(self.cache_read) is type(self.cache_write) is int
             and type(self.output) is int
-            and self.input >= 0
-            and self.cache_read >= 0
-            and self.cache_write >= 0
-            and self.output >= 0
+            and 0 <= self.input <= MOST
+            and 0 <= self.cache_read <= MOST
+            and 0 <= self.cache_write <= MOST
+            and 0 <= self.output <= MOST
             and self.reasoning is None
         ):
             return  # as nearly all are: the others are looked at more closely
@@ -42,7 +48,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     def _check(self) -> None:
         told = {field: getattr(self, field) for field in self.__struct_fields__}
         for field, value in told.items():
-            sound = type(value) is int and value >= 0
+            sound = type(value) is int and 0 <= value <= MOST
             if not sound and (field != "reasoning" or value is not None):
                 raise InvalidUsage(field, value)
         if self.reasoning is not None and self.reasoning > self.output:

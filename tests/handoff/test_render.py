@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from brimline.handoff import MOST, Document, rendered
+from brimline.handoff import Document, rendered
+from brimline.inbox import MOST
 
 AT = 1_767_323_045.0
 """2026-01-02 03:04:05 UTC."""

@@ -68,7 +68,10 @@ def test_own_texts() -> None:
     assert "/project" in texts.of("parent", figures)
 
 
-@pytest.mark.parametrize("template", ["{nothing}", "{", "{0}", "{percent.real}", "{level!x}"])
+@pytest.mark.parametrize(
+    "template",
+    ["{nothing}", "{", "{0}", "{percent.real}", "{level!x}", "{percent:{project}}"],
+)
 def test_own_text_that_is_none(template: str) -> None:
     """A template that names what there is not is refused when it is set, not when it is needed."""
     with pytest.raises(InvalidSettings, match=r"texts\.critical"):

@@ -58,11 +58,16 @@ class Running:
         """Where hooks talk to it."""
         return socket_path(self.state, os.getuid())
 
-    def start(self) -> None:
-        """Start it, and wait until it says that it serves."""
+    def start(self, folder: Path | None = None) -> None:
+        """Start it, in a folder, and wait until it says that it serves."""
         words = [sys.executable, "-m", "brimline", "serve", "--port", str(self.port)]
         self.process = subprocess.Popen(
-            words, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            words,
+            cwd=folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         assert self.process.stdout is not None
         said = self.process.stdout.readline()

@@ -153,3 +153,95 @@ def test_resumed(daemon: Running) -> None:
     assert daemon.get(f"/v1/sessions/{SESSION}")["session"]["ended_at"] is not None
     daemon.hook(hook_input("SessionStart", source="resume"))
     assert daemon.get(f"/v1/sessions/{SESSION}")["session"]["ended_at"] is None
+
+
+def test_events_of_two_programs(daemon: Running) -> None:
+    """The ids of events are a session's own: two programs may count alike."""
+    assert daemon.post("/v1/events", {"events": [call(1)]})["taken"] == 1
+    other = {"events": [{**call(1), "session": "sdk-2"}]}
+    assert daemon.post("/v1/events", other) == {"taken": 1, "known": 0}
+    assert daemon.get("/v1/sessions/sdk-2")["threads"][0]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "Call", "id": "c", "usage": {**USAGE, "input": 1 << 63}},
+        {"type": "Compacted", "before": 1 << 63},
+        {"type": "WindowReported", "tokens": 1 << 63},
+    ],
+)
+def test_counts_that_cannot_be(daemon: Running, event: dict[str, Any]) -> None:
+    """A count that no store could hold is refused, and what follows it is taken."""
+    told = {"id": "e", "session": "sdk-1", "agent": "a", "event": event}
+    status, _ = daemon.refused("/v1/events", json.dumps({"events": [told]}).encode())
+    assert status == 422
+    assert daemon.post("/v1/events", {"events": [call(1)]})["taken"] == 1
+
+
+def test_time_that_cannot_be(daemon: Running) -> None:
+    """A session is not last seen in the far future, whatever a program tells."""
+    told = call(1)
+    told["event"]["at"] = 1e300
+    daemon.post("/v1/events", {"events": [told]})
+    assert daemon.get("/v1/sessions/sdk-1")["session"]["seen_at"] < time.time() + 60
+
+
+def test_message_that_is_too_long(daemon: Running) -> None:
+    """What an agent would not be given whole is refused, with what to do instead."""
+    path = f"/v1/sessions/{SESSION}/messages"
+    status, told = daemon.refused(path, json.dumps({"text": "x" * 9_001}).encode())
+    assert (status, told["error"]) == (413, "expected at most 9,000 characters: got 9,001")
+    assert "its path" in told["hint"]
+    daemon.post(path, {"text": "x" * 9_000})
+
+
+def test_messages_of_all(daemon: Running) -> None:
+    """What waits for any session is told together, also for one that was not heard of."""
+    daemon.post("/v1/sessions/one/messages", {"text": "a"})
+    daemon.post("/v1/sessions/two/messages", {"text": "b"})
+    assert [(m["session"], m["text"]) for m in daemon.get("/v1/messages")] == [
+        ("one", "a"),
+        ("two", "b"),
+    ]
+
+
+def test_cancelling_anothers(daemon: Running) -> None:
+    """A message is cancelled by its own session's name alone."""
+    sent = daemon.post("/v1/sessions/one/messages", {"text": "a"})["id"]
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        daemon.delete(f"/v1/sessions/two/messages/{sent}")
+    with refused.value as error:
+        assert error.code == 404
+    assert daemon.delete(f"/v1/sessions/one/messages/{sent}") == {"cancelled": True}
+
+
+def test_document_by_a_relative_path(daemon: Running) -> None:
+    """A daemon has a folder of its own: a path must mean the same to both sides."""
+    body = json.dumps({"path": "handoff.md"}).encode()
+    status, told = daemon.refused(f"/v1/sessions/{SESSION}/handoff", body)
+    assert (status, told["error"]) == (422, "expected an absolute path: got 'handoff.md'")
+
+
+def test_old_endpoint_with_a_percentage_alone(daemon: Running) -> None:
+    """A script that posts no tokens is understood by its percentage, unless that is none."""
+    daemon.hook(status_input(20_000), "statusline")
+    path = "/hooks/context-usage"
+    for posted in ({"used_percentage": 1_794_714_107.0}, {"used_percentage": None}, {}):
+        daemon.post(path, {"session_id": SESSION, **posted, "context_window_size": 0})
+        assert daemon.get(f"/v1/sessions/{SESSION}")["threads"][0]["sent"] == 20_000
+    daemon.post(path, {"session_id": SESSION, "used_percentage": 40})
+    assert daemon.get(f"/v1/sessions/{SESSION}")["threads"][0]["sent"] == 80_000
+    daemon.post(path, {"session_id": SESSION, "used_percentage": 45, "total_tokens": 91_000})
+    assert daemon.get(f"/v1/sessions/{SESSION}")["threads"][0]["sent"] == 91_000
+
+
+def test_old_endpoint_arms_anew(daemon: Running) -> None:
+    """A compaction that is only told to begin ends the cycle, as in that design."""
+    daemon.hook(status_input(20_000), "statusline")
+    path = "/hooks/context-usage"
+    full = {"session_id": SESSION, "used_percentage": 55, "context_window_size": 200_000}
+    for _ in range(2):
+        daemon.post(path, full)
+        assert "55%" in daemon.hook(hook_input("UserPromptSubmit"))
+        daemon.post(path, {"session_id": SESSION, "event": "compaction", "trigger": "auto"})

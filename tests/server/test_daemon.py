@@ -356,6 +356,15 @@ def test_bad_bodies(daemon: Running) -> None:
         assert daemon.refused("/hooks/context-usage", body)[0] == 422
 
 
+def test_settings_of_the_folder_that_it_starts_in(daemon: Running) -> None:
+    """A daemon is the user's: a project's settings are not everyone's, wherever it is started."""
+    daemon.stop()
+    (daemon.folder / ".brimline.toml").write_text('levels = [10]\n[notify]\ncommand = ["x"]\n')
+    daemon.start(daemon.folder)
+    daemon.hook(status_input(90_000), "statusline")
+    assert daemon.get("/v1/sessions")[0]["levels"] == [50.0, 65.0]
+
+
 def test_design_endpoints(daemon: Running, tmp_path: Path) -> None:
     """The endpoints of the design that this began with work as they stand there."""
     path = "/hooks/context-usage"

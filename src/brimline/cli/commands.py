@@ -44,7 +44,9 @@ def run(arguments: list[str]) -> int:
 def _context(options: argparse.Namespace, arguments: list[str]) -> Context:
     places = Places.here()
     told = {"since": getattr(options, "since", None), "colour": options.colour}
-    settings = load(places.env, places.home, Path.cwd(), told)
+    # A daemon is the user's, wherever it is started: no project has a say in it.
+    folder = Path("/") if options.command == "serve" else Path.cwd()
+    settings = load(places.env, places.home, folder, told)
     return Context.for_terminal(places, settings, arguments)
 
 

@@ -5,11 +5,10 @@ from brimline.handoff.draft import TOKENS, changed_since, draft
 from brimline.handoff.freshness import OLD_CALLS, OLD_FILES, Freshness, freshness
 from brimline.handoff.masks import masked
 from brimline.handoff.records import records
-from brimline.handoff.render import MOST, rendered
+from brimline.handoff.render import rendered
 
 __all__ = [
     "LARGEST",
-    "MOST",
     "OLD_CALLS",
     "OLD_FILES",
     "TOKENS",

@@ -6,9 +6,7 @@ from hashlib import sha256
 from brimline.handoff.document import Document
 from brimline.handoff.freshness import Freshness
 from brimline.handoff.measure import UNITS
-
-MOST = 9_000
-"""So many characters are injected. Claude Code keeps 10,000 of them, counted in UTF-16."""
+from brimline.inbox import MOST
 
 TOKEN = 32
 """So many hexadecimal digits of a hash stand in the delimiters."""

@@ -45,6 +45,19 @@ class Claim:
             return False
         return (self._calls, self._cycle) == (len(main.calls), cycle)
 
+    def fell(self, heard: Heard) -> bool:
+        """Whether less is told than before: between the two a part of the context went away."""
+        if self.call is None or heard.usage is None or heard.usage == EMPTY:
+            return False
+        return heard.usage.sent < self.call.usage.sent
+
+    def cut(self, at: float, cycle: int) -> None:
+        """A cycle ended at that time: what was told later is of the next one."""
+        if self.call is not None and (self.call.at or 0.0) > at:
+            self._cycle = cycle
+        else:
+            self.call = None
+
     def end(self, cycle: int) -> None:
         """Drop what was told in a cycle before this one."""
         if cycle > self._cycle:

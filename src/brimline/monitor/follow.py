@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import stat
 from collections.abc import Iterable
 
 import msgspec
@@ -11,6 +12,9 @@ from brimline.events import MAIN, AnyEvent
 from brimline.sources import foresight, source
 from brimline.sources.base import START, Ahead, Cursor, Expected, Look, Transcript
 from brimline.tracker import Session, fold
+
+UNREADABLE = (OSError, ValueError, UnreadableTranscript)
+"""What is raised where a path leads to no file, or is none."""
 
 AT_ONCE = 1 << 20
 """So many bytes are read at once; more are read beside everything else."""
@@ -42,7 +46,7 @@ class Follower:
                 await asyncio.to_thread(self._read, size, stamp)
             else:
                 self._read(size, stamp)
-        except (OSError, UnreadableTranscript):
+        except UNREADABLE:
             return False
         return True
 
@@ -68,7 +72,7 @@ class Follower:
         """Whether nothing was written since; also where nothing can be read."""
         try:
             return _look(self._transcript) == self._seen
-        except OSError:
+        except UNREADABLE:
             return True
 
     def _read(self, size: int, stamp: float) -> None:
@@ -88,6 +92,8 @@ def _look(transcript: Transcript) -> tuple[int, float]:
     if not transcript.size and transcript.modified:
         return 0, transcript.modified
     status = os.stat(transcript.path)
+    if not stat.S_ISREG(status.st_mode):  # a device or a pipe would never end
+        raise UnreadableTranscript(transcript.path, "not a file")
     return status.st_size, float(status.st_ino)
 
 

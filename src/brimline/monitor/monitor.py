@@ -4,14 +4,13 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
 from brimline.events import MAIN
 from brimline.handoff import Document
-from brimline.inbox import LIFETIME, Message, Moment, Urgency, due, together
+from brimline.inbox import LIFETIME, Message, Urgency, waits
+from brimline.monitor.answering import MOMENTS, Answering
 from brimline.monitor.heard import AGAIN, NOTHING, UNPROMPTED, Environment, Heard, Reply
 from brimline.monitor.known import Glance, Known
-from brimline.monitor.recovery import Recovery
+from brimline.monitor.recovery import Recovery, When
 from brimline.monitor.restore import restored
 from brimline.monitor.rules import Rules
 from brimline.monitor.state import State
@@ -19,12 +18,10 @@ from brimline.monitor.telling import Telling, key, left_for
 from brimline.monitor.watched import Watched
 from brimline.policy.signals import Said, decide, measured, silent_up_to
 from brimline.policy.sources import unheard
-from brimline.store.base import Fire, Mark, Once, Queue, Store, UseHandoff, Write
+from brimline.store.base import Cancel, Fire, Mark, Once, Queue, Store, UseHandoff, Write
 from brimline.store.rows import HandoffRow, SignalRow
 from brimline.tracker import Reading
 from brimline.windows import UNTOLD, ClientSettings
-
-MOMENTS: dict[str, Moment] = {"prompt": "turn", "stopped": "stop", "tool": "tool"}
 
 
 class Surroundings:
@@ -63,6 +60,7 @@ class Monitor:
         self._sessions: dict[str, Known] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._recovery = Recovery(store, clock)
+        self._answering = Answering(store, clock, self._rules, self._recovery)
 
     async def hear(self, heard: Heard) -> Reply:
         """Take in one thing, once, and answer it."""
@@ -76,11 +74,11 @@ class Monitor:
             if not await self._keep(heard, session, known):
                 return AGAIN
             watched.is_new = False
-            if heard.what == "compacting" and watched.files.own is not None:
-                self._recovery.begin_draft(watched, watched.files.own)
+            if heard.what == "compacting" and (transcript := _transcript(heard, watched)):
+                self._recovery.prepare(watched, transcript, heard.at)
             if heard.late or heard.what in UNPROMPTED or self._around.silent(heard.session):
                 return NOTHING
-            return await self._answer(heard, session)
+            return await self._answering.answer(heard, session)
 
     def glance(self, heard: Heard) -> Glance:
         """What a hook brings, told at once; where that is sure, there is no answer to it.
@@ -142,19 +140,27 @@ class Monitor:
         await self._store.write([Queue(message)])
         return id
 
-    async def cancel(self, message: str) -> bool:
-        """Cancel a message that waits; whether it did."""
-        since = ("queued", "handed")
-        return (await self._store.write([Mark(message, "cancelled", since, self._clock())]))[0]
+    async def cancel(self, message: Message) -> bool:
+        """Cancel a message; whether it still waited, and so is not given to anyone."""
+        now = self._clock()
+        if not waits(message, now):
+            return False
+        mark = Mark(message.id, "cancelled", (message.state,), now, message.handed_at)
+        return (await self._store.write([mark]))[0]
 
     async def hand_over(self, session: str, document: Document, author: str) -> HandoffRow:
-        """Keep a session's handoff document; the last one counts, and the levels are armed anew."""
+        """Keep a session's handoff document; the last one counts, and the levels are armed anew.
+
+        Whoever has written it is not asked for it any more.
+        """
         async with self._locks[session]:
-            row = await self._store.session(session)
+            row, now = await self._store.session(session), self._clock()
             if row is None:
-                return await self._recovery.keep(session, None, document, author)
+                return await self._recovery.keep(session, When(now), document, author)
             known = await self._session(session, row.agent)
-            kept = await self._recovery.keep(session, known.watched, document, author)
+            when = When(now, known.watched.cycle, await self._calls(known.watched))
+            kept = await self._recovery.keep(session, when, document, author)
+            await self._store.write([Cancel(session, MAIN, kept.cycle)])
             known.before.arm_anew(kept.cycle)
             known.watched.files.expect(None)
             return kept
@@ -166,6 +172,11 @@ class Monitor:
             past = await restored(self._store, agent, session)
             known = self._sessions[session] = Known(*past)
         return known
+
+    async def _calls(self, watched: Watched) -> int:
+        """The calls of a session's main thread; its files may not have been read again yet."""
+        rows = await self._store.threads(watched.id)
+        return max([watched.calls, *(row.calls for row in rows if row.thread == MAIN)])
 
     def _settings(self, watched: Watched) -> ClientSettings:
         return self._around.settings(watched.agent, watched.project, watched.env)
@@ -205,7 +216,7 @@ class Monitor:
     def _rest(self, session: Known, state: State) -> None:
         """All is kept, until more is told than calls of which there is nothing to say."""
         watched = session.watched
-        reading, levels = watched.last[MAIN], self._levels(watched)
+        reading, levels = watched.last[MAIN], self._levels(watched, MAIN)
         fired = self._fired(session, MAIN, reading)
         watched.expect(silent_up_to(reading, levels, fired, self._rules.of))
         session.keeps(state)
@@ -214,8 +225,8 @@ class Monitor:
         figure = measured(reading, self._rules.of)
         return session.before.fired(thread, reading.cycle, figure)
 
-    def _levels(self, watched: Watched) -> tuple[float, ...]:
-        return self._rules.levels_of(watched.id, watched.agent, watched.model)
+    def _levels(self, watched: Watched, thread: str) -> tuple[float, ...]:
+        return self._rules.levels_of(watched.id, watched.agent, watched.model_of(thread))
 
     def _said(
         self, session: Known, thread: str, known: Mapping[str, Reading], heard: Heard
@@ -224,7 +235,7 @@ class Monitor:
         reading = watched.last[thread]
         fired = self._fired(session, thread, reading)
         said = decide(
-            known.get(thread), reading, self._levels(watched), fired, self._rules.of,
+            known.get(thread), reading, self._levels(watched, thread), fired, self._rules.of,
             cleared=thread == MAIN and watched.cleared,
         )  # fmt: skip
         if thread == MAIN:
@@ -243,45 +254,13 @@ class Monitor:
         return said
 
     def _telling(self, session: Known, thread: str, at: float, said: Sequence[Said]) -> list[Write]:
-        if not said:
-            return []
-        watched, before = session.watched, session.before
-        reading = watched.last[thread]
-        arm = before.arm(thread, reading.cycle)
-        telling = Telling(watched, thread, reading, self._rules, at, arm, tuple(before.compactions))
-        return [write for each in said for write in telling.writes(each)]
-
-    async def _answer(self, heard: Heard, session: Known) -> Reply:
-        watched = session.watched
-        if heard.what == "compacted" and heard.thread == MAIN:
-            return await self._recovery.bring_back(watched)
-        moment = MOMENTS.get(heard.what)
-        if moment is None or (heard.what == "stopped" and heard.going_on):
-            return NOTHING
-        mine = await self._handed(watched, moment, heard.thread)
-        text, ids = together(mine), tuple(message.id for message in mine)
-        if heard.what == "stopped":
-            return Reply(go_on=text, handed=ids) if mine else NOTHING
-        reply = Reply(context=text, handed=ids) if mine else NOTHING
-        if session.owed and heard.thread == MAIN and not watched.compacting:
-            return _with_document(await self._recovery.bring_back(watched), reply)
-        return reply
-
-    async def _handed(self, watched: Watched, moment: Moment, thread: str) -> list[Message]:
-        """The messages whose turn it is, and that nobody else hands out meanwhile."""
-        waiting, now = await self._store.waiting(watched.id), self._clock()
-        batch = due(waiting, moment, now, watched.compacting, thread)
-        marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
-        won = await self._store.write(marks) if marks else []
-        return [message for message, got in zip(batch, won, strict=True) if got]
+        tellings = [Telling.of(session, self._rules, thread, each, at) for each in said]
+        return [write for telling in tellings for write in telling.writes()]
 
 
-def _with_document(document: Reply, messages: Reply) -> Reply:
-    """A document that no hook brought back when its compaction ended, before the messages."""
-    texts = [text for text in (document.context, messages.context) if text]
-    return msgspec.structs.replace(
-        document, context="\n\n".join(texts) or None, handed=messages.handed
-    )
+def _transcript(heard: Heard, watched: Watched) -> str | None:
+    """Where a session is told: in its own file, or in a database with others."""
+    return watched.files.own or (heard.file.path if heard.file else None)
 
 
 def _may_be_known(heard: Heard) -> bool:

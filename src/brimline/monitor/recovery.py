@@ -1,10 +1,12 @@
 """Handoff documents of sessions: kept, drafted where there is none, brought back."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
-from brimline.errors import UnreadableTranscript
-from brimline.handoff import Document, draft, freshness, records, rendered
+from brimline.errors import UnknownAgent, UnreadableTranscript
+from brimline.handoff import Document, changed_since, draft, freshness, records, rendered
 from brimline.inbox import OURS
 from brimline.monitor.heard import NOTHING, Reply
 from brimline.monitor.telling import key
@@ -13,7 +15,15 @@ from brimline.store.base import PutHandoff, Store
 from brimline.store.rows import HandoffRow
 
 PATIENCE = 0.1
-"""So many seconds a hook waits for a draft that is not ready yet."""
+"""So many seconds a hook waits for what is not ready yet."""
+
+
+class When(NamedTuple):
+    """Where a session was when a document was written; its calls are None where nobody counted."""
+
+    at: float
+    cycle: int = 0
+    calls: int | None = None
 
 
 class Recovery:
@@ -22,67 +32,99 @@ class Recovery:
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
-        self._drafting: dict[str, asyncio.Task[None]] = {}
+        self._preparing: dict[str, asyncio.Task[None]] = {}
+        self._changed: dict[str, tuple[str, int]] = {}
 
     async def keep(
-        self,
-        session: str,
-        watched: Watched | None,
-        document: Document,
-        author: str,
-        draft: bool = False,
+        self, session: str, when: When, document: Document, author: str, draft: bool = False
     ) -> HandoffRow:
         """Keep a document of a session."""
-        now = self._clock()
         row = HandoffRow(
-            id=key("handoff", session, document.sha256, repr(now)),
+            id=key("handoff", session, document.sha256, repr(when.at)),
             session=session,
-            at=now,
+            at=when.at,
             path=document.path,
             sha256=document.sha256,
             text=document.text,
             author=author,
-            cycle=watched.cycle if watched else 0,
-            calls=watched.calls if watched else 0,
+            cycle=when.cycle,
+            calls=when.calls,
             draft=draft,
         )
         await self._store.write([PutHandoff(row)])
         return row
 
-    def begin_draft(self, watched: Watched, transcript: str) -> None:
-        """Write one from the transcript, beside everything else, where the agent wrote none."""
-        self._drafting[watched.id] = asyncio.create_task(self._draft(watched, transcript))
+    def prepare(self, watched: Watched, transcript: str, at: float) -> None:
+        """Make ready what a compaction that is about to begin will need, beside everything else.
 
-    async def bring_back(self, watched: Watched) -> Reply:
-        """The last document that was handed over, else what was drafted, else nothing."""
-        drafting = self._drafting.pop(watched.id, None)
-        if drafting is not None:
-            await asyncio.wait([drafting], timeout=PATIENCE)
-        found = await self._store.handoffs(watched.id)
-        if not found:
-            return NOTHING
-        row = next((row for row in found if not row.draft), found[0])
+        That is a draft, or how many files changed since the agent's own document.
+        """
+        when = When(at, watched.cycle, watched.calls)
+        self._preparing[watched.id] = asyncio.create_task(self._prepare(watched, transcript, when))
+
+    async def bring_back(self, watched: Watched, compacted_at: float) -> Reply | None:
+        """The last document from before the compaction, else what was drafted, else nothing.
+
+        None while a draft is being written: it is there soon.
+        """
+        preparing = self._preparing.get(watched.id)
+        if preparing is not None:
+            await asyncio.wait([preparing], timeout=PATIENCE)
+        found = [row for row in await self._store.handoffs(watched.id) if row.at <= compacted_at]
+        row = _best(found)
+        if preparing is not None and preparing.done():
+            del self._preparing[watched.id]
+        elif preparing is not None and (row is None or row.draft):
+            return None
+        return NOTHING if row is None else self._reply(row, watched)
+
+    def _reply(self, row: HandoffRow, watched: Watched) -> Reply:
+        of, changed = self._changed.get(watched.id, (None, None))
         text = rendered(
             Document.of(row.text, row.path, row.at),
             author=row.author,
             at=row.at,
             now=self._clock(),
             calls_before=freshness(row.calls, watched.calls).calls,
+            files_changed=changed if of == row.id else None,
             draft=row.draft,
         )
         return Reply(context=text, handoff=row.id, session=watched.id)
 
-    async def _draft(self, watched: Watched, transcript: str) -> None:
-        if any(not row.draft for row in await self._store.handoffs(watched.id)):
+    async def _prepare(self, watched: Watched, transcript: str, when: When) -> None:
+        row = _best(await self._store.handoffs(watched.id))
+        if row is not None and not row.draft:
+            changed = await asyncio.to_thread(_changed, watched, transcript, row.at)
+            if changed is not None:
+                self._changed[watched.id] = row.id, changed
             return
-        text = await asyncio.to_thread(_drafted, watched.agent, transcript)
+        text = await asyncio.to_thread(_drafted, watched, transcript)
         if text:
-            document = Document.of(text, transcript, self._clock())
-            await self.keep(watched.id, watched, document, OURS, draft=True)
+            document = Document.of(text, transcript, when.at)
+            await self.keep(watched.id, when, document, OURS, draft=True)
 
 
-def _drafted(agent: str, transcript: str) -> str:
+def _best(rows: Sequence[HandoffRow]) -> HandoffRow | None:
+    """The last document that was handed over, else the last draft."""
+    return next((row for row in rows if not row.draft), rows[0] if rows else None)
+
+
+def _records(watched: Watched, transcript: str) -> Iterator[bytes]:
+    if not Path(transcript).is_file():  # a device or a pipe would never end
+        raise UnreadableTranscript(transcript, "not a file")
+    return records(transcript, watched.id)
+
+
+def _drafted(watched: Watched, transcript: str) -> str:
     try:
-        return draft(records(transcript), agent, where=transcript)
-    except (OSError, UnreadableTranscript):
+        return draft(_records(watched, transcript), watched.agent, where=transcript)
+    except (OSError, UnreadableTranscript, UnknownAgent):
         return ""
+
+
+def _changed(watched: Watched, transcript: str, since: float) -> int | None:
+    """How many files an agent's tools changed since a time; None where nobody can tell."""
+    try:
+        return len(changed_since(_records(watched, transcript), watched.agent, since))
+    except (OSError, UnreadableTranscript, UnknownAgent):
+        return None

@@ -75,14 +75,13 @@ class Stored:
 
 def session_row(heard: Heard, watched: Watched) -> SessionRow:
     """Who and where a session is; it was last seen when it ended, where it did."""
-    main = watched.folded.threads.get(MAIN)
     return SessionRow(
         id=watched.id,
         agent=watched.agent,
         seen_at=heard.at if watched.ended_at is None else watched.ended_at,
         host=watched.host or socket.gethostname(),
         project=watched.project,
-        model=main.model if main and main.calls else watched.model,
+        model=watched.model_of(MAIN),
         version=watched.folded.version or watched.version,
         title=watched.folded.title,
         transcript=watched.files.own,

@@ -28,7 +28,10 @@ class Rules(msgspec.Struct, frozen=True):
         return cls(
             levels=checked(settings.levels),
             of=settings.levels_of,
-            by={name: checked(levels) for name, levels in settings.levels_by.items()},
+            by={
+                name: checked(levels, f"levels_by.{name}")
+                for name, levels in settings.levels_by.items()
+            },
             texts=Texts.checked(settings.texts, settings.tone == "neutral"),
             overrides=settings.overrides,
         )

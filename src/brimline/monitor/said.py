@@ -31,8 +31,13 @@ class Before:
             self._take(row.thread, Said(row.kind, row.cycle, row.level), row.at, row.arm)
             if row.kind == "level" and row.arm < self.arm(row.thread, row.cycle):
                 self._passed[row.cycle] = self._passed.get(row.cycle, NONE) | {row.level}
-        last = max(self.compactions, default=0.0)
-        self.owed = any(row.at <= last and (row.used_at or 0.0) < last for row in rows[:1])
+        written = [row for row in rows if row.at <= self.compacted_at]
+        self.owed = any((row.used_at or 0.0) < self.compacted_at for row in written[:1])
+
+    @property
+    def compacted_at(self) -> float:
+        """When the main thread was last compacted, as far as that was said; 0: never."""
+        return max(self.compactions, default=0.0)
 
     def take(self, thread: str, said: Iterable[Said], at: float) -> None:
         """These were said now."""

@@ -9,12 +9,13 @@ import msgspec
 from brimline.events import MAIN
 from brimline.forecast import calls_left
 from brimline.inbox import LIFETIME, Message, Urgency
+from brimline.monitor.known import Known
 from brimline.monitor.rules import Rules
 from brimline.monitor.texts import Figures
 from brimline.monitor.watched import Watched
 from brimline.policy.signals import THRASH_WITHIN, Said, thrashes
-from brimline.store.base import Cancel, Fire, Write
-from brimline.store.rows import SignalRow
+from brimline.store.base import Cancel, Fire, Mark, Write
+from brimline.store.rows import SignalKind, SignalRow
 from brimline.tracker import Reading
 
 RECENT = 101
@@ -37,18 +38,31 @@ def left_for(watched: Watched, thread: str, reading: Reading) -> int | None:
 
 
 class Telling(msgspec.Struct, frozen=True):
-    """A thread at the moment when something is to be said of it."""
+    """One thing to say of a thread, and where that is by then.
+
+    `arm` is how often the levels of the cycle were armed anew, `compactions` are the times of those
+    before this.
+    """
 
     watched: Watched
     thread: str
     reading: Reading
     rules: Rules
+    said: Said
     at: float
     arm: int
     compactions: Sequence[float]
 
-    def writes(self, said: Said) -> list[Write]:
-        """What to write for one thing that is said."""
+    @classmethod
+    def of(cls, session: Known, rules: Rules, thread: str, said: Said, at: float) -> "Telling":
+        """Something to say of a session's thread now."""
+        watched, before = session.watched, session.before
+        arm, compactions = before.arm(thread, said.cycle), tuple(before.compactions)
+        return cls(watched, thread, watched.last[thread], rules, said, at, arm, compactions)
+
+    def writes(self) -> list[Write]:
+        """What to write for it."""
+        said = self.said
         signal = SignalRow(
             session=self.watched.id,
             thread=self.thread,
@@ -63,54 +77,70 @@ class Telling(msgspec.Struct, frozen=True):
         match said.kind:
             case "level":
                 # What a lower level had to say, and was not told yet, is no news any more.
-                return [self._cancel(said), Fire(signal, self._of_level(said, signal))]
+                return [self._cancel(), Fire(signal, self._of_level(signal))]
             case "compacted" if self.thread == MAIN:
-                text = self.rules.texts.of("compacted", self._figures(said))
-                told = self._to_parent(text, signal)
-                return [self._cancel(said), Fire(signal, told), *self._thrash(said, signal)]
+                told = self._to_parent(self.rules.texts.of("compacted", self._figures()), signal)
+                return [*self._cycle_ended(), Fire(signal, told), *self._thrash(signal)]
             case "compacted" | "cleared":
-                return [self._cancel(said), Fire(signal)]
+                return [*self._cycle_ended(), Fire(signal)]
             case _:
                 return [Fire(signal)]
 
+    def level_text(self) -> str:
+        """What the agent is told at a level."""
+        return self.rules.texts.of_level(self._figures(), self._levels(), self.thread)
+
     def _levels(self) -> tuple[float, ...]:
         watched = self.watched
-        return self.rules.levels_of(watched.id, watched.agent, watched.model)
+        return self.rules.levels_of(watched.id, watched.agent, watched.model_of(self.thread))
 
-    def _cancel(self, said: Said) -> Cancel:
-        return Cancel(self.watched.id, self.thread, said.cycle)
+    def _cancel(self) -> Cancel:
+        return Cancel(self.watched.id, self.thread, self.said.cycle)
 
-    def _figures(self, said: Said) -> Figures:
+    def _cycle_ended(self) -> list[Write]:
+        """What was to be said of the cycle's levels is no news any more, to the parent neither."""
+        parent = self.watched.parent
+        if parent is None or self.thread != MAIN:
+            return [self._cancel()]
+        last = self._levels()[-1:]
+        ids = [
+            self._id_to(parent, "level", level, arm)
+            for level in last
+            for arm in range(self.arm + 1)
+        ]
+        return [self._cancel(), *(Mark(id, "cancelled", ("queued",), self.at) for id in ids)]
+
+    def _figures(self) -> Figures:
         return Figures(
             session=self.watched.id,
             project=self.watched.project,
             reading=self.reading,
             agent=self.watched.agent,
-            level=said.level,
+            level=self.said.level,
             calls_left=left_for(self.watched, self.thread, self.reading),
             compactions=1 + sum(1 for at in self.compactions if at >= self.at - THRASH_WITHIN),
         )
 
-    def _thrash(self, said: Said, signal: SignalRow) -> list[Write]:
-        if not thrashes([*self.compactions, self.at], self.at):
+    def _thrash(self, signal: SignalRow) -> list[Write]:
+        """It is said when it begins, and not again while it goes on."""
+        begun = thrashes(self.compactions, self.at)
+        if begun or not thrashes([*self.compactions, self.at], self.at):
             return []
-        text = self.rules.texts.of("thrash", self._figures(said))
+        text = self.rules.texts.of("thrash", self._figures())
         row = msgspec.structs.replace(signal, kind="thrash", text=text)
         return [Fire(row, self._to_parent(text, row))]
 
-    def _of_level(self, said: Said, signal: SignalRow) -> tuple[Message, ...]:
-        levels = self._levels()
-        last = said.level == levels[-1]
-        figures = self._figures(said)
-        text = self.rules.texts.of_level(figures, levels, self.thread)
-        own = self._own(said, text, "urgent" if last or self.thread != MAIN else "sequential")
+    def _of_level(self, signal: SignalRow) -> tuple[Message, ...]:
+        last = self.said.level == self._levels()[-1]
+        own = self._own("urgent" if last or self.thread != MAIN else "sequential")
         if not last or self.thread != MAIN:
-            return (own,)
-        return (own, *self._to_parent(self.rules.texts.of("parent", figures), signal))
+            return own
+        return (*own, *self._to_parent(self.rules.texts.of("parent", self._figures()), signal))
 
-    def _own(self, said: Said, text: str, urgency: Urgency) -> Message:
+    def _own(self, urgency: Urgency) -> tuple[Message, ...]:
+        said, text = self.said, self.level_text()
         arm = (str(self.arm),) if self.arm else ()
-        return Message(
+        message = Message(
             id=key(self.watched.id, self.thread, str(said.cycle), f"{said.level:g}", *arm),
             session=self.watched.id,
             text=text,
@@ -121,13 +151,16 @@ class Telling(msgspec.Struct, frozen=True):
             level=said.level,
             expires=self.at + LIFETIME,
         )
+        return (message,) if text.strip() else ()
 
     def _to_parent(self, text: str, signal: SignalRow) -> tuple[Message, ...]:
         parent = self.watched.parent
-        if parent is None or parent == self.watched.id:
+        if parent is None or parent == self.watched.id or not text.strip():
             return ()
-        parts = (parent, self.watched.id, signal.kind, str(signal.cycle), str(signal.level))
-        arm = (str(signal.arm),) if signal.arm else ()
-        expires = self.at + LIFETIME
-        id = key(*parts, *arm)
+        id, expires = self._id_to(parent, signal.kind, signal.level, signal.arm), self.at + LIFETIME
         return (Message(id, parent, text, self.at, sender=self.watched.id, expires=expires),)
+
+    def _id_to(self, parent: str, kind: SignalKind, level: float, arm: int) -> str:
+        """By what a message to the parent is known: it is told each thing once."""
+        parts = (parent, self.watched.id, kind, str(self.said.cycle), str(level))
+        return key(*parts, *((str(arm),) if arm else ()))

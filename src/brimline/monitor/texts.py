@@ -126,7 +126,8 @@ def _check(name: str, template: str) -> None:
         allowed = ", ".join(f"{{{field}}}" for field in FIELDS)
         problem = f"expected a template of {allowed}: got {template!r} ({error})"
         raise InvalidSettings("settings", f"texts.{name}", problem) from error
-    if any(field and not field.isidentifier() for _, field, _, _ in parts):
+    plain = all(not field or field.isidentifier() for _, field, _, _ in parts)
+    if not plain or any("{" in (form or "") for _, _, form, _ in parts):
         raise InvalidSettings(
             "settings", f"texts.{name}", f"expected plain names: got {template!r}"
         )

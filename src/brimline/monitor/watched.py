@@ -127,9 +127,9 @@ class Watched:
             case "compacting" if not self._is_over(heard):
                 self.compacting, self._calls_then = True, self.calls
             case "compacted" if not self._is_recorded(heard):
-                self._end_cycle()
+                self._end_cycle(heard.at)
             case "cleared":
-                self._clear()
+                self._clear(heard.at)
             case "status":
                 self._status(heard)
             case "prompt" | "tool" | "stopped" | "started":
@@ -171,7 +171,7 @@ class Watched:
         """Whether a compaction that is told late is in the transcript, as it is by then."""
         return heard.late and self.folded.records_compactions
 
-    def _end_cycle(self) -> None:
+    def _end_cycle(self, at: float) -> None:
         """A compaction is told up to three times, before and after its record: it ends one cycle.
 
         That is the one before its record where no call came after that, else the present one.
@@ -181,18 +181,20 @@ class Watched:
             ended = main.cycle - 1 if len(main.calls) in main.ends else main.cycle
         else:
             ended = self.cycle if self.claim.call or self.compacting else self.cycle - 1
-        self.compacting, self.claim.call = False, None
-        self.cycle = max(self.cycle, ended + 1)
+        self.compacting, self.cycle = False, max(self.cycle, ended + 1)
+        self.claim.cut(at, self.cycle)
 
-    def _clear(self) -> None:
+    def _clear(self, at: float) -> None:
         """A clear ends the cycle, where there was anything in it to be cleared."""
         before = self.cycle
-        self._end_cycle()
+        self._end_cycle(at)
         self.cleared = self.cycle > before
 
     def _status(self, heard: Heard) -> None:
         """The client's own figures; one that tells a call compacts no more."""
         self.cycle = max(self.cycle, self._main.cycle)
+        if self.compacting and not self._main.calls and self.claim.fell(heard):
+            self._end_cycle(heard.at)
         self.claim.take(heard, self.model, self._main, self.cycle)
         self.compacting = self.compacting and self.claim.call is None
 
@@ -231,6 +233,11 @@ class Watched:
     def calls(self) -> int:
         """The unique calls of the main thread so far."""
         return len(self._main.calls)
+
+    def model_of(self, thread: str) -> str | None:
+        """The model of a thread's last call; before its first one what hooks tell."""
+        known = self.folded.threads.get(thread)
+        return known.model if known and known.calls else self.model
 
     @property
     def begun(self) -> float | None:

@@ -14,17 +14,18 @@ LEVELS: tuple[float, ...] = (50.0, 65.0)
 """Warning and critical."""
 
 
-def checked(levels: Iterable[float]) -> tuple[float, ...]:
+def checked(levels: Iterable[float], name: str = "levels") -> tuple[float, ...]:
     """These levels, if they are finite, above 0 and strictly increasing; none is allowed.
 
-    A level above 100 is allowed: a reading is unbounded, so it can be reached.
+    `name` is what an error calls them. A level above 100 is allowed: a reading is unbounded, so it
+    can be reached.
     """
     told = tuple(levels)
     if not all(_sound(level) for level in told):
-        raise InvalidPolicy("levels", told, "finite numbers above 0")
+        raise InvalidPolicy(name, told, "finite numbers above 0")
     made = tuple(float(level) for level in told)
     if any(lower >= higher for lower, higher in pairwise(made)):
-        raise InvalidPolicy("levels", told, "strictly increasing")
+        raise InvalidPolicy(name, told, "strictly increasing")
     return made
 
 

@@ -53,7 +53,7 @@ class Herald:
         wanted = self._wanted.of
         if signal.kind != "level":
             return signal.kind in wanted
-        levels = self._rules.levels_of(watched.id, watched.agent, watched.model)
+        levels = self._rules.levels_of(watched.id, watched.agent, watched.model_of(signal.thread))
         last = signal.level == levels[-1] and signal.thread == MAIN
         return "any level" in wanted or ("level" in wanted and last)
 

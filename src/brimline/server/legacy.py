@@ -7,11 +7,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from brimline.monitor.heard import Heard
+from brimline.events import MAIN
+from brimline.monitor.heard import Happening, Heard
 from brimline.monitor.monitor import Monitor
 from brimline.server.bodies import Problem
 from brimline.store.base import Store
-from brimline.usage import Usage
+from brimline.usage import MOST, Tokens, Usage
+
+HIGHEST = 200.0
+"""A percentage above this is none."""
 
 
 class ContextUsage(msgspec.Struct, frozen=True):
@@ -21,8 +25,9 @@ class ContextUsage(msgspec.Struct, frozen=True):
     event: str | None = None
     trigger: str | None = None
     used_percentage: float | None = None
-    total_input_tokens: int | None = None
-    total_output_tokens: int = 0
+    total_tokens: Tokens | None = None
+    total_input_tokens: Tokens | None = None
+    total_output_tokens: Tokens = 0
     context_window_size: int | None = None
 
 
@@ -34,7 +39,7 @@ class LegacySession(msgspec.Struct, frozen=True):
     last_handoff_path: str | None
 
 
-EVENTS = {
+EVENTS: dict[str | None, tuple[Happening, str]] = {
     "compaction": ("compacting", "compaction_logged"),
     "compaction_complete": ("compacted", "compaction_complete"),
     "context_reset": ("cleared", "context_reset"),
@@ -54,7 +59,8 @@ def legacy_routes(store: Store, monitor: Monitor) -> Sequence[Route]:
             return _json({"status": "unknown_session"})
         if told.event is not None:
             return _json(await _event(monitor, row.agent, told))
-        await monitor.hear(_usage(row.agent, told, monitor.now()))
+        if (sent := _sent(monitor, told)) is not None:
+            await monitor.hear(_usage(row.agent, told, sent, monitor.now()))
         return _json({"status": "ok", "used_percentage": told.used_percentage})
 
     async def session(request: Request) -> Response:
@@ -62,7 +68,7 @@ def legacy_routes(store: Store, monitor: Monitor) -> Sequence[Route]:
         if await store.session(id) is None:
             return _json({"status": "unknown_session"}, 404)
         sent = [row.sent for row in await store.threads(id) if row.thread == "main"]
-        paths = [row.path for row in await store.handoffs(id)]
+        paths = [row.path for row in await store.handoffs(id) if not row.draft]
         return _json(LegacySession(id, next(iter(sent), None), next(iter(paths), None)))
 
     return (
@@ -72,31 +78,50 @@ def legacy_routes(store: Store, monitor: Monitor) -> Sequence[Route]:
 
 
 async def _event(monitor: Monitor, agent: str, told: ContextUsage) -> dict[str, str]:
-    known = EVENTS.get(told.event or "")
-    if known is None:
-        return {"status": "unknown_event"}
-    what, status = known
-    now = monitor.now()
-    id = f"{told.session_id}-{told.event}-{now!r}"
-    heard = msgspec.convert(
-        {"id": id, "agent": agent, "session": told.session_id, "what": what, "at": now}, Heard
-    )
-    await monitor.hear(heard)
+    what, status = EVENTS.get(told.event, (None, "unknown_event"))
+    if what is not None:
+        now, session = monitor.now(), told.session_id or ""
+        what = "compacted" if what == "compacting" and _is_all(monitor, session) else what
+        await monitor.hear(Heard(f"{session}-{told.event}-{now!r}", agent, session, what, now))
     return {"status": status}
 
 
-def _usage(agent: str, told: ContextUsage, now: float) -> Heard:
-    """Its total is what the last call sent: the design's script posts that under this name."""
-    sent = told.total_input_tokens
-    usage = None if sent is None else Usage(sent, 0, 0, told.total_output_tokens)
+def _is_all(monitor: Monitor, session: str) -> bool:
+    """Whether no transcript will tell how a compaction ended: that it begins has to do."""
+    watched = monitor.watched(session)
+    return watched is None or not watched.calls
+
+
+def _sent(monitor: Monitor, told: ContextUsage) -> int | None:
+    """What the last call sent: the design's script posts that as a total, or as a percentage."""
+    total = told.total_input_tokens if told.total_input_tokens is not None else told.total_tokens
+    if total is not None or not told.used_percentage:
+        return total
+    known = monitor.watched(told.session_id or "")
+    window = known.last[MAIN].window if known and MAIN in known.last else None
+    size = _window(told) or (window.tokens if window else None)
+    return round(told.used_percentage * size / 100) if size and _is_share(told) else None
+
+
+def _is_share(told: ContextUsage) -> bool:
+    """Whether a percentage can be one: clients are known to post a time in its place."""
+    return told.used_percentage is not None and 0 < told.used_percentage <= HIGHEST
+
+
+def _window(told: ContextUsage) -> int | None:
+    size = told.context_window_size
+    return size if size is not None and 0 < size <= MOST else None
+
+
+def _usage(agent: str, told: ContextUsage, sent: int, now: float) -> Heard:
     return Heard(
         id=f"{told.session_id}-usage-{now!r}",
         agent=agent,
         session=told.session_id or "",
         what="status",
         at=now,
-        usage=usage,
-        window=told.context_window_size,
+        usage=Usage(sent, 0, 0, told.total_output_tokens),
+        window=_window(told),
     )
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,9 +12,10 @@ from brimline.channels.intents import Intent
 from brimline.events import MAIN
 from brimline.formulas import series
 from brimline.handoff.document import take
-from brimline.inbox import Message
+from brimline.inbox import MOST, Message, as_of, length
 from brimline.monitor.heard import AGAIN, Heard
 from brimline.monitor.monitor import Monitor
+from brimline.monitor.telling import key
 from brimline.server.answers import Refused, body, json
 from brimline.server.bodies import (
     Cancelled,
@@ -34,6 +36,8 @@ from brimline.usage import Usage
 ONE = "/v1/sessions/{id}"
 LATELY = "24h"
 EVER = "all"
+DAY = 86_400.0
+TOO_LONG = "Agents cut longer ones off: write it into a file, and send its path."
 
 
 class Sessions:
@@ -55,6 +59,7 @@ class Sessions:
         Endpoint("POST", f"{ONE}/clear", "clear", "Clear it, and go on from a document.", Intent,
                  NewClear, 201, found=True),
         Endpoint("GET", ONE, "session", "One session.", SessionView, found=True),
+        Endpoint("GET", "/v1/messages", "waiting", "Messages that wait, of all.", list[Message]),
         Endpoint("POST", "/v1/events", "events", "Tell events, each once.", Taken, NewEvents),
     )  # fmt: skip
 
@@ -97,20 +102,32 @@ class Sessions:
 
     async def messages(self, request: Request) -> Response:
         """The messages of one session, heard of or not, whatever became of them."""
-        return json(await self._store.messages(request.path_params["id"]))
+        found = await self._store.messages(request.path_params["id"])
+        return json([as_of(each, self._clock()) for each in found])
+
+    async def waiting(self, request: Request) -> Response:
+        """The messages that wait for any session, heard of or not, in their order."""
+        found = [as_of(each, self._clock()) for each in await self._store.waiting()]
+        return json([each for each in found if each.state != "expired"])
 
     async def send(self, request: Request) -> Response:
         """Queue a message; the session may be one that was not heard of yet."""
         told = await body(request, NewMessage)
         if not told.text.strip():
             raise Refused(422, "expected a text: got nothing", "Say what the agent is to read.")
+        if (size := length(told.text)) > MOST:
+            raise Refused(413, f"expected at most {MOST:,} characters: got {size:,}", TOO_LONG)
         urgency = "urgent" if told.urgent else "sequential"
         id = await self._monitor.send(request.path_params["id"], told.text, urgency, told.sender)
         return json(Sent(id), 201)
 
     async def cancel(self, request: Request) -> Response:
         """Cancel a message that waits."""
-        return json(Cancelled(await self._monitor.cancel(request.path_params["message"])))
+        session, id = request.path_params["id"], request.path_params["message"]
+        found = [each for each in await self._store.messages(session) if each.id == id]
+        if not found:
+            raise Refused(404, f"{session} has no message {id!r}", "`brimline inbox` lists them.")
+        return json(Cancelled(await self._monitor.cancel(found[0])))
 
     async def handoffs(self, request: Request, row: SessionRow) -> Response:
         """The documents of one session."""
@@ -119,7 +136,7 @@ class Sessions:
     async def hand_over(self, request: Request) -> Response:
         """Read a document, once, and keep it."""
         told = await body(request, NewHandoff)
-        document = take(told.path)
+        document = take(_absolute(told.path))
         kept = await self._monitor.hand_over(request.path_params["id"], document, told.author)
         return json(kept, 201)
 
@@ -132,7 +149,8 @@ class Sessions:
         pane = told.pane or (watched.pane if watched else None)
         if pane is None:
             raise Refused(422, f"no tmux pane is known of {row.id}", "`--spawn` starts it anew.")
-        begun = await self._clearing.begin(row.id, row.agent, pane, take(told.path))
+        document = take(_absolute(told.path))
+        begun = await self._clearing.begin(row.id, row.agent, pane, document)
         return json(begun, 201)
 
     async def events(self, request: Request) -> Response:
@@ -141,14 +159,26 @@ class Sessions:
         known = 0
         for each in told:
             heard = Heard(
-                id=each.id,
+                id=key("event", each.session, each.id),
                 agent=each.agent,
                 session=each.session,
                 what="pushed",
-                at=each.event.at or self._clock(),
+                at=self._sound(each.event.at),
                 project=each.project,
                 parent=each.parent,
                 events=(each.event,),
             )
             known += await self._monitor.hear(heard) is AGAIN
         return json(Taken(len(told) - known, known))
+
+    def _sound(self, at: float | None) -> float:
+        """A producer's time; the present where it is none, or one that is far from having come."""
+        now = self._clock()
+        return at if at is not None and 0 < at < now + DAY else now
+
+
+def _absolute(path: str) -> str:
+    """A path that is the same for whoever asks and for the daemon."""
+    if not Path(path).is_absolute():
+        raise Refused(422, f"expected an absolute path: got {path!r}", "Name it from the root.")
+    return path

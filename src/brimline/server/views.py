@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.handoff import freshness
-from brimline.inbox import Message
+from brimline.inbox import Message, as_of
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import of_window
@@ -60,7 +60,7 @@ class HandoffHead(msgspec.Struct, frozen=True):
     path: str
     author: str
     cycle: int
-    calls: int
+    calls: int | None
     draft: bool
     used_at: float | None
 
@@ -134,7 +134,7 @@ class Views:
             handoff=_handoff(last, main.calls if main else None),
             unread=len(waiting),
             calls_left=self._monitor.calls_left(row.id),
-            last_handoff_path=last.path if last else None,
+            last_handoff_path=last.path if last and not last.draft else None,
         )
 
     def _trend(self, session: str) -> list[int]:
@@ -148,11 +148,12 @@ class Views:
 
     async def timeline(self, session: str) -> Timeline:
         """A session's calls and compactions, what was said about it, and to it."""
+        now = self._monitor.now()
         return Timeline(
             calls=await self._store.calls(session),
             compactions=await self._store.compactions(session),
             signals=await self._store.signals(session),
-            messages=await self._store.messages(session),
+            messages=[as_of(each, now) for each in await self._store.messages(session)],
             handoffs=[_head(row) for row in await self._store.handoffs(session)],
         )
 

@@ -103,7 +103,10 @@ class SignalRow(msgspec.Struct, frozen=True):
 
 
 class HandoffRow(msgspec.Struct, frozen=True):
-    """A document that was handed over, with its text; the last one of a session counts."""
+    """A document that was handed over, with its text; the last one of a session counts.
+
+    `calls` is how many its session had made by then, None where nobody had counted them.
+    """
 
     id: str
     session: str
@@ -113,6 +116,6 @@ class HandoffRow(msgspec.Struct, frozen=True):
     text: str
     author: str
     cycle: int
-    calls: int
+    calls: int | None
     draft: bool = False
     used_at: float | None = None

@@ -10,7 +10,7 @@ from brimline.handoff import Document
 from brimline.inbox import OURS
 from brimline.monitor.heard import Heard
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.recovery import Recovery
+from brimline.monitor.recovery import Recovery, When
 from brimline.monitor.rules import Rules
 from brimline.server.demo.acts import Act, HandOver, Say, Tell
 from brimline.server.demo.days import before
@@ -92,12 +92,16 @@ class Player:
             case Say():
                 await self.monitor.send(role.id, act.text, "urgent" if act.urgent else "sequential")
             case HandOver(draft=True):
-                watched = self.monitor.watched(role.id)
-                await self._recovery.keep(role.id, watched, self._document(act), OURS, draft=True)
+                document, when = self._document(act), self._when(role.id)
+                await self._recovery.keep(role.id, when, document, OURS, draft=True)
             case HandOver():
                 await self.monitor.hand_over(role.id, self._document(act), role.agent)
             case _:
                 assert_never(act)
+
+    def _when(self, session: str) -> When:
+        watched = self.monitor.watched(session)
+        return When(self.now(), watched.cycle, watched.calls) if watched else When(self.now())
 
     def _document(self, act: HandOver) -> Document:
         return Document.of(act.text, act.path, self.now())

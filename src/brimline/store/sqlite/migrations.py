@@ -229,7 +229,32 @@ _SECOND: Step = (
     "INSERT INTO given VALUES (0)",
 )
 
-MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND)
+# The calls of a session that was not heard of yet were counted by nobody: that is no 0.
+_THIRD: Step = (
+    "ALTER TABLE handoffs RENAME TO handoffs_2",
+    "DROP INDEX handoffs_of_session",
+    """
+    CREATE TABLE handoffs (
+        place INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        session TEXT NOT NULL,
+        at REAL NOT NULL,
+        path TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        author TEXT NOT NULL,
+        cycle INTEGER NOT NULL,
+        calls INTEGER,
+        draft BOOLEAN NOT NULL,
+        used_at REAL,
+        text TEXT NOT NULL
+    )
+    """,
+    "INSERT INTO handoffs SELECT * FROM handoffs_2 ORDER BY place",
+    "DROP TABLE handoffs_2",
+    "CREATE INDEX handoffs_of_session ON handoffs (session)",
+)
+
+MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD)
 """What brings a database from version 0, which is empty, to the newest: a step for each."""
 
 
