@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ from brimline.monitor.heard import Pane
 from channels.terminal import Terminal
 from server.running import Running
 
-from .terminal import Json, User, iso
+from .terminal import Json, User, cells, iso
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 PROMPT = "and continue from where you left off."
@@ -181,3 +183,131 @@ def test_spawn_without_a_terminal(user: User) -> None:
     assert "which agent?" in user.run("handoff", "notes.md", "--spawn").err
     bad = user.run("handoff", "nothing.md", "--spawn", "--agent", "gemini")
     assert "cannot take" in bad.err
+
+
+def nested(daemon: Running, outer: dict[str, str], inner: dict[str, str], *words: str) -> str:
+    """What a command prints that one agent runs inside another."""
+    code = "import json, os, subprocess, sys; inner, *words = json.loads(sys.argv[1]); "
+    code += "sys.exit(subprocess.call(words, env=os.environ | inner))"
+    told = json.dumps([inner, sys.executable, "-m", "brimline", *words])
+    env = daemon.environment | outer
+    command = [sys.executable, "-c", code, told]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere our own order decides")
+def test_agent_inside_an_agent(daemon: Running, tmp_path: Path) -> None:
+    """An agent that another one started hands over for itself, and never for the other."""
+    notes = tmp_path / "notes.md"
+    notes.write_text("Go on.")
+    claude = {"CLAUDE_CODE_SESSION_ID": "aaaa"}
+    told = nested(daemon, claude, {"CODEX_THREAD_ID": "bbbb"}, "handoff", str(notes))
+    assert told.startswith("kept 6 characters for session bbbb")
+    told = nested(daemon, claude, {"GEMINI_CLI": "test"}, "handoff", str(notes))
+    assert "which session?" in told
+
+
+@pytest.mark.parametrize(
+    ("env", "author"),
+    [
+        ({}, "the user"),
+        ({"GEMINI_CLI": "1"}, "the agent itself"),
+        ({"CLAUDE_CODE_SESSION_ID": SESSION}, "the agent itself"),
+        ({"CODEX_THREAD_ID": "other"}, "another agent"),
+    ],
+)
+def test_author(daemon: Running, tmp_path: Path, env: dict[str, str], author: str) -> None:
+    """Whoever runs the command wrote it: the user, the agent, or another one for it."""
+    (tmp_path / "notes.md").write_text("Go on.")
+    words = ("handoff", str(tmp_path / "notes.md"), "--session", SESSION, "--json")
+    assert json.loads(daemon.command(*words, **env).stdout)["author"] == author
+
+
+def test_session_to_come(daemon: Running, tmp_path: Path) -> None:
+    """A document is kept for a session that was not heard of, and that is said; hints are ours."""
+    (tmp_path / "notes.md").write_text("Go on.")
+    done = daemon.command("handoff", str(tmp_path / "notes.md"), "--session", "nosuch")
+    assert done.stdout == (
+        "kept 6 characters for session nosuch\n"
+        "no such session was heard of yet: it is kept for one with just this id\n"
+    )
+    unknown = daemon.command("handoff", "--show", "--session", "other")
+    assert unknown.returncode == 2
+    assert "no session 'other'\n`brimline status --all` lists" in unknown.stderr
+    assert "/v1/" not in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["x.md", "--session", ""], "argument --session: expected an id"),
+        (["--draft", ""], "argument --draft: expected an id"),
+        (["x.md", "--show"], "argument PATH: not allowed with --show"),
+        (["x.md", "--list"], "argument PATH: not allowed with --show"),
+        (["--draft", "s1", "--", "x.md"], "argument PATH: not allowed with --show"),
+        (["x.md", "--output", "y.md"], "argument --output: not allowed without --draft"),
+        (["x.md", "--agent", "pi"], "argument --agent: not allowed without --draft"),
+        (["--draft", "s1", "--session", "s2"], "argument --session: not allowed with --draft"),
+        (["a\nb"], "argument PATH: expected a path in one line: got 'a\\nb'"),
+        ([""], "argument PATH: expected a path in one line: got ''"),
+    ],
+)
+def test_refused(user: User, words: list[str], why: str) -> None:
+    """What has no meaning together, or none at all, is refused with the usage."""
+    done = user.run("handoff", *words, CLAUDE_CODE_SESSION_ID="s1")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("usage: brimline handoff")
+    assert f"brimline handoff: error: {why}" in done.err
+
+
+def test_missing_document(daemon: Running, user: User) -> None:
+    """A document that is not there is told with what to do, handed over or gone on from."""
+    hint = "Name a file that is there, and that you can read.\n"
+    kept = daemon.command("handoff", "/none/x.md", "--session", SESSION)
+    assert kept.returncode == 2
+    assert kept.stderr.endswith(f"No such file or directory\n{hint}")
+    assert user.run("handoff", "none.md", "--spawn", "--agent", "pi").err.endswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("path", "why"), [("none/x.md", "No such file or directory"), (".", "Is a directory")]
+)
+def test_draft_that_cannot_be_written(user: User, path: str, why: str) -> None:
+    """A file that cannot be written is told with the reason."""
+    user.session("s1", user_said(user, "Fix the parser."))
+    done = user.run("handoff", "--draft", "s1", "--output", path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"brimline: cannot write {path}: {why}\n")
+
+
+def test_escapes_in_a_draft(user: User) -> None:
+    """A terminal is given nothing to obey; a pipe is given the text as it is."""
+    user.session("s1", user_said(user, "Fix\tthe \x1b]0;evil\x07parser.\nNow."))
+    shown = user.on_terminal("handoff", "--draft", "s1").out
+    assert not set(shown) & {"\x1b", "\x07"}
+    assert "> Fix\tthe \ufffd]0;evil\ufffdparser.\n> Now." in shown
+    assert "\x1b]0;evil\x07" in user.run("handoff", "--draft", "s1").out
+
+
+def test_escapes_in_what_is_shown(daemon: Running, user: User, tmp_path: Path) -> None:
+    """The same for a document that was handed over: its lines and tabs are kept."""
+    daemon.hook(status(tmp_path / "none.jsonl"), "statusline")
+    (tmp_path / "notes.md").write_bytes(b"a\tb\x1b[2J\r\nnext\n")
+    daemon.command("handoff", str(tmp_path / "notes.md"), "--session", SESSION)
+    words = ("handoff", "--show", "--session", SESSION)
+    shown = user.on_terminal(*words, BRIMLINE_STATE_DIR=str(daemon.state)).out
+    assert "a\tb\ufffd[2J\nnext\n" in shown
+    assert "a\tb\x1b[2J" in daemon.command(*words).stdout
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60])
+def test_list_fits(daemon: Running, tmp_path: Path, columns: int) -> None:
+    """The list is no wider than the terminal, and tells where a document is."""
+    daemon.hook(status(tmp_path / "none.jsonl"), "statusline")
+    (tmp_path / "notes.md").write_text("Go on.")
+    daemon.command("handoff", str(tmp_path / "notes.md"), "--session", SESSION)
+    words = ("handoff", "--list", "--session", SESSION)
+    shown = daemon.command(*words, COLUMNS=str(columns)).stdout.splitlines()
+    assert max(map(cells, shown)) <= columns
+    assert shown[-1].endswith("notes.md")

@@ -1,5 +1,7 @@
 """Credentials that are plain to see are made unreadable, and little else."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +35,17 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
         ("run password='a b' next", "run password=*** next"),
         ("DB_PASSWORD=hunter2 make", "DB_PASSWORD=*** make"),
         ('{"api_key": "hunter2"}', '{"api_key": "***"}'),
+        ("password: hunter2", "password: ***"),
+        ("  api_key: abcd1234\n  next: 1", "  api_key: ***\n  next: 1"),
+        ("use token: tok_123 for it", "use token: *** for it"),
+        ('secret = "s3cr3t"', 'secret = "***"'),
+        ("PASSWORD = x", "PASSWORD = ***"),
+        ("passphrase: opensesame # at home", "passphrase: *** # at home"),
+        ("{password: p@ss&w(rd1}, next", "{password: ***}, next"),
+        ("STRIPE_KEY: abc\r\nDB_PWD: x1 y", "STRIPE_KEY: ***\r\nDB_PWD: *** y"),
+        ("X-Api-Key: abc123", "X-Api-Key: ***"),
+        ("`password`: `opensesame`", "`password`: `***`"),
+        ("'secret_key' => 'abc'; token := \"x y\"", "'secret_key' => '***'; token := \"***\""),
         (f"-----BEGIN RSA PRIVATE KEY-----\n{LETTERS}\n-----END RSA PRIVATE KEY-----\nx", "***\nx"),
         (f"-----BEGIN PRIVATE KEY-----\n{LETTERS}\n", "***"),
     ],
@@ -50,6 +63,18 @@ def test_masked(text: str, left: str) -> None:
         "Phase 1: basic bootstrap implementation",
         "the bearer of bad news",
         "def masked(token: str) -> None:",
+        "tokens: 5, max_tokens: 4096, tokens = 12",
+        "token: the next word",
+        "Secret: keep it, and 2 more",
+        "key: value1\nsort_key: name2",
+        "pass: 12, fail: 2",
+        "token: str\npassword: string;\nsecret: bool = False",
+        "self.token = token\ntoken = parse2(text)\ntoken = tokens[1]",
+        "token = request.headers.authorization;",
+        "use crate::token::Token;",
+        "if token == 5 or token != 6: pass",
+        "password: ${PASSWORD_1}",
+        "secret:\n  name: mine1",
         "sort --key=2 file; cd $PWD; risk-averse",
         "https://example.org:8080/path@2x.png",
     ],
@@ -57,6 +82,31 @@ def test_masked(text: str, left: str) -> None:
 def test_left(text: str) -> None:
     """Ordinary text is left as it is."""
     assert masked(text) == text
+
+
+PIECES = ("password", "token", "DB_KEY", "=", ":", " ", "\n", "'", '"', "`", "x", "1", "***", "(",
+          ",", "--", "#", "$", "|", "pass")  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES)).map("".join))
+def test_any_names(text: str) -> None:
+    """The same for what names and values can be put together to."""
+    assert masked(masked(text)) == masked(text)
+
+
+@pytest.mark.parametrize(
+    "piece", ["token:", "token: ", "password=", "_KEY", "secret:'", "token:a.", "pass", "key = ("]
+)
+def test_long_text(piece: str) -> None:
+    """Ten times the text takes about ten times as long, whatever it repeats."""
+    short, long = (_seconds(piece * times) for times in (10_000, 100_000))
+    assert long < 40 * short + 0.5
+
+
+def _seconds(text: str) -> float:
+    began = time.perf_counter()
+    masked(text)
+    return time.perf_counter() - began
 
 
 @given(st.text("sk-ghp_= :@/'\"pasword\n" + LETTERS[:3]))

@@ -14,6 +14,12 @@ from brimline.settings import socket_path, state_dir
 
 PATIENCE = 5.0
 
+LISTED = "`brimline status --all` lists the sessions on this machine."
+ANOTHER = "Is it of another version? `brimline serve --stop` ends it, `--background` starts one."
+
+
+_UNKNOWN = 404
+
 
 class Refused(BrimlineError):
     """What the daemon did not do, and why."""
@@ -64,11 +70,15 @@ def ask(context: Context, method: str, path: str, body: object = None) -> Any:
     try:
         connection.request(method, path, None if body is None else json.dumps(body))
         answer = connection.getresponse()
-        told = json.loads(answer.read())
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        status, data = answer.status, answer.read()
+    except (OSError, http.client.HTTPException) as error:
         raise NotRunning(str(place)) from error
     finally:
         connection.close()
-    if answer.status >= 400:
-        raise Refused(told.get("error", f"HTTP {answer.status}"), told.get("hint"))
+    try:
+        told = json.loads(data)
+    except ValueError as error:
+        raise Refused(f"the daemon answered {method} {path} with {status}", ANOTHER) from error
+    if status >= 400:
+        raise Refused(told["error"], LISTED if status == _UNKNOWN else told.get("hint"))
     return told

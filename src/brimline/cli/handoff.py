@@ -3,7 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import msgspec
 from brimline.channels.intents import Intent, kept
 from brimline.channels.panes import of_environment
 from brimline.channels.spawning import Start, become, start, window
-from brimline.cli.ask import Refused, ask, named, of_session
+from brimline.cli.ask import Named, Refused, ask, named, of_session
 from brimline.cli.context import Context, emit_json
-from brimline.errors import NotRunning, UnknownAgent, UnreadableTranscript
+from brimline.cli.inside import inside
+from brimline.cli.monitored import OWN
+from brimline.errors import InvalidHandoff, NotRunning, UnknownAgent, UnreadableTranscript
 from brimline.events import MAIN
 from brimline.handoff import Freshness, changed_since, draft, freshness, records, take
 from brimline.paint import Cell, Column, age, clean, counted, table
@@ -23,88 +26,130 @@ from brimline.sources import AGENTS, known
 from brimline.sources.base import Transcript
 from brimline.survey.files import by_id
 
-SESSION = {
-    "BRIMLINE_SESSION": None,
-    "CLAUDE_CODE_SESSION_ID": "claude",
-    "CODEX_SESSION_ID": "codex",
-    "CODEX_THREAD_ID": "codex",
-    "PI_SESSION_ID": "pi",
-    "OPENCODE_SESSION_ID": "opencode",
-}
-"""Where an agent's own commands find the id of its session, and whose that is."""
+READABLE = "Name a file that is there, and that you can read."
+TO_COME = "no such session was heard of yet: it is kept for one with just this id"
 
 COLUMNS = (
     Column("age", right=True),
-    Column("by", least=8),
-    Column("since then", least=12),
-    Column("path", least=20, keep_end=True),
+    Column("by", least=8, drop=2),
+    Column("since then", least=12, drop=1),
+    Column("path", least=12, keep_end=True),
 )
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Hand one over, or draft one, or show those that were."""
+    _fits(options)
     if options.draft is not None:
         return _draft(context, options)
     if options.path is None and (options.clear or options.spawn):
         raise Refused("which document?", "Write it first, and name it: PATH.")
     session = _meant(context, options.session)
     if options.spawn:
-        return _spawn(context, session, options)
+        return _spawn(context, session.id if session else None, options)
     if session is None:
         raise Refused("which session?", "Run it inside an agent, or say --session ID.")
-    if options.path is None or options.show or options.list:
-        return _show(context, session, options)
+    if options.path is None:
+        return _show(context, session.id, options)
     return _hand_over(context, session, options)
 
 
-def _meant(context: Context, name: str | None) -> str | None:
+def _fits(options: argparse.Namespace) -> None:
+    """End with the usage where one argument leaves no meaning to another."""
+    looks = options.show or options.list or options.draft is not None
+    if looks and options.path is not None:
+        options.wrong("argument PATH: not allowed with --show, --list or --draft")
+    if options.output is not None and options.draft is None:
+        options.wrong("argument --output: not allowed without --draft")
+    if options.agent and not (options.draft is not None or options.clear or options.spawn):
+        options.wrong("argument --agent: not allowed without --draft, --clear or --spawn")
+    if options.draft not in (None, OWN) and options.session is not None:
+        options.wrong("argument --session: not allowed with --draft SESSION")
+
+
+def _meant(context: Context, name: str | None) -> Named | None:
     """The session that is named, as far as a daemon knows it; else the one that this runs in."""
     if name is None:
-        return _own(context.places.env)
+        own = _own(context.places.env)
+        return Named(own, known=True) if own else None
     try:
-        return named(context, name).id
+        return named(context, name)
     except NotRunning:
-        return name
+        return Named(name, known=True)
 
 
 def _own(env: Mapping[str, str]) -> str | None:
-    return next((env[name] for name in SESSION if env.get(name)), None)
+    here = inside(env)
+    return here.session if here else None
 
 
-def _hand_over(context: Context, session: str, options: argparse.Namespace) -> int:
-    told = _keep(context, session, options)
+def _hand_over(context: Context, session: Named, options: argparse.Namespace) -> int:
+    told = _keep(context, session.id, options)
     env = context.places.env
-    inside = options.session is None
-    pane = of_environment(env.get("TMUX"), env.get("TMUX_PANE")) if inside else None
-    if options.clear and inside and pane is None:
-        return _spawn(context, session, options)
+    within = options.session is None
+    pane = of_environment(env.get("TMUX"), env.get("TMUX_PANE")) if within else None
+    if options.clear and within and pane is None:
+        return _spawn(context, session.id, options)
     if options.clear:
         body = {"path": told["path"], "pane": msgspec.to_builtins(pane)}
-        told = ask(context, "POST", of_session(session, "/clear"), body)
+        told = ask(context, "POST", of_session(session.id, "/clear"), body)
     if options.json:
         emit_json(told)
-    elif options.clear:
-        print(f"when this turn ends, session {session[:8]} is cleared and goes on from")
-        print(f"{clean(told['path'])}. End your turn now.")
     else:
-        print(f"kept {len(told['text']):,} characters for session {session[:8]}: the first request")
-        print("after a compaction will hold them. Go on with your work.")
+        print("\n".join(_handed_over(session, told, options.clear)))
     return 0
 
 
+def _handed_over(session: Named, told: Any, clear: bool) -> list[str]:
+    short = clean(session.id[:8])
+    if clear:
+        return [
+            f"when this turn ends, session {short} is cleared and goes on from",
+            f"{clean(told['path'])}. End your turn now.",
+        ]
+    kept = f"kept {len(told['text']):,} characters for session {short}"
+    if not session.known:
+        return [kept, TO_COME]
+    return [
+        f"{kept}: the first request",
+        "after a compaction will hold them. Go on with your work.",
+    ]
+
+
 def _keep(context: Context, session: str, options: argparse.Namespace) -> Any:
-    author = "the agent itself" if options.session is None else "the user"
+    author = _writer(context.places.env, session)
     body = {"path": os.path.abspath(options.path), "author": author}
-    return ask(context, "POST", of_session(session, "/handoff"), body)
+    with _hinting():
+        return ask(context, "POST", of_session(session, "/handoff"), body)
+
+
+def _writer(env: Mapping[str, str], session: str) -> str:
+    """Who hands it over: the agent that this runs in, whether it tells its session or not."""
+    here = inside(env)
+    if here is None:
+        return "the user"
+    return "the agent itself" if here.session in (None, session) else "another agent"
+
+
+@contextmanager
+def _hinting() -> Generator[None]:
+    """Say what to do about a document that could not be read, where nobody said it yet."""
+    try:
+        yield
+    except (Refused, InvalidHandoff) as error:
+        error.hint = error.hint or READABLE
+        raise
 
 
 def _spawn(context: Context, session: str | None, options: argparse.Namespace) -> int:
     """Start the client anew: in a window of tmux, else here, else by the user's hand."""
-    path = take(options.path).path
+    with _hinting():
+        path = take(options.path).path
     row = _session_row(context, session)
     if session is not None and row and not options.clear:
         _keep(context, session, options)
-    agent = options.agent or row.get("agent") or _agent(context.places.env)
+    here = inside(context.places.env)
+    agent = options.agent or row.get("agent") or (here and here.agent)
     if agent is None:
         raise Refused("which agent?", f"Say --agent: {', '.join(AGENTS)}.")
     new = start(agent, path, row.get("project") or str(Path.cwd()))
@@ -125,10 +170,6 @@ def _session_row(context: Context, session: str | None) -> dict[str, Any]:
         return {}
 
 
-def _agent(env: Mapping[str, str]) -> str | None:
-    return next((agent for name, agent in SESSION.items() if agent and env.get(name)), None)
-
-
 def _tell_start(new: Start, pane: str, json: bool) -> None:
     if json:
         emit_json({"command": new.command, "folder": new.folder, "pane": pane})
@@ -137,7 +178,8 @@ def _tell_start(new: Start, pane: str, json: bool) -> None:
 
 
 def _draft(context: Context, options: argparse.Namespace) -> int:
-    target = options.draft or options.session or _own(context.places.env)
+    said = options.session if options.draft is OWN else options.draft
+    target = said or _own(context.places.env)
     if target is None:
         raise Refused("which session?", "Name it: --draft SESSION.")
     files = by_id(context.places, target, [known(options.agent)] if options.agent else AGENTS)
@@ -146,13 +188,29 @@ def _draft(context: Context, options: argparse.Namespace) -> int:
     if not text:
         raise Refused(f"{own.path} tells nothing yet", None)
     if options.output is not None:
-        Path(options.output).write_text(text, "utf-8")
+        _write(options.output, text)
     if options.json:
         emit_json({"session": files.session, "agent": own.agent, "transcript": own.path,
                    "text": text})  # fmt: skip
     elif options.output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(_shown(text))
     return 0
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, "utf-8", "replace")
+    except OSError as error:
+        why = f"cannot write {path}: {error.strerror or error}"
+        raise Refused(why, "Name a file in a folder that is there: --output FILE.") from error
+
+
+def _shown(text: str) -> str:
+    """A text without anything that a terminal would obey, where it goes to one."""
+    if not sys.stdout.isatty():
+        return text
+    lines = (line.removesuffix("\r").split("\t") for line in text.split("\n"))
+    return "\n".join("\t".join(map(clean, parts)) for parts in lines)
 
 
 def _drafted(own: Transcript, session: str) -> str:
@@ -219,7 +277,7 @@ def _last(context: Context, found: list[Any], fresh: list[Freshness]) -> Iterato
     ago = age(context.now - row["at"])
     yield f"by {clean(_author(row))}, {ago} ago; since then: {_since(fresh[0])}"
     yield ""
-    yield row["text"]
+    yield _shown(row["text"])
 
 
 def _listed(context: Context, found: list[Any], fresh: list[Freshness]) -> list[str]:

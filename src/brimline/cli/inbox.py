@@ -1,30 +1,31 @@
-"""`brimline inbox`: the messages of a session, or of all, and what became of them."""
+"""`brimline inbox`: what waits for every session, or a session's messages and their fates."""
 
 import argparse
 
-from brimline.cli.ask import ask, named, of_session
+from brimline.cli.ask import Named, ask, named, of_session
 from brimline.cli.context import Context, emit_json
 from brimline.paint import Cell, Column, age, clean, table
 
+WAITING = "/v1/messages"
+
 COLUMNS = (
     Column("session", least=8),
-    Column("state"),
-    Column("kind"),
-    Column("age", right=True),
-    Column("message", least=20),
+    Column("state", drop=1),
+    Column("kind", drop=3),
+    Column("age", right=True, drop=2),
+    Column("message", least=10),
 )
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show them."""
-    one = named(context, options.session) if options.session else None
-    ids = [one.id] if one else _sessions(context)
-    told = [m for id in ids for m in ask(context, "GET", of_session(id, "/messages"))]
+    one = None if options.session is None else named(context, options.session)
+    told = ask(context, "GET", of_session(one.id, "/messages") if one else WAITING)
     if options.json:
         emit_json(told)
         return 0
     if not told:
-        print("no messages" if one is None or one.known else "no messages, and no such session")
+        print(_none(one))
         return 0
     rows = [
         [
@@ -40,5 +41,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def _sessions(context: Context) -> list[str]:
-    return [view["session"]["id"] for view in ask(context, "GET", "/v1/sessions")]
+def _none(one: Named | None) -> str:
+    if one is None:
+        return "no messages wait"
+    return "no messages" if one.known else "no messages, and no such session"

@@ -87,9 +87,33 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        told = f"expected UTF-8: got other bytes, from character {error.start + 1} on"
+        raise argparse.ArgumentTypeError(told) from error
+    return text
+
+
+def _session(text: str) -> str:
+    if not text.strip():
+        told = "expected an id, or its beginning: got nothing (`brimline status` lists sessions)"
+        raise argparse.ArgumentTypeError(told)
+    return _text(text)
+
+
+def _path(text: str) -> str:
+    if not text or len(text.splitlines()) > 1:
+        raise argparse.ArgumentTypeError(f"expected a path in one line: got {text!r}")
+    return _text(text)
+
+
 def _send(to: argparse.ArgumentParser) -> None:
-    to.add_argument("session", metavar="SESSION", help="the session's id, or its beginning")
-    to.add_argument("text", metavar="TEXT", help="what to tell it")
+    to.add_argument(
+        "session", type=_session, metavar="SESSION", help="the session's id, or its beginning"
+    )
+    to.add_argument("text", type=_text, metavar="TEXT", help="what to tell it")
     to.add_argument(
         "--urgent", action="store_true", help="at the next tool result, not at the next turn"
     )
@@ -99,17 +123,26 @@ def _send(to: argparse.ArgumentParser) -> None:
 def _inbox(to: argparse.ArgumentParser) -> None:
     to.add_argument(
         "session",
+        type=_session,
         nargs="?",
         metavar="SESSION",
-        help="its id, or the beginning of it (default: all)",
+        help="its id, or the beginning of it (default: what waits, for all)",
     )
     to.add_argument("--json", action="store_true", help="JSON instead of a table")
 
 
+OWN = True
+"""The session that a command runs in, or the one that --session names."""
+
+
 def _handoff(to: argparse.ArgumentParser) -> None:
-    to.add_argument("path", nargs="?", metavar="PATH", help="the document; without it, --show")
+    to.set_defaults(wrong=to.error)
+    to.add_argument(
+        "path", type=_path, nargs="?", metavar="PATH", help="the document; without it, --show"
+    )
     to.add_argument(
         "--session",
+        type=_session,
         metavar="ID",
         help="whose, by its id or its beginning (default: the agent that runs this)",
     )
@@ -126,13 +159,14 @@ def _handoff(to: argparse.ArgumentParser) -> None:
     )
     which.add_argument(
         "--draft",
+        type=_session,
         nargs="?",
-        const="",
+        const=OWN,
         metavar="SESSION",
         help="one made from the transcript, without a model",
     )
     to.add_argument("--output", metavar="FILE", help="with --draft: write it there")
-    to.add_argument("--agent", metavar="A", help="with --spawn or --draft: whose")
+    to.add_argument("--agent", metavar="A", help="with --spawn, --clear or --draft: whose")
     to.add_argument("--json", action="store_true", help="JSON instead of text")
 
 
@@ -141,7 +175,7 @@ COMMANDS: Table = {
     "doctor": ("what is there, what is heard from, what to do about the rest", _doctor),
     "serve": ("the daemon: hears the agents' hooks, serves the API", _serve),
     "send": ("a message for a session, delivered by its hooks", _send),
-    "inbox": ("the messages of a session, and what became of them", _inbox),
+    "inbox": ("the messages that wait; of a session all, and what became of them", _inbox),
     "handoff": ("hand a document over, to be brought back after a compaction", _handoff),
 }
 """These commands, in the order of the help."""

@@ -1,14 +1,47 @@
 """Credentials in a text made unreadable: those that are plain to see, not every secret there is."""
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 MASK = "***"
 
-_NAMES = ("pass", "secret", "token", "key")
-_NAMED = r"(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)"
+_NAMES = ("pass", "pwd", "secret", "token", "key")
+_PLAIN = r"pass(?:word|wd|phrase)|secret(?:[ _-]?key)?|token|(?:api|access|private)[ _-]?key"
+_NAMED = rf"(?:{_PLAIN}|pass)"
+_LOUD = r"(?-i:_(?:KEY|PASS|PWD))"
+"""What is written large in `NAME_KEY`; a `key` by itself is none of a credential."""
 
-Row = tuple[tuple[str, ...], str, str]
+_QUOTED = rf"((?:{_NAMED}|{_LOUD})['\"`]?\s{{0,9}}(?:=>|:=|[:=])\s{{0,9}}['\"`])[^'\"`]+(['\"`])"
+_UNTIL = rf"(?P<until>(?P<name>{_PLAIN}|{_LOUD})['\"`]?[ \t]{{0,9}}(?::=|[:=])[ \t]{{0,9}})"
+_WORD = r"(?P<word>[^\s:=(\[{<>|&'\"`]\S*)(?=(?P<end>[ \t\r]{0,9}(?:[#\n]|\Z))?)"
+
+_TYPES = ("any", "bool", "boolean", "bytes", "false", "int", "nil", "none", "null", "number",
+          "str", "string", "true", "undefined")  # fmt: skip
+_CODE = r"[A-Za-z_][\w.]*[(\[]|[A-Za-z_]+(?:\.[A-Za-z_]+)+$|\$[({]"
+"""How a call, an item, an attribute or a variable of a shell begins."""
+
+
+def _one_word(found: re.Match[str]) -> str:
+    """What follows a name, masked if it is one word: the last of its line, or one with a digit.
+
+    So a sentence is left, and so are types and code.
+    """
+    word = found["word"].rstrip(",;:)]}'\"`")
+    alone = found["end"] is not None or any(c.isdigit() for c in word)
+    if not alone or word.startswith(MASK) or _means_nothing(word, found["name"]):
+        return found[0]
+    return f"{found['until']}{MASK}{found['word'][len(word) :]}"
+
+
+def _means_nothing(word: str, name: str) -> bool:
+    """Whether a value says no more than its name does: a type, itself, a piece of code."""
+    plain = word.partition("|")[0].lower()
+    same = plain == name.lower()
+    return not word or same or plain in _TYPES or bool(_compiled(_CODE).match(word))
+
+
+Row = tuple[tuple[str, ...], str, str | Callable[[re.Match[str]], str]]
 
 _ROWS: tuple[Row, ...] = (
     # Keys in PEM, also where the end was cut off.
@@ -43,7 +76,7 @@ _ROWS: tuple[Row, ...] = (
     ),
     (("://",), r"(://[^\s/:@]{1,100}:)[^\s/@]{1,200}@", rf"\1{MASK}@"),
     ((" -u", "--user"), r"(\s(?:-u|--user)[ =]['\"]?[^\s:'\"]{1,100}:)[^\s'\"]+", rf"\1{MASK}"),
-    # What a name gives away: NAME_KEY=..., password=..., --token ..., "secret": "...".
+    # What a name gives away: NAME_KEY=..., password=..., --token ..., "secret": "...", token: ...
     (
         ("_",),
         r"\b([A-Z0-9_]{0,60}_(?:KEY|TOKEN|SECRET|PASS|PASSWORD|PWD)=['\"]?)[^\s'\"]+",
@@ -51,7 +84,8 @@ _ROWS: tuple[Row, ...] = (
     ),
     (_NAMES, rf"(?i)({_NAMED}['\"]?=)(?:'[^']*'|\"[^\"]*\"|[^\s'\"&,;)]+)", rf"\1{MASK}"),
     (_NAMES, rf"(?i)(--{_NAMED}\s{{1,9}})[^\s-]\S*", rf"\1{MASK}"),
-    (_NAMES, rf"(?i)({_NAMED}['\"]?\s{{0,9}}:\s{{0,9}}['\"])[^'\"]+(['\"])", rf"\1{MASK}\2"),
+    (_NAMES, rf"(?i){_QUOTED}", rf"\1{MASK}\2"),
+    (_NAMES, rf"(?i){_UNTIL}{_WORD}", _one_word),
 )
 """What stands, in small letters, in every text that a rule is for; the rule; what is put there."""
 
