@@ -94,10 +94,23 @@ def test_rest_of_a_subagent(subagent: Path, tmp_path: Path, event: str) -> None:
     assert heard(event, agent_id="a1", transcript_path=own) is None
 
 
-def status(context: dict[str, Any]) -> Heard:
+def test_project(subagent: Path) -> None:
+    """A hook's project is where its session began, not the folder that the agent went to."""
+    env = {"CLAUDE_PROJECT_DIR": "/project"}
+    more = {"cwd": "/project/sub", "agent_transcript_path": str(subagent)}
+    for own in ({}, {"agent_id": "a1"}):
+        moved = heard("PostToolUse", **more, **own)
+        known = heard("PostToolUse", env=env, **more, **own)
+        assert moved is not None
+        assert known is not None
+        assert (moved.project, known.project) == ("/project/sub", "/project")
+
+
+def status(context: dict[str, Any], **more: Any) -> Heard:
     """What is heard of a status line."""
     model = {"id": "claude-sonnet-4-5", "display_name": "Sonnet 4.5"}
     body = {"session_id": SESSION, "version": "2.1.325", "model": model, "context_window": context}
+    body |= more
     request = Request("statusline", "claude", "1-1", 1, {}, json.dumps(body).encode())
     return agents.heard_status(request, AT)[0]
 
@@ -121,6 +134,19 @@ def test_status_line() -> None:
 def test_status_line_before_a_call() -> None:
     """Then there is no usage, and that is not 0."""
     assert status({"context_window_size": 200_000, "current_usage": None}).usage is None
+
+
+@pytest.mark.parametrize(
+    ("workspace", "project"),
+    [
+        ({"current_dir": "/project/sub", "project_dir": "/project"}, "/project"),
+        ({"current_dir": "/project/sub"}, "/project/sub"),
+        (None, "/project/sub"),
+    ],
+)
+def test_project_of_a_status_line(workspace: Any, project: str) -> None:
+    """It is where the session began, as far as the client tells that."""
+    assert status({}, cwd="/project/sub", workspace=workspace).project == project
 
 
 def test_no_status_line() -> None:

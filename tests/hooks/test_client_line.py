@@ -54,8 +54,12 @@ LINES: dict[str, tuple[bytes, str]] = {
     "before it, no window": (told(None, None), "ctx no call yet"),
     "after a compaction": (told(used(0, 0, 0)), "ctx unknown until the next reply, 200K window"),
     "other figures": (
-        told(None, total_input_tokens=9, used_percentage=45),
+        told(None, total_input_tokens=0, used_percentage=45),
         "ctx no call yet, 200K window",
+    ),
+    "totals of a call": (
+        told(None, total_input_tokens=9),
+        "ctx unknown until the next reply, 200K window",
     ),
     "a window that is stuck": (
         told(used(0, 300_000, 0), used_percentage=100),
@@ -145,6 +149,8 @@ def test_width_of_a_client(agent: Agent) -> None:
         (b"31", "ctx 45%* 90K/200K window"),
         (b"23", "ctx 45%* of window"),
         (b"5", "ctx 45%* of window"),
+        (b"4", "ctx 45%* of window"),
+        (b"1", "ctx 45%* of window"),
         (b"0", "ctx 45%* 90K/200K window | $1.25 | * client says 0%"),
         (b"wide", "ctx 45%* 90K/200K window | $1.25 | * client says 0%"),
         (b"9" * 5_000, "ctx 45%* 90K/200K window | $1.25 | * client says 0%"),
@@ -166,6 +172,14 @@ def test_no_cost(dollars: Any, whole: bool) -> None:
     cost = dollars if whole else {"total_cost_usd": dollars}
     told_cost = json.loads(told(used(90_000, 0, 0))) | {"cost": cost}
     assert shown(json.dumps(told_cost).encode()) == "ctx 45% 90K/200K window"
+
+
+def test_unknown_after_a_call() -> None:
+    """Where a session has cost something, no call is denied."""
+    paid = json.loads(told(None)) | {"cost": {"total_cost_usd": 1.25}}
+    unknown = "ctx unknown until the next reply"
+    assert shown(json.dumps(paid).encode()) == f"{unknown}, 200K window | $1.25"
+    assert shown(json.dumps(paid).encode(), b"20") == unknown
 
 
 def test_known_numbers() -> None:

@@ -144,6 +144,13 @@ def test_wrong_and_unknown() -> None:
     assert shown.endswith(" | * client's usage is no count")
 
 
+def test_unknown_after_a_call() -> None:
+    """Where a call is known to have been made, none is denied."""
+    look = Look(colour=False, called=True)
+    unknown = "context unknown until the next reply, 200K window | compaction at 167K"
+    assert drawn(reading(), look) == unknown
+
+
 # The other parts.
 
 
@@ -216,6 +223,16 @@ def test_settings() -> None:
 def test_width(columns: int | None, shown: str) -> None:
     """What has no room is left out from the end; the figure stays, and says what it is of."""
     assert drawn(reading(call(90_000)), Look(colour=False, columns=columns)) == shown
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [(46, "no call yet, 200K window | compaction at 167K"), (44, "no call yet, 200K window"),
+     (23, "no call yet"), (1, "no call yet")],
+)  # fmt: skip
+def test_width_of_the_unknown(columns: int, shown: str) -> None:
+    """What is unknown becomes narrower too."""
+    assert drawn(reading(), Look(colour=False, columns=columns)) == shown
 
 
 def test_width_without_a_bar() -> None:

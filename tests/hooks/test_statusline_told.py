@@ -91,6 +91,25 @@ def test_wrong(told: bytes, holds: int | None, wrong: str) -> None:
     assert (found.input.session_id, found.input.cwd) == ("s", "/project")
 
 
+@pytest.mark.parametrize(
+    ("told", "called"),
+    [
+        (body(), False),
+        (body(cost={"total_cost_usd": 0}, context_window={"total_input_tokens": 0}), False),
+        (body(used(0, 0, 0)), True),
+        (body(CALL), True),
+        (body(cost={"total_cost_usd": 0.25}), True),
+        (body(context_window={"total_input_tokens": 10**9}), True),
+        (body(context_window={"total_output_tokens": 9}), True),
+        (body(context_window={"total_output_tokens": "9"}), False),
+    ],
+)
+def test_called(told: bytes, called: bool) -> None:
+    """A call was made where anything but a usage of null is told, or any total."""
+    found = read(told)
+    assert (found.called, found.wrong) == (called, None)
+
+
 @pytest.mark.parametrize("dollars", [-1, float("nan"), float("inf"), "1.25", [], 1e300])
 def test_no_cost(dollars: Any) -> None:
     """A cost that cannot be is none; the figure is as good as before."""

@@ -371,3 +371,39 @@ def test_transcript_that_is_no_file(tmp_path: Path, path: str) -> None:
         assert agent.reading()[2] == 1
 
     run(go())
+
+
+def test_status_during_a_compaction(tmp_path: Path) -> None:
+    """A client that compacts tells its last figure again; one that does so for long does not."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.status(140_000)
+        await agent.tell("compacting")
+        await agent.status(140_000)
+        assert agent.reading()[1] == "compacting"
+        agent.time += 301
+        await agent.status(140_000)
+        assert agent.reading() == (140_000, "measured", 0)
+        await agent.tell("compacting")
+        await agent.status(141_000)
+        assert agent.reading() == (141_000, "measured", 0)
+
+    run(go())
+
+
+def test_window_that_was_put_right(tmp_path: Path) -> None:
+    """A session that held more than the window that it tells has a larger one from then on."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.status(300_000)
+        await agent.tell("compacting")
+        await agent.tell("compacted")
+        await agent.status(120_000)
+        reading = agent.monitor.reading("s1")
+        assert reading.window is not None
+        assert (reading.window.tokens, reading.percent) == (1_000_000, 12.0)
+        assert (await agent.tell("prompt")).context is None
+
+    run(go())

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -12,31 +13,42 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from brimline.server.ownline import MOST, OwnLine
+from brimline.hooks.asking import NAMES
+from brimline.server.ownline import INSIDE, MOST, OwnLine, Place
 from brimline.setup.kept import NAME, Kept, Mode, StatusLine, save
 from brimline.setup.merge import Own
+from brimline.setup.recipe import Scope
+
+from .running import Running
 
 pytestmark = pytest.mark.slow
 
 OURS = "45% 90K/200K window"
 BODY = b'{"session_id":"s"}'
 SESSION = "s"
+NOWHERE = Place()
 Asking: TypeAlias = Callable[[], Awaitable[str]]
 PATIENCE = 30.0
 """Seconds; a busy machine may need them."""
 
 
-def set_up(state: Path, command: str | None, mode: Mode = "append") -> None:
+def set_up(
+    state: Path,
+    command: str | None,
+    mode: Mode = "append",
+    scope: Scope = "user",
+    file: Path | None = None,
+) -> None:
     """What setup remembers of a status line."""
     state.mkdir(exist_ok=True)
     own = None if command is None else Own(command)
-    kept = Kept(agent="claude", scope="user", status_line=StatusLine(own, mode))
-    save(state, state / "settings.json", kept)
+    kept = Kept(agent="claude", scope=scope, status_line=StatusLine(own, mode))
+    save(state, file or state / "settings.json", kept)
 
 
 def asking(own: OwnLine, session: str = SESSION, body: bytes = BODY) -> Asking:
     """A status line of a session, as often as it is asked for."""
-    return lambda: own.beside(OURS, session, None, body)
+    return lambda: own.beside(OURS, session, NOWHERE, body)
 
 
 async def until(ask: Asking, fits: Callable[[str], object]) -> str:
@@ -54,7 +66,7 @@ def shown(
 
     async def main() -> str:
         own = OwnLine(state)
-        told: dict[str, Any] = {"session": SESSION, "project": None, "body": BODY, **more}
+        told: dict[str, Any] = {"session": SESSION, "place": NOWHERE, "body": BODY, **more}
         try:
             return await until(lambda: own.beside(OURS, **told), fits)
         finally:
@@ -70,7 +82,7 @@ def never(state: Path, runs: int = 3) -> list[str]:
         own = OwnLine(state)
         found: list[str] = []
         for _ in range(runs):
-            found.append(await own.beside(OURS, SESSION, None, BODY))
+            found.append(await own.beside(OURS, SESSION, NOWHERE, BODY))
             await asyncio.sleep(0.2)
         await own.close()
         return found
@@ -121,19 +133,19 @@ def test_given_what_the_client_gives(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("NO_COLOR", "daemon")
     monkeypatch.setenv("COLUMNS", "3")
     monkeypatch.setenv("MINE", "kept")
-    state, project = tmp_path / "state", tmp_path / "project"
-    project.mkdir()
+    state, folder = tmp_path / "state", tmp_path / "project/sub"
+    folder.mkdir(parents=True)
     set_up(state, 'echo "$(cat) $(pwd) $COLUMNS $TERM ${NO_COLOR-none} $MINE"')
     env = {"COLUMNS": "77", "TERM": "xterm-256color"}
-    found = shown(state, project=str(project), env=env)
-    told = f"{BODY.decode()} {project} 77 xterm-256color none kept"
+    found = shown(state, place=Place(str(folder.parent), str(folder)), env=env)
+    told = f"{BODY.decode()} {folder} 77 xterm-256color none kept"
     assert found.splitlines() == [told, OURS]
 
 
 def test_folder_that_is_gone(tmp_path: Path) -> None:
     """Where the session's folder is gone it is run all the same."""
     set_up(tmp_path, "echo mine")
-    assert shown(tmp_path, project=str(tmp_path / "gone")) == f"mine\n{OURS}"
+    assert shown(tmp_path, place=Place(cwd=str(tmp_path / "gone"))) == f"mine\n{OURS}"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +199,7 @@ def test_slow(tmp_path: Path) -> None:
 
     async def main() -> None:
         own = OwnLine(tmp_path)
-        assert await own.beside(OURS, SESSION, None, b"first") == OURS
+        assert await own.beside(OURS, SESSION, NOWHERE, b"first") == OURS
         last = asking(own, body=b"last")
         assert await last() in (OURS, f"first\n{OURS}")
         await until(last, lambda line: line == f"last\n{OURS}")
@@ -231,6 +243,22 @@ def test_child_in_the_background(tmp_path: Path) -> None:
     left = int((tmp_path / "pid").read_text())
     assert not is_gone(left)
     os.kill(left, 9)
+
+
+def test_line_that_asks_for_ours(tmp_path: Path) -> None:
+    """What asks for ours from within the user's line gets ours alone, and is not run again."""
+    set_up(tmp_path, f'echo "inside ${INSIDE}"; echo x >> {tmp_path}/runs')
+
+    async def main() -> list[str]:
+        own = OwnLine(tmp_path)
+        lines = [await own.beside(OURS, SESSION, NOWHERE, BODY, {INSIDE: "1"})]
+        lines.append(await until(asking(own), lambda line: line != OURS))
+        await own.close()
+        return lines
+
+    assert INSIDE.encode() in NAMES
+    assert asyncio.run(main()) == [OURS, f"inside 1\n{OURS}"]
+    assert (tmp_path / "runs").read_text().count("x") >= 1
 
 
 def test_huge(tmp_path: Path) -> None:
@@ -287,3 +315,94 @@ def test_sessions(tmp_path: Path) -> None:
         await own.close()
 
     asyncio.run(main())
+
+
+def test_folders(tmp_path: Path) -> None:
+    """A project has its own line in all its folders, a user's folder its own in all projects."""
+    state = tmp_path / "state"
+    first, second, project = (tmp_path / name for name in ("first", "second", "project/.claude"))
+    set_up(state, "echo first", file=first / "settings.json")
+    set_up(state, "echo second", file=second / "settings.json")
+    set_up(state, "echo project", scope="project", file=project / "settings.json")
+    root, sub, other = str(project.parent), str(project.parent / "sub"), "/elsewhere"
+    transcript = str(second / "projects/x/s.jsonl")
+    places = {
+        Place(root, root, transcript): "project",
+        Place(root, sub, transcript): "project",
+        Place(other, other, transcript): "second",
+        Place(other, other, str(first / "projects/x/s.jsonl")): "first",
+        Place(other, other, "/elsewhere/s.jsonl"): "first",
+    }
+
+    async def main() -> None:
+        own = OwnLine(state)
+        for number, (place, said) in enumerate(places.items()):
+            expected = f"{said}\n{OURS}"
+            await until(
+                lambda place=place, number=number: own.beside(OURS, str(number), place, BODY),
+                lambda line, expected=expected: line == expected,
+            )
+        await own.close()
+
+    asyncio.run(main())
+
+
+def test_users_folder_as_a_project(tmp_path: Path) -> None:
+    """Set up as a project, the user's own folder is still the one of every project."""
+    config = tmp_path / "home/.claude"
+    set_up(tmp_path / "state", "echo mine", scope="project", file=config / "settings.json")
+    place = Place("/elsewhere", "/elsewhere", str(config / "projects/x/s.jsonl"))
+    assert shown(tmp_path / "state", place=place) == f"mine\n{OURS}"
+
+
+# With a daemon, a client and what setup wrote.
+
+
+def told(cwd: Path, project: Path, transcript: Path) -> dict[str, Any]:
+    """What Claude Code gives its status line."""
+    workspace = {"current_dir": str(cwd), "project_dir": str(project)}
+    found = {"session_id": SESSION, "cwd": str(cwd), "transcript_path": str(transcript)}
+    return {**found, "workspace": workspace, "context_window": {"context_window_size": 200_000}}
+
+
+def drawn(daemon: Running, input: dict[str, Any], lines: int) -> list[str]:
+    """What is shown once it has so many lines."""
+    end = time.monotonic() + PATIENCE
+    while len(found := daemon.hook(input, "statusline", NO_COLOR="1").splitlines()) != lines:
+        assert time.monotonic() < end, found
+    return found
+
+
+def test_agent_that_goes_to_another_folder(daemon: Running) -> None:
+    """In a project that was set up the line is there from every folder, run in that one."""
+    settings = daemon.folder / "project/.claude/settings.json"
+    settings.parent.mkdir(parents=True)
+    command = {"type": "command", "command": "pwd"}
+    settings.write_text(json.dumps({"statusLine": command, "autoCompactWindow": 150_000}))
+    project = settings.parent.parent
+    words = [sys.executable, "-m", "brimline", "setup", "claude", "--scope", "project"]
+    subprocess.run(words, env=daemon.environment, cwd=project, check=True, capture_output=True)
+    (project / "sub").mkdir()
+    for cwd in (project, project / "sub"):
+        end = time.monotonic() + PATIENCE
+        input = told(cwd, project, daemon.home / ".claude/projects/x/s.jsonl")
+        while (found := drawn(daemon, input, 2))[0] != str(cwd):
+            assert time.monotonic() < end, found
+        assert found[1] == "no call yet, 200K window | compaction at 117K"
+
+
+def test_line_that_runs_our_client(daemon: Running) -> None:
+    """A line that has ours in it shows it so, and is run as often as it is asked for."""
+    runs = daemon.folder / "runs"
+    ours = shlex.join(daemon.words("statusline"))
+    settings = daemon.home / ".claude/settings.json"
+    settings.parent.mkdir()
+    own = f'echo x >> {runs}; echo "[me] $({ours})"'
+    settings.write_text(json.dumps({"statusLine": {"type": "command", "command": own}}))
+    assert daemon.command("setup", "claude").returncode == 0
+    input = told(daemon.folder, daemon.folder, daemon.folder / "s.jsonl")
+    daemon.hook(input, "statusline", NO_COLOR="1")
+    time.sleep(2)
+    assert runs.read_text() == "x\n"
+    nested, line = drawn(daemon, input, 2)
+    assert nested in (f"[me] {line}", "[me] ctx no call yet, 200K window")

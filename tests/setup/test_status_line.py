@@ -169,6 +169,25 @@ def test_project_inherits_the_users(tmp_path: Path, first: bool) -> None:
     assert not project.file().exists()
 
 
+def test_users_line_that_changed(tmp_path: Path) -> None:
+    """Another run in a project takes the user's line as it is now; one of its own stays its own."""
+    user, project = Machine(tmp_path), Machine(tmp_path, scope="project")
+    path = user.write(OWN)
+    project.set_up()
+    path.write_text(OWN.replace("~/line", "~/new"))
+    project.set_up()
+    assert mine(project) == "~/new A"
+    path.unlink()
+    project.set_up()
+    assert mine(project) is None
+    project.take_out()
+    project.write('{"statusLine": {"type": "command", "command": "project"}}')
+    project.set_up()
+    user.write(OWN)
+    project.set_up()
+    assert mine(project) == "project"
+
+
 def test_user_whose_file_is_broken(tmp_path: Path) -> None:
     """A project is set up all the same when the user's own file cannot be read."""
     Machine(tmp_path).write("{")

@@ -26,6 +26,7 @@ START = 128
 FLAGS = posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW
 
 SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+TOTALS = ("total_input_tokens", "total_output_tokens")
 SIZES = (200_000, 1_000_000)
 """The windows of Claude Code, as data/clients.json has them."""
 
@@ -76,8 +77,22 @@ def opened(path: str) -> int:
     try:
         return posix.open(path, posix.O_RDWR | FLAGS, 0o600)
     except FileNotFoundError:
-        posix.mkdir(path.rpartition("/")[0], 0o700)
+        make(path.rpartition("/")[0])
         return posix.open(path, posix.O_RDWR | FLAGS, 0o600)
+
+
+def make(folder: str) -> None:
+    """A folder for the user alone, and those above it; another may make them at the same time."""
+    try:
+        posix.mkdir(folder, 0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        above = folder.rpartition("/")[0]
+        if not above:
+            raise
+        make(above)
+        make(folder)
 
 
 def is_alone(file: int) -> bool:
@@ -135,16 +150,19 @@ def status(body: bytes, columns: bytes = b"") -> bytes:
         return b""
     sent = None if usage is None else sent_of(usage)
     wrong = mistake(usage, sent, window, context.get("used_percentage"))
-    ways = figures(usage is None, sent, window if is_size(window) else None, bool(wrong))
-    rest = [cost(told.get("cost")), f"* {wrong}" if wrong else ""]
+    dollars = dollars_of(told.get("cost"))
+    why = reason(usage, sent, [dollars, *(context.get(name) for name in TOTALS)])
+    ways = figures(why, sent, window if is_size(window) else None, bool(wrong))
+    rest = [cost(dollars), f"* {wrong}" if wrong else ""]
     return f"ctx {fitted(ways, [part for part in rest if part], columns)}\n".encode()
 
 
 def fitted(ways: list[str], rest: list[str], columns: bytes) -> str:
     """The figure and what there is room for after it; it becomes narrower where it has none."""
-    room = int(columns) - 4 if columns.isdigit() and 0 < len(columns) <= 5 else 0
+    width = int(columns) if columns.isdigit() and len(columns) <= 5 else 0
+    room = width - len("ctx ")
     whole = " | ".join([ways[0], *rest])
-    if room <= 0 or len(whole) <= room:
+    if not width or len(whole) <= room:
         return whole
     if rest:
         return fitted(ways, rest[:-1], columns)
@@ -207,14 +225,20 @@ def mistake(usage: "Any", sent: int | None, window: "Any", percent: "Any") -> st
     return f"client says {shorten(window)} window" if sent > window else None
 
 
-def figures(early: bool, sent: int | None, window: int | None, wrong: bool) -> list[str]:
-    """The figure in its ways, from wide to narrow; words before the first call and where unknown.
+def reason(usage: "Any", sent: int | None, totals: "list[Any]") -> str:
+    """Why there is no figure. All counts are 0 after a compaction; before a call so is the rest."""
+    if usage is not None and sent is None:
+        return "unknown"
+    called = any(type(total) in (int, float) and total > 0 for total in totals)
+    return "no call yet" if usage is None and not called else "unknown until the next reply"
 
-    All counts are 0 after a compaction. A window that holds more than it can is the next larger.
+
+def figures(why: str, sent: int | None, window: int | None, wrong: bool) -> list[str]:
+    """The figure in its ways, from wide to narrow; where there is none, why.
+
+    A window that holds more than it can is the next larger.
     """
     if not sent:
-        unknown = "unknown" if sent is None else "unknown until the next reply"
-        why = "no call yet" if early else unknown
         return [f"{why}, {shorten(window)} window" if window else why, why]
     size = window if not window or window >= sent else next((n for n in SIZES if n >= sent), None)
     if not size:
@@ -223,15 +247,18 @@ def figures(early: bool, sent: int | None, window: int | None, wrong: bool) -> l
     return [f"{percent} {shorten(sent)}/{shorten(size)} window", f"{percent} of window"]
 
 
-def cost(told: "Any") -> str:
-    """What the session has cost, once it is a cent."""
+def dollars_of(told: "Any") -> float | None:
+    """What the session has cost; None where that is no price."""
     try:
         dollars = told["total_cost_usd"]
     except (KeyError, TypeError):
-        return ""
-    if type(dollars) not in (int, float) or not 0.005 <= dollars < 1e9:
-        return ""
-    return f"${dollars:,.2f}"
+        return None
+    return dollars if type(dollars) in (int, float) and 0 <= dollars < 1e9 else None
+
+
+def cost(dollars: float | None) -> str:
+    """What the session has cost, once it is a cent."""
+    return "" if dollars is None or dollars < 0.005 else f"${dollars:,.2f}"
 
 
 def shorten(tokens: int) -> str:

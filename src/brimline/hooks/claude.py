@@ -22,13 +22,16 @@ SUBAGENTS: dict[str, Happening] = {
 }
 """What is heard of a subagent, in a thread of its own."""
 
+PROJECT = "CLAUDE_PROJECT_DIR"
+"""Where the session began, as a hook's environment tells; `cwd` goes with the agent."""
+
 
 class Claude:
     """Claude Code's hooks."""
 
     def heard(self, request: Request, at: float, late: bool = False) -> Heard | None:
         """What a hook tells, of the main thread or of a subagent."""
-        told = decoded(request)
+        told = _told(request)
         if told.agent_id is None:
             return DIALECT.main(request, told, at, late)
         what, file = SUBAGENTS.get(told.hook_event_name), _file(told, told.agent_id)
@@ -40,6 +43,14 @@ class Claude:
     def answer(self, request: Request, reply: Reply) -> bytes:
         """A reply: Stop goes on, the others add to what is read."""
         return DIALECT.answer(request, reply)
+
+
+def _told(request: Request) -> HookInput:
+    """A hook's input, with the session's project for its folder where that is known."""
+    told, project = decoded(request), request.env.get(PROJECT)
+    if not project or project == told.cwd:
+        return told
+    return msgspec.structs.replace(told, cwd=project)
 
 
 def _file(told: HookInput, agent: str) -> Transcript | None:
@@ -68,7 +79,7 @@ def heard_status(request: Request, at: float, late: bool = False) -> tuple[Heard
         what="status",
         at=at,
         transcript=told.transcript_path,
-        project=told.cwd,
+        project=taken.project,
         model=told.model.id,
         version=told.version,
         parent=request.env.get("BRIMLINE_PARENT"),

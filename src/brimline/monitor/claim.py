@@ -14,7 +14,8 @@ class Claim:
     """The client's own figure. It may be ahead of the transcript, or have been passed by it.
 
     `call` is None where the client tells nothing of what is held: before a call, and after a
-    compaction, when it tells 0.
+    compaction, when it tells 0. `most` is what a call of the present model sent at most, as told:
+    its window is no smaller, whatever was compacted since.
     """
 
     def __init__(self) -> None:
@@ -22,6 +23,8 @@ class Claim:
         self.by: Teller = "status line"
         self.window: int | None = None
         self.comparison: Comparison = AGREED
+        self.most = 0
+        self._model: str | None = None
         self._calls = self._cycle = 0
 
     def take(self, heard: Heard, model: str | None, main: Thread, cycle: int) -> None:
@@ -32,6 +35,8 @@ class Claim:
         if heard.usage is None or heard.usage == EMPTY:
             self.call = None
             return
+        self.most = max(self.most if model == self._model else 0, heard.usage.sent)
+        self._model = model
         if not self._is_known(heard.usage, model, main, cycle):
             self.call = Call(at=heard.at, id=CALL, usage=heard.usage, model=model)
             self.by, self._calls, self._cycle = heard.by, len(main.calls), cycle
@@ -50,6 +55,12 @@ class Claim:
         if self.call is None or heard.usage is None or heard.usage == EMPTY:
             return False
         return heard.usage.sent < self.call.usage.sent
+
+    def repeats(self, heard: Heard) -> bool:
+        """Whether the client tells the same prompt again; its reply may be counted anew."""
+        if self.call is None or heard.usage is None:
+            return False
+        return heard.usage.sent == self.call.usage.sent
 
     def cut(self, at: float, cycle: int) -> None:
         """A cycle ended at that time: what was told later is of the next one."""

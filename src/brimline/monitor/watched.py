@@ -23,6 +23,9 @@ MEASURED = ("measured", BY_FILE)
 """How a reading is that a call in the session's own file told last."""
 
 NO_THREAD = Thread(MAIN)
+LONGEST = 300.0
+"""So many seconds a compaction may take while the client tells the same figure again."""
+
 BESIDE = "acompact-"
 """How Claude Code names a thread in which it only writes a compaction's summary."""
 
@@ -41,6 +44,7 @@ class _Made(NamedTuple):
     windows: Mapping[str, int]
     told: Call | None
     window: int | None
+    most: int
     cycle: int
     compacting: bool
     model: str | None
@@ -73,7 +77,7 @@ class Watched:
         self.files = Files(agent)
         self._made: dict[str, _Made] = {}
         self._slims: dict[str, Slim] = {}
-        self._calls_then = 0
+        self._calls_then, self._compacting_at = 0, 0.0
 
     async def hear(self, heard: Heard) -> None:
         """Take in what is not in the files, or not yet."""
@@ -125,7 +129,8 @@ class Watched:
         """What happened to the main thread."""
         match heard.what:
             case "compacting" if not self._is_over(heard):
-                self.compacting, self._calls_then = True, self.calls
+                self.compacting, self._compacting_at = True, heard.at
+                self._calls_then = self.calls
             case "compacted" if not self._is_recorded(heard):
                 self._end_cycle(heard.at)
             case "cleared":
@@ -191,12 +196,16 @@ class Watched:
         self.cleared = self.cycle > before
 
     def _status(self, heard: Heard) -> None:
-        """The client's own figures; one that tells a call compacts no more."""
+        """The client's own figures; one that tells another call compacts no more.
+
+        While it compacts it tells the last one again; that for long is no compaction any more.
+        """
         self.cycle = max(self.cycle, self._main.cycle)
         if self.compacting and not self._main.calls and self.claim.fell(heard):
             self._end_cycle(heard.at)
+        again = self.claim.repeats(heard) and heard.at - self._compacting_at < LONGEST
         self.claim.take(heard, self.model, self._main, self.cycle)
-        self.compacting = self.compacting and self.claim.call is None
+        self.compacting = self.compacting and (again or self.claim.call is None)
 
     @property
     def project(self) -> str | None:
@@ -274,10 +283,11 @@ class Watched:
     def _stamp(self, thread: Thread, settings: ClientSettings) -> _Made:
         windows = self.folded.windows
         if thread.name != MAIN:
-            return _Made(thread, windows, None, None, 0, False, None, settings)
-        told, window = self.claim.ahead(thread, self.cycle), self.claim.window
+            return _Made(thread, windows, None, None, 0, 0, False, None, settings)
+        claim, cycle = self.claim, self.cycle
+        told, window, most = claim.ahead(thread, cycle), claim.window, claim.most
         return _Made(
-            thread, windows, told, window, self.cycle, self.compacting, self.model, settings
+            thread, windows, told, window, most, cycle, self.compacting, self.model, settings
         )
 
     def _reading(self, thread: Thread, overrides: Overrides, settings: ClientSettings) -> Reading:
@@ -293,13 +303,19 @@ class Watched:
             session = fold(session, [WindowReported(tokens=self.claim.window)])
         now, told = self._now(session), self._made[MAIN].told
         if told is None:
-            return read(session, now, BY_FILE, overrides, settings, model=self.model)
+            return self._read(session, now, BY_FILE, overrides, settings)
         told = msgspec.structs.replace(told, model=self.model or now.model)
         held = msgspec.structs.replace(now, current=None)
         session = msgspec.structs.replace(session, threads={MAIN: held}, records_compactions=True)
         ahead = fold(session, [told]).threads[MAIN]
         now = msgspec.structs.replace(ahead, compacting=self.compacting)
-        return read(session, now, self.claim.by, overrides, settings, model=self.model)
+        return self._read(session, now, self.claim.by, overrides, settings)
+
+    def _read(
+        self, session: Session, now: Thread, by: str, overrides: Overrides, settings: ClientSettings
+    ) -> Reading:
+        most = self.claim.most
+        return read(session, now, by, overrides, settings, model=self.model, most_sent=most)
 
     def _now(self, session: Session) -> Thread:
         thread = session.threads.get(MAIN) or Thread(MAIN)

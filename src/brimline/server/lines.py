@@ -3,7 +3,7 @@
 from brimline.hooks.frame import Request
 from brimline.hooks.statusline import Look, Told, colour_wanted, columns_of, line
 from brimline.monitor.monitor import Monitor
-from brimline.server.ownline import OwnLine
+from brimline.server.ownline import OwnLine, Place
 from brimline.server.views import Views
 from brimline.settings import Settings
 
@@ -19,9 +19,10 @@ class Lines:
 
     async def drawn(self, request: Request, told: Told, project: str | None) -> bytes:
         """What the client shows for a request of its status line."""
-        session = told.input.session_id
-        ours = line(self._monitor.reading(session), told.input, await self._look(request, told))
-        shown = await self._own.beside(ours, session, project, request.body, request.env)
+        client = told.input
+        session, place = client.session_id, Place(project, client.cwd, client.transcript_path)
+        ours = line(self._monitor.reading(session), client, await self._look(request, told))
+        shown = await self._own.beside(ours, session, place, request.body, request.env)
         return shown.encode() + b"\n"
 
     async def close(self) -> None:
@@ -39,4 +40,5 @@ class Lines:
             handoff=None if handoff.state == "none" else handoff.state,
             handoff_calls=handoff.calls_since,
             wrong=told.wrong,
+            called=told.called,
         )

@@ -28,16 +28,28 @@ SESSIONS = 200
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
+INSIDE = "BRIMLINE_STATUS_LINE"
+"""Set for what the user's line runs: where that asks for ours it gets ours, and no line in it."""
+
 RESET = b"\x1b[0m"
+NO_ENVIRONMENT: Mapping[str, str] = {}
 _TOLD = {name.decode() for name in NAMES}
 """The variables that are the agent's, and not the daemon's."""
+
+
+class Place(NamedTuple):
+    """Where a session is at home, the folder that it works in now, and its transcript."""
+
+    project: str | None = None
+    cwd: str | None = None
+    transcript: str | None = None
 
 
 class Asked(NamedTuple):
     """A run that is wanted: the command, and what the client gives it."""
 
     command: str
-    project: str | None
+    cwd: str | None
     body: bytes
     env: Mapping[str, str]
 
@@ -51,25 +63,27 @@ class OwnLine:
         self._said: dict[str, str] = {}
         self._asked: dict[str, Asked] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._known: dict[str | None, tuple[object, StatusLine | None]] = {}
+        self._known: dict[Place, tuple[object, StatusLine | None]] = {}
 
     async def beside(
         self,
         ours: str,
         session: str,
-        project: str | None,
+        place: Place,
         body: bytes,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str] = NO_ENVIRONMENT,
     ) -> str:
-        """Our line with the user's own, as they wanted it.
+        """Our line with the user's own, as they wanted it; ours alone where theirs asks for it.
 
         `env` is what is known of the agent's environment; the rest of it is the daemon's.
         """
-        set_up = self._set_up(project)
+        if INSIDE in env:
+            return ours
+        set_up = self._set_up(place)
         command = set_up.own.command if set_up is not None and set_up.own is not None else None
         if set_up is None or command is None or set_up.mode == "replace":
             return ours
-        own = await self._own(session, Asked(command, project, body, env or {}))
+        own = await self._own(session, Asked(command, place.cwd, body, env))
         if not own:
             return ours
         return f"{ours}\n{own}" if set_up.mode == "prepend" else f"{own}\n{ours}"
@@ -81,22 +95,22 @@ class OwnLine:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def _set_up(self, project: str | None) -> StatusLine | None:
+    def _set_up(self, place: Place) -> StatusLine | None:
         """How it was set up; the file is read again when it was changed."""
         try:
             now = os.stat(self._state / NAME)
         except OSError:
             return None
         version = (now.st_mtime_ns, now.st_size, now.st_ino)
-        known, found = self._known.get(project, (None, None))
+        known, found = self._known.get(place, (None, None))
         if known != version:
-            found = self._read(project)
-            _remember(self._known, project, (version, found))
+            found = self._read(place)
+            _remember(self._known, place, (version, found))
         return found
 
-    def _read(self, project: str | None) -> StatusLine | None:
+    def _read(self, place: Place) -> StatusLine | None:
         try:
-            return status_line(self._state, project)
+            return status_line(self._state, place.project, place.transcript)
         except InvalidSettings:
             return None
 
@@ -135,7 +149,7 @@ async def _said(asked: Asked, longest: float) -> str | None:
             stdin=PIPE,
             stdout=theirs,
             stderr=DEVNULL,
-            cwd=asked.project if asked.project and Path(asked.project).is_dir() else None,
+            cwd=asked.cwd if asked.cwd and Path(asked.cwd).is_dir() else None,
             env=_environment(asked.env),
             start_new_session=True,
         )
@@ -150,7 +164,7 @@ async def _said(asked: Asked, longest: float) -> str | None:
 def _environment(told: Mapping[str, str]) -> dict[str, str]:
     """The daemon's environment, with the agent's terminal in the place of the daemon's."""
     own = {name: value for name, value in os.environ.items() if name not in _TOLD}
-    return {**own, **told}
+    return {**own, **told, INSIDE: "1"}
 
 
 async def _heard(process: Process, out: int, body: bytes, longest: float) -> str | None:

@@ -73,16 +73,21 @@ def save(state: Path, path: Path, kept: Kept | None) -> None:
         file.change(work)
 
 
-def status_line(state: Path, project: str | None) -> StatusLine | None:
+def status_line(
+    state: Path, project: str | None, transcript: str | None = None
+) -> StatusLine | None:
     """What is to be shown beside our status line in a project: as set up there, else for the user.
 
-    None where no status line of ours was set up.
+    Of two folders of the user's it is the one with the transcript; that one is the user's, also
+    where it was set up as a project. None where no status line of ours was set up.
     """
-    files = load(state)
+    files = [(Path(path).parent, kept) for path, kept in load(state).items() if kept.status_line]
     root = os.path.realpath(project) if project else None
-    found = [kept for path, kept in files.items() if str(Path(path).parent.parent) == root]
-    found += [kept for kept in files.values() if kept.scope == "user"]
-    return next((kept.status_line for kept in found if kept.status_line is not None), None)
+    own = Path(transcript) if transcript else None
+    found = [kept for at, kept in files if kept.scope == "project" and str(at.parent) == root]
+    found += [kept for at, kept in files if own and own.is_relative_to(at / "projects")]
+    found += [kept for _, kept in files if kept.scope == "user"]
+    return found[0].status_line if found else None
 
 
 def _decoded(path: Path, data: bytes | None) -> Mapping[str, Kept]:

@@ -57,8 +57,12 @@ def known_of(
     settings: ClientSettings,
     learned: int | None,
     model: str | None = None,
+    most_sent: int = 0,
 ) -> Known:
-    """What a thread tells about its own window and limit; `model` is the one before any call."""
+    """What a thread tells about its own window and limit; `model` is the one before any call.
+
+    `most_sent` is what a call of it is known to have sent that is not told here any more.
+    """
     last = thread.last
     model = (last.asked_for or last.model) if last else model
     named = last.model if last else None
@@ -69,7 +73,7 @@ def known_of(
         model=model,
         version=session.version,
         reported=reported,
-        most_sent=thread.most_sent,
+        most_sent=max(thread.most_sent, most_sent),
         learned=thread.learned if learned is None else learned,
         settings=settings,
     )
@@ -83,9 +87,10 @@ def read(
     settings: ClientSettings = UNTOLD,
     learned: int | None = None,
     model: str | None = None,
+    most_sent: int = 0,
 ) -> Reading:
     """The reading of a thread: its figures against its window and its limit."""
-    known = known_of(session, thread, settings, learned, model)
+    known = known_of(session, thread, settings, learned, model, most_sent)
     window = window_of(known, overrides)
     limit = limit_of(known, window, overrides)
     now = thread.holding

@@ -46,7 +46,7 @@ class Origin:
     async def send(self, session: str, text: str, urgent: bool) -> str | None:
         """Queue a message; why that was not done, or None."""
         if self._daemon is None:
-            return "there is no daemon that could deliver it: `brimline serve --background` starts one"
+            return "no daemon runs that could deliver it: `brimline serve --background` starts one"
         body = msgspec.json.encode({"text": text, "urgent": urgent})
         try:
             answer = await self._daemon.ask("POST", f"{_path(session)}/messages", body)

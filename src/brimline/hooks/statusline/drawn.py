@@ -47,7 +47,7 @@ def _wrong(reading: Reading, told: StatusInput, look: Look) -> str | None:
 def _context(reading: Reading, told: StatusInput, look: Look) -> Sequence[Part]:
     """How full the window is: with a bar, with tokens, with neither."""
     if reading.sent is None or reading.state == "compacting":
-        return [plain(_unknown(reading, look))]
+        return _unknown(reading, look)
     if reading.window is None or reading.percent is None or _is_least(reading):
         return [plain(f"{shorten(reading.sent)} of an unknown window")]
     marks = PUT_RIGHT if _wrong(reading, told, look) else ""
@@ -62,15 +62,21 @@ def _context(reading: Reading, told: StatusInput, look: Look) -> Sequence[Part]:
             plain(f"{percent} of window")]  # fmt: skip
 
 
-def _unknown(reading: Reading, look: Look) -> str:
-    """Why there is no figure, and how large the window is."""
+def _unknown(reading: Reading, look: Look) -> Sequence[Part]:
+    """Why there is no figure: with the size of the window, without it."""
+    why = _why(reading, look)
+    if reading.window is None:
+        return [plain(why)]
+    return [plain(f"{why}, {shorten(reading.window.tokens)} window"), plain(why)]
+
+
+def _why(reading: Reading, look: Look) -> str:
     if reading.state == "compacting":
-        why = "compacting"
-    elif reading.cycle:
-        why = "context unknown until the next reply"
-    else:
-        why = "context unknown" if look.wrong else "no call yet"
-    return why if reading.window is None else f"{why}, {shorten(reading.window.tokens)} window"
+        return "compacting"
+    if look.wrong and not reading.cycle:
+        return "context unknown"
+    called = reading.cycle or look.called
+    return "context unknown until the next reply" if called else "no call yet"
 
 
 def _is_least(reading: Reading) -> bool:

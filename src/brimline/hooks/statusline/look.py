@@ -15,7 +15,8 @@ class Look(msgspec.Struct, frozen=True):
 
     `columns` is the terminal's width, None where it is unknown. `calls_left` is the forecast, None
     while there is none. `handoff` is the state of the session's handoff, None where it has none,
-    `handoff_calls` the calls since then. `wrong` is what `read` found that cannot be.
+    `handoff_calls` the calls since then. `wrong` is what `read` found that cannot be, `called`
+    whether a call was made by then.
     """
 
     line: Line = Line()
@@ -25,6 +26,7 @@ class Look(msgspec.Struct, frozen=True):
     handoff: HandoffState | None = None
     handoff_calls: int | None = None
     wrong: str | None = None
+    called: bool = False
 
 
 def colour_wanted(env: Mapping[str, str], colour: Colour = "auto") -> bool:

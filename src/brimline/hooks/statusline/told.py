@@ -56,22 +56,35 @@ class _Context(ContextWindow, frozen=True, kw_only=True):
     context_window_size: Size | None = None
     current_usage: _Usage | None = None
     used_percentage: Percentage | None = None
+    total_input_tokens: float | None = None
+    total_output_tokens: float | None = None
 
 
 class _Cost(Cost, frozen=True):
     total_cost_usd: Dollars | None = None
 
 
+class _Workspace(msgspec.Struct, frozen=True):
+    project_dir: str | None = None
+
+
 class _Status(StatusInput, frozen=True, kw_only=True):
     context_window: _Context = _Context()
     cost: _Cost = _Cost()
+    workspace: _Workspace = _Workspace()
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What a client told, without what cannot be; `wrong` names that, None where all is sound."""
+    """What a client told, without what cannot be; `wrong` names that, None where all is sound.
+
+    `project` is where the session began: its agent may work in another folder by now. `called` says
+    that a call was made, whatever is known of it.
+    """
 
     input: StatusInput
     wrong: str | None = None
+    project: str | None = None
+    called: bool = False
 
 
 _decoder = msgspec.json.Decoder(_Status)
@@ -84,7 +97,7 @@ def read(body: bytes) -> Told:
         status = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _read_with_care(body)
-    return Told(status, _disagreement(status.context_window))
+    return _told(status, _disagreement(status.context_window))
 
 
 def _read_with_care(body: bytes) -> Told:
@@ -93,7 +106,25 @@ def _read_with_care(body: bytes) -> Told:
     status = _taken(_Status, told, bad)
     if not isinstance(told.get("session_id"), str) or "session_id" in bad:
         raise msgspec.ValidationError("expected a status line's input with a `session_id`")
-    return Told(status, _impossible(bad) or _disagreement(status.context_window))
+    return _told(status, _impossible(bad) or _disagreement(status.context_window))
+
+
+def _told(status: _Status, wrong: str | None) -> Told:
+    project = status.workspace.project_dir or status.cwd
+    return Told(status, wrong, project, _was_called(status))
+
+
+def _was_called(status: _Status) -> bool:
+    """Whether there was a call: before the first one there is no usage, no total and no cost."""
+    context = status.context_window
+    if context.current_usage is not None:
+        return True
+    totals = (
+        context.total_input_tokens,
+        context.total_output_tokens,
+        status.cost.total_cost_usd,
+    )
+    return any(total is not None and total > 0 for total in totals)
 
 
 def _object(body: bytes) -> dict[str, Any]:
