@@ -5,20 +5,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from brimline.events import MAIN, Call, WindowReported, sums_up
+from brimline.events import MAIN, sums_up
 from brimline.monitor.claim import Claim
 from brimline.monitor.follow import Files
 from brimline.monitor.heard import UNPROMPTED, Environment, Heard, Pane
+from brimline.monitor.present import BY_FILE, Present
 from brimline.monitor.slim import Slim
 from brimline.monitor.state import State
 from brimline.sources.base import Expected, Look
-from brimline.tracker import Reading, Session, Thread, fold, read
+from brimline.tracker import Reading, Session, Thread
 from brimline.windows import NO_OVERRIDES, UNTOLD, ClientSettings, Overrides
 
 SEQ_A_CALL = 1_000
 """More can be told between two calls than anyone will."""
 
-BY_FILE = "transcript"
 MEASURED = ("measured", BY_FILE)
 """How a reading is that a call in the session's own file told last."""
 
@@ -35,20 +35,6 @@ class Past(NamedTuple):
 
     cycle: int = 0
     seq: int = 0
-
-
-class _Made(NamedTuple):
-    """What a reading was made from: with the same it would be the same."""
-
-    thread: Thread
-    windows: Mapping[str, int]
-    told: Call | None
-    window: int | None
-    most: int
-    cycle: int
-    compacting: bool
-    model: str | None
-    settings: ClientSettings
 
 
 class Watched:
@@ -75,7 +61,7 @@ class Watched:
         self.claim = Claim()
         self.unheard = 0
         self.files = Files(agent)
-        self._made: dict[str, _Made] = {}
+        self._presents: dict[str, Present] = {}
         self._slims: dict[str, Slim] = {}
         self._calls_then, self._compacting_at = 0, 0.0
 
@@ -258,11 +244,6 @@ class Watched:
         self.seq = max(self.seq + 1, SEQ_A_CALL * self.calls)
         return self.seq
 
-    @property
-    def _behind(self) -> bool:
-        """Whether the transcript has not told the last compaction yet."""
-        return self._main.cycle < self.cycle
-
     def readings(
         self, overrides: Overrides = NO_OVERRIDES, settings: ClientSettings = UNTOLD
     ) -> Mapping[str, Reading]:
@@ -270,60 +251,33 @@ class Watched:
         threads = self.folded.threads
         for name in (MAIN, *(name for name in threads if name != MAIN and _holds(name))):
             thread = threads.get(name) or Thread(name)
-            made = self._stamp(thread, settings)
-            if made != self._made.get(name):
-                self._made[name] = made
-                self.last[name] = self._reading(self.slim(thread), overrides, settings)
+            present = self._present(thread, settings)
+            if present != self._presents.get(name):
+                self._presents[name] = present
+                by = self.claim.by
+                self.last[name] = present.reading(self._alone(thread), by, overrides)
         return self.last
 
     def slim(self, thread: Thread) -> Thread:
         """A thread with no more calls than its figures need."""
         return self._slims.setdefault(thread.name, Slim()).of(thread)
 
-    def _stamp(self, thread: Thread, settings: ClientSettings) -> _Made:
-        windows = self.folded.windows
+    def _present(self, thread: Thread, settings: ClientSettings) -> Present:
         if thread.name != MAIN:
-            return _Made(thread, windows, None, None, 0, 0, False, None, settings)
+            return Present(thread, self.folded.windows, settings=settings)
         claim, cycle = self.claim, self.cycle
-        told, window, most = claim.ahead(thread, cycle), claim.window, claim.most
-        return _Made(
-            thread, windows, told, window, most, cycle, self.compacting, self.model, settings
-        )
+        return Present(
+            thread, self.folded.windows, claim.ahead(thread, cycle), claim.window, claim.most,
+            cycle, self.compacting, self.model, settings,
+        )  # fmt: skip
 
-    def _reading(self, thread: Thread, overrides: Overrides, settings: ClientSettings) -> Reading:
-        session = msgspec.structs.replace(
+    def _alone(self, thread: Thread) -> Session:
+        """The session with this thread, and no more calls than its figures need."""
+        return msgspec.structs.replace(
             self.folded,
             agent=self.agent,
             version=self.folded.version or self.version,
-            threads={thread.name: thread},
-        )
-        if thread.name != MAIN:
-            return read(session, thread, BY_FILE, overrides, settings)
-        if self.claim.window is not None:
-            session = fold(session, [WindowReported(tokens=self.claim.window)])
-        now, told = self._now(session), self._made[MAIN].told
-        if told is None:
-            return self._read(session, now, BY_FILE, overrides, settings)
-        told = msgspec.structs.replace(told, model=self.model or now.model)
-        held = msgspec.structs.replace(now, current=None)
-        session = msgspec.structs.replace(session, threads={MAIN: held}, records_compactions=True)
-        ahead = fold(session, [told]).threads[MAIN]
-        now = msgspec.structs.replace(ahead, compacting=self.compacting)
-        return self._read(session, now, self.claim.by, overrides, settings)
-
-    def _read(
-        self, session: Session, now: Thread, by: str, overrides: Overrides, settings: ClientSettings
-    ) -> Reading:
-        most = self.claim.most
-        return read(session, now, by, overrides, settings, model=self.model, most_sent=most)
-
-    def _now(self, session: Session) -> Thread:
-        thread = session.threads.get(MAIN) or Thread(MAIN)
-        return msgspec.structs.replace(
-            thread,
-            current=None if self._behind else thread.current,
-            cycle=self.cycle,
-            compacting=self.compacting or thread.compacting,
+            threads={thread.name: self.slim(thread)},
         )
 
 
