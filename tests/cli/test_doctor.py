@@ -1,7 +1,9 @@
 """`brimline doctor`: what it says of what is there, and what of what is not."""
 
 import argparse
+import fcntl
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,11 @@ import pytest
 
 from brimline._version import __version__
 from brimline.cli import doctor, setup
-from brimline.cli.checks import Heard, daemon, heard_from, hooks, spool, version
+from brimline.cli.checks import FULL, START, Heard, daemon, heard_from, hooks, spool, version
 from brimline.cli.context import Context
 from brimline.settings import Settings
 from brimline.setup.found import Found
+from brimline.setup.switch import Off
 from brimline.sources.base import Places
 
 NOW = 1_800_000_000.0
@@ -21,8 +24,8 @@ SETUP: dict[str, Any] = {
     "dry_run": False,
     "remove": False,
     "scope": "user",
-    "transport": "command",
-    "status_line": "append",
+    "transport": None,
+    "status_line": None,
     "autostart": None,
     "service": False,
     "parent": None,
@@ -69,8 +72,8 @@ def test_nothing_is_set_up(user: User) -> None:
     wrong = {about: check["hint"] for about, check in told.items() if not check["well"]}
     assert wrong == {
         "claude hooks": "`brimline setup claude` puts them in.",
-        "daemon": "`brimline serve` starts it. A session's start does too, where autostart is on.",
-        "autostart": "`brimline setup` switches it on.",
+        "daemon": "`brimline serve --background` starts it. So does a session, where autostart is on.",
+        "autostart": "`brimline setup --autostart` switches it on.",
     }
 
 
@@ -91,6 +94,7 @@ def test_however_it_was_set_up(user: User, way: dict[str, Any]) -> None:
     _, told = user.doctor()
     assert told["claude hooks"]["well"]
     assert told["claude hooks"]["told"].startswith("9 hooks installed")
+    assert told["status line"]["well"]
     assert told["autostart"]["well"] is (way != {"autostart": False})
 
 
@@ -101,6 +105,48 @@ def test_text(user: User, capsys: pytest.CaptureFixture[str]) -> None:
     assert "!!  claude hooks   none installed" in lines
     hint = lines[lines.index("!!  claude hooks   none installed") + 1]
     assert hint.strip() == "`brimline setup claude` puts them in."
+
+
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_status_line_that_is_gone(user: User, scope: str) -> None:
+    """A status line that setup put in and somebody took out is told of; with ours out, none is."""
+    user.set_up(scope=scope, agents=["claude"])
+    base = user.home if scope == "user" else Path.cwd()
+    path = base / ".claude/settings.json"
+    settings = json.loads(path.read_text())
+    settings["statusLine"]["command"] = "mine"
+    path.write_text(json.dumps(settings))
+    line = user.doctor()[1]["status line"]
+    assert (line["well"], line["told"]) == (False, f"not ours any more in {path}")
+    more = " --scope project" if scope == "project" else ""
+    assert line["hint"] == f"`brimline setup claude{more}` puts it back."
+    user.set_up(scope=scope, agents=["claude"], remove=True)
+    assert "status line" not in user.doctor()[1]
+
+
+def test_switched_off_in_the_project(user: User) -> None:
+    """What switches the user's hooks off where they work is named, and what to do."""
+    user.set_up()
+    path = Path.cwd() / ".claude/settings.local.json"
+    path.parent.mkdir()
+    path.write_text('{"disableAllHooks": true}')
+    told = user.doctor()[1]["claude hooks"]
+    assert told["told"] == f"switched off by disableAllHooks in {path}"
+    assert told["hint"] == f"Take `disableAllHooks` out of {path}."
+
+
+def test_daemon_that_does_not_answer(user: User) -> None:
+    """One that is there and says nothing is not said to be gone: what ends it is named."""
+    lock = user.home / ".local/state/brimline/lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("4711\n")
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        told = user.doctor()[1]["daemon"]
+    assert (told["well"], "4711" in told["told"]) == (False, True)
+    assert "`kill " in told["hint"]
+    assert "4711`" in told["hint"]
+    assert user.doctor()[1]["daemon"]["hint"] == START
 
 
 # What a daemon tells.
@@ -128,21 +174,63 @@ INSTALLED = Found("claude", Path("/s"), events=("Stop",), autostart=True)
 
 def test_heard_of_late(user: User) -> None:
     """An agent that was not used for long is as well as one that was."""
-    told = hooks(user.context, "claude", [INSTALLED], heard(session(90_000)))
+    told = hooks(user.context, "claude", [INSTALLED], heard(hooks={"claude": NOW - 90_000}))
     assert (told.well, told.told) == (True, "1 hook installed, heard 1d ago")
-    told = hooks(user.context, "claude", [INSTALLED], heard())
-    assert (told.well, told.told) == (True, "1 hook installed, not heard from yet")
+    told = hooks(user.context, "claude", [INSTALLED], heard(session(5), hooks={"codex": NOW}))
+    assert (told.well, told.told) == (True, "1 hook installed, nothing to hear yet")
 
 
-def test_hooks_that_are_not_run(user: User) -> None:
-    """Where a transcript was written and no hook was heard, something keeps hooks from running."""
+def test_daemon_that_does_not_tell_what_it_heard(user: User) -> None:
+    """Of a daemon of another version nothing is said that it did not say."""
+    written(user, NOW)
+    told = hooks(user.context, "claude", [INSTALLED], heard(session(5)))
+    assert (told.well, told.told) == (True, "1 hook installed")
+
+
+def written(user: User, at: float) -> None:
+    """A transcript was written at a moment."""
     transcript = user.home / ".claude/projects/p/11111111-1111-4111-8111-111111111111.jsonl"
     transcript.parent.mkdir(parents=True)
     transcript.write_text("{}\n")
-    told = hooks(user.context, "claude", [INSTALLED], heard(since=0.0))
+    os.utime(transcript, (at, at))
+
+
+@pytest.mark.parametrize(
+    ("times", "at", "said"),
+    [
+        ({}, NOW - 5, "since the daemon started 10m ago, and a transcript was written"),
+        ({"claude": NOW - 300}, NOW - 5, "since a transcript was written"),
+        ({"claude": NOW - 30}, NOW - 5, None),
+        ({}, NOW - 700, None),
+    ],
+    ids=["never", "not any more", "of late", "nothing was written"],
+)
+def test_hooks_that_are_not_run(
+    user: User, times: dict[str, float], at: float, said: str | None
+) -> None:
+    """Where a transcript was written and no hook was heard, something keeps hooks from running.
+
+    That the transcript was followed is no sign of a hook.
+    """
+    written(user, at)
+    told = hooks(user.context, "claude", [INSTALLED], heard(session(1), hooks=times))
+    assert told.well is (said is None)
+    if said is not None:
+        assert told.told == f"1 hook installed, not heard {said}"
+        assert told.hint
+
+
+def test_posted_to_another_port(user: User) -> None:
+    """Hooks that are posted to where the daemon is not are told of; where none runs, nothing is."""
+    found = Found("claude", Path("/s"), ("Stop",), posts=("http://127.0.0.1:8420",))
+    told = hooks(user.context, "claude", [found], heard(address="http://127.0.0.1:9"))
     assert not told.well
-    assert "not heard from since a transcript was written" in told.told
-    assert told.hint
+    assert told.told == "posted to http://127.0.0.1:8420, and the daemon is at http://127.0.0.1:9"
+    assert "`brimline serve --background --port 8420`" in str(told.hint)
+    assert "`brimline setup claude --transport command`" in str(told.hint)
+    for other in (heard(), Heard(problem="none")):
+        told = hooks(user.context, "claude", [found], other)
+        assert (told.well, told.told) == (True, "1 hook installed, posted by the client")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +239,10 @@ def test_hooks_that_are_not_run(user: User) -> None:
         (Found("claude", Path("/s"), problem="/s: line 1"), "/s: line 1"),
         (Found("claude", Path("/s"), ("Stop",), missing=("PreCompact",)), "none for PreCompact"),
         (Found("claude", Path("/s"), ("Stop",), old=("Stop",)), "those of another installation"),
-        (Found("claude", Path("/s"), ("Stop",), switched_off=True), "switched off"),
+        (
+            Found("claude", Path("/s"), ("Stop",), switched_off=Off("x", Path("/t"))),
+            "switched off by x in /t",
+        ),
     ],
     ids=["broken", "missing", "old", "off"],
 )
@@ -187,11 +278,15 @@ def test_losses_and_versions() -> None:
     told = {check.about: check for check in daemon(heard(version="0.0.1", dropped=3), NOW)}
     assert not told["daemon"].well
     assert (told["losses"].well, told["losses"].told) == (False, "0 not understood, 3 dropped")
+    assert told["losses"].hint == FULL
 
 
 def test_spool(tmp_path: Path) -> None:
     """What waits, and what was lost, is counted."""
     assert spool(tmp_path).well
+    for size, said in ((1, "1 KB"), (3_400, "3 KB"), (100_000, "0.1 MB")):
+        (tmp_path / "spool").write_bytes(b"x" * size)
+        assert spool(tmp_path).told == f"{said} wait for the daemon"
     (tmp_path / "spool").write_bytes(b"x" * 2_000_000)
     (tmp_path / "spool.dropped").write_bytes(b"...")
     told = spool(tmp_path)

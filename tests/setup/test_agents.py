@@ -40,14 +40,14 @@ def test_hooks_by_http(machine: Machine) -> None:
     """Hooks that post are known again; a session's start, which cannot post, stays a command."""
     machine.write('{"hooks": {"Stop": [{"hooks": [{"type": "http", "url": "http://[x/"}]}]}}')
     machine.set_up()
-    machine.set_up(address="http://127.0.0.1:8420")
+    machine.set_up(transport="http")
     found = machine.hooks()
     url = "http://127.0.0.1:8420/hooks/claude?by=brimline"
     made = {"type": "http", "url": url, "timeout": 2}
     assert found.pop("SessionStart")[0]["command"] == HOOK
     assert found.pop("Stop") == [{"type": "http", "url": "http://[x/"}, made]
     assert all(one == [made] for one in found.values())
-    assert "commands" in machine.plan("codex", address="http://127.0.0.1:8420").notes[0]
+    assert "commands" in machine.plan("codex", transport="http").notes[0]
     machine.take_out()
     assert list(machine.hooks()) == ["Stop"]
 
@@ -92,8 +92,9 @@ def test_folders_that_variables_name(machine: Machine, tmp_path: Path) -> None:
 
 def test_hooks_that_are_switched_off(machine: Machine) -> None:
     """Where the user switched all hooks off, that is said."""
-    machine.write('{"disableAllHooks": true}')
-    assert any("disableAllHooks" in note for note in machine.set_up().notes)
+    path = machine.write('{"disableAllHooks": true}')
+    note = f"disableAllHooks in {path} switches our hooks off: take it out."
+    assert note in machine.set_up().notes
 
 
 def test_trust_is_the_users(machine: Machine) -> None:

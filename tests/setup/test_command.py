@@ -20,8 +20,8 @@ DEFAULTS: dict[str, Any] = {
     "dry_run": False,
     "remove": False,
     "scope": "user",
-    "transport": "command",
-    "status_line": "append",
+    "transport": None,
+    "status_line": None,
     "autostart": None,
     "service": False,
     "parent": None,
@@ -149,6 +149,23 @@ def test_remove_where_nothing_is(user: User) -> None:
     assert user.run(remove=True) == (0, "There is nothing of ours here.\n")
     assert user.json(remove=True) == (0, [])
     assert user.run()[0] == 1
+    assert user.json() == (1, [])
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_remove_that_is_not_forgotten(user: User) -> None:
+    """A file that was changed is not said to be as it was, whatever else could not be done."""
+    user.settings.write_text("{}")
+    user.run(agents=["claude"])
+    state = user.home / ".local/state/brimline"
+    state.chmod(0o555)
+    code, out = user.run(agents=["claude"], remove=True)
+    state.chmod(0o700)
+    assert (code, user.settings.read_text()) == (1, "{}")
+    assert "setup.json: file: cannot be written: Permission denied" in out
+    assert "Our entries are taken out all the same. Mend that, and run it again." in out
+    assert "The file is as it was." not in out
+    assert user.run(agents=["claude"], remove=True)[0] == 0
 
 
 def test_broken_file(user: User) -> None:
@@ -258,6 +275,8 @@ def test_no_session_starts_the_daemon(user: User, way: dict[str, bool]) -> None:
     _, out = user.run(agents=["claude"], **way)
     assert set(kinds(user).values()) == {"hook"}
     assert "`brimline serve --background` starts the daemon" in out
+    assert "Set up already." in user.run(agents=["claude"])[1]
+    assert set(kinds(user).values()) == {"hook"}
     user.run(agents=["claude"], autostart=True)
     assert kinds(user)["SessionStart"] == "start"
 
@@ -343,7 +362,8 @@ def test_service_that_is_left(user: User, manager: Path) -> None:
 
 def test_parent(user: User) -> None:
     """It is written into the project's own settings, or the user's; nothing else is set up."""
-    user.run(parent="0f-1", scope="project")
+    _, out = user.run(parent="0f-1", scope="project")
+    assert "Session 0f-1 is told of this project's sessions." in out
     assert Path(".brimline.toml").read_text() == 'parent = "0f-1"\n'
     user.run(parent="0f-2")
     assert (user.home / ".config/brimline/config.toml").read_text() == 'parent = "0f-2"\n'

@@ -116,6 +116,34 @@ def test_replacement_touches_one_span(text: str, data: st.DataObject) -> None:
     assert after.text == before.text[: value.start] + '"new"' + before.text[value.end :]
 
 
+@given(text=TEXTS, data=st.data())
+def test_edited_is_as_if_scanned(text: str, data: st.DataObject) -> None:
+    """After every edit each value and each comment is where a scan of the text finds it."""
+    document = insert(scanned(text), (NEW,), [[1], {"a": []}])
+    for _ in range(data.draw(st.integers(1, 3))):
+        way = data.draw(st.sampled_from(ways(document)))
+        last = len(there(document, way).children)
+        step = last if there(document, way).kind == "array" else data.draw(st.text(max_size=2))
+        if document.find((*way, step)) is None:
+            document = insert(document, (*way, step), {"k": [1]})
+        elif data.draw(st.booleans()):
+            document = replace(document, (*way, step), "[[], {}]")
+        else:
+            document = remove(document, (*way, step))
+        assert document == scanned(document.text)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_large_neighbours_are_not_read_again(first: bool) -> None:
+    """What stands before an edit is what it was; what stands after it only moved."""
+    large = json.dumps([{"n": number} for number in range(100)])
+    text = f'{{"k": {{}}, "large": {large}}}' if first else f'{{"large": {large}, "k": {{}}}}'
+    before = scanned(text)
+    after = insert(before, ("k", "new"), 1)
+    assert after == scanned(after.text)
+    assert (after.find(("large",)) is before.find(("large",))) is not first
+
+
 @pytest.mark.parametrize(
     ("text", "steps", "expected"),
     [

@@ -44,6 +44,8 @@ def test_start_of_a_session_starts_the_daemon(machine: Machine, agent: str) -> N
     for wish in (True, False):
         machine.set_up(agent, autostart=wish)
         assert told(machine, agent)["autostart"] is wish
+        machine.set_up(agent, autostart_first=not wish)
+        assert told(machine, agent)["autostart"] is wish
 
 
 def test_second_time(machine: Machine, agent: str) -> None:
@@ -101,7 +103,7 @@ def test_project_scope(tmp_path: Path, agent: str) -> None:
 
 def test_nothing_is_posted(machine: Machine, agent: str) -> None:
     """An extension asks at the socket, also where hooks are to post."""
-    assert "commands" in machine.plan(agent, address="http://127.0.0.1:8420").notes[0]
+    assert "commands" in machine.plan(agent, transport="http").notes[0]
 
 
 def test_path_that_is_no_text(machine: Machine, agent: str) -> None:
@@ -121,7 +123,7 @@ def test_found(machine: Machine, agent: str) -> None:
     machine.set_up(agent, autostart=True)
     told = find(agent, machine.places, machine.wish, "user")
     assert (told.events, told.missing, told.old, told.autostart) == (events, (), (), True)
-    machine.set_up(agent)
+    machine.set_up(agent, autostart=False)
     assert not find(agent, machine.places, machine.wish, "user").autostart
     other = msgspec.structs.replace(machine.wish, program=program(script="/new/client.py"))
     assert find(agent, machine.places, other, "user").old == events

@@ -42,12 +42,12 @@ def test_as_set_up(machine: Machine, agent: str, autostart: bool) -> None:
 
 def test_one_hook_starts_the_daemon(machine: Machine) -> None:
     """It is the start of a session's, and no other, also where the others post."""
-    machine.set_up(autostart=True, address=ADDRESS)
+    machine.set_up(autostart=True, transport="http")
     kinds = {event: hook.get("args", [None] * 3)[2] for event, [hook] in machine.hooks().items()}
     assert kinds.pop("SessionStart") == "start"
     assert set(kinds.values()) == {None}
-    assert found(machine).posts
-    machine.set_up()
+    assert found(machine).posts == (ADDRESS,)
+    machine.set_up(autostart=False, transport="command")
     kinds = {event: hook["args"][2] for event, [hook] in machine.hooks().items()}
     assert set(kinds.values()) == {"hook"}
 
@@ -66,11 +66,75 @@ def test_some_are_missing(machine: Machine) -> None:
     assert found(machine).missing == ("PreCompact",)
 
 
-def test_switched_off(machine: Machine) -> None:
-    """Where the user switched all hooks off, that is told."""
-    machine.write('{"disableAllHooks": true}')
+OFF = '{"disableAllHooks": true}'
+ON = '{"disableAllHooks": false}'
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "local", "by"),
+    [
+        (OFF, "{}", "{}", "user"),
+        ("{}", OFF, "{}", "project"),
+        ("{}", "{}", OFF, "local"),
+        (OFF, OFF, OFF, "local"),
+        (OFF, ON, "{", None),
+        (OFF, "{}", ON, None),
+        ("{}", '{"disableAllHooks": "yes"}', "{}", None),
+    ],
+)
+def test_switched_off(
+    machine: Machine, user: str, project: str, local: str, by: str | None
+) -> None:
+    """The file that is nearest to the project tells whether hooks are run, and is named."""
+    folder = machine.project / ".claude"
+    folder.mkdir()
+    files = {
+        "user": machine.write(user),
+        "project": folder / "settings.json",
+        "local": folder / "settings.local.json",
+    }
+    files["project"].write_text(project)
+    files["local"].write_text(local)
     machine.set_up()
-    assert found(machine).switched_off
+    told = found(machine).switched_off
+    assert (told and (told.setting, told.path)) == (by and ("disableAllHooks", files[by]))
+
+
+@pytest.mark.parametrize(
+    ("text", "setting"),
+    [
+        ('{"hooksConfig": {"enabled": false}}', "hooksConfig.enabled"),
+        ('{"hooksConfig": {"disabled": ["x", "brimline"]}}', "hooksConfig.disabled: brimline"),
+        ('{"hooksConfig": {"enabled": true, "disabled": ["x"]}}', None),
+        ('{"disableAllHooks": true}', None),
+    ],
+)
+def test_switched_off_in_gemini(machine: Machine, text: str, setting: str | None) -> None:
+    """Gemini CLI has a switch of its own, and a list of hooks that it does not run."""
+    machine.write(text, "gemini")
+    machine.set_up("gemini")
+    told = found(machine, "gemini").switched_off
+    assert (told and told.setting) == setting
+
+
+def test_status_line(machine: Machine) -> None:
+    """It is told whether ours is there, is another installation's, or went after it was put in."""
+    assert found(machine).line is None
+    machine.set_up()
+    assert found(machine).line == "current"
+    assert found(machine, program=program("/new/brimline-hook")).line == "old"
+    path = machine.file()
+    path.write_text(path.read_text().replace("statusLine", "other"))
+    assert found(machine).line == "gone"
+    machine.take_out()
+    assert found(machine).line is None
+
+
+def test_status_line_of_others(machine: Machine) -> None:
+    """Where setup never put one in, none is missed; nor has another agent one."""
+    machine.write('{"statusLine": {"type": "command", "command": "mine"}}')
+    machine.set_up("codex")
+    assert (found(machine).line, found(machine, "codex").line) == (None, None)
 
 
 def test_broken(machine: Machine) -> None:
@@ -83,5 +147,6 @@ def test_project(tmp_path: Path) -> None:
     """A project's own settings are another place."""
     machine = Machine(tmp_path, scope="project")
     machine.set_up()
-    assert find("claude", machine.places, machine.wish, "project").missing == ()
+    told = find("claude", machine.places, machine.wish, "project")
+    assert (told.missing, told.scope) == ((), "project")
     assert find("claude", machine.places, machine.wish, "user").events == ()

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from brimline.errors import InvalidSettings
-from brimline.setup.file import backup_of
+from brimline.setup.file import BACKUP, LOCK, NEW, backup_of
+from brimline.setup.kept import load
 from brimline.setup.plan import RECIPES, apply
 
 from .machine import HOOK, Machine, program
@@ -152,7 +153,7 @@ def test_older_entry_is_replaced_where_it_stands(machine: Machine, old: Any) -> 
     other = {"type": "command", "command": "say"}
     stop = [{"matcher": "x", "hooks": [old, other]}, {"hooks": [old]}]
     machine.write(json.dumps({"hooks": {"Stop": stop, "Notification": [{"hooks": [old]}]}}))
-    machine.set_up()
+    machine.set_up(transport="command")
     told = machine.settings()["hooks"]
     [made] = told["SessionStart"][0]["hooks"]
     assert told["Stop"] == [{"matcher": "x", "hooks": [made, other]}]
@@ -200,6 +201,39 @@ def test_client_that_writes_the_file_anew(machine: Machine) -> None:
     assert machine.set_up().what == "set up already"
     machine.take_out()
     assert json.loads(path.read_text()) == {"model": "opus"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"hooks": {}, "model": "opus"}',
+        '{"hooks": {"Stop": []}, "model": "opus"}',
+        '{\n  "model": "opus",\n  "hooks": {\n    "Stop": [],\n    "Other": []\n  }\n}\n',
+    ],
+)
+def test_empty_ones_of_the_users_stay(machine: Machine, text: str) -> None:
+    """What held nothing before setup is there after it, also where others changed the file."""
+    path = machine.write(text)
+    machine.set_up()
+    path.write_text(path.read_text().replace("opus", "haiku"))
+    machine.take_out()
+    assert path.read_text() == text.replace("opus", "haiku")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [{"transport": "http"}, {"autostart": True}, {"autostart": False}, {"mode": "prepend"}],
+    ids=str,
+)
+def test_what_is_not_said_stays_as_it_is(machine: Machine, way: dict[str, Any]) -> None:
+    """A further run without options changes nothing, also after an update of the paths."""
+    machine.write('{"statusLine": {"type": "command", "command": "mine"}}')
+    machine.set_up(**way)
+    for first in (False, True):
+        assert machine.plan(autostart_first=first).pending is False
+    new = program("/new/brimline-hook")
+    machine.set_up(program=new)
+    assert machine.plan(program=new, **way).pending is False
 
 
 def test_copy_is_of_a_file_without_ours(machine: Machine) -> None:
@@ -311,3 +345,56 @@ def test_file_that_breaks_after_the_plan(machine: Machine) -> None:
     with pytest.raises(InvalidSettings, match="line 1, column 2"):
         apply(planned)
     assert (path.read_text(), machine.around()) == ("{", ["settings.json"])
+
+
+# What is left beside the file.
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_refused_file_leaves_nothing(machine: Machine) -> None:
+    """A file that may not be written is neither copied nor remembered."""
+    path = machine.write("{}")
+    path.chmod(0o444)
+    with pytest.raises(InvalidSettings, match="Permission denied"):
+        machine.set_up()
+    assert machine.around() == ["settings.json"]
+    assert load(machine.wish.state) == {}
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_refused_file_that_was_set_up_before(machine: Machine) -> None:
+    """What was remembered of it, and its copy, are as they were."""
+    path = machine.write("{}")
+    machine.set_up()
+    known = load(machine.wish.state)
+    path.chmod(0o444)
+    with pytest.raises(InvalidSettings, match="Permission denied"):
+        machine.set_up(program=program("/new/brimline-hook"))
+    assert (load(machine.wish.state), backup_of(path).read_text()) == (known, "{}")
+
+
+@pytest.mark.parametrize("left", [LOCK, BACKUP, f"{NEW}1f"])
+@pytest.mark.parametrize("agent", ["claude", "pi"])
+def test_what_a_killed_setup_left(machine: Machine, agent: str, left: str) -> None:
+    """It is cleared away with --remove; what others put beside the file stays."""
+    path = machine.write("{}", agent)
+    name = f".{path.name}{left}" if left.startswith(NEW) else f"{path.name}{left}"
+    for place in (name, f"{path.name}.bak", f".other{NEW}1f"):
+        (path.parent / place).touch()
+    machine.take_out(agent)
+    assert machine.around(agent) == sorted([f".other{NEW}1f", path.name, f"{path.name}.bak"])
+    assert not machine.plan(agent, remove=True).pending
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_record_that_stays(machine: Machine) -> None:
+    """Where it cannot be forgotten, the file is given back all the same, and that is told."""
+    path = machine.write("{}")
+    machine.set_up()
+    machine.wish.state.chmod(0o555)
+    done = machine.take_out()
+    machine.wish.state.chmod(0o700)
+    assert "setup.json: file: cannot be written" in str(done.problem)
+    assert (path.read_text(), done.after) == ("{}", b"{}")
+    assert machine.take_out().problem is None
+    assert (load(machine.wish.state), machine.around()) == ({}, ["settings.json"])

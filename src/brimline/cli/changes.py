@@ -13,14 +13,16 @@ from brimline.setup.plan import Change, apply
 from brimline.sources import AGENTS
 
 TITLES = {**AGENTS, "service": "The service", "parent": "The parent"}
+UNTOUCHED = "The file is as it was."
 SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
 
 
 class Shown(msgspec.Struct, frozen=True):
     """What `setup --json` prints of an agent; `written` tells whether its file was changed.
 
-    `agent` is `service` or `parent` for a file that is no agent's. `backup` is where the file as it
-    was is kept, if there was one.
+    `problem` tells why it was not, or what could not be done beside it. `agent` is `service` or
+    `parent` for a file that is no agent's. `backup` is where the file as it was is kept, if there
+    was one.
     """
 
     agent: str
@@ -77,16 +79,16 @@ def _rows(data: bytes | None) -> list[str]:
 
 def lines(context: Context, told: Shown) -> Iterator[str]:
     """What is told of a change."""
-    home = context.places.home
+    home, done = context.places.home, f"{told.what[:1].upper()}{told.what[1:]}"
     place = f"  {clean(tilde(told.path, home))}" if told.path else ""
     yield painted(f"{TITLES[told.agent]}{place}", "bold", context.colour)
     for line in told.diff.split("\n")[2:]:
         yield painted(clean(line.expandtabs(4)), SHADES.get(line[:1], "none"), context.colour)
     if told.problem:
         yield painted(clean(told.problem), "high", context.colour)
-        yield "The file is as it was."
+        yield f"{done} all the same. Mend that, and run it again." if told.written else UNTOUCHED
         return
-    yield f"{told.what[:1].upper()}{told.what[1:]}."
+    yield f"{done}."
     if told.backup:
         yield f"The file as it was: {clean(tilde(told.backup, home))}"
     yield from map(clean, told.notes)

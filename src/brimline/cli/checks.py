@@ -11,7 +11,7 @@ import msgspec
 from brimline._version import __version__
 from brimline.cli.context import Context
 from brimline.paint import age, counted
-from brimline.setup.found import Found
+from brimline.setup.found import Found, Line
 from brimline.setup.plan import RECIPES
 from brimline.sources import source
 
@@ -21,7 +21,15 @@ AHEAD = 60.0
 BEHIND = 60.0
 """So many seconds a transcript may be ahead of what the hooks told."""
 
-START = "`brimline serve` starts it. A session's start does too, where autostart is on."
+START = "`brimline serve --background` starts it. So does a session, where autostart is on."
+AGAIN = "`brimline serve --stop` ends it, `brimline serve --background` starts one."
+FULL = "The spool was full while no daemon ran: `brimline setup --service` keeps one running."
+
+LINES: dict[Line, str] = {
+    "old": "that of another installation",
+    "gone": "not ours any more",
+}
+"""What is wrong with a status line."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -34,11 +42,15 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """What the daemon says of itself and of the sessions; `problem` is why it says nothing."""
+    """What the daemon says of itself and of the sessions.
+
+    `problem` is why it says nothing, and `hint` what to do about that.
+    """
 
     told: dict[str, Any] = {}
     sessions: list[dict[str, Any]] = []
     problem: str | None = None
+    hint: str = START
 
     @property
     def runs(self) -> bool:
@@ -53,41 +65,80 @@ class Heard(msgspec.Struct, frozen=True):
 
 def hooks(context: Context, agent: str, found: Sequence[Found], heard: Heard) -> Check:
     """Whether our hooks are in an agent's settings as they would be put there now, and heard."""
-    about, hint = f"{agent} hooks", f"`brimline setup {agent}` puts them in."
+    about = f"{agent} hooks"
     broken = next((one.problem for one in found if one.problem), None)
     if broken:
         return Check(about, False, broken, "Mend the file, then set it up.")
     placed = [one for one in found if one.events]
     if not placed:
-        return Check(about, False, "none installed", hint)
+        return Check(about, False, "none installed", f"`brimline setup {agent}` puts them in.")
     for one in placed:
-        if wrong := _wrong(one):
-            return Check(about, False, f"{wrong} in {one.path}", hint)
+        if wrong := _wrong(about, one, heard):
+            return wrong
     told = f"{counted(len(placed[0].events), 'hook')} installed"
     told += ", posted by the client" if placed[0].posts else ""
     return _with_heard(context, agent, Check(about, True, told), heard)
 
 
-def _wrong(found: Found) -> str | None:
-    if found.switched_off:
-        return "switched off by disableAllHooks"
+def _wrong(about: str, found: Found, heard: Heard) -> Check | None:
+    """What keeps the hooks in one file from being run, or from being heard."""
+    off, address = found.switched_off, heard.told.get("address")
+    if off:
+        told, hint = f"{off.setting} in {off.path}", f"Take `{off.setting}` out of {off.path}."
+        return Check(about, False, f"switched off by {told}", hint)
     if found.missing:
-        return f"none for {', '.join(found.missing)}"
-    return f"those of another installation for {', '.join(found.old)}" if found.old else None
+        told = f"none for {', '.join(found.missing)}"
+    elif found.old:
+        told = f"those of another installation for {', '.join(found.old)}"
+    elif heard.runs and any(one != address for one in found.posts):
+        return _elsewhere(about, found, str(address))
+    else:
+        return None
+    return Check(about, False, f"{told} in {found.path}", f"`{_setup(found)}` puts them in.")
+
+
+def _elsewhere(about: str, found: Found, address: str) -> Check:
+    """Hooks that are posted to where the daemon is not."""
+    place = next(one for one in found.posts if one != address)
+    told = f"posted to {place}, and the daemon is at {address}"
+    port = place.rpartition(":")[2]
+    back = f"`brimline serve --stop`, then `brimline serve --background --port {port}`"
+    return Check(about, False, told, f"{back}; or `{_setup(found)} --transport command`.")
+
+
+def _setup(found: Found) -> str:
+    scope = " --scope project" if found.scope == "project" else ""
+    return f"brimline setup {found.agent}{scope}"
 
 
 def _with_heard(context: Context, agent: str, check: Check, heard: Heard) -> Check:
-    """The same with when it was heard from; not well where its transcripts tell of more."""
-    if not heard.runs:
+    """The same with when a hook was last heard; not well where its transcripts tell of more."""
+    times: dict[str, float] | None = heard.told.get("hooks")
+    if not heard.runs or times is None:
         return check
-    last = max((one["seen_at"] for one in heard.of(agent)), default=None)
-    written = _written(context, agent)
-    since = max(last or 0.0, heard.told["since"])
-    if written is not None and written > since + BEHIND:
-        told = f"{check.told}, not heard from since a transcript was written"
-        return Check(check.about, False, told, RECIPES[agent].then)
-    said = "not heard from yet" if last is None else f"heard {age(context.now - last)} ago"
-    return Check(check.about, True, f"{check.told}, {said}")
+    last, since = times.get(agent), heard.told["since"]
+    written, due = _written(context, agent), since if last is None else last + BEHIND
+    if written is None or written <= due:
+        said = "nothing to hear yet" if last is None else f"heard {age(context.now - last)} ago"
+        return Check(check.about, True, f"{check.told}, {said}")
+    said = "not heard since a transcript was written"
+    if last is None:
+        begun = age(context.now - since)
+        said = f"not heard since the daemon started {begun} ago, and a transcript was written"
+    return Check(check.about, False, f"{check.told}, {said}", RECIPES[agent].then)
+
+
+def status_line(found: Sequence[Found]) -> Iterator[Check]:
+    """Whether the status line that setup put in is still there, and this installation's."""
+    lines = [one for one in found if one.events and one.line]
+    if not lines:
+        return
+    wrong = next((one for one in lines if one.line != "current"), None)
+    if wrong is None or wrong.line is None:
+        yield Check("status line", True, "ours")
+        return
+    told = f"{LINES[wrong.line]} in {wrong.path}"
+    yield Check("status line", False, told, f"`{_setup(wrong)}` puts it back.")
 
 
 def _written(context: Context, agent: str) -> float | None:
@@ -110,14 +161,14 @@ def version(agent: str, heard: Heard) -> Iterator[Check]:
 def daemon(heard: Heard, now: float) -> Iterator[Check]:
     """Whether it runs, of which version, and what it could not take."""
     if heard.problem is not None:
-        yield Check("daemon", False, heard.problem, START)
+        yield Check("daemon", False, heard.problem, heard.hint)
         return
     told = heard.told
-    hint = "It is of another version: `brimline serve --stop`, then start it again."
+    hint = f"It is of another version. {AGAIN}"
     line = f"{told['version']}, for {age(now - told['since'])}, at {told['address']}"
     yield Check("daemon", told["version"] == __version__, line, hint)
     lost = f"{told['malformed']:,} not understood, {told['dropped']:,} dropped"
-    yield Check("losses", not told["dropped"], lost, "The spool was full while no daemon ran.")
+    yield Check("losses", not told["dropped"], lost, FULL)
 
 
 def heard_from(heard: Heard, now: float) -> Iterator[Check]:
@@ -129,7 +180,7 @@ def heard_from(heard: Heard, now: float) -> Iterator[Check]:
         yield Check("heard", False, "nothing yet", "Start an agent that has our hooks.")
         return
     last = now - max(seen)
-    told = f"{counted(len(seen), 'session')}, the last {age(max(0.0, last))} ago"
+    told = f"{counted(len(seen), 'session')}, the last seen {age(max(0.0, last))} ago"
     yield Check("heard", True, told)
     right = last > -AHEAD
     shown = "agrees with what was heard" if right else f"{age(-last)} behind what was heard"
@@ -142,7 +193,7 @@ def store(state: Path) -> Check:
     if not path.exists():
         return Check("store", True, "none yet")
     writable = os.access(path, os.W_OK)
-    told = f"{path.stat().st_size / 1e6:.1f} MB at {path}"
+    told = f"{_amount(path.stat().st_size)} at {path}"
     return Check("store", writable, told, "It cannot be written: look at its owner.")
 
 
@@ -150,9 +201,14 @@ def spool(state: Path) -> Check:
     """Whether anything waits to be taken in, or was lost."""
     size = sum(_size(state / name) for name in ("spool", "spool.taking"))
     lost = _size(state / "spool.dropped")
-    told = f"{size / 1e6:.1f} MB wait for the daemon" if size else "empty"
+    told = f"{_amount(size)} wait for the daemon" if size else "empty"
     told += f", {counted(lost, 'event')} lost" if lost else ""
-    return Check("spool", not size and not lost, told, "`brimline serve` takes it in.")
+    return Check("spool", not size and not lost, told, "`brimline serve --background` takes it in.")
+
+
+def _amount(size: int) -> str:
+    """So many bytes, in a unit that shows them."""
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{max(1, round(size / 1e3))} KB"
 
 
 def _size(path: Path) -> int:

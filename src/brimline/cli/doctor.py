@@ -5,9 +5,21 @@ import sys
 from collections.abc import Iterator
 
 from brimline._version import __version__
-from brimline.cli import serviced
+from brimline.cli import background, serviced
 from brimline.cli.ask import ask
-from brimline.cli.checks import Check, Heard, daemon, heard_from, hooks, spool, store, version
+from brimline.cli.checks import (
+    AGAIN,
+    START,
+    Check,
+    Heard,
+    daemon,
+    heard_from,
+    hooks,
+    spool,
+    status_line,
+    store,
+    version,
+)
 from brimline.cli.context import Context, emit_json
 from brimline.cli.setup import wish_of
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
@@ -48,6 +60,7 @@ def _checks(context: Context) -> Iterator[Check]:
     found = {agent: _found(context, agent, wish) for agent in agents if agent in RECIPES}
     for agent, places in found.items():
         yield hooks(context, agent, places, heard)
+        yield from status_line(places)
         yield from version(agent, heard)
     yield from daemon(heard, context.now)
     yield from heard_from(heard, context.now)
@@ -74,9 +87,10 @@ def _heard(context: Context) -> Heard:
         told = ask(context, "GET", "/v1/daemon")
         views = ask(context, "GET", "/v1/sessions")
     except NotRunning as error:
-        return Heard(problem=str(error.args[0]))
+        held = background.held(context)
+        return Heard(problem=str((held or error).args[0]), hint=(held and held.hint) or START)
     except BrimlineError as error:
-        return Heard(problem=str(error))
+        return Heard(problem=str(error.args[0]), hint=error.hint or AGAIN)
     return Heard(told, [view["session"] for view in views])
 
 
@@ -101,4 +115,4 @@ def _autostart(context: Context, found: list[Found], heard: Heard) -> Check:
     if any(one.autostart for one in found):
         return Check("autostart", True, "on: a session's start starts the daemon")
     told = "off: no hook that is installed starts the daemon"
-    return Check("autostart", heard.runs, told, "`brimline setup` switches it on.")
+    return Check("autostart", heard.runs, told, "`brimline setup --autostart` switches it on.")

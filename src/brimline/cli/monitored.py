@@ -23,14 +23,12 @@ def _setup(to: argparse.ArgumentParser) -> None:
     to.add_argument(
         "--transport",
         choices=("command", "http"),
-        default="command",
-        help="how Claude Code's hooks reach the daemon (default: command)",
+        help="how Claude Code's hooks reach the daemon (default: as it is set up, else command)",
     )
     to.add_argument(
         "--status-line",
         choices=("prepend", "append", "replace"),
-        default="append",
-        help="where ours goes beside your own status line (default: append)",
+        help="where ours goes beside your own (default: as it is set up, else append)",
     )
     to.add_argument(
         "--autostart",

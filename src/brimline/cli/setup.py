@@ -17,9 +17,6 @@ from brimline.setup.job import Wish
 from brimline.setup.plan import Change, plan, plan_beside
 from brimline.sources import AGENTS, known, present
 
-ADDRESS = "http://127.0.0.1:8420"
-"""Where the daemon serves unless it is told otherwise."""
-
 NONE = "brimline: no agent is found here. Name the one that is to be set up: brimline setup claude"
 GONE = "There is nothing of ours here."
 DRY = "Nothing was written: this is what would be."
@@ -33,6 +30,8 @@ def run(context: Context, options: argparse.Namespace) -> int:
     agents = _agents(context, options)
     if not (agents or _beside(options) or options.remove):
         print(NONE, file=sys.stderr)
+        if options.json:
+            emit_json([])
         return 1
     told = list(_done(context, options, agents))
     if options.json:
@@ -76,7 +75,7 @@ def _done(context: Context, options: argparse.Namespace, agents: list[str]) -> I
 def _parent(context: Context, options: argparse.Namespace, wish: Wish) -> Change:
     session = None if options.remove else parent.checked(options.parent)
     whose = "all your sessions" if options.scope == "user" else "this project's sessions"
-    what = "no parent any more" if session is None else f"{session} is told of {whose}"
+    what = "no parent any more" if session is None else f"session {session} is told of {whose}"
     user = user_file(context.places.env, context.places.home)
     place = user if options.scope == "user" else wish.cwd / PROJECT_FILE
     path = Path(os.path.abspath(place))
@@ -93,12 +92,15 @@ def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> 
     elif options.remove:
         if not _beside(options) and serviced.here(context, _state(context)).path.exists():
             print(LEFT)
-    elif any(one.written and one.agent in AGENTS for one in told):
-        print(NEXT if _autostart(context, options) else f"{BY_HAND}\n{NEXT}")
+    elif written := [one.agent for one in told if one.written and one.agent in AGENTS]:
+        print(NEXT if _starts(context, options, written) else f"{BY_HAND}\n{NEXT}")
 
 
-def _autostart(context: Context, options: argparse.Namespace) -> bool:
-    return context.settings.daemon.autostart if options.autostart is None else options.autostart
+def _starts(context: Context, options: argparse.Namespace, agents: list[str]) -> bool:
+    """Whether a session of these agents starts the daemon."""
+    wish = wish_of(context, options)
+    found = (find(agent, context.places, wish, options.scope) for agent in agents)
+    return context.settings.daemon.autostart and any(one.autostart for one in found)
 
 
 def _state(context: Context) -> Path:
@@ -106,7 +108,7 @@ def _state(context: Context) -> Path:
 
 
 def wish_of(context: Context, options: argparse.Namespace | None = None) -> Wish:
-    """What is asked for; without options, how it is by default."""
+    """What is asked for; without options, nothing is."""
     state = _state(context)
     if options is None:
         return Wish(program=_program(state), state=state, cwd=Path.cwd())
@@ -117,8 +119,9 @@ def wish_of(context: Context, options: argparse.Namespace | None = None) -> Wish
         remove=options.remove,
         scope=options.scope,
         mode=options.status_line,
-        address=ADDRESS if options.transport == "http" else None,
-        autostart=_autostart(context, options),
+        transport=options.transport,
+        autostart=options.autostart,
+        autostart_first=context.settings.daemon.autostart,
     )
 
 

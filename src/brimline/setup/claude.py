@@ -8,7 +8,7 @@ the same request, and an agent waits for one process a step, however many tools 
 from pathlib import Path
 
 from brimline.setup.command import SECONDS, Hook, HookCommand
-from brimline.setup.recipe import Recipe
+from brimline.setup.recipe import Recipe, Switch
 from brimline.setup.scan import Dialect
 from brimline.sources.base import Places
 from brimline.sources.claude.paths import roots
@@ -41,9 +41,11 @@ RECIPE = Recipe(
     agent="claude",
     user=_file,
     project=".claude/settings.json",
+    local=".claude/settings.local.json",
     dialect=Dialect(mark=True),
     events=EVENTS,
     hook=_hook,
+    switch=Switch(("disableAllHooks",), off=True),
     over_http=[event for event in EVENTS if event not in BY_COMMAND],
     has_status_line=True,
     oldest=(2, 1, 139),

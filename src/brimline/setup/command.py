@@ -13,6 +13,9 @@ from brimline.setup.scan import Json
 Kind: TypeAlias = Literal["hook", "statusline", "start"]
 """What a client is run for; `start` is a session's start, where the daemon is started too."""
 
+NAME = "brimline"
+"""What our hooks are called, where a client has names for them."""
+
 CLIENT = "brimline-hook"
 SCRIPT = "brimline/hooks/client.py"
 """What the fast client and the slow one are called, wherever they are installed."""
@@ -92,10 +95,30 @@ def is_ours(told: Json) -> bool:
     url = told.get("url")
     if isinstance(url, str):
         return SIGN in _query(url)
+    return _runs_ours(_words(told))
+
+
+def is_start(told: Json) -> bool:
+    """Whether a hook of ours, whichever installation's, starts the daemon."""
+    kind: Kind = "start"
+    return isinstance(told, dict) and _words(told)[-4:-3] == [kind]
+
+
+def posted_to(told: Json) -> str | None:
+    """The address of the daemon that a hook of ours posts to; None where it is a command."""
+    url = told.get("url") if isinstance(told, dict) else None
+    if not isinstance(url, str):
+        return None
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _words(told: "dict[str, Json]") -> list[Json]:
+    """What a hook runs, word by word; a client that takes no `args` gives it to a shell."""
     command, words = told.get("command"), told.get("args")
     if not isinstance(command, str):
-        return False
-    return _runs_ours([command, *words] if isinstance(words, list) else split(command))
+        return []
+    return [command, *words] if isinstance(words, list) else [*split(command)]
 
 
 def split(command: str) -> list[str]:
@@ -106,7 +129,7 @@ def split(command: str) -> list[str]:
         return []
 
 
-def _runs_ours(words: "list[str] | list[Json]") -> bool:
+def _runs_ours(words: list[Json]) -> bool:
     texts = [word for word in words if isinstance(word, str)]
     first = texts[0] if texts else ""
     return first.rpartition("/")[2] == CLIENT or any(_is_script(word) for word in texts)

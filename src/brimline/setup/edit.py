@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from brimline.setup.scan import WHITE, Document, Json, Steps, Value, scan
+from brimline.setup.scan import WHITE, Document, Json, Steps, Value, rescan
 
 UNIT = "  "
 _INDENT = re.compile(r"[ \t]*")
@@ -83,11 +83,12 @@ def _there(document: Document, steps: Steps) -> Value:
 def _spliced(document: Document, *splices: _Splice) -> Document:
     parts: list[str] = []
     at = 0
-    for splice in sorted(splices, key=lambda one: one.start):
+    ordered = sorted(splices, key=lambda one: one.start)
+    for splice in ordered:
         parts += [document.text[at : splice.start], splice.new]
         at = splice.end
     text = "".join([*parts, document.text[at:]])
-    return scan(text, document.dialect, document.place)
+    return rescan(document, text, ordered[0].start, max(splice.end for splice in ordered))
 
 
 def _solid(text: str, at: int) -> int:

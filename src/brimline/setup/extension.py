@@ -30,6 +30,9 @@ EVENTS = (
 )
 """What an extension tells: it names what happens as the other clients name their hooks."""
 
+STARTS = b'"autostart": true'
+"""By what an extension is known that starts the daemon."""
+
 PARTS, ASKING = Path(__file__).parent / "extensions", "asking.js"
 
 
@@ -66,9 +69,16 @@ def beside(recipe: Recipe, path: Path, wish: Wish) -> Beside:
     def put(before: bytes | None) -> bytes:
         if before is not None and not is_ours(before):
             raise InvalidSettings(str(path), "file", "somebody else wrote it. Move it away first")
-        return text(recipe, wish.program, wish.autostart)
+        return text(recipe, wish.program, _autostart(before, wish))
 
     def take(before: bytes) -> bytes | None:
         return None if is_ours(before) else before
 
     return Beside(recipe.agent, path, wish.state, wish.remove, put, take, scope=wish.scope)
+
+
+def _autostart(before: bytes | None, wish: Wish) -> bool:
+    """Whether it starts the daemon: as it is asked for, else as the one that is there."""
+    if wish.autostart is not None:
+        return wish.autostart
+    return wish.autostart_first if before is None else STARTS in before

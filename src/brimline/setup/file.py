@@ -12,7 +12,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -70,7 +70,7 @@ class Held:
 def held(path: Path, private: bool = False, patience: float = PATIENCE) -> Generator[Held]:
     """Hold a file; its folder is made if need be, and what a killed process left is removed."""
     target = Path(os.path.realpath(path))
-    lock = target.with_name(target.name + LOCK)
+    lock = _lock_of(target)
     with _refused(path, "written"):
         target.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
         handle = _locked(lock, path, patience)
@@ -88,6 +88,13 @@ def held(path: Path, private: bool = False, patience: float = PATIENCE) -> Gener
 def backup_of(path: Path) -> Path:
     """Where the copy of a file is kept."""
     return path.with_name(path.name + BACKUP)
+
+
+def leftovers(path: Path) -> list[Path]:
+    """What lies beside a file under our own names; none of it is of use where nothing is ours."""
+    target = Path(os.path.realpath(path))
+    beside = (backup_of(path), _lock_of(target), *_unfinished(target, path))
+    return [place for place in beside if os.path.lexists(place)]
 
 
 def read(path: Path) -> bytes | None:
@@ -118,6 +125,10 @@ def _refused(path: Path, what: str) -> Generator[None]:
         raise InvalidSettings(str(path), "file", reason) from error
 
 
+def _lock_of(target: Path) -> Path:
+    return target.with_name(target.name + LOCK)
+
+
 def _locked(lock: Path, path: Path, patience: float) -> int:
     """A handle that holds the lock, whose file goes when it is let go."""
     end = time.monotonic() + patience
@@ -142,9 +153,14 @@ def _taken(handle: int, lock: Path) -> bool:
 
 def _tidy(target: Path, path: Path) -> None:
     """Remove what a killed process left; none that lives writes here now."""
+    for left in _unfinished(target, path):
+        left.unlink(missing_ok=True)
+
+
+def _unfinished(target: Path, path: Path) -> Iterator[Path]:
+    """Files that were to take the place of another, and did not."""
     for folder in {target.parent, path.parent}:
-        for left in folder.glob(f".{glob.escape(target.name)}{NEW}*"):
-            left.unlink(missing_ok=True)
+        yield from folder.glob(f".{glob.escape(target.name)}{NEW}*")
 
 
 def _swapped(target: Path, before: bytes | None, after: bytes | None) -> bool:

@@ -2,27 +2,33 @@
 
 import os
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.setup.command import Program
+from brimline.setup.command import Program, posted_to
 from brimline.setup.extension import is_ours, text
 from brimline.setup.file import told
 from brimline.setup.job import Job, Wish, scanned
-from brimline.setup.merge import is_switched_off, ours
+from brimline.setup.merge import STATUS_LINE, has_status_line, standing
 from brimline.setup.plan import RECIPES
 from brimline.setup.recipe import START, Recipe, Scope
 from brimline.setup.scan import Document, Json
+from brimline.setup.switch import Off, switched_off
 from brimline.sources.base import Places
+
+Line: TypeAlias = Literal["current", "old", "gone"]
+"""Our status line: the one that setup would write now, another installation's, or gone."""
 
 
 class Found(msgspec.Struct, frozen=True):
     """Our hooks in one file; `problem` tells why it could not be read.
 
     `missing` are the events at which there is none, `old` those whose command is not the one that
-    setup would write now. `autostart` tells whether a session's start starts the daemon,
-    `switched_off` that the user switched off all hooks in this file.
+    setup would write now. `posts` are the addresses that hooks are posted to, and `autostart` tells
+    whether a session's start starts the daemon. `line` is None where setup put no status line in.
+    `switched_off` is what keeps all of them from being run, in this file or another.
     """
 
     agent: str
@@ -30,10 +36,12 @@ class Found(msgspec.Struct, frozen=True):
     events: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     old: tuple[str, ...] = ()
-    posts: bool = False
+    posts: tuple[str, ...] = ()
     autostart: bool = False
-    switched_off: bool = False
+    line: Line | None = None
+    switched_off: Off | None = None
     problem: str | None = None
+    scope: Scope = "user"
 
 
 def find(agent: str, places: Places, wish: Wish, scope: Scope) -> Found:
@@ -41,13 +49,30 @@ def find(agent: str, places: Places, wish: Wish, scope: Scope) -> Found:
     recipe = RECIPES[agent]
     path = Path(os.path.abspath(recipe.file(places, scope, wish.cwd)))
     if recipe.extension:
-        return _extension(recipe, path, wish.program)
+        found = _extension(recipe, path, wish.program)
+    else:
+        found = _in_settings(Job(recipe, path, places, wish))
+    return msgspec.structs.replace(found, scope=scope)
+
+
+def _in_settings(job: Job) -> Found:
+    """Our hooks and status line among what else an agent is told."""
     try:
-        document = scanned(Job(recipe, path, places, wish), told(path))
+        document = scanned(job, told(job.path))
+        line = _line(job, document)
     except InvalidSettings as error:
-        return Found(agent, path, problem=str(error))
-    found = _found(recipe, path, _hooks(document), wish.program)
-    return msgspec.structs.replace(found, switched_off=is_switched_off(document))
+        return Found(job.recipe.agent, job.path, problem=str(error))
+    found = _found(job.recipe, job.path, standing(document), job.wish.program)
+    return msgspec.structs.replace(found, line=line, switched_off=switched_off(job))
+
+
+def _line(job: Job, document: Document) -> Line | None:
+    """How our status line is, where one stands there or was put there."""
+    if has_status_line(document):
+        command = document.find((STATUS_LINE, "command"))
+        return "current" if command and command.scalar == job.status_line else "old"
+    kept = job.kept
+    return "gone" if kept and kept.status_line else None
 
 
 def _extension(recipe: Recipe, path: Path, program: Program) -> Found:
@@ -64,26 +89,20 @@ def _extension(recipe: Recipe, path: Path, program: Program) -> Found:
     return Found(recipe.agent, path, events=events, old=old, autostart=there == first)
 
 
-def _hooks(document: Document) -> dict[str, Json]:
-    """Our hooks by their events."""
-    values = ((str(steps[1]), document.find(steps)) for steps in ours(document))
-    return {event: value.plain() for event, value in values if value is not None}
-
-
 def _found(recipe: Recipe, path: Path, hooks: dict[str, Json], program: Program) -> Found:
     first = recipe.hook(program.command("start", recipe.agent)).plain()
     command = recipe.hook(program.command("hook", recipe.agent)).plain()
-    current = (command, first)
+    posts = {event: posted_to(one) for event, one in hooks.items()}
     return Found(
         agent=recipe.agent,
         path=path,
         events=tuple(hooks),
         missing=tuple(event for event in recipe.events if event not in hooks),
-        old=tuple(event for event, one in hooks.items() if one not in current and not _posts(one)),
-        posts=any(_posts(one) for one in hooks.values()),
+        old=tuple(
+            event
+            for event, one in hooks.items()
+            if one not in (command, first) and not posts[event]
+        ),
+        posts=tuple(sorted({address for address in posts.values() if address})),
         autostart=hooks.get(START) == first,
     )
-
-
-def _posts(hook: Json) -> bool:
-    return isinstance(hook, dict) and hook.get("type") == "http"

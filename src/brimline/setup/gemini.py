@@ -7,8 +7,8 @@ answer waits for it, and the usage, which the last one has, is in the chat's fil
 
 from pathlib import Path
 
-from brimline.setup.command import SECONDS, Hook, HookCommand
-from brimline.setup.recipe import Recipe
+from brimline.setup.command import NAME, SECONDS, Hook, HookCommand
+from brimline.setup.recipe import Recipe, Switch
 from brimline.setup.scan import Dialect
 from brimline.sources.base import Places
 from brimline.sources.gemini.paths import root
@@ -22,7 +22,7 @@ def _file(places: Places) -> Path:
 
 def _hook(command: HookCommand) -> Hook:
     timeout = SECONDS * 1000
-    return Hook(type="command", name="brimline", command=command.shell, timeout=timeout)
+    return Hook(type="command", name=NAME, command=command.shell, timeout=timeout)
 
 
 RECIPE = Recipe(
@@ -32,5 +32,6 @@ RECIPE = Recipe(
     dialect=Dialect(comments=True),
     events=EVENTS,
     hook=_hook,
+    switch=Switch(("hooksConfig", "enabled"), off=False, names=("hooksConfig", "disabled")),
     then="Sessions that are open have to be started anew.",
 )

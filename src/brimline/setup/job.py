@@ -2,32 +2,43 @@
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.setup.command import Program
+from brimline.setup.command import Program, is_start, posted_to
 from brimline.setup.file import backup_of, told
 from brimline.setup.kept import Kept, Mode, StatusLine, digest, load
 from brimline.setup.merge import (
     Own,
+    Wanted,
     has_status_line,
     is_set_up,
     own_status_line,
+    standing,
     with_hooks,
     with_status_line,
     without_hooks,
     without_status_line,
 )
-from brimline.setup.recipe import Recipe, Scope
+from brimline.setup.recipe import START, Recipe, Scope
 from brimline.setup.scan import MARK, WHITE, Document, scan
 from brimline.sources.base import Places
 
+Transport: TypeAlias = Literal["command", "http"]
+"""How hooks reach the daemon: by a command, or posted to its address by the client."""
+
+ADDRESS = "http://127.0.0.1:8420"
+"""Where the daemon serves unless it is told otherwise."""
+
 
 class Wish(msgspec.Struct, frozen=True):
-    """What the user asks for; `address` is the daemon's where hooks are to post to it.
+    """What the user asks for; what is None stays as it was set up.
 
-    `autostart`: the hook of a session's start starts the daemon where there is none.
+    `autostart`: the hook of a session's start starts the daemon where there is none. Where nothing
+    is asked for and nothing was set up, `autostart_first` says so, hooks are commands, and our
+    status line goes after the user's own.
     """
 
     program: Program
@@ -35,9 +46,11 @@ class Wish(msgspec.Struct, frozen=True):
     cwd: Path
     remove: bool = False
     scope: Scope = "user"
-    mode: Mode = "append"
-    address: str | None = None
-    autostart: bool = False
+    mode: Mode | None = None
+    transport: Transport | None = None
+    address: str = ADDRESS
+    autostart: bool | None = None
+    autostart_first: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -70,6 +83,11 @@ class Job(msgspec.Struct, frozen=True):
         return self.wish.remove
 
     @property
+    def status_line(self) -> str:
+        """Our status line's command."""
+        return self.wish.program.command("statusline", self.recipe.agent).shell
+
+    @property
     def kept(self) -> Kept | None:
         """What is remembered of this file."""
         return load(self.wish.state).get(str(self.path))
@@ -97,13 +115,12 @@ def scanned(job: Job, data: bytes | None) -> Document:
 def _install(job: Job, before: bytes | None) -> Outcome:
     document = scanned(job, before)
     first, kept = not is_set_up(document), job.kept
-    wish = job.wish
-    wanted = job.recipe.wanted(wish.program, wish.address, wish.autostart)
-    changed = with_hooks(document, wanted)
+    changed = with_hooks(document, _wanted(job, document))
     shown = None
     if job.recipe.has_status_line:
         changed, own = _with_status_line(job, document, changed)
-        shown = StatusLine(own, job.wish.mode)
+        before_this = kept.status_line.mode if kept and kept.status_line else "append"
+        shown = StatusLine(own, job.wish.mode or before_this)
     after = _encoded(changed)
     known = Kept(job.recipe.agent, job.wish.scope, status_line=shown)
     if first:
@@ -111,6 +128,18 @@ def _install(job: Job, before: bytes | None) -> Outcome:
     elif kept and before and kept.wrote == digest(before):
         known = _known(known, kept.before, after)
     return Outcome(after, known, first)
+
+
+def _wanted(job: Job, document: Document) -> list[Wanted]:
+    """Every hook as it is asked for, else as those that stand there."""
+    wish, there = job.wish, standing(document)
+    transport, autostart = wish.transport, wish.autostart
+    if transport is None:
+        transport = "http" if any(map(posted_to, there.values())) else "command"
+    if autostart is None:
+        autostart = is_start(there[START]) if START in there else wish.autostart_first
+    address = wish.address if transport == "http" else None
+    return job.recipe.wanted(wish.program, address, autostart)
 
 
 def _known(kept: Kept, before: str | None, after: bytes) -> Kept:
@@ -121,11 +150,10 @@ def _known(kept: Kept, before: str | None, after: bytes) -> Kept:
 def _with_status_line(
     job: Job, document: Document, changed: Document
 ) -> tuple[Document, Own | None]:
-    command = job.wish.program.command("statusline", job.recipe.agent).shell
-    changed, own = with_status_line(changed, command)
+    changed, own = with_status_line(changed, job.status_line)
     if own is None and has_status_line(document):
         own = _remembered(job)
-    if own is None and job.wish.scope == "project":
+    if job.wish.scope == "project" and (own is None or own.raw is None):
         own = _inherited(job)
     return changed, own
 
@@ -141,7 +169,8 @@ def _uninstall(job: Job, before: bytes) -> bytes | None:
     document = scanned(job, before)
     if not is_set_up(document):
         return before
-    return _encoded(without_status_line(without_hooks(document), _remembered(job)))
+    without = without_hooks(document, _copied(job))
+    return _encoded(without_status_line(without, _remembered(job)))
 
 
 def _remembered(job: Job) -> Own | None:
@@ -149,8 +178,14 @@ def _remembered(job: Job) -> Own | None:
     kept = job.kept
     if kept is not None:
         return kept.status_line.own if kept.status_line else None
+    copy = _copied(job)
+    return own_status_line(copy) if copy else None
+
+
+def _copied(job: Job) -> Document | None:
+    """What was there before, if the copy of it can be read."""
     with suppress(InvalidSettings):
-        return own_status_line(scanned(job, told(backup_of(job.path))))
+        return scanned(job, told(backup_of(job.path)))
     return None
 
 

@@ -47,6 +47,12 @@ def ours(document: Document) -> list[Steps]:
     return found
 
 
+def standing(document: Document) -> dict[str, Json]:
+    """Our hooks by their events."""
+    values = ((str(steps[1]), document.find(steps)) for steps in ours(document))
+    return {event: value.plain() for event, value in values if value is not None}
+
+
 def is_set_up(document: Document) -> bool:
     """Whether anything of ours stands in it."""
     return bool(ours(document)) or has_status_line(document)
@@ -58,29 +64,26 @@ def has_status_line(document: Document) -> bool:
     return value is not None and is_ours(value.plain())
 
 
-def is_switched_off(document: Document) -> bool:
-    """Whether the user switched all hooks off, ours too."""
-    off = document.find(("disableAllHooks",))
-    return off is not None and off.scalar is True
-
-
-def with_hooks(document: Document, wanted: Sequence[Wanted]) -> Document:
+def with_hooks(
+    document: Document, wanted: Sequence[Wanted], copy: Document | None = None
+) -> Document:
     """One hook of ours at each event that is wanted, and none at another.
 
+    What holds nothing else goes with a hook, unless the `copy` of what was there before has it.
     InvalidSettings where something stands there that holds no hooks.
     """
     events = {one.event for one in wanted}
     for steps in reversed(ours(document)):
         if steps[1] not in events:
-            document = _without(document, steps)
+            document = _without(document, steps, copy)
     for one in wanted:
         document = _with_hook(document, one.event, one.hook.plain())
     return document
 
 
-def without_hooks(document: Document) -> Document:
-    """Without any hook of ours, and without what held nothing else."""
-    return with_hooks(document, ())
+def without_hooks(document: Document, copy: Document | None = None) -> Document:
+    """Without any hook of ours, and without what was not there before and held nothing else."""
+    return with_hooks(document, (), copy)
 
 
 def _with_hook(document: Document, event: str, hook: Json) -> Document:
@@ -105,11 +108,13 @@ def _added(document: Document, event: str, hook: Json) -> Document:
     return insert(document, (HOOKS, event, len(groups.children)), group)
 
 
-def _without(document: Document, steps: Steps) -> Document:
+def _without(document: Document, steps: Steps, copy: Document | None = None) -> Document:
     """Without one hook; its group, its event and all hooks go too where nothing else is in them."""
     document = remove(document, steps)
     for emptied, gone in ((4, 3), (2, 2), (1, 1)):
         if not _is_bare(document, steps[:emptied], steps[:gone]):
+            break
+        if gone < 3 and copy is not None and copy.find(steps[:gone]) is not None:
             break
         document = remove(document, steps[:gone])
     return document

@@ -6,6 +6,7 @@ somebody may have written it.
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -13,11 +14,11 @@ import msgspec
 from brimline.errors import InvalidSettings
 from brimline.setup import claude, codex, extension, gemini, opencode, pi
 from brimline.setup.beside import Beside
-from brimline.setup.file import held, told
-from brimline.setup.job import Job, Outcome, Wish, scanned
-from brimline.setup.kept import save
-from brimline.setup.merge import is_switched_off
+from brimline.setup.file import Held, backup_of, held, leftovers, told
+from brimline.setup.job import Job, Outcome, Wish
+from brimline.setup.kept import Kept, save
 from brimline.setup.recipe import Recipe
+from brimline.setup.switch import switched_off
 from brimline.sources import AGENTS, known
 from brimline.sources.base import Places
 
@@ -32,13 +33,13 @@ BESIDE = {
     "replace": "Your own status line is not shown; --remove gives it back.",
 }
 PATHS = "This file names paths of this machine: it is of no use in a repository that others share."
-SWITCHED_OFF = "disableAllHooks is set in this file: no hook is run until it is taken out."
 
 
 class Change(msgspec.Struct, frozen=True):
     """What becomes of one agent's file, whose content None stands for no file.
 
-    `pending` tells whether there is anything to write, `problem` why nothing can be.
+    `pending` tells whether there is anything to write, `problem` why nothing can be; of a change
+    that was carried out, what was left to do beside the file.
     """
 
     agent: str
@@ -63,6 +64,7 @@ def apply(change: Change) -> Change:
     if job is None or not change.pending:
         return change
     with held(job.path) as file:
+        known, copied = job.kept, backup_of(job.path).exists()
 
         def work(before: bytes | None) -> bytes | None:
             outcome = job.outcome(before)
@@ -72,11 +74,33 @@ def apply(change: Change) -> Change:
                 save(job.state, job.path, outcome.kept)
             return outcome.after
 
-        before, after = file.change(work)
-        if job.remove:
-            save(job.state, job.path, None)
+        try:
+            before, after = file.change(work)
+        except InvalidSettings:
+            _undone(job, file, known, copied)
+            raise
+        done = msgspec.structs.replace(change, before=before, after=after, pending=False)
+        return _forgotten(job, file, done) if job.remove else done
+
+
+def _undone(job: Job | Beside, file: Held, known: Kept | None, copied: bool) -> None:
+    """Remember what was known before: nothing was written. A copy that was not there goes."""
+    with suppress(InvalidSettings):
+        if job.kept != known:
+            save(job.state, job.path, known)
+        if not copied:
             file.forget()
-    return msgspec.structs.replace(change, before=before, after=after, pending=False)
+
+
+def _forgotten(job: Job | Beside, file: Held, done: Change) -> Change:
+    """Without the record and the copy; where they stay, the change is done all the same."""
+    try:
+        if job.kept is not None:
+            save(job.state, job.path, None)
+        file.forget()
+    except InvalidSettings as error:
+        return msgspec.structs.replace(done, problem=str(error))
+    return done
 
 
 def _planned(agent: str, places: Places, wish: Wish) -> Change:
@@ -95,7 +119,7 @@ def _planned(agent: str, places: Places, wish: Wish) -> Change:
             before=before,
             after=outcome.after,
             notes=_notes(job, before, outcome),
-            pending=before != outcome.after or outcome.kept != job.kept,
+            pending=_pending(job, before, outcome),
             job=job,
         )
     except InvalidSettings as error:
@@ -119,17 +143,22 @@ def plan_beside(file: Beside, what: str, notes: tuple[str, ...] = ()) -> Change:
         outcome = file.outcome(before)
     except InvalidSettings as error:
         return Change(file.name, "left as it is", path=file.path, problem=str(error))
-    same = before == outcome.after
     return Change(
         file.name,
-        _unchanged(file.remove) if same else what,
+        _unchanged(file.remove) if before == outcome.after else what,
         path=file.path,
         before=before,
         after=outcome.after,
         notes=notes,
-        pending=not same or outcome.kept != file.kept,
+        pending=_pending(file, before, outcome),
         job=file,
     )
+
+
+def _pending(job: Job | Beside, before: bytes | None, outcome: Outcome) -> bool:
+    """Whether there is anything to write, or something of ours to clear away."""
+    changes = before != outcome.after or outcome.kept != job.kept
+    return changes or (job.remove and bool(leftovers(job.path)))
 
 
 def _unchanged(remove: bool) -> str:
@@ -152,8 +181,8 @@ def _notes(job: Job, before: bytes | None, outcome: Outcome) -> tuple[str, ...]:
     shown = outcome.kept.status_line if outcome.kept else None
     if shown and shown.own:
         notes.append(BESIDE[shown.mode])
-    if is_switched_off(scanned(job, outcome.after)):
-        notes.append(SWITCHED_OFF)
+    if off := switched_off(job):
+        notes.append(f"{off.setting} in {off.path} switches our hooks off: take it out.")
     notes += _notes_of(job.recipe, job.wish)
     if before != outcome.after and job.recipe.then:
         notes.append(job.recipe.then)
@@ -162,7 +191,7 @@ def _notes(job: Job, before: bytes | None, outcome: Outcome) -> tuple[str, ...]:
 
 def _notes_of(recipe: Recipe, wish: Wish) -> Iterator[str]:
     """What is to be known whatever the file holds."""
-    if wish.address and not recipe.over_http:
+    if wish.transport == "http" and not recipe.over_http:
         yield f"{AGENTS[recipe.agent]} posts nothing by itself: its hooks are commands."
     if wish.scope == "project":
         yield PATHS

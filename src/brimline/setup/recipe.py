@@ -22,11 +22,23 @@ def by_shell(command: HookCommand) -> Hook:
     return Hook(type="command", command=command.shell, timeout=SECONDS)
 
 
+class Switch(msgspec.Struct, frozen=True):
+    """A setting with which a client runs no hook where it is `off`.
+
+    `names` is where a client has the names of single hooks that it does not run.
+    """
+
+    way: tuple[str, ...]
+    off: bool
+    names: tuple[str, ...] = ()
+
+
 class Recipe(msgspec.Struct, frozen=True):
     """An agent that has hooks.
 
-    `user` finds the user's own file, `project` is the file's place below a project. That is an
-    `extension`, all of it ours, where the client has extensions and no settings for hooks.
+    `user` finds the user's own file, `project` is the file's place below a project; what is in
+    `local` goes before that. The file is an `extension`, all of it ours, where the client has
+    extensions and no settings for hooks. `switch` switches all hooks off.
     `over_http` are the events at which the client posts to an address. `oldest` is the first
     version that takes what we write. `then` is what is left for the user to do.
     """
@@ -35,6 +47,8 @@ class Recipe(msgspec.Struct, frozen=True):
     user: Callable[[Places], Path]
     project: str
     events: Sequence[str]
+    local: str | None = None
+    switch: Switch | None = None
     hook: Callable[[HookCommand], Hook] = by_shell
     dialect: Dialect = Dialect()
     extension: bool = False

@@ -6,6 +6,8 @@ bracket, one takes a byte order mark. What a client would not read is refused wi
 
 import json
 import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -102,13 +104,72 @@ class Document(msgspec.Struct, frozen=True):
 
 def scan(text: str, dialect: Dialect, place: str) -> Document:
     """Scan a text whose value is an object; InvalidSettings tells where it is none."""
-    return _Scanner(text, dialect, place).document()
+    return _Scanner(text, dialect, place, {}).document()
+
+
+def rescan(document: Document, text: str, start: int, end: int) -> Document:
+    """Scan what became of a text by a change from `start` to `end` of it.
+
+    What it gives is what `scan` gives: objects and arrays that stand before the change or after it
+    are what they were, and are not gone through again.
+    """
+    moved = len(text) - len(document.text)
+    known: dict[int, _Known] = {}
+    for value in _untouched(document.root, start, end):
+        by = moved if value.start >= end else 0
+        inside = _between(document.comments, value.start, value.end)
+        comments = tuple((begin + by, close + by) for begin, close in inside)
+        known[value.start + by] = _Known(_moved(value, by), comments)
+    return _Scanner(text, document.dialect, document.place, known).document()
+
+
+def _between(spans: Sequence[tuple[int, int]], start: int, end: int) -> Sequence[tuple[int, int]]:
+    """Of spans that are in order, those that begin between two places."""
+    return spans[bisect_left(spans, (start, start)) : bisect_left(spans, (end, end))]
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """An object or array that was scanned before, and the comments in it."""
+
+    value: Value
+    comments: tuple[tuple[int, int], ...]
+
+
+def _untouched(container: Value, start: int, end: int) -> Iterator[Value]:
+    """The largest objects and arrays that a change leaves as they are."""
+    for child in container.children:
+        value = child.value
+        if value.kind not in ("object", "array"):
+            continue
+        if value.end <= start or value.start >= end:
+            yield value
+        else:
+            yield from _untouched(value, start, end)
+
+
+def _moved(value: Value, by: int) -> Value:
+    """The same value so much further on."""
+    if not by:
+        return value
+    children = tuple(
+        Child(
+            child.start + by,
+            _moved(child.value, by),
+            child.key,
+            None if child.comma is None else child.comma + by,
+        )
+        for child in value.children
+    )
+    return Value(value.start + by, value.end + by, value.kind, children, value.scalar)
 
 
 class _Scanner:
-    def __init__(self, text: str, dialect: Dialect, place: str) -> None:
+    def __init__(
+        self, text: str, dialect: Dialect, place: str, known: Mapping[int, _Known]
+    ) -> None:
         self._text, self._dialect, self._place = text, dialect, place
-        self._at = 0
+        self._known = known
+        self._at: int = 0
         self._comments: list[tuple[int, int]] = []
 
     def document(self) -> Document:
@@ -134,7 +195,7 @@ class _Scanner:
         """Go on to what is neither space nor a comment."""
         while True:
             self._at = self._end_of(_SPACE) or self._at
-            found = _COMMENT.match(self._text, self._at)
+            found = _COMMENT.match(self._text, self._at) if self._next == "/" else None
             if found is None:
                 return
             if not self._dialect.comments:
@@ -145,7 +206,7 @@ class _Scanner:
     def _value(self, depth: int) -> Value:
         self._skip()
         if self._next in ("{", "["):
-            return self._container(depth)
+            return self._again(self._at) or self._container(depth)
         start = self._at
         if end := self._end_of(_STRING):
             return Value(start, end, "string", scalar=self._taken(end))
@@ -155,6 +216,15 @@ class _Scanner:
         if end := self._end_of(_WORD):
             return Value(start, end, "other", scalar=self._taken(end))
         raise self._error("a value")
+
+    def _again(self, start: int) -> Value | None:
+        """What is known to stand here; it is gone past."""
+        known = self._known.get(start)
+        if known is None:
+            return None
+        self._comments += known.comments
+        self._at = known.value.end
+        return known.value
 
     def _container(self, depth: int) -> Value:
         if depth == DEEPEST:
@@ -198,6 +268,8 @@ class _Scanner:
     def _taken(self, end: int) -> Json:
         """What the text up to there says; it is gone past."""
         raw, self._at = self._text[self._at : end], end
+        if raw[0] == '"' and "\\" not in raw:
+            return raw[1:-1]
         told: Json = json.loads(raw)
         return told
 
