@@ -14,6 +14,7 @@ from brimline.handoff.document import Document
 from brimline.inbox import MOST, length
 from brimline.monitor import recovery
 from brimline.monitor.texts import Texts
+from brimline.store.failures import StoreFailed
 from brimline.usage import Usage
 
 from .agent import MODEL, Agent
@@ -407,3 +408,25 @@ def test_window_that_was_put_right(tmp_path: Path) -> None:
         assert (await agent.tell("prompt")).context is None
 
     run(go())
+
+
+def test_store_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be kept is as new when it is told again."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.status(90_000)
+        begins = agent.heard("compacting")
+        with monkeypatch.context() as broken:
+            broken.setattr(agent.store, "write", _failing)
+            with pytest.raises(StoreFailed):
+                await agent.monitor.hear(begins)
+        await agent.monitor.hear(begins)
+        await agent.tell("compacted")
+        assert [s.kind for s in await agent.store.signals("s1")] == ["compacting", "compacted"]
+
+    run(go())
+
+
+async def _failing(*_: object) -> list[bool]:
+    raise StoreFailed("store", "disk full")

@@ -1,8 +1,10 @@
 """The daemon: one per user, its socket, its API, its end, and what a kill leaves."""
 
 import json
+import signal
 import socket
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from brimline.hooks.frame import Kind
 
-from .running import Running, free_port
+from .running import PATIENCE, Running, free_port
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +43,16 @@ def status_input(sent: int | None, window: int = 200_000) -> dict[str, Any]:
 def hook_input(event: str, **more: Any) -> dict[str, Any]:
     """What Claude Code gives a hook."""
     return {"session_id": SESSION, "hook_event_name": event, "cwd": "/project", **more}
+
+
+def said(daemon: Running, by: signal.Signals = signal.SIGTERM) -> str:
+    """What a daemon said, from its start to its end, which a signal brings."""
+    assert daemon.process is not None
+    daemon.process.send_signal(by)
+    text, _ = daemon.process.communicate(timeout=PATIENCE)
+    assert daemon.process.returncode == 0
+    daemon.process = None
+    return text
 
 
 def test_status_line(daemon: Running) -> None:
@@ -206,6 +218,26 @@ def test_garbage(daemon: Running, text: str, kind: Kind) -> None:
     assert daemon.get("/v1/daemon")["malformed"] == 1
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"session_id": "s", "hook_event_name": "Stop", "cwd": "/caf\xe9"}',
+        b'{"session_id": "s", "hook_event_name": "Stop", "deep": ' + b"[" * 100_000,
+        b'{"session_id": "s", "hook_event_name": "Stop", "transcript_path": "/a\xff"}',
+    ],
+    ids=["no UTF-8", "nested without an end", "no UTF-8 in a path"],
+)
+def test_what_no_client_writes(daemon: Running, body: bytes) -> None:
+    """Text that is no UTF-8, and nested without an end, is answered at once, and counted."""
+    known = json.dumps(hook_input("Stop", session_id="s")).encode()
+    assert daemon.ask(known) == ""
+    assert daemon.ask(body) == ""
+    status, _ = daemon.refused(f"/v1/sessions/{SESSION}/messages", b'{"text": ' + body)
+    assert status == 422
+    assert daemon.get("/v1/daemon")["malformed"] == 1
+    assert "Traceback" not in said(daemon)
+
+
 def test_hook_that_dies(daemon: Running) -> None:
     """A message that a hook took and never passed on is there for the next one."""
     daemon.hook(status_input(120_000), "statusline")
@@ -240,7 +272,7 @@ def test_doctor(daemon: Running) -> None:
     daemon.stop()
     told = daemon.command("doctor")
     assert told.returncode == 1
-    assert "`brimline serve` starts it." in told.stdout
+    assert "`brimline serve --background` starts it." in told.stdout
 
 
 # Its life.
@@ -290,6 +322,26 @@ def test_end(daemon: Running) -> None:
     """A signal ends it cleanly: exit code 0, no socket left."""
     assert daemon.stop() == 0
     assert not daemon.socket.exists()
+
+
+def test_end_while_somebody_asks(daemon: Running) -> None:
+    """Ctrl-C ends it also while a request is half sent: who sends it is told, without a fuss."""
+    with socket.create_connection(("127.0.0.1", daemon.port), PATIENCE) as asking:
+        asking.sendall(b"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{")
+        time.sleep(0.1)
+        text = said(daemon, signal.SIGINT)
+        assert asking.recv(4_096).startswith(b"HTTP/1.1 503")
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("place", ["/proc/nowhere/state", "/dev/null"])
+def test_state_that_cannot_be_kept(tmp_path: Path, place: str) -> None:
+    """Where there can be no state folder it says so, and what to do."""
+    done = Running(tmp_path).command("serve", "--port", "any", BRIMLINE_STATE_DIR=place)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"brimline: {place}: ")
+    assert "set BRIMLINE_STATE_DIR" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_modes(daemon: Running) -> None:
@@ -363,6 +415,46 @@ def test_settings_of_the_folder_that_it_starts_in(daemon: Running) -> None:
     daemon.start(daemon.folder)
     daemon.hook(status_input(90_000), "statusline")
     assert daemon.get("/v1/sessions")[0]["levels"] == [50.0, 65.0]
+
+
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [(f"/v1/sessions/{SESSION}/messages", 1 << 20), ("/v1/events", 16 << 20),
+     ("/hooks/claude", 4 << 20), ("/hooks/context-usage", 4 << 20)],
+)  # fmt: skip
+def test_too_large_bodies(daemon: Running, path: str, most: int) -> None:
+    """A body that is longer than its route takes is refused, however it is sent; the next is not.
+
+    What is as long as may be is read.
+    """
+    code, told = daemon.refused(path, b" " * (most + 1))
+    assert (code, told["hint"]) == (413, "Send less at a time.")
+    assert f"at most {most:,} bytes" in told["error"]
+    code, _ = daemon.refused(path, b" " * most) if path != "/hooks/claude" else (422, None)
+    assert code == 422
+    assert daemon.get("/healthz")["status"] == "ok"
+
+
+def test_what_is_not_offered(daemon: Running) -> None:
+    """An unknown route and a wrong method are answered as every refusal, with where to look."""
+    code, told = daemon.refused("/nothing")
+    assert (code, told["error"]) == (404, "Not Found: GET /nothing")
+    assert told["hint"] == "/openapi.json lists what is offered."
+    code, told = daemon.refused("/v1/history", b"{}")
+    assert (code, told["error"]) == (405, "Method Not Allowed: POST /v1/history")
+    assert told["hint"] == "/openapi.json lists what is offered."
+
+
+def test_when_hooks_were_heard(daemon: Running) -> None:
+    """The daemon tells of each agent when a hook of it was last heard, and of no other."""
+    assert daemon.get("/v1/daemon")["hooks"] == {}
+    daemon.post("/v1/events", {"events": []})
+    daemon.hook(status_input(90_000), "statusline")
+    first = daemon.get("/v1/daemon")["hooks"]["claude"]
+    daemon.hook(hook_input("UserPromptSubmit"))
+    daemon.hook(hook_input("UserPromptSubmit"))
+    assert list(daemon.get("/v1/daemon")["hooks"]) == ["claude"]
+    assert daemon.get("/v1/daemon")["hooks"]["claude"] > first
 
 
 def test_design_endpoints(daemon: Running, tmp_path: Path) -> None:

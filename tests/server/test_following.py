@@ -1,11 +1,13 @@
 """Transcripts that are followed while they are written: the store has what the files tell."""
 
 import asyncio
+import json
 import os
 import shutil
 import sqlite3
+import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,11 @@ import pytest
 
 from brimline.events import MAIN, sums_up
 from brimline.monitor.monitor import Monitor
+from brimline.server import following
 from brimline.server.following import Following
-from brimline.sources.base import Places
+from brimline.sources.base import Places, Transcript
+from brimline.store.base import PutSession, Write
+from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.survey.files import sessions, transcripts, whole
 
@@ -64,6 +69,42 @@ async def until(ask: Callable[[], Awaitable[bool]]) -> bool:
             return True
         await asyncio.sleep(0.05)
     return False
+
+
+class Refusing(MemoryStore):
+    """A store that does not take a session, so many times; and keeps what it was asked for."""
+
+    def __init__(self, session: str, times: int) -> None:
+        super().__init__()
+        self._session, self.times = session, times
+
+    async def write(self, writes: Sequence[Write]) -> list[bool]:
+        """Refuse it."""
+        rows = [write.row for write in writes if isinstance(write, PutSession)]
+        if self.times and any(row.id == self._session for row in rows):
+            self.times -= 1
+            raise StoreFailed("brimline.db", "Python int too large to convert to SQLite INTEGER")
+        return await super().write(writes)
+
+    async def has(self, *sessions: str) -> bool:
+        """Whether it has just these."""
+        return {row.id for row in await self.sessions()} == set(sessions)
+
+
+FIRST, SECOND, THIRD = (f"{n}" * 8 + "-1111-4111-8111-111111111111" for n in (1, 2, 3))
+
+
+def write_call(home: Path, session: str, number: int = 1) -> Path:
+    """Let Claude Code write a call of a session into its transcript."""
+    path = home / f".claude/projects/-project/{session}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    usage = {"input_tokens": 1_000 * number, "output_tokens": 5}
+    message = {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "usage": usage}
+    when = {"timestamp": "2026-11-15T10:00:00.000Z", "version": "2.1.325"}
+    told = {"type": "assistant", "sessionId": session, **when, "message": message}
+    with path.open("ab") as file:
+        file.write(json.dumps(told, separators=(",", ":")).encode() + b"\n")
+    return path
 
 
 async def followed(home: Path, store: MemoryStore) -> "asyncio.Task[None]":
@@ -138,8 +179,8 @@ def test_old_sessions_are_left_alone(tmp_path: Path) -> None:
             os.utime(path, (1_000.0, 1_000.0))
         store = MemoryStore()
         monitor = Monitor(store, time.time)
-        following = Following(Places(home=home, env={}), monitor, 2_000.0, LOOK_EVERY)
-        task = asyncio.create_task(following.run())
+        late = Following(Places(home=home, env={}), monitor, 2_000.0, LOOK_EVERY)
+        task = asyncio.create_task(late.run())
         await asyncio.sleep(0.5)
         assert await store.sessions() == []
         path = next(home.rglob("*.jsonl"))
@@ -199,3 +240,95 @@ def test_file_that_is_taken_away(tmp_path: Path) -> None:
         await ended(task)
 
     run(go())
+
+
+def test_one_that_cannot_be_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A transcript that the store refuses holds up no other; it is tried again when it changes."""
+
+    async def go() -> None:
+        home, store = tmp_path / "home", Refusing(SECOND, times=1)
+        for session in (FIRST, SECOND):
+            write_call(home, session)
+        task = await followed(home, store)
+        assert await until(lambda: store.has(FIRST))
+        write_call(home, THIRD)
+        assert await until(lambda: store.has(FIRST, THIRD))
+        write_call(home, SECOND, 2)
+        assert await until(lambda: store.has(FIRST, SECOND, THIRD))
+        assert [row.input for row in await store.calls(SECOND)] == [1_000, 2_000]
+        await ended(task)
+
+    run(go())
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        f"what {tmp_path}/home/.claude/projects/-project/{SECOND}.jsonl tells is not kept yet"
+    ]
+
+
+def test_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is tried again also where it does not change, and the trouble is said once."""
+    monkeypatch.setattr(following, "HEAR_AGAIN", 0.1)
+
+    async def go() -> None:
+        home, store = tmp_path / "home", Refusing(FIRST, times=3)
+        write_call(home, FIRST)
+        task = await followed(home, store)
+        assert await until(lambda: store.has(FIRST))
+        await ended(task)
+
+    run(go())
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names are UTF-8 there")
+def test_names_that_are_no_utf8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A name that the watch cannot tell ends it; all is looked through until it watches again."""
+    monkeypatch.setattr(following, "WATCH_AGAIN", 1.0)
+
+    async def go() -> None:
+        home, store = tmp_path / "home", Refusing("", times=0)
+        path = write_call(home, FIRST)
+        task = await followed(home, store)
+        await asyncio.sleep(2 * LOOK_EVERY)
+        Path(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9.txt")).touch()
+        assert await until(lambda: _has_said(caplog, "looked through every 2 s"))
+        write_call(home, SECOND)
+        assert await until(lambda: store.has(FIRST, SECOND))
+        await asyncio.sleep(1.0)
+        write_call(home, THIRD)
+        assert await until(lambda: store.has(FIRST, SECOND, THIRD))
+        await ended(task)
+
+    run(go())
+    assert [record.exc_info for record in caplog.records] == [None]
+
+
+async def _has_said(caplog: pytest.LogCaptureFixture, text: str) -> bool:
+    return text in caplog.text
+
+
+def test_an_agent_that_cannot_be_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The transcripts of the other agents are followed."""
+
+    def broken(places: Places, agents: Sequence[str]) -> list[Transcript]:
+        if "codex" in agents:
+            raise OSError(5, "Input/output error")
+        return transcripts(places, agents)
+
+    monkeypatch.setattr(following, "transcripts", broken)
+
+    async def go() -> None:
+        home, store = tmp_path / "home", Refusing("", times=0)
+        (home / ".codex/sessions").mkdir(parents=True)
+        write_call(home, FIRST)
+        task = await followed(home, store)
+        assert await until(lambda: store.has(FIRST))
+        await ended(task)
+
+    run(go())
+    assert "the transcripts of codex are not followed for now" in caplog.text

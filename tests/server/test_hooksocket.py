@@ -12,12 +12,14 @@ from typing import Any, cast
 import pytest
 import uvloop
 
+from brimline.hooks.asking import REPLY_LONGEST
 from brimline.hooks.frame import Request, encode_request, parse_reply
 from brimline.monitor.heard import Reply
-from brimline.server import hooksocket
+from brimline.server import hooksocket, troubles
 from brimline.server.desk import Answer, Desk
 from brimline.server.hooksocket import ACK, HookSocket
 from brimline.server.sockets import Listening
+from brimline.store.failures import StoreFailed
 
 REQUEST = encode_request(Request("hook", "claude", "1-1", 1, {"TERM": "xterm"}, b"{}"))
 LARGE = b"x" * 900_000
@@ -25,10 +27,13 @@ MATTERS = Answer(b"text", Reply(context="text", handed=("m1",)), matters=True)
 
 
 class Answering:
-    """A desk that gives one answer, at once or after a while, and keeps what it is told."""
+    """A desk that gives one answer, at once or after a while, and keeps what it is told.
 
-    def __init__(self, answer: Answer, after: float | None = None) -> None:
-        self._answer, self._after = answer, after
+    Its store fails so many times.
+    """
+
+    def __init__(self, answer: Answer, after: float | None = None, fails: int = 0) -> None:
+        self._answer, self._after, self._fails = answer, after, fails
         self.asked: list[Request] = []
         self.told: list[bool] = []
 
@@ -48,7 +53,26 @@ class Answering:
 
     async def done(self, answer: Answer, passed_on: bool) -> None:
         """What became of it."""
+        self.fail()
         self.told.append(passed_on)
+
+    def fail(self) -> None:
+        """Fail, where that is still to be done."""
+        if self._fails:
+            self._fails -= 1
+            raise StoreFailed("brimline.db", "database is locked", "Another program has it.")
+
+
+class Failing(Answering):
+    """One that cannot keep what it is told."""
+
+    async def take(self, request: Request) -> Answer:
+        """It waits, and fails."""
+        if self._after is not None:
+            await asyncio.sleep(self._after)
+        self.asked.append(request)
+        self.fail()
+        return self._answer
 
 
 Talking = Callable[[socket.socket, Answering], Awaitable[None]]
@@ -161,6 +185,65 @@ def test_gone_before_the_answer(place: Path) -> None:
         assert await told(desk) is False
 
     talk(place, Answering(MATTERS, 0.1), client)
+
+
+@pytest.mark.parametrize("after", [None, 0.01], ids=["at once", "later"])
+def test_store_that_fails(
+    place: Path, after: float | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is hung up without a reply, so that the client goes on alone; the next one is answered."""
+    desk = Failing(Answer(b"text"), after, fails=2)
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        if len(desk.asked) < 2:
+            assert await received(connection) == b""
+        else:
+            assert await reply(connection) == b"text"
+
+    talk(place, desk, client, clients=3)
+    assert len(caplog.records) == 1
+    assert "hooks are left to themselves: brimline.db: database is locked" in caplog.text
+
+
+def test_passed_on_while_the_store_fails(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That an answer was passed on is told until it is kept; that it was lost is told once."""
+    monkeypatch.setattr(troubles, "FIRST", 0.001)
+
+    async def passes_on(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        await reply(connection)
+        await sent(connection, ACK)
+        assert await told(desk) is True
+
+    async def dies(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        await reply(connection)
+        connection.close()
+        while len(caplog.records) < 2:
+            await asyncio.sleep(0.001)
+        assert desk.told == []
+
+    talk(place, Answering(MATTERS, fails=3), passes_on)
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "what an agent was told is not marked yet"
+    ]
+    talk(place, Answering(MATTERS, fails=1), dies)
+
+
+def test_too_large_an_answer(place: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An answer that no client would take is lost, which is said, and it is hung up."""
+    large = Answer(b"x" * (REPLY_LONGEST + 1), MATTERS.reply, matters=True)
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, REQUEST)
+        assert await received(connection) == b""
+        assert await told(desk) is False
+
+    talk(place, Answering(large), client)
+    assert "a hook of claude is not answered" in caplog.text
 
 
 def test_pieces(place: Path) -> None:

@@ -68,17 +68,25 @@ class Monitor:
             if _may_be_known(heard) and await self._store.known(heard.id):
                 return AGAIN
             session = await self._session(heard.session, heard.agent)
-            watched, session.at_rest = session.watched, False
-            known = {} if watched.is_new else dict(watched.last or self._read(watched))
-            await watched.hear(heard)
-            if not await self._keep(heard, session, known):
-                return AGAIN
-            watched.is_new = False
-            if heard.what == "compacting" and (transcript := _transcript(heard, watched)):
-                self._recovery.prepare(watched, transcript, heard.at)
-            if heard.late or heard.what in UNPROMPTED or self._around.silent(heard.session):
-                return NOTHING
-            return await self._answering.answer(heard, session)
+            try:
+                return await self._hear(heard, session)
+            except Exception:
+                # What was heard is not kept: told again, it must be as new as it was.
+                self._sessions.pop(heard.session, None)
+                raise
+
+    async def _hear(self, heard: Heard, session: Known) -> Reply:
+        watched, session.at_rest = session.watched, False
+        known = {} if watched.is_new else dict(watched.last or self._read(watched))
+        await watched.hear(heard)
+        if not await self._keep(heard, session, known):
+            return AGAIN
+        watched.is_new = False
+        if heard.what == "compacting" and (transcript := _transcript(heard, watched)):
+            self._recovery.prepare(watched, transcript, heard.at)
+        if heard.late or heard.what in UNPROMPTED or self._around.silent(heard.session):
+            return NOTHING
+        return await self._answering.answer(heard, session)
 
     def glance(self, heard: Heard) -> Glance:
         """What a hook brings, told at once; where that is sure, there is no answer to it.
@@ -119,9 +127,10 @@ class Monitor:
         writes: list[Write] = [Mark(id, "delivered", ("handed",), now) for id in reply.handed]
         if reply.handoff is not None:
             writes.append(UseHandoff(reply.handoff, now))
-            self._sessions[reply.session].owed = False
         if writes:
             await self._store.write(writes)
+        if reply.handoff is not None and (known := self._sessions.get(reply.session)):
+            known.owed = False
 
     async def lost(self, reply: Reply) -> None:
         """The hook died before it could: its messages wait again."""

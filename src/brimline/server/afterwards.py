@@ -1,17 +1,18 @@
 """Hooks that were answered before what they brought was taken in: that is done a moment later."""
 
 import asyncio
-import logging
 
 import msgspec
 
 from brimline.monitor.heard import Heard
 from brimline.monitor.monitor import Monitor
-
-LOGGER = logging.getLogger("brimline.server")
+from brimline.server.troubles import Troubles, may_pass
 
 LATER = 0.2
 """So many seconds: what a session's hooks bring meanwhile is taken in together."""
+
+AGAIN = 5.0
+"""So many seconds until it is tried again to keep what the store could not."""
 
 
 class Afterwards:
@@ -20,6 +21,7 @@ class Afterwards:
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
         self._heard: dict[str, Heard] = {}
+        self._troubles = Troubles()
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -27,7 +29,7 @@ class Afterwards:
         """Hear later what a hook brought."""
         self._heard[heard.session] = heard
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LATER, self._begin)
+            self._wait(LATER)
 
     async def close(self) -> None:
         """Hear it all now."""
@@ -43,9 +45,20 @@ class Afterwards:
             self._task = asyncio.create_task(self._all())
 
     async def _all(self) -> None:
+        """Hear what there is; what the store could not keep is heard again after a while."""
+        failed: dict[str, Heard] = {}
         while self._heard:
-            _, heard = self._heard.popitem()
+            session, heard = self._heard.popitem()
             try:
                 await self._monitor.hear(msgspec.structs.replace(heard, what="wrote"))
-            except Exception:  # a fault of ours, or of the disk: the next hook brings it again
-                LOGGER.exception("what a hook of %s brought was not kept", heard.agent)
+            except Exception as error:  # noqa: BLE001 - a fault of ours, or of the disk
+                self._troubles.tell(f"what a hook of {heard.agent} brought was not kept", error)
+                if may_pass(error):
+                    failed[session] = heard
+        if failed:
+            self._heard = failed
+            if self._timer is None:
+                self._wait(AGAIN)
+
+    def _wait(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)

@@ -4,14 +4,19 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.errors import BrimlineError
 from brimline.server.bodies import Problem
 from brimline.server.openapi import Endpoint
+from brimline.server.troubles import may_pass
 
 BodyT = TypeVar("BodyT")
+
+LATER = "Try again."
+OFFERED = "/openapi.json lists what is offered."
 
 
 class Routes(Protocol):
@@ -40,13 +45,30 @@ async def body(request: Request, kind: type[BodyT]) -> BodyT:
     """The body of a request; Refused where it is something else."""
     try:
         return msgspec.json.decode(await request.body(), type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(422, str(error)) from error
 
 
 async def refused(request: Request, error: Exception) -> Response:
-    """The answer to what was refused, here or further in."""
+    """The answer to what was refused, here or further in; 503 where it may go well later."""
     if isinstance(error, Refused):
         return json(Problem(error.error, error.hint), error.status)
     hint = error.hint if isinstance(error, BrimlineError) else None
-    return json(Problem(str(error).partition("\n")[0], hint), 422)
+    said = str(error).partition("\n")[0]
+    if may_pass(error):
+        return json(Problem(said, f"{hint} {LATER}"), 503)
+    return json(Problem(said, hint), 422)
+
+
+async def not_offered(request: Request, error: Exception) -> Response:
+    """The answer where nothing is, or where it is asked for in another way."""
+    assert isinstance(error, HTTPException)
+    asked = f"{error.detail}: {request.method} {request.url.path}"
+    answer = json(Problem(asked, OFFERED), error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def failed(request: Request, error: Exception) -> Response:
+    """The answer to a fault of ours, which is in the log."""
+    return json(Problem(f"this went wrong: {error!r}", "The daemon's log says where."), 500)

@@ -4,16 +4,17 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from brimline.errors import BrimlineError
 from brimline.hooks.frame import Request as HookRequest
-from brimline.server.answers import Refused, Routes, json, refused
+from brimline.server.answers import Refused, Routes, failed, json, not_offered, refused
 from brimline.server.bodies import Health, Status
 from brimline.server.desk import Desk
-from brimline.server.guard import Guard
+from brimline.server.guard import Guard, Limit
 from brimline.server.history import Histories
 from brimline.server.openapi import Endpoint, document
 from brimline.server.sessions import Sessions
@@ -96,7 +97,14 @@ def application(store: Store, parts: Sequence[Routes], others: Sequence[Route]) 
         *(_route(store, part, each) for part in parts for each in part.endpoints),
         *others,
     ]
-    made = Starlette(routes=routes, exception_handlers={BrimlineError: refused, Refused: refused})
+    handlers = {
+        BrimlineError: refused,
+        Refused: refused,
+        HTTPException: not_offered,
+        Exception: failed,
+    }
+    made = Starlette(routes=routes, exception_handlers=handlers)
+    made.add_middleware(Limit)
     made.add_middleware(Guard)
     return made
 

@@ -18,7 +18,10 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What a running daemon says of itself; `demo` is set where it shows recorded sessions."""
+    """What a running daemon says of itself; `demo` is set where it shows recorded sessions.
+
+    `hooks` is when the last hook or status line of each agent was heard since it runs.
+    """
 
     version: str
     pid: int
@@ -28,6 +31,7 @@ class Status(msgspec.Struct, frozen=True):
     malformed: int
     dropped: int
     demo: bool = False
+    hooks: dict[str, float] = {}
 
 
 class Sent(msgspec.Struct, frozen=True):

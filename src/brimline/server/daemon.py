@@ -2,11 +2,11 @@
 
 import asyncio
 import gc
-import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -37,15 +37,19 @@ from brimline.server.panes import Panes
 from brimline.server.sessions import Sessions
 from brimline.server.sockets import HOST, Alone, loopback, unix
 from brimline.server.stream import Stream
+from brimline.server.troubles import Work, go_on
 from brimline.server.views import Views
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
 from brimline.sources.base import Places
 from brimline.store.base import Forget, Store
+from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import SqliteStore
 
-LOGGER = logging.getLogger("brimline.server")
 SPOOL_EVERY = 1.0
 FORGET_EVERY = 3_600.0
+UNWRITABLE = (
+    "The daemon keeps its state there: let it be yours to write, or set BRIMLINE_STATE_DIR."
+)
 
 
 class Daemon:
@@ -63,8 +67,7 @@ class Daemon:
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until it is told to stop; `ready` is told the address."""
-        self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with Alone(self.state / "lock"):
+        with _own(self.state):
             store = await SqliteStore.open(self.state / "brimline.db")
             try:
                 await self._serve(store, ready)
@@ -83,7 +86,8 @@ class Daemon:
         lines = Lines(monitor, views, self._settings, OwnLine(self.state))
         self._desk = desk = Desk(monitor, lines, panes.clearing, parents(self._places))
         await panes.clearing.recall()
-        await self._take_spool(desk)
+        with suppress(StoreFailed, OSError):  # it is said when it is tried again, beside
+            await self._take_spool(desk)
         await panes.clearing.resume()
         hooks = HookSocket(self._socket("hook"), desk)
         hooks.open()
@@ -91,8 +95,8 @@ class Daemon:
         stop_by_signal(self.stop)
         _warm_up()
         ready(self.address)
-        mail = panes.mail(monitor, around)
-        beside = [asyncio.create_task(each) for each in self._beside(store, monitor, desk, mail)]
+        works = self._beside(store, monitor, desk, panes.mail(monitor, around))
+        beside = [asyncio.create_task(go_on(what, work)) for what, work in works.items()]
         try:
             await self._http.serve(sockets=[listening, unix(self._socket("http"))])
         finally:
@@ -118,17 +122,15 @@ class Daemon:
         others = [*legacy_routes(store, monitor), *Posted(desk).routes(), *Page().routes()]
         return application(store, parts, others)
 
-    def _beside(
-        self, store: Store, monitor: Monitor, desk: Desk, mail: Mail
-    ) -> list[Coroutine[None, None, None]]:
+    def _beside(self, store: Store, monitor: Monitor, desk: Desk, mail: Mail) -> dict[str, Work]:
         """What goes on while requests are served."""
         since = time.time() - seconds(self._settings.since)
-        return [
-            self._keep_taking(desk),
-            Following(self._places, monitor, since).run(),
-            self._forget(store),
-            mail.run(),
-        ]
+        return {
+            "taking in the spool": partial(self._keep_taking, desk),
+            "following the transcripts": Following(self._places, monitor, since).run,
+            "forgetting old sessions": partial(self._forget, store),
+            "typing messages into panes": mail.run,
+        }
 
     def _socket(self, name: str) -> Path:
         return socket_path(self.state, os.getuid(), name)
@@ -149,6 +151,7 @@ class Daemon:
             heard=desk.heard if desk else 0,
             malformed=desk.malformed if desk else 0,
             dropped=self._dropped,
+            hooks=desk.hooks if desk else {},
         )
 
     def _stopping(self) -> bool:
@@ -165,7 +168,10 @@ class Daemon:
             await self._take_spool(desk)
 
     async def _take_spool(self, desk: Desk) -> None:
-        """What was told while nobody listened, in order, once."""
+        """What was told while nobody listened, in order, once.
+
+        Where the store fails, it is all taken again: what was kept has no effect again.
+        """
         while (batch := await asyncio.to_thread(take, self.state)) is not None:
             for request in batch:
                 await desk.take(request, late=True)
@@ -177,6 +183,18 @@ class Daemon:
         while True:
             await store.write([Forget(time.time() - seconds(self._settings.daemon.keep))])
             await asyncio.sleep(FORGET_EVERY)
+
+
+@contextmanager
+def _own(state: Path) -> Generator[None, None, None]:
+    """Hold a state folder, made where there is none; StoreFailed where it cannot be written to."""
+    with ExitStack() as held:
+        try:
+            state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            held.enter_context(Alone(state / "lock"))
+        except OSError as error:
+            raise StoreFailed(str(state), error.strerror or str(error), UNWRITABLE) from error
+        yield
 
 
 def _warm_up() -> None:

@@ -16,6 +16,8 @@ from brimline.monitor.monitor import Monitor
 from brimline.server.afterwards import Afterwards
 from brimline.server.lines import Lines
 from brimline.server.spawned import pane_of, spawner
+from brimline.server.troubles import may_pass
+from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")
 
@@ -43,12 +45,19 @@ GOES_BY = frozenset(
 )
 """Variables of an agent that tell where its client compacts; the daemon has others, or none."""
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrimlineError)
+"""What a request ends with that is no hook's, nor a status line's: text that is no UTF-8, or JSON
+that is nested without an end, among others."""
+
 Parent = Callable[[str | None], str | None]
 """The session that is named as the parent of a project's sessions."""
 
 
 class Desk:
-    """Takes requests of the hook client; what cannot be read is counted and gets no answer."""
+    """Takes requests of the hook client; what cannot be read is counted and gets no answer.
+
+    `hooks` is when each agent was last heard.
+    """
 
     def __init__(self, monitor: Monitor, lines: Lines, clearing: Clearing, parent: Parent) -> None:
         self._monitor = monitor
@@ -59,6 +68,7 @@ class Desk:
         self._spawners: dict[str, str | None] = {}
         self.heard = 0
         self.malformed = 0
+        self.hooks: dict[str, float] = {}
 
     def has_none(self, request: Request) -> bool:
         """Whether it is plain that there is no answer to a hook; what it brings is heard later."""
@@ -66,7 +76,7 @@ class Desk:
             return False
         try:
             heard = agents.heard(request, request.at)
-        except (msgspec.DecodeError, BrimlineError):
+        except UNREADABLE:
             return False  # `take` counts it
         if heard is None or heard.session not in self._spawners:
             return False
@@ -75,6 +85,7 @@ class Desk:
         if glance == "unsure":
             return False
         self.heard += 1
+        self.hooks[heard.agent] = heard.at
         if glance == "later":
             self._afterwards.hear(placed)
         return True
@@ -84,22 +95,29 @@ class Desk:
         await self._afterwards.close()
 
     async def take(self, request: Request, late: bool = False) -> Answer:
-        """The answer to a request; `late` ones are out of the spool, nobody waits for it."""
+        """The answer to a request; `late` ones are out of the spool, nobody waits for it.
+
+        StoreFailed where it could not be kept, and is to be told again.
+        """
         self.heard += 1
         try:
             if request.kind == "statusline":
                 return await self._status(request, late)
             return await self._hook(request, late)
-        except (msgspec.DecodeError, BrimlineError):
-            self.malformed += 1
-            return SILENCE
+        except StoreFailed as error:
+            if not late or may_pass(error):
+                self.heard -= 1
+                raise
+            LOGGER.warning("a %s of %s cannot be kept: %s", request.kind, request.agent, error)
+        except UNREADABLE:
+            pass
         except Exception:  # a fault of ours must not end the daemon, nor hold up an agent
             LOGGER.exception("a %s of %s was not answered", request.kind, request.agent)
-            self.malformed += 1
-            return SILENCE
+        self.malformed += 1
+        return SILENCE
 
     async def done(self, answer: Answer, passed_on: bool) -> None:
-        """Whether the client got the answer to where it belongs."""
+        """Whether the client got the answer to where it belongs; StoreFailed: not kept yet."""
         told = self._monitor.passed_on if passed_on else self._monitor.lost
         await told(answer.reply)
 
@@ -107,6 +125,7 @@ class Desk:
         heard = agents.heard(request, request.at, late)
         if heard is None:
             return SILENCE
+        self.hooks[heard.agent] = heard.at
         if heard.session not in self._spawners:
             await self._find_spawner(heard, request)
         placed = self._placed(heard, request)
@@ -120,6 +139,7 @@ class Desk:
 
     async def _status(self, request: Request, late: bool) -> Answer:
         heard, told = agents.heard_status(request, request.at, late)
+        self.hooks[heard.agent] = heard.at
         if heard.session not in self._spawners:
             await self._find_spawner(heard, request)
         await self._monitor.hear(self._placed(heard, request))

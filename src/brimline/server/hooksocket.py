@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import time
+from functools import partial
 from pathlib import Path
 
 from brimline.hooks.frame import InvalidFrame, Request, encode_reply, request_in
@@ -15,6 +16,8 @@ from brimline.server.desk import SILENCE, Answer, Desk
 from brimline.server.eager import begin
 from brimline.server.peer import user_of
 from brimline.server.sockets import Listening, unix
+from brimline.server.troubles import Troubles, until_kept
+from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")
 
@@ -43,6 +46,7 @@ class HookSocket:
         self._waited_for: dict[_Talk, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
+        self._troubles = Troubles()
 
     def open(self) -> None:
         """Listen. A socket that a dead daemon left is replaced."""
@@ -117,10 +121,31 @@ class HookSocket:
             task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, talk: "_Talk", request: Request) -> None:
-        answer = await self.desk.take(request)
-        talk.reply(answer)
+        try:
+            answer = await self.desk.take(request)
+        except StoreFailed as error:  # without a reply the client goes on alone, and spools it
+            self._troubles.tell("hooks are left to themselves", error)
+            talk.end(False)
+            return
+        try:
+            talk.reply(answer)
+        except InvalidFrame as error:
+            self._troubles.tell(f"a {request.kind} of {request.agent} is not answered", error)
+            talk.end(False)
         if answer.matters:
-            await self.desk.done(answer, await talk.passed_on())
+            await self._done(answer, await talk.passed_on())
+
+    async def _done(self, answer: Answer, passed_on: bool) -> None:
+        """Have it kept. What was not passed on is handed out again, though nobody could say so:
+        later that might be said of what the next hook was given."""
+        done = partial(self.desk.done, answer, passed_on)
+        if passed_on:
+            await until_kept("what an agent was told is not marked yet", done, self._troubles)
+            return
+        try:
+            await done()
+        except StoreFailed as error:
+            self._troubles.tell("what a hook did not pass on is not marked", error)
 
 
 class _Talk:

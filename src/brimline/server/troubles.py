@@ -1,0 +1,85 @@
+"""What goes wrong beside the requests: it is said once, and gone on with after a pause."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+from brimline.errors import BrimlineError
+from brimline.store.failures import StoreFailed
+
+LOGGER = logging.getLogger("brimline.server")
+
+FIRST, LONGEST = 0.5, 30.0
+"""Seconds: the first pause and the longest; each is twice the one before."""
+
+AGAIN = 3_600.0
+"""After so many seconds the same trouble is said again."""
+
+MANY = 1_000
+"""So many troubles, at most, are remembered."""
+
+Work = Callable[[], Awaitable[None]]
+
+
+class Troubles:
+    """Says what goes wrong, the same trouble once an hour: it may come every second."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._said: dict[tuple[str, str], float] = {}
+
+    def tell(self, what: str, error: Exception, foreseen: bool = False) -> None:
+        """Say what does not go on, and why; with the place in our code where it is unforeseen."""
+        now, key = self._clock(), (what, str(error))
+        if now - self._said.get(key, -AGAIN) < AGAIN:
+            return
+        if len(self._said) >= MANY:
+            self._said.clear()
+        self._said[key] = now
+        ours = not (foreseen or isinstance(error, BrimlineError | OSError))
+        LOGGER.warning("%s: %s", what, error, exc_info=error if ours else None)
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether the same may go well later: the store says what to do about a disk or a lock.
+
+    Of a value that it does not take it says nothing: that will never go well.
+    """
+    return isinstance(error, StoreFailed) and error.hint is not None
+
+
+def pauses() -> Iterator[float]:
+    """Growing pauses, without an end."""
+    pause = FIRST
+    while True:
+        yield pause
+        pause = min(2 * pause, LONGEST)
+
+
+async def go_on(what: str, work: Work) -> None:
+    """Do work that has no end; where it fails, begin anew after a pause."""
+    troubles, waits = Troubles(), pauses()
+    while True:
+        begun = time.monotonic()
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - it is said, and nothing else ends by it
+            troubles.tell(f"{what} broke off, and goes on later", error)
+        if time.monotonic() - begun > LONGEST:
+            waits = pauses()
+        await asyncio.sleep(next(waits))
+
+
+async def until_kept(what: str, work: Work, troubles: Troubles) -> None:
+    """Have the store keep something that is to be kept, as soon as it can."""
+    for pause in pauses():
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - nobody else waits for it
+            troubles.tell(what, error)
+            if not may_pass(error):
+                return
+            await asyncio.sleep(pause)
+        else:
+            return
