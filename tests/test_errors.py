@@ -170,5 +170,5 @@ def test_daemon() -> None:
     assert str(taken).startswith("127.0.0.1:8420 is taken: Address already in use\n")
     assert "brimline serve --status" in str(AlreadyRunning("the lock"))
     assert str(NotRunning("the socket")) == (
-        "no daemon answers at the socket\n`brimline serve` starts it."
+        "no daemon answers at the socket\n`brimline serve --background` starts it."
     )

@@ -2,6 +2,10 @@
 
 import sys
 
-from brimline.cli import main
+try:
+    from brimline.cli import main
 
-sys.exit(main())
+    code = main()
+except KeyboardInterrupt:  # pressed while it was still being imported
+    code = 130
+sys.exit(code)

@@ -155,7 +155,7 @@ class AlreadyRunning(BrimlineError):
 class NotRunning(BrimlineError):
     """No daemon of the user answers."""
 
-    hint = "`brimline serve` starts it."
+    hint = "`brimline serve --background` starts it."
 
     def __init__(self, place: str) -> None:
         self.place = place

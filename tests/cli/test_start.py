@@ -230,6 +230,41 @@ def test_pipe_closed_half_way(user: User) -> None:
     assert process.wait(PATIENCE) == 0
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+@pytest.mark.parametrize(
+    "command", [["status"], ["inspect", "aaa", "--series", "--json"], ["report"], ["windows"],
+                ["--help"], ["--version"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_full_output(user: User, command: list[str]) -> None:
+    """Output that cannot be written: 1, and why, in one line."""
+    user.session("aaa", *[user.call(f"m{i}", 5_000 + i) for i in range(2_000)])
+    for _ in range(2):
+        assert written(user, "/dev/full", command) == (
+            1,
+            "brimline: could not write the output: No space left on device\n",
+        )
+
+
+def test_closed_output(user: User) -> None:
+    """Output that is closed takes nothing; what writes nothing does not need it."""
+    said = user.record("user", message={"role": "user", "content": "Fix the parser."})
+    user.session("aaa", said, user.call("m1", 5_000))
+    why = "brimline: could not write the output: Bad file descriptor\n"
+    assert written(user, "&-", ["status"]) == (1, why)
+    assert written(user, "&-", ["handoff", "--draft", "aaa", "--output", "x.md"]) == (0, "")
+
+
+def written(user: User, where: str, command: list[str]) -> tuple[int, str]:
+    """How a command ends whose output a shell sends somewhere, and what it says about that."""
+    words = ["sh", "-c", f'exec "$@" >{where}', "sh", sys.executable, "-m", "brimline", *command]
+    done = subprocess.run(
+        words, stderr=subprocess.PIPE, text=True, cwd=user.cwd, env=user.env, timeout=PATIENCE,
+        check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
 def test_interrupt(user: User) -> None:
     """Ctrl-C in the middle of the demo: 130, and no traceback."""
     done = user.on_terminal("demo", "--speed", "0.3", interrupt="call 3")

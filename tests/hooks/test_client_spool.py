@@ -63,9 +63,28 @@ def test_no_folder(agent: Agent) -> None:
     assert [one.body for one in fresh.spooled()] == [BODY]
 
 
+def test_no_folders(agent: Agent) -> None:
+    """The folders above it are made too, for the user alone."""
+    fresh = replace(agent, folder=agent.folder / "local" / "state" / "brimline")
+    check(fresh.run(BODY))
+    made = [fresh.folder, *fresh.folder.parents[:2]]
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in made} == {0o700}
+    assert [one.body for one in fresh.spooled()] == [BODY]
+
+
+def test_folders_that_another_makes(folder: Path) -> None:
+    """Who finds that another was faster is content; a path that leads nowhere is an error."""
+    alone.make(str(folder / "one" / "two"))
+    alone.make(str(folder / "one" / "two"))
+    assert (folder / "one" / "two").is_dir()
+    with pytest.raises(FileNotFoundError):
+        alone.make("")
+
+
 def test_nowhere(agent: Agent) -> None:
     """Where there is no place at all, the event is lost and the agent goes on."""
-    check(replace(agent, folder=agent.folder / "not" / "there").run(BODY))
+    (agent.folder / "file").touch()
+    check(replace(agent, folder=agent.folder / "file" / "there").run(BODY))
 
 
 def test_read_only_folder(agent: Agent, made_ordinary: Callable[[], None] | None) -> None:

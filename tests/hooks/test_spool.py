@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -104,20 +105,86 @@ def test_empty(tmp_path: Path) -> None:
     assert take(tmp_path) is None
 
 
-def test_link(tmp_path: Path) -> None:
-    """A spool that is a link to something else is not followed."""
-    (tmp_path / "other").write_bytes(encode_request(event(1)))
-    (tmp_path / "spool").symlink_to(tmp_path / "other")
-    with pytest.raises(OSError, match="symbolic links"):
-        take(tmp_path)
+def as_link(path: Path) -> None:
+    """A link to a file with an event, which is somebody else's."""
+    other = path.with_name("other")
+    other.write_bytes(encode_request(event(9)))
+    path.symlink_to(other)
 
 
-def test_dropped(tmp_path: Path) -> None:
-    """What was lost is counted from the last time on."""
+def as_folder(path: Path) -> None:
+    """A folder that is not empty."""
+    path.mkdir()
+    (path / "something").touch()
+
+
+ODD: list[Callable[[Path], None]] = [as_link, as_folder, os.mkfifo]
+
+
+@pytest.mark.parametrize("name", ["spool", "spool.taking"])
+@pytest.mark.parametrize("make", ODD)
+def test_no_file(
+    tmp_path: Path, make: Callable[[Path], None], name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is no file is moved aside as it is, with a word in the log; the rest is taken."""
+    make(tmp_path / name)
+    if name == "spool.taking":
+        written(tmp_path, event(1))
+    found: list[Request] = []
+    while batch := take(tmp_path):
+        found += batch
+        batch.finish()
+    assert found == ([event(1)] if name == "spool.taking" else [])
+    (aside,) = tmp_path.glob(f"{name}.aside-*")
+    assert str(aside) in caplog.text
+    written(tmp_path, event(2))
+    batch = take(tmp_path)
+    assert batch is not None
+    assert list(batch) == [event(2)]
+
+
+@pytest.mark.parametrize("make", ODD)
+def test_no_file_of_losses(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """The same for the count of what was lost: nothing is counted."""
+    make(tmp_path / "spool.dropped")
+    assert take_dropped(tmp_path) == 0
+    assert len(list(tmp_path.glob("spool.dropped.aside-*"))) == 1
+    assert alone.count(str(tmp_path / "spool.dropped"))
+    assert take_dropped(tmp_path) == 1
+
+
+@pytest.mark.parametrize("name", ["spool", "spool.taking", "spool.dropped"])
+def test_file_that_may_not_be_used(
+    tmp_path: Path, ordinary: None, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What may not be read or taken away stays, with one word in the log however often it is."""
+    (tmp_path / name).write_bytes(encode_request(event(1)))
+    (tmp_path / name).chmod(0)
+    tmp_path.chmod(0o500)
+    for _ in range(3):
+        assert take(tmp_path) is None
+        assert take_dropped(tmp_path) == 0
+    assert len(caplog.records) == 1
+    tmp_path.chmod(0o700)
+    assert (tmp_path / name).exists()
+
+
+def test_folder_that_may_not_be_written_to(tmp_path: Path, ordinary: None) -> None:
+    """What was taken before is not given out where it could not be finished."""
+    (tmp_path / "spool.taking").write_bytes(encode_request(event(1)))
+    tmp_path.chmod(0o500)
+    assert take(tmp_path) is None
+    tmp_path.chmod(0o700)
+    assert take(tmp_path) is not None
+
+
+def test_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What was lost is counted from the last time on; the log keeps it."""
     for count in (3, 1):
         for _ in range(count):
             assert alone.count(str(tmp_path / "spool.dropped"))
         assert take_dropped(tmp_path) == count
+        assert f"{count} events of agents were lost" in caplog.text
     assert take_dropped(tmp_path) == 0
     assert os.listdir(tmp_path) == []
 

@@ -79,6 +79,10 @@ class Running:
         self.process.kill()
         self._wait()
 
+    def ended(self) -> int:
+        """How it ended, by itself."""
+        return self._wait()
+
     def stop(self) -> int:
         """Ask it to end, as Ctrl-C or a service manager does."""
         assert self.process is not None

@@ -457,6 +457,23 @@ def test_when_hooks_were_heard(daemon: Running) -> None:
     assert daemon.get("/v1/daemon")["hooks"]["claude"] > first
 
 
+@pytest.mark.parametrize("name", ["hook", "http"])
+def test_socket_that_is_gone(daemon: Running, name: str) -> None:
+    """A daemon that nobody finds any more ends, with a failure, so that another is started."""
+    daemon.socket.with_name(f"{name}.sock").unlink()
+    assert daemon.ended() == 1
+    daemon.start()
+    assert daemon.hook(status_input(90_000), "statusline")
+
+
+def test_sockets_of_another(daemon: Running) -> None:
+    """A daemon that ends takes away no socket but its own."""
+    daemon.socket.unlink()
+    daemon.socket.touch()
+    daemon.stop()
+    assert daemon.socket.exists()
+
+
 def test_design_endpoints(daemon: Running, tmp_path: Path) -> None:
     """The endpoints of the design that this began with work as they stand there."""
     path = "/hooks/context-usage"

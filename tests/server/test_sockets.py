@@ -1,12 +1,16 @@
-"""Where a daemon listens."""
+"""Where a daemon listens, and the lock that it holds."""
 
+import fcntl
+import os
 import socket
+import threading
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from brimline.errors import AlreadyRunning
-from brimline.server.sockets import HOST, PORT, loopback
+from brimline.server.sockets import HOST, PAUSE, PORT, Alone, loopback, silent, unix
 
 
 def test_port_that_is_asked_for() -> None:
@@ -23,3 +27,78 @@ def test_any_port() -> None:
         ports = [made.getsockname()[1] for made in (one, other)]
     assert len(set(ports)) == 2
     assert all(port == PORT or port > 1_023 for port in ports)
+
+
+# The lock.
+
+
+def test_one_holds_it(tmp_path: Path) -> None:
+    """A second one is refused while the first lives; whose it is, is told to who asks."""
+    lock = tmp_path / "lock"
+    assert silent(lock) is None
+    lock.write_text("1234567890")
+    with Alone(lock):
+        with pytest.raises(AlreadyRunning, match=str(tmp_path)), Alone(lock):
+            pass
+        holds = silent(lock)
+        assert holds is not None
+        assert (holds.pid, holds.place) == (os.getpid(), str(lock))
+        assert f"process {os.getpid()} holds {lock}, and no daemon answers\n" in str(holds)
+        assert f"`kill -9 {os.getpid()}` ends it." in str(holds)
+    assert silent(lock) is None
+    with Alone(lock):
+        pass
+
+
+@pytest.mark.parametrize("text", [b"", b"x" * 100, "²".encode()])
+def test_holder_that_does_not_say_who_it_is(tmp_path: Path, text: bytes) -> None:
+    """A lock without a process in it names none, and says how to find it."""
+    lock = tmp_path / "lock"
+    lock.write_bytes(text)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        holds = silent(lock)
+    assert holds is not None
+    assert holds.pid is None
+    assert "an unknown process holds" in str(holds)
+    assert f"`fuser -k {lock}` ends it" in str(holds)
+
+
+def test_who_asks_is_no_holder(tmp_path: Path) -> None:
+    """One that has the lock for a moment does not keep a daemon from starting."""
+    lock = tmp_path / "lock"
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        threading.Timer(3 * PAUSE, fcntl.flock, (held, fcntl.LOCK_UN)).start()
+        with Alone(lock):
+            assert silent(lock) is not None
+
+
+# The user's own sockets.
+
+
+def test_socket_is_taken_away(tmp_path: Path) -> None:
+    """A socket is there until it is taken away; twice is no harm, nor is it when it is closed."""
+    path = tmp_path / "hook.sock"
+    made = unix(path)
+    assert made.is_there()
+    made.close()
+    made.unlink()
+    assert not made.is_there()
+    assert not path.exists()
+    made.unlink()
+
+
+def test_socket_of_another(tmp_path: Path) -> None:
+    """What another has put in its place is left to it."""
+    path = tmp_path / "hook.sock"
+    one = unix(path)
+    path.unlink()
+    assert not one.is_there()
+    one.close()
+    with closing(unix(path)) as other:
+        one.unlink()
+        assert other.is_there()
+        assert not one.is_there()
+        other.unlink()
+        assert not path.exists()

@@ -3,10 +3,11 @@
 import fcntl
 import logging
 import os
+import random
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -100,7 +101,30 @@ def scratched(data: bytes) -> bytes:
     return data[:8_192] + b"\xff" * (len(data) - 8_192)
 
 
-@pytest.mark.parametrize("damage", [garbage, cut, scratched])
+def flipped(data: bytes) -> bytes:
+    """A byte turned round here and there, also in the text of the schema."""
+    return bytes(b ^ 0xFF if at >= 4_096 and at % 997 == 108 else b for at, b in enumerate(data))
+
+
+def unwritable(data: bytes) -> bytes:
+    """A head that says that a newer SQLite alone may write to it."""
+    return data[:18] + b"\3" + data[19:]
+
+
+def unreadable(data: bytes) -> bytes:
+    """A head that says that a newer SQLite alone may read it."""
+    return data[:44] + b"\xff" + data[45:]
+
+
+def misspelt(data: bytes) -> bytes:
+    """A letter of a column's name turned into another."""
+    return data.replace(b"handed_at REAL", b"handed_ut REAL")
+
+
+DAMAGES = [garbage, cut, scratched, flipped, unwritable, unreadable, misspelt]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_broken_file(path: Path, damage: Damage, caplog: pytest.LogCaptureFixture) -> None:
     """A broken file is put aside as it is, with a warning, and a new one is begun."""
     on(path, write_some)
@@ -176,6 +200,49 @@ def test_broken_where_nobody_looked(path: Path) -> None:
     assert on(path, count) == 0
     assert len(broken(path)) == 1
     assert not path.with_name("brimline.db.doubt").exists()
+
+
+def test_text_that_cannot_be_read(path: Path) -> None:
+    """A damaged text is found when it is read; the file is put aside when it is opened next."""
+    on(path, write_some)
+    path.write_bytes(path.read_bytes().replace(b"text of 3", b"te\xfft of 3"))
+    with pytest.raises(StoreFailed, match=r"decode to UTF-8.*\nStart Brimline anew"):
+        on(path, count)
+    assert broken(path) == []
+    assert on(path, count) == 0
+    assert len(broken(path)) == 1
+
+
+VERSION = range(60, 64)
+"""Where the head has the version: what is damaged there cannot be told from a newer one's."""
+
+
+def spoiled(data: bytes, seed: int) -> bytes:
+    """A file with some bytes changed: in its head, in its schema, or anywhere."""
+    chance, made = random.Random(seed), bytearray(data)
+    schema = data.index(b"CREATE TABLE sessions")
+    begin, end = chance.choice([(0, 100), (schema, schema + 2_000), (0, len(made))])
+    for _ in range(chance.choice([1, 4, 40])):
+        at = chance.randrange(begin, end)
+        made[at] = made[at] if at in VERSION else chance.randrange(256)
+    return bytes(made)
+
+
+@pytest.mark.slow
+def test_any_damage(path: Path) -> None:
+    """Whatever bytes are damaged, a store is opened; what it comes upon later it has mended."""
+    on(path, write_some)
+    good = path.read_bytes()
+    aside = 0
+    for seed in range(300):
+        path.write_bytes(spoiled(good, seed))
+        with suppress(StoreFailed):
+            on(path, count)
+        on(path, count)
+        aside += len(broken(path))
+        for file in path.parent.iterdir():
+            file.unlink()
+    assert 100 < aside < 300
 
 
 def test_read_only_folder(path: Path, ordinary: None) -> None:

@@ -5,11 +5,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from brimline.cli.ask import ask
 from brimline.cli.context import Context
-from brimline.errors import NotRunning
+from brimline.errors import CommandFailed, NotRunning
 from brimline.hooks.starting import COMMAND, LOG, environment
+from brimline.server.sockets import LOCK, Silent, silent
 from brimline.settings import state_dir
 
 LARGEST = 1 << 20
@@ -18,8 +20,13 @@ LARGEST = 1 << 20
 LINES = 4
 """So many lines of what it said last tell why it ended."""
 
-PATIENCE, STOPPING, PAUSE = 15.0, 5.0, 0.05
-"""Seconds: a daemon may take so long until it answers, and to end; so long between questions."""
+PATIENCE, STOPPING, PAUSE = 15.0, 15.0, 0.05
+"""Seconds: a daemon may take so long until it answers, and to end; so long between questions.
+
+One that ends waits for the requests that are under way, and some seconds for each hook's word.
+"""
+
+UNWRITABLE = "It must be a file that is yours to write; BRIMLINE_STATE_DIR names another folder."
 
 
 def start(context: Context, port: int | None) -> int:
@@ -75,14 +82,29 @@ def _failed(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> int:
 
 
 def stop(context: Context) -> bool:
-    """End the one that runs, and tell whether it did; NotRunning where there is none."""
-    ask(context, "DELETE", "/v1/daemon")
+    """End the one that runs, and tell whether it is gone; NotRunning where none answers."""
+    asked(context, "DELETE")
     end = time.monotonic() + STOPPING
     while time.monotonic() < end:
-        if answers(context) is None:
+        if held(context) is None and answers(context) is None:
             return True
         time.sleep(PAUSE)
     return False
+
+
+def asked(context: Context, method: str) -> Any:
+    """What the daemon says of itself; NotRunning where none answers, Silent where one holds on."""
+    try:
+        return ask(context, method, "/v1/daemon")
+    except NotRunning:
+        if (one := held(context)) is not None:
+            raise one from None
+        raise
+
+
+def held(context: Context) -> Silent | None:
+    """What to say of a process that has the daemon's lock, where none answers."""
+    return silent(log_of(context).with_name(LOCK))
 
 
 def answers(context: Context) -> str | None:
@@ -101,11 +123,14 @@ def log_of(context: Context) -> Path:
 
 def opened(log: Path) -> int:
     """The log, to append to, for the user alone; one that has grown too large is put aside."""
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if log.is_file() and log.stat().st_size > LARGEST:
-        log.replace(log.with_name(f"{LOG}.1"))
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-    return os.open(log, flags, 0o600)
+    try:
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if log.is_file() and log.stat().st_size > LARGEST:
+            log.replace(log.with_name(f"{LOG}.1"))
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+        return os.open(log, flags, 0o600)
+    except OSError as error:
+        raise CommandFailed("brimline serve", f"{log}: {error.strerror}", UNWRITABLE) from error
 
 
 def log_to(log: Path) -> None:

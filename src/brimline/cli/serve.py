@@ -5,11 +5,10 @@ import sys
 from contextlib import suppress
 
 from brimline.cli import background, uncollected
-from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
 from brimline.errors import AlreadyRunning, NotRunning
 from brimline.paint import age
-from brimline.server.sockets import PORT
+from brimline.server.sockets import PORT, Silent
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -34,6 +33,8 @@ def _in_the_foreground(context: Context, port: int) -> int:
         if address := background.answers(context):
             print(f"brimline serves at {address} already (`brimline serve --stop` ends it)")
             return 0
+        if (one := background.held(context)) is not None:
+            raise one from None
         raise
 
 
@@ -60,7 +61,7 @@ def _here(context: Context, port: int | None) -> int:
     quiet_signals()
     daemon = Daemon(context.places, context.settings, port or None)
     uvloop.run(daemon.run(_ready))
-    return 0
+    return 1 if daemon.lost else 0
 
 
 def _started_by_hook(context: Context, port: int | None) -> int:
@@ -79,10 +80,10 @@ def _ready(address: str) -> None:
 
 def _status(context: Context, as_json: bool) -> int:
     try:
-        told = ask(context, "GET", "/v1/daemon")
+        told = background.asked(context, "GET")
     except NotRunning as error:
         if as_json:
-            emit_json({"running": False})
+            emit_json({"running": False, "pid": error.pid if isinstance(error, Silent) else None})
         else:
             print(error)
         return 3

@@ -9,10 +9,14 @@ Clients append to `spool` (alone.py). It is renamed to `spool.taking` first, so 
 new one; what was taken and not finished, because the daemon died, is taken again.
 """
 
+import errno
+import logging
 import mmap
 import os
+import stat
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from brimline.hooks.alone import PAUSE, is_alone
@@ -22,6 +26,8 @@ from brimline.hooks.frame import InvalidFrame, Request, parse_line, parse_reques
 NAME = "spool"
 PATIENCE = 0.2
 """So many seconds a client may hold the lock; one that was stopped would hold it for ever."""
+
+log = logging.getLogger("brimline.hooks")
 
 
 class Batch:
@@ -60,32 +66,73 @@ class Batch:
 
 
 def take(folder: Path) -> Batch | None:
-    """What is to be taken in now; None where there is nothing, or a client holds the lock."""
+    """What is to be taken in now; None where there is nothing, or a client holds the lock.
+
+    What is no file of its own is moved aside; a folder or file that may not be used stays.
+    """
     taking = folder / f"{NAME}.taking"
-    if taking.exists() or _renamed(folder / NAME, taking):
-        return Batch(taking)
+    try:
+        if _is_file(taking) or _renamed(folder / NAME, taking):
+            return _usable(taking)
+    except OSError as error:
+        _complain(str(folder), error.strerror)
     return None
 
 
 def take_dropped(folder: Path) -> int:
-    """How many events clients could not keep since this was asked last."""
+    """How many events clients could not keep since this was asked last; the log keeps it."""
     path = folder / f"{NAME}.dropped"
-    counted = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        path.replace(counted)
-    except FileNotFoundError:
+        lost = _counted(path) if _is_file(path) else 0
+    except OSError as error:
+        _complain(str(path), error.strerror)
         return 0
+    if lost:
+        log.warning("%d events of agents were lost: the spool did not take them", lost)
+    return lost
+
+
+def _counted(path: Path) -> int:
+    counted = path.with_name(f"{path.name}.{os.getpid()}")
+    path.replace(counted)
     size = counted.stat().st_size
     counted.unlink()
     return size
 
 
+def _is_file(path: Path) -> bool:
+    """Whether there is a file; a link, a folder or anything else is moved out of the way."""
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if stat.S_ISREG(mode):
+        return True
+    aside = path.rename(path.with_name(f"{path.name}.aside-{time.time_ns()}"))
+    log.warning("%s is no file: moved aside as %s", path, aside)
+    return False
+
+
+def _usable(taking: Path) -> Batch:
+    """The events of a file that can be read, and taken away afterwards."""
+    os.close(os.open(taking, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+    effective = os.access in os.supports_effective_ids
+    if not os.access(taking.parent, os.W_OK | os.X_OK, effective_ids=effective):
+        raise PermissionError(errno.EACCES, "its folder may not be written to")
+    return Batch(taking)
+
+
+@cache
+def _complain(place: str, reason: str | None) -> None:
+    """Once for each: it is looked for every second."""
+    log.warning("%s: what was spooled cannot be taken in: %s", place, reason)
+
+
 def _renamed(spool: Path, taking: Path) -> bool:
     """Whether there was one to be renamed; nobody is writing to it then."""
-    try:
-        file = os.open(spool, os.O_RDONLY | os.O_NOFOLLOW)
-    except FileNotFoundError:
+    if not _is_file(spool):
         return False
+    file = os.open(spool, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not _locked(file):
             return False

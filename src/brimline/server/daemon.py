@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import time
@@ -35,7 +36,7 @@ from brimline.server.ownline import OwnLine
 from brimline.server.page import Page
 from brimline.server.panes import Panes
 from brimline.server.sessions import Sessions
-from brimline.server.sockets import HOST, Alone, loopback, unix
+from brimline.server.sockets import HOST, LOCK, Alone, loopback, unix
 from brimline.server.stream import Stream
 from brimline.server.troubles import Work, go_on
 from brimline.server.views import Views
@@ -45,15 +46,20 @@ from brimline.store.base import Forget, Store
 from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import SqliteStore
 
+LOGGER = logging.getLogger("brimline.server")
 SPOOL_EVERY = 1.0
 FORGET_EVERY = 3_600.0
+FOUND_EVERY = 1.0
 UNWRITABLE = (
     "The daemon keeps its state there: let it be yours to write, or set BRIMLINE_STATE_DIR."
 )
 
 
 class Daemon:
-    """Everything that runs, and the order in which it begins and ends."""
+    """Everything that runs, and the order in which it begins and ends.
+
+    It is `lost` where it ended because nobody could find it any more.
+    """
 
     def __init__(self, places: Places, settings: Settings, port: int | None) -> None:
         self._places = places
@@ -64,6 +70,7 @@ class Daemon:
         self._dropped = 0
         self._desk: Desk | None = None
         self._http: uvicorn.Server | None = None
+        self.lost = False
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until it is told to stop; `ready` is told the address."""
@@ -89,16 +96,17 @@ class Daemon:
         with suppress(StoreFailed, OSError):  # it is said when it is tried again, beside
             await self._take_spool(desk)
         await panes.clearing.resume()
-        hooks = HookSocket(self._socket("hook"), desk)
+        hooks, http = HookSocket(self._socket("hook"), desk), unix(self._socket("http"))
         hooks.open()
         self._http = server(self._application(store, monitor, views, desk, panes))
         stop_by_signal(self.stop)
         _warm_up()
         ready(self.address)
         works = self._beside(store, monitor, desk, panes.mail(monitor, around))
+        works["being found"] = partial(self._end_unless, hooks.is_there, http.is_there)
         beside = [asyncio.create_task(go_on(what, work)) for what, work in works.items()]
         try:
-            await self._http.serve(sockets=[listening, unix(self._socket("http"))])
+            await self._http.serve(sockets=[listening, http])
         finally:
             for task in beside:
                 task.cancel()
@@ -107,7 +115,7 @@ class Daemon:
             await herald.close()
             await hooks.close()
             await lines.close()
-            self._socket("http").unlink(missing_ok=True)
+            http.unlink()
 
     def _application(
         self, store: Store, monitor: Monitor, views: Views, desk: Desk, panes: Panes
@@ -175,8 +183,18 @@ class Daemon:
         while (batch := await asyncio.to_thread(take, self.state)) is not None:
             for request in batch:
                 await desk.take(request, late=True)
+            desk.malformed += batch.skipped
             batch.finish()
         self._dropped += take_dropped(self.state)
+
+    async def _end_unless(self, *found: Callable[[], bool]) -> None:
+        """End where nobody finds us any more: then another can be started."""
+        while all(each() for each in found):
+            await asyncio.sleep(FOUND_EVERY)
+        if not self._stopping():
+            LOGGER.warning("a socket in %s is gone, and so the daemon ends", self.state)
+            self.lost = True
+            self.stop()
 
     async def _forget(self, store: Store) -> None:
         """Sessions that nobody has seen for as long as they are to be kept."""
@@ -191,7 +209,7 @@ def _own(state: Path) -> Generator[None, None, None]:
     with ExitStack() as held:
         try:
             state.mkdir(mode=0o700, parents=True, exist_ok=True)
-            held.enter_context(Alone(state / "lock"))
+            held.enter_context(Alone(state / LOCK))
         except OSError as error:
             raise StoreFailed(str(state), error.strerror or str(error), UNWRITABLE) from error
         yield

@@ -58,13 +58,17 @@ class HookSocket:
         if self._socket is not None:
             self._loop.add_reader(self._socket, self._accept)
 
+    def is_there(self) -> bool:
+        """Whether an agent's hooks find it."""
+        return self._socket is not None and self._socket.is_there()
+
     async def close(self) -> None:
         """Stop listening, end what is under way, and take the socket away."""
         if self._socket is not None:
             self._loop.remove_reader(self._socket)
+            self._socket.unlink()
             self._socket.close()
             self._socket = None
-        self._path.unlink(missing_ok=True)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=PATIENCE)
         if self._sweeper is not None:

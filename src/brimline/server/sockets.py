@@ -3,15 +3,39 @@
 import fcntl
 import os
 import socket
+import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
-from brimline.errors import AlreadyRunning
+from brimline.errors import AlreadyRunning, NotRunning
 
 HOST = "127.0.0.1"
 PORT = 8420
 ANY = 0
 BACKLOG = 128
+
+LOCK = "lock"
+"""The name of the lock in the state folder."""
+
+PATIENCE, PAUSE = 0.2, 0.01
+"""Seconds: so long the lock is tried for, since who asks for its holder has it for a moment."""
+
+DIGITS = 20
+"""No process has a longer number."""
+
+File: TypeAlias = tuple[int, int, int]
+
+
+class Silent(NotRunning):
+    """A process holds the lock of the daemon, and nobody answers; `pid` is what it said it is."""
+
+    def __init__(self, lock: Path, pid: int | None) -> None:
+        super().__init__(str(lock))
+        self.pid = pid
+        who = f"process {pid}" if pid else "an unknown process"
+        self.args = (f"{who} holds {lock}, and no daemon answers",)
+        end = f"`kill -9 {pid}` ends it" if pid else f"`fuser -k {lock}` ends it"
+        self.hint = f"Wait a moment where it was just started; else {end}."
 
 
 class Alone:
@@ -23,14 +47,47 @@ class Alone:
 
     def __enter__(self) -> None:
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(self._file):
             os.close(self._file)
-            raise AlreadyRunning(str(self._path.parent)) from None
+            raise AlreadyRunning(str(self._path.parent))
+        os.ftruncate(self._file, 0)
+        os.write(self._file, b"%d\n" % os.getpid())
 
     def __exit__(self, *raised: object) -> None:
         os.close(self._file)
+
+
+def _locked(file: int) -> bool:
+    until = time.monotonic() + PATIENCE
+    while not _is_free(file):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(PAUSE)
+    return True
+
+
+def _is_free(file: int) -> bool:
+    """Whether nobody else has the lock: then we do, until the file is closed."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def silent(path: Path) -> Silent | None:
+    """What to say where nobody answers, and somebody holds this lock all the same."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if _is_free(file):
+            return None
+        told = os.pread(file, DIGITS, 0).strip()
+        return Silent(path, int(told) if told.isdigit() else None)
+    finally:
+        os.close(file)
 
 
 def loopback(port: int | None) -> socket.socket:
@@ -61,6 +118,28 @@ def _bound(port: int) -> socket.socket:
 class Listening(socket.socket):
     """A Unix socket to which many short connections come."""
 
+    path = Path()
+    file: File | None = None
+
+    def open(self, path: Path) -> None:
+        """Listen at a path, for this user alone."""
+        before = os.umask(0o177)
+        try:
+            self.bind(str(path))
+            self.listen(BACKLOG)
+        finally:
+            os.umask(before)
+        self.path, self.file = path, _file_at(path)
+
+    def is_there(self) -> bool:
+        """Whether its path leads to it: it was not deleted, and no other was put in its place."""
+        return self.file is not None and self.file == _file_at(self.path)
+
+    def unlink(self) -> None:
+        """Take its path away, unless that is another's by now."""
+        if self.is_there():
+            self.path.unlink(missing_ok=True)
+
     def next(self) -> socket.SocketType:
         """The next connection, which never blocks.
 
@@ -77,10 +156,14 @@ def unix(path: Path) -> Listening:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     made = Listening(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        made.bind(str(path))
-        made.listen(BACKLOG)
-    finally:
-        os.umask(before)
+    made.open(path)
     return made
+
+
+def _file_at(path: Path) -> File | None:
+    """What tells a file from any other that has, or had, its name; its number may come again."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns

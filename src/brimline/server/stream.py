@@ -19,6 +19,9 @@ EVERY = 0.2
 HEARTBEAT = 15.0
 """After so many seconds of silence a line says that the connection lives."""
 
+DIGITS = 18
+"""No store gives a mark that is longer."""
+
 LATELY = 24 * 3_600.0
 """Who does not say where to go on from is told of the sessions of so many seconds."""
 
@@ -44,10 +47,18 @@ class Stream:
 
     async def stream(self, request: Request) -> Response:
         """Sessions as they change; goes on from Last-Event-ID."""
-        last = request.headers.get("last-event-id", "0")
-        after = int(last) if last.isdecimal() else 0
+        after = await self._after(request.headers.get("last-event-id", ""))
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self._changes(request, after), media_type=EVENTS, headers=headers)
+
+    async def _after(self, told: str) -> int:
+        """The mark to go on from; 0, the start, where it is none that this store has given.
+
+        A page may have been told by a store that was put aside since.
+        """
+        mark = int(told) if told.isdecimal() and len(told) <= DIGITS else 0
+        given = await self._store.changes() if mark else []
+        return mark if given and mark <= given[-1][0] else 0
 
     async def _changes(self, request: Request, after: int) -> AsyncIterator[bytes]:
         yield b": connected\nretry: 1000\n\n"

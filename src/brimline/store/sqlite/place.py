@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from brimline.store.failures import StoreFailed
+from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.migrations import migrate
 
 BUSY = 5.0
@@ -21,6 +22,12 @@ CHECKED = 8 << 20
 log = logging.getLogger("brimline.store")
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_GARBLED = "Could not decode to UTF-8"
+_WRITABLE, _FORMAT = b"\2", b"\0\0\0\4"
+_WRITES = (
+    sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_CALL, sql.PUT_COMPACTION, sql.FIRE, sql.QUEUE,
+    sql.PUT_HANDOFF, sql.ONCE, sql.CHANGED, sql.KEEP_MARK,
+)  # fmt: skip
 _HINTS = {
     sqlite3.SQLITE_FULL: "Free some space on that disk; nothing was written.",
     sqlite3.SQLITE_IOERR: "Is that disk full or failing? Nothing was written.",
@@ -38,7 +45,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA foreign_keys = ON")
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         connection.close()
         raise
     return connection
@@ -73,7 +80,7 @@ def failed(path: Path, error: Exception) -> StoreFailed:
 def _repaired(path: Path) -> None:
     try:
         _ready(path)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if _code(error) not in _BROKEN:
             raise
         log.warning("%s is broken (%s): put aside as %s", path, error, _aside(path))
@@ -82,10 +89,15 @@ def _repaired(path: Path) -> None:
 
 def _ready(path: Path) -> None:
     _make(path)
+    _check_head(path)
     with closing(connect(path)) as connection:
-        if path.stat().st_size <= CHECKED or _doubt(path).exists():
-            _check(connection)
+        doubted = _doubt(path).exists()
+        if doubted or path.stat().st_size <= CHECKED:
+            _check_pages(connection)
+        if doubted:
+            _check_texts(connection)
         migrate(connection, str(path))
+        _check_tables(connection)
     _doubt(path).unlink(missing_ok=True)
 
 
@@ -99,13 +111,44 @@ def _make(path: Path) -> None:
         os.close(file)
 
 
-def _check(connection: sqlite3.Connection) -> None:
+def _check_head(path: Path) -> None:
+    """Raise where the file is of a format that no SQLite of today would write to."""
+    with path.open("rb") as file:
+        head = file.read(100)
+    if head[18:19] > _WRITABLE or head[44:48] > _FORMAT:
+        raise _damage("unknown file format")
+
+
+def _check_pages(connection: sqlite3.Connection) -> None:
     """Raise as SQLite would when it comes upon the damage."""
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        error = sqlite3.DatabaseError(found)
-        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise error
+        raise _damage(found)
+
+
+def _check_texts(connection: sqlite3.Connection) -> None:
+    """Raise where a text cannot be read: SQLite itself takes any bytes for one."""
+    named = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (name,) in named:
+        for _ in connection.execute(f'SELECT * FROM "{name}"'):
+            pass
+
+
+def _check_tables(connection: sqlite3.Connection) -> None:
+    """Raise where a table of this version does not take what is written to it."""
+    try:
+        for text in _WRITES:
+            connection.execute(f"EXPLAIN {text}", (None,) * text.count("?"))
+    except sqlite3.OperationalError as error:
+        if _code(error) != sqlite3.SQLITE_ERROR:
+            raise
+        raise _damage(str(error)) from error
+
+
+def _damage(found: str) -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError(found)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
 
 
 def _aside(path: Path) -> Path:
@@ -139,6 +182,11 @@ def _doubt(path: Path) -> Path:
 
 
 def _code(error: Exception) -> int | None:
-    """SQLite's primary code; the extended ones keep theirs in the lower byte."""
+    """SQLite's primary code; the extended ones keep theirs in the lower byte.
+
+    What Python cannot decode has none of its own: a message that quotes a damaged schema, a text.
+    """
+    if isinstance(error, UnicodeDecodeError) or str(error).startswith(_GARBLED):
+        return sqlite3.SQLITE_CORRUPT
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF

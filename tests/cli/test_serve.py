@@ -1,0 +1,134 @@
+"""`brimline serve`: what is said of a daemon that runs, ends, or holds on without answering."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from brimline.hooks.frame import Request, encode_request
+from brimline.server.sockets import Alone
+
+from .terminal import PATIENCE, User
+
+SESSION = "11111111-1111-4111-8111-111111111111"
+
+
+def state(user: User) -> Path:
+    """Where the user's daemon keeps what it has."""
+    return Path(user.env["BRIMLINE_STATE_DIR"])
+
+
+@pytest.fixture
+def serving(user: User, tmp_path: Path) -> Iterator[User]:
+    """A user whose daemon runs; whatever is left of it is ended."""
+    user.env["BRIMLINE_STATE_DIR"] = str(tmp_path / "s")
+    started = user.run("serve", "--background")
+    assert started.code == 0, started.err
+    pid = int(user.run("serve", "--status", "--json").json["pid"])
+    yield user
+    user.run("serve", "--stop")
+    if is_alive(pid):
+        os.kill(pid, signal.SIGTERM)
+    while is_alive(pid):
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of ours is there, and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def silent(user: User) -> str:
+    """What is to be said of the process that holds the lock."""
+    lock = state(user) / "lock"
+    pid = lock.read_text().strip()
+    return (
+        f"process {pid} holds {lock}, and no daemon answers\n"
+        f"Wait a moment where it was just started; else `kill -9 {pid}` ends it.\n"
+    )
+
+
+@pytest.mark.slow
+def test_holder_that_does_not_answer(user: User, tmp_path: Path) -> None:
+    """Whoever is asked says the same: who holds the lock, that nobody answers, how to end it."""
+    user.env["BRIMLINE_STATE_DIR"] = str(tmp_path)
+    with Alone(tmp_path / "lock"):
+        assert user.run("serve", "--status") == (3, silent(user), "")
+        assert user.run("serve", "--stop") == (2, "", f"brimline: {silent(user)}")
+        assert user.run("serve") == (2, "", f"brimline: {silent(user)}")
+        background = user.run("serve", "--background")
+        assert (background.code, background.err) == (1, f"brimline: {silent(user)}")
+        told = user.run("serve", "--status", "--json").json
+        assert told == {"running": False, "pid": os.getpid()}
+
+
+@pytest.mark.slow
+def test_stopped_is_gone(serving: User) -> None:
+    """Who is told that it stopped can start another at once, also where a hook was under way."""
+    body = json.dumps({"session_id": SESSION, "hook_event_name": "UserPromptSubmit"}).encode()
+    assert serving.run("send", SESSION, "a message").code == 0
+    with socket.socket(socket.AF_UNIX) as hook:
+        hook.connect(str(state(serving) / "hook.sock"))
+        hook.sendall(encode_request(Request("hook", "claude", "1-1", 1, {}, body)))
+        assert b"a message" in hook.recv(65_536)  # and it does not say that it passed it on
+        assert serving.run("serve", "--stop") == (0, "stopped\n", "")
+        assert serving.run("serve", "--background").code == 0
+
+
+def test_no_daemon(user: User, tmp_path: Path) -> None:
+    """Where there is none, it is said how one is started; a lock that is left says nothing."""
+    user.env["BRIMLINE_STATE_DIR"] = str(tmp_path)
+    (tmp_path / "lock").write_text("1\n")
+    said = f"no daemon answers at {tmp_path}/http.sock\n`brimline serve --background` starts it.\n"
+    assert user.run("serve", "--status") == (3, said, "")
+    assert user.run("serve", "--stop") == (2, "", f"brimline: {said}")
+    assert user.run("serve", "--status", "--json").json == {"running": False, "pid": None}
+
+
+def test_folder_that_may_not_be_written_to(
+    user: User, tmp_path: Path, made_ordinary: Callable[[], None] | None
+) -> None:
+    """In the background too it says what could not be made, and what to do."""
+    folder = tmp_path / "read-only"
+    folder.mkdir(mode=0o500)
+    done = user.run("serve", "--background", first=made_ordinary, BRIMLINE_STATE_DIR=str(folder))
+    assert (done.code, done.out) == (2, "")
+    assert f"brimline: cannot start 'brimline serve': {folder}/" in done.err
+    assert "Permission denied\n" in done.err
+    assert "BRIMLINE_STATE_DIR names another" in done.err
+
+
+PRESSED = """
+import runpy, sys
+class Pressed:
+    def find_spec(name, *place):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Pressed)
+runpy.run_module("brimline", run_name="__main__")
+"""
+"""Presses Ctrl-C when a module is about to be imported."""
+
+
+@pytest.mark.parametrize("module", ["brimline.cli", "brimline.cli.commands", "argparse"])
+def test_interrupted_while_it_is_imported(user: User, module: str) -> None:
+    """Ctrl-C right after the start: 130, and not a word."""
+    done = subprocess.run(
+        [sys.executable, "-c", PRESSED, module],
+        capture_output=True,
+        cwd=user.cwd,
+        env=user.env,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
