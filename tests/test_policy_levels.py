@@ -166,5 +166,5 @@ def test_where_levels_lie() -> None:
 
 def test_whose_levels_cannot_be() -> None:
     """An error names the levels that are wrong."""
-    with pytest.raises(InvalidPolicy, match="levels_by.claude"):
+    with pytest.raises(InvalidPolicy, match=r"levels_by\.claude"):
         checked([65, 50], "levels_by.claude")

@@ -72,7 +72,7 @@ def test_nothing_is_set_up(user: User) -> None:
     wrong = {about: check["hint"] for about, check in told.items() if not check["well"]}
     assert wrong == {
         "claude hooks": "`brimline setup claude` puts them in.",
-        "daemon": "`brimline serve --background` starts it. So does a session, where autostart is on.",
+        "daemon": START,
         "autostart": "`brimline setup --autostart` switches it on.",
     }
 

@@ -12,7 +12,7 @@ _NAMED = rf"(?:{_PLAIN}|pass)"
 _LOUD = r"(?-i:_(?:KEY|PASS|PWD))"
 """What is written large in `NAME_KEY`; a `key` by itself is none of a credential."""
 
-_QUOTED = rf"((?:{_NAMED}|{_LOUD})['\"`]?\s{{0,9}}(?:=>|:=|[:=])\s{{0,9}}['\"`])[^'\"`]+(['\"`])"
+_QUOTED = rf"((?:{_NAMED}|{_LOUD})['\"`]?\s{{0,9}}(?:=>|:=|[:=])\s{{0,9}}(['\"`]))[^'\"`]+(\2)"
 _UNTIL = rf"(?P<until>(?P<name>{_PLAIN}|{_LOUD})['\"`]?[ \t]{{0,9}}(?::=|[:=])[ \t]{{0,9}})"
 _WORD = r"(?P<word>[^\s:=(\[{<>|&'\"`]\S*)(?=(?P<end>[ \t\r]{0,9}(?:[#\n]|\Z))?)"
 
@@ -27,7 +27,7 @@ def _one_word(found: re.Match[str]) -> str:
 
     So a sentence is left, and so are types and code.
     """
-    word = found["word"].rstrip(",;:)]}'\"`")
+    word = found["word"].rstrip(",;)'\"" if "=" in found["until"] else ",;:)]}'\"`")
     alone = found["end"] is not None or any(c.isdigit() for c in word)
     if not alone or word.startswith(MASK) or _means_nothing(word, found["name"]):
         return found[0]
@@ -82,9 +82,9 @@ _ROWS: tuple[Row, ...] = (
         r"\b([A-Z0-9_]{0,60}_(?:KEY|TOKEN|SECRET|PASS|PASSWORD|PWD)=['\"]?)[^\s'\"]+",
         rf"\1{MASK}",
     ),
-    (_NAMES, rf"(?i)({_NAMED}['\"]?=)(?:'[^']*'|\"[^\"]*\"|[^\s'\"&,;)]+)", rf"\1{MASK}"),
+    (_NAMES, rf"(?i)({_NAMED}['\"]?=)(?:'[^']*'|\"[^\"]*\"|[^\s'\"&,;)])+", rf"\1{MASK}"),
     (_NAMES, rf"(?i)(--{_NAMED}\s{{1,9}})[^\s-]\S*", rf"\1{MASK}"),
-    (_NAMES, rf"(?i){_QUOTED}", rf"\1{MASK}\2"),
+    (_NAMES, rf"(?i){_QUOTED}", rf"\1{MASK}\3"),
     (_NAMES, rf"(?i){_UNTIL}{_WORD}", _one_word),
 )
 """What stands, in small letters, in every text that a rule is for; the rule; what is put there."""
