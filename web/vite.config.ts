@@ -3,7 +3,9 @@ import { fakeDaemon } from "./dev/fake.ts";
 
 /** With BRIMLINE_DAEMON=http://127.0.0.1:8420 the page stands on a real daemon, else on a made-up one. */
 const daemon = process.env.BRIMLINE_DAEMON;
-const proxy = daemon ? { "/v1": { target: daemon, changeOrigin: true } } : {};
+const proxy = daemon
+  ? { "/v1": { target: daemon, changeOrigin: true, headers: { origin: daemon } } }
+  : {};
 
 export default defineConfig({
   base: "./",

@@ -13,6 +13,7 @@ from .monitored import Claude
 from .monitored.fixtures import in_time, running
 from .monitored.found import BEGIN, kinds, told
 from .monitored.script import DOCUMENT, handing_over
+from .scenes import SESSION
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
@@ -58,3 +59,15 @@ def test_handoff_comes_back(agent: Claude) -> None:
     assert {("compacted", 0), ("level", 1)} <= said
     first = agent.after_compaction(run)[0]
     assert (first.count(BEGIN), first.count(DOCUMENT)) == (1, 1)
+
+
+def test_long_messages_are_read_whole(agent: Claude) -> None:
+    """Messages as long as may be come one by one, and the client cuts none of them off."""
+    for number in range(3):
+        text = f"BEGIN{number} {'x ' * 4_490}END{number}"
+        agent.daemon.post(f"/v1/sessions/{SESSION}/messages", {"text": text, "urgent": True})
+    last = agent.asked(agent.run(agent.steps(4, Ramp(start=20_000))))[-1]
+    assert all(f"BEGIN{number}" in last and f"END{number}" in last for number in range(3))
+    assert "persisted-output" not in last
+    states = [each["state"] for each in agent.daemon.get(f"/v1/sessions/{SESSION}/messages")]
+    assert states == ["delivered"] * 3

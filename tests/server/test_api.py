@@ -245,3 +245,26 @@ def test_old_endpoint_arms_anew(daemon: Running) -> None:
         daemon.post(path, full)
         assert "55%" in daemon.hook(hook_input("UserPromptSubmit"))
         daemon.post(path, {"session_id": SESSION, "event": "compaction", "trigger": "auto"})
+
+
+def test_history_of_all_time(daemon: Running) -> None:
+    """The history takes the same spans as the sessions."""
+    assert daemon.get("/v1/history?since=all").keys() == daemon.get("/v1/history").keys()
+    assert daemon.refused("/v1/history?since=yesterday")[0] == 422
+
+
+def test_page_of_another_port(daemon: Running) -> None:
+    """A page that another program serves here may neither ask nor tell an agent anything."""
+    headers = {"Origin": "http://127.0.0.1:3000"}
+    body = json.dumps({"text": "hi"}).encode()
+    assert daemon.refused("/v1/sessions/s/messages", body, headers)[0] == 403
+    assert daemon.get("/v1/messages") == []
+
+
+@pytest.mark.parametrize("kind", ["hook", "statusline"])
+def test_session_without_a_name(daemon: Running, kind: Any) -> None:
+    """What tells no session's id is no hook, and makes no session."""
+    told = status_input(90_000) if kind == "statusline" else hook_input("UserPromptSubmit")
+    assert daemon.hook({**told, "session_id": ""}, kind) == ""
+    assert daemon.get("/v1/sessions") == []
+    assert daemon.get("/v1/daemon")["malformed"] == 1

@@ -1,6 +1,10 @@
 """The JSON that clients give their hooks and status lines: the parts that we read."""
 
+from typing import Annotated, TypeAlias
+
 import msgspec
+
+Id: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class HookInput(msgspec.Struct, frozen=True):
@@ -10,7 +14,7 @@ class HookInput(msgspec.Struct, frozen=True):
     `trigger` who compacts.
     """
 
-    session_id: str
+    session_id: Id
     hook_event_name: str
     transcript_path: str | None = None
     cwd: str | None = None
@@ -89,7 +93,7 @@ class Cost(msgspec.Struct, frozen=True):
 class StatusInput(msgspec.Struct, frozen=True):
     """What Claude Code writes on a status line's standard input."""
 
-    session_id: str
+    session_id: Id
     transcript_path: str | None = None
     cwd: str | None = None
     version: str | None = None

@@ -12,9 +12,11 @@ from brimline.errors import BrimlineError
 from brimline.server.bodies import Problem
 from brimline.server.openapi import Endpoint
 from brimline.server.troubles import may_pass
+from brimline.settings import seconds
 
 BodyT = TypeVar("BodyT")
 
+EVER = "all"
 LATER = "Try again."
 OFFERED = "/openapi.json lists what is offered."
 
@@ -47,6 +49,12 @@ async def body(request: Request, kind: type[BodyT]) -> BodyT:
         return msgspec.json.decode(await request.body(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(422, str(error)) from error
+
+
+def since(request: Request, default: str, now: float) -> float:
+    """The time since which something is asked for: a span before now, or `all`."""
+    span = request.query_params.get("since", default)
+    return 0.0 if span == EVER else now - seconds(span, place="query")
 
 
 async def refused(request: Request, error: Exception) -> Response:

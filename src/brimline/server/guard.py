@@ -87,10 +87,12 @@ async def _answer(send: Send, status: int, body: bytes) -> None:
 
 
 def allowed(headers: dict[bytes, bytes]) -> bool:
-    """Whether these headers name this machine; a request without an Origin is no page's."""
-    origin = headers.get(b"origin")
-    host = _name(b"//" + headers.get(b"host", b""))
-    return host in NAMES and (origin is None or _name(origin) in NAMES)
+    """Whether these headers name this machine, and a page is our own.
+
+    A request without an Origin is no page's. A page of another port is another program's.
+    """
+    host, origin = headers.get(b"host", b""), headers.get(b"origin")
+    return _name(b"//" + host) in NAMES and origin in (None, b"http://" + host)
 
 
 def _name(address: bytes) -> str | None:

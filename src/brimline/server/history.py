@@ -10,9 +10,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.server.answers import json
+from brimline.server.answers import json, since
 from brimline.server.openapi import Endpoint
-from brimline.settings import seconds
 from brimline.sources import AGENTS
 from brimline.sources.base import Places
 from brimline.store.base import Store
@@ -97,8 +96,7 @@ class Histories:
 
     async def history(self, request: Request) -> Response:
         """The history since a span."""
-        span = seconds(request.query_params.get("since", SPAN), place="query")
-        chosen = Filter(day_of(self._clock() - span))
+        chosen = Filter(day_of(since(request, SPAN, self._clock())))
         found = await self._items()
         days = [_day(line) for line in report(found, "day", chosen).lines]
         sessions = _sessions(found, report(found, "session", chosen).lines)

@@ -48,14 +48,16 @@ def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
         str(endpoint.status): _content("As asked.", endpoint.media, named[repr(endpoint.answer)])
     }
     problem = _content("Why not.", "application/json", named[repr(Problem)])
-    answers["403"] = problem
+    answers |= {"403": problem, "503": problem}
     if endpoint.found:
         answers["404"] = problem
+    if endpoint.query:
+        answers["422"] = problem
     made: dict[str, Any] = {"summary": endpoint.about, "responses": answers}
     if parameters := _parameters(endpoint):
         made["parameters"] = parameters
     if endpoint.body is not None:
-        answers["422"] = problem
+        answers |= {"413": problem, "422": problem}
         schema = named[repr(endpoint.body)]
         made["requestBody"] = {
             "required": True,

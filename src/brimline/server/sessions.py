@@ -16,7 +16,7 @@ from brimline.inbox import MOST, Message, as_of, length
 from brimline.monitor.heard import AGAIN, Heard
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.telling import key
-from brimline.server.answers import Refused, body, json
+from brimline.server.answers import Refused, body, json, since
 from brimline.server.bodies import (
     Cancelled,
     NewClear,
@@ -28,14 +28,12 @@ from brimline.server.bodies import (
 )
 from brimline.server.openapi import Endpoint
 from brimline.server.views import HandoffView, SessionView, Timeline, Views
-from brimline.settings import seconds
 from brimline.store.base import Store
 from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
 from brimline.usage import Usage
 
 ONE = "/v1/sessions/{id}"
 LATELY = "24h"
-EVER = "all"
 DAY = 86_400.0
 TOO_LONG = "Agents cut longer ones off: write it into a file, and send its path."
 
@@ -79,9 +77,7 @@ class Sessions:
 
     async def sessions(self, request: Request) -> Response:
         """The sessions that were seen since a span, the last seen first."""
-        span = request.query_params.get("since", LATELY)
-        since = 0.0 if span == EVER else self._clock() - seconds(span, place="query")
-        return json(await self._views.all(since))
+        return json(await self._views.all(since(request, LATELY, self._clock())))
 
     async def session(self, request: Request, row: SessionRow) -> Response:
         """One session."""

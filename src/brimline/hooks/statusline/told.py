@@ -104,7 +104,8 @@ def _read_with_care(body: bytes) -> Told:
     """The same, field by field."""
     told, bad = _object(body), dict[str, Any]()
     status = _taken(_Status, told, bad)
-    if not isinstance(told.get("session_id"), str) or "session_id" in bad:
+    id = told.get("session_id")
+    if not isinstance(id, str) or not id or "session_id" in bad:
         raise msgspec.ValidationError("expected a status line's input with a `session_id`")
     return _told(status, _impossible(bad) or _disagreement(status.context_window))
 
