@@ -78,8 +78,9 @@ def cli() -> str:
     parts.append(
         "## Exit codes\n\n| code | meaning |\n|---|---|\n"
         "| 0 | done; what could not be read among the rest is told on standard error |\n"
-        "| 1 | not done, or not well: `serve --background` did not come up, `serve --stop` did not "
-        "end it, `setup` could not write, `doctor` found something, the output was not taken |\n"
+        "| 1 | not done, or not well: `serve` was found by nobody any more, `serve --background` "
+        "did not come up, `serve --stop` did not end it, `setup` could not write, `doctor` found "
+        "something, the output was not taken |\n"
         "| 2 | asked for wrongly: an unknown path, session, agent or option, a bad setting; or no "
         "daemon is there to be asked |\n"
         "| 3 | `serve --status`: no daemon answers |\n"

@@ -66,8 +66,8 @@ def due(
     if compacting:
         return []
     waiting = [m for m in messages if (m.thread or MAIN) == thread and waits(m, now)]
-    fitting = [message for message in waiting if _fits(message, moment)]
-    return sorted(fitting, key=lambda m: (m.urgency != "urgent", m.order))
+    fit = [message for message in waiting if _fits(message, moment)]
+    return sorted(fit, key=lambda m: (m.urgency != "urgent", m.order))
 
 
 def _fits(message: Message, moment: Moment) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ from brimline.channels.mail import Mail, forward
 from brimline.channels.tmux import Tmux
 from brimline.inbox import Message, Urgency
 from brimline.monitor.heard import Pane
-from brimline.store.base import PutSession, Queue
+from brimline.store.base import Mark, PutSession, Queue, Write
+from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
 
@@ -67,6 +68,37 @@ def test_delivered_once(drawn: Make, tmp_path: Path) -> None:
     both = (message("m1", "Later."), message("m2", "First.", "urgent"))
     assert round_of(tmp_path, client.pane, *both, rounds=2) == (2, ["delivered", "delivered"])
     assert client.sent == ["First.\n\nLater."]
+
+
+class Failing(MemoryStore):
+    """A store that cannot keep that something was delivered, the first time."""
+
+    failed = False
+
+    async def write(self, writes: Sequence[Write]) -> list[bool]:
+        """As the store does, but for that."""
+        if not self.failed and any(isinstance(w, Mark) and w.to == "delivered" for w in writes):
+            self.failed = True
+            raise StoreFailed("store", "disk full", "Free some space.")
+        return await super().write(writes)
+
+
+def test_typed_once_while_the_store_fails(drawn: Make, tmp_path: Path) -> None:
+    """What was typed is not typed again, though it could not be kept; it is as soon as it can."""
+    client = drawn("pi")
+
+    async def main() -> list[str]:
+        store, hour = Failing(), 3_600.0
+        await store.write([PutSession(SessionRow("s1", "pi", 1.0)), Queue(message("m1", "Hello."))])
+        mail = Mail(store, Tmux(tmp_path, 2.0), lambda: time.time() + hour, lambda row: False,
+                    lambda row: client.pane, lambda id: False)  # fmt: skip
+        with pytest.raises(StoreFailed):
+            await mail.deliver()
+        await mail.deliver()
+        return [found.state for found in await store.messages("s1")]
+
+    assert asyncio.run(main()) == ["delivered"]
+    assert client.sent == ["Hello."]
 
 
 def test_waits_for_the_user(drawn: Make, tmp_path: Path) -> None:

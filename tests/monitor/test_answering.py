@@ -15,6 +15,7 @@ from brimline.inbox import MOST, length
 from brimline.monitor import recovery
 from brimline.monitor.texts import Texts
 from brimline.store.failures import StoreFailed
+from brimline.store.rows import HandoffRow
 from brimline.usage import Usage
 
 from .agent import MODEL, Agent
@@ -430,3 +431,142 @@ def test_store_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 async def _failing(*_: object) -> list[bool]:
     raise StoreFailed("store", "disk full")
+
+
+def test_document_that_came_back_twice(tmp_path: Path) -> None:
+    """One document may be brought back after each compaction; a restart brings it no third time."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.status(90_000)
+        await agent.monitor.hand_over("s1", document(agent), "agent")
+        for _ in range(2):
+            await agent.tell("compacting")
+            assert "Next: the parser." in ((await agent.tell("compacted")).context or "")
+            await agent.status(90_000)
+        agent.new_monitor()
+        assert (await agent.tell("prompt")).context is None
+
+    run(go())
+
+
+def test_passed_on_while_the_store_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that an agent has is not given to it again, though nobody could mark it yet."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.tell("started")
+        await agent.monitor.send("s1", "once", "urgent")
+        reply = await agent.monitor.hear(agent.heard("tool"))
+        with monkeypatch.context() as broken:
+            broken.setattr(agent.store, "write", _failing)
+            with pytest.raises(StoreFailed):
+                await agent.monitor.passed_on(reply)
+        agent.time += 60
+        assert (await agent.tell("tool")).context is None
+        await agent.monitor.passed_on(reply)
+        assert [m.state for m in await agent.store.messages("s1")] == ["delivered"]
+
+    run(go())
+
+
+def test_restart_with_a_status_line_alone(tmp_path: Path) -> None:
+    """What only the status line told is known after a restart, against the same window."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.status(120_000, window=1_000_000)
+        agent.new_monitor()
+        assert (await agent.tell("prompt")).context is None
+        reading = agent.monitor.reading("s1")
+        assert (reading.sent, reading.percent, reading.state) == (120_000, 12.0, "measured")
+
+    run(go())
+
+
+def test_restart_while_it_compacts(tmp_path: Path) -> None:
+    """A client that tells its last figure again compacts still, after a restart too."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.status(140_000)
+        await agent.tell("compacting")
+        agent.new_monitor()
+        await agent.status(140_000)
+        assert agent.reading()[1] == "compacting"
+
+    run(go())
+
+
+def test_hearing_that_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who gives up waiting may tell the same again, and it is as new."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.status(90_000)
+        ends = agent.heard("compacted")
+        with monkeypatch.context() as slow:
+            slow.setattr(agent.store, "write", _waiting)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(agent.monitor.hear(ends), 0.05)
+        await agent.monitor.hear(ends)
+        assert [s.kind for s in await agent.store.signals("s1")] == ["compacted"]
+
+    run(go())
+
+
+async def _waiting(*_: object) -> list[bool]:
+    await asyncio.Event().wait()
+    return []
+
+
+def test_changes_that_could_not_be_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many files changed before an earlier compaction is not told at the next."""
+    counts = iter([7, None])
+
+    def changed(*_: object) -> int | None:
+        return next(counts)
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(90_000)
+        await agent.tell("tool")
+        await agent.monitor.hand_over("s1", document(agent), "agent")
+        texts: list[str] = []
+        for _ in range(2):
+            await agent.tell("compacting")
+            texts.append((await agent.tell("compacted")).context or "")
+            agent.boundary()
+            agent.call(90_000)
+            await agent.tell("tool")
+        assert ["7 files changed" in text for text in texts] == [True, False]
+
+    monkeypatch.setattr(recovery, "_changed", changed)
+    run(go())
+
+
+def test_draft_that_is_ready_at_that_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A draft that is finished while it is looked for comes with the next hook, at the latest."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.line(type="user", message={"role": "user", "content": "Mend the parser."})
+        agent.call(90_000)
+        await agent.tell("compacting")
+        look = agent.store.handoffs
+
+        async def slow(session: str) -> list[HandoffRow]:
+            found = await look(session)
+            await asyncio.sleep(0.3)
+            return found
+
+        with monkeypatch.context() as looking:
+            looking.setattr(recovery, "PATIENCE", 0.0)
+            looking.setattr(agent.store, "handoffs", slow)
+            first = (await agent.tell("compacted")).context
+        told = first or (await agent.tell("prompt")).context or ""
+        assert "Mend the parser." in told
+
+    run(go())

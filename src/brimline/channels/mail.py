@@ -7,7 +7,7 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from brimline.channels.tmux import Tmux
-from brimline.inbox import Message, due, together
+from brimline.inbox import Message, Moment, due, fitting, together
 from brimline.monitor.heard import Pane
 from brimline.store.base import Mark, Queue, Store, Write
 from brimline.store.rows import SessionRow
@@ -48,6 +48,7 @@ class Mail:
     ) -> None:
         self._store, self._tmux, self._clock = store, tmux, clock
         self._hooked, self._pane, self._compacting = hooked, pane, compacting
+        self._typed: set[str] = set()
 
     async def run(self) -> None:
         """Go round until it is cancelled."""
@@ -57,6 +58,7 @@ class Mail:
 
     async def deliver(self) -> int:
         """One round; how many messages were delivered."""
+        await self._mark()
         waiting = sorted(await self._store.waiting(), key=lambda message: message.session)
         groups = groupby(waiting, key=lambda message: message.session)
         return sum([await self._to(session, list(messages)) for session, messages in groups])
@@ -71,7 +73,9 @@ class Mail:
         state = (await self._tmux.look(pane, row.agent)).composer.state
         if state not in ("empty", "busy"):
             return 0
-        batch = due(messages, "turn" if state == "empty" else "tool", self._clock())
+        moment: Moment = "turn" if state == "empty" else "tool"
+        waiting = [message for message in messages if message.id not in self._typed]
+        batch = fitting(due(waiting, moment, self._clock()))
         return await self._type(row, pane, await self._taken(batch)) if batch else 0
 
     async def _taken(self, batch: Sequence[Message]) -> list[Message]:
@@ -91,8 +95,19 @@ class Mail:
             urgent=all(message.urgency == "urgent" for message in batch),
             compacting=lambda: self._compacting(row.id),
         )
+        ids = [message.id for message in batch]
         # What was typed and is still in the composer is the user's to send: once is enough.
-        to = "delivered" if typed.done or typed.left else "queued"
-        now = self._clock()
-        await self._store.write([Mark(message.id, to, ("handed",), now) for message in batch])
+        if typed.done or typed.left:
+            self._typed.update(ids)
+            await self._mark()
+        else:
+            now = self._clock()
+            await self._store.write([Mark(id, "queued", ("handed",), now) for id in ids])
         return len(batch) if typed.done else 0
+
+    async def _mark(self) -> None:
+        """Have it kept what was typed; where that fails, it is not typed again all the same."""
+        if ids := list(self._typed):
+            now = self._clock()
+            await self._store.write([Mark(id, "delivered", ("handed",), now) for id in ids])
+            self._typed.difference_update(ids)

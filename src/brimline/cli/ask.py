@@ -14,11 +14,7 @@ from brimline.settings import socket_path, state_dir
 
 PATIENCE = 5.0
 
-LISTED = "`brimline status --all` lists the sessions on this machine."
 ANOTHER = "Is it of another version? `brimline serve --stop` ends it, `--background` starts one."
-
-
-_UNKNOWN = 404
 
 
 class Refused(BrimlineError):
@@ -80,5 +76,5 @@ def ask(context: Context, method: str, path: str, body: object = None) -> Any:
     except ValueError as error:
         raise Refused(f"the daemon answered {method} {path} with {status}", ANOTHER) from error
     if status >= 400:
-        raise Refused(told["error"], LISTED if status == _UNKNOWN else told.get("hint"))
+        raise Refused(told.get("error", f"HTTP {status}"), told.get("hint"))
     return told

@@ -13,18 +13,17 @@ import msgspec
 from brimline.channels.intents import Intent, kept
 from brimline.channels.panes import of_environment
 from brimline.channels.spawning import Start, become, start, window
+from brimline.cli import drafted
 from brimline.cli.ask import Named, Refused, ask, named, of_session
 from brimline.cli.context import Context, emit_json
 from brimline.cli.inside import inside
 from brimline.cli.monitored import OWN
 from brimline.errors import InvalidHandoff, NotRunning, UnknownAgent, UnreadableTranscript
 from brimline.events import MAIN
-from brimline.handoff import Freshness, changed_since, draft, freshness, records, take
+from brimline.handoff import Freshness, changed_since, freshness, records, take
 from brimline.paint import Cell, Column, age, clean, counted, table
 from brimline.settings import state_dir
-from brimline.sources import AGENTS, known
-from brimline.sources.base import Transcript
-from brimline.survey.files import by_id
+from brimline.sources import AGENTS
 
 READABLE = "Name a file that is there, and that you can read."
 TO_COME = "no such session was heard of yet: it is kept for one with just this id"
@@ -41,7 +40,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     """Hand one over, or draft one, or show those that were."""
     _fits(options)
     if options.draft is not None:
-        return _draft(context, options)
+        return drafted.run(context, options)
     if options.path is None and (options.clear or options.spawn):
         raise Refused("which document?", "Write it first, and name it: PATH.")
     session = _meant(context, options.session)
@@ -70,17 +69,12 @@ def _fits(options: argparse.Namespace) -> None:
 def _meant(context: Context, name: str | None) -> Named | None:
     """The session that is named, as far as a daemon knows it; else the one that this runs in."""
     if name is None:
-        own = _own(context.places.env)
-        return Named(own, known=True) if own else None
+        here = inside(context.places.env)
+        return Named(here.session, known=True) if here and here.session else None
     try:
         return named(context, name)
     except NotRunning:
         return Named(name, known=True)
-
-
-def _own(env: Mapping[str, str]) -> str | None:
-    here = inside(env)
-    return here.session if here else None
 
 
 def _hand_over(context: Context, session: Named, options: argparse.Namespace) -> int:
@@ -177,49 +171,6 @@ def _tell_start(new: Start, pane: str, json: bool) -> None:
         print(f"{new.command[0]} was started in a new window of tmux ({pane}), in {new.folder}")
 
 
-def _draft(context: Context, options: argparse.Namespace) -> int:
-    said = options.session if options.draft is OWN else options.draft
-    target = said or _own(context.places.env)
-    if target is None:
-        raise Refused("which session?", "Name it: --draft SESSION.")
-    files = by_id(context.places, target, [known(options.agent)] if options.agent else AGENTS)
-    own = files.transcripts[0]
-    text = _drafted(own, files.session)
-    if not text:
-        raise Refused(f"{own.path} tells nothing yet", None)
-    if options.output is not None:
-        _write(options.output, text)
-    if options.json:
-        emit_json({"session": files.session, "agent": own.agent, "transcript": own.path,
-                   "text": text})  # fmt: skip
-    elif options.output is None:
-        sys.stdout.write(_shown(text))
-    return 0
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, "utf-8", "replace")
-    except OSError as error:
-        why = f"cannot write {path}: {error.strerror or error}"
-        raise Refused(why, "Name a file in a folder that is there: --output FILE.") from error
-
-
-def _shown(text: str) -> str:
-    """A text without anything that a terminal would obey, where it goes to one."""
-    if not sys.stdout.isatty():
-        return text
-    lines = (line.removesuffix("\r").split("\t") for line in text.split("\n"))
-    return "\n".join("\t".join(map(clean, parts)) for parts in lines)
-
-
-def _drafted(own: Transcript, session: str) -> str:
-    try:
-        return draft(records(own.path, session), own.agent, where=own.path, session=session)
-    except OSError as error:
-        raise UnreadableTranscript(own.path, error.strerror or str(error)) from error
-
-
 def _show(context: Context, session: str, options: argparse.Namespace) -> int:
     found = ask(context, "GET", of_session(session, "/handoff"))["handoffs"]
     fresh = _fresh(context, session, found if options.list else found[:1])
@@ -277,7 +228,7 @@ def _last(context: Context, found: list[Any], fresh: list[Freshness]) -> Iterato
     ago = age(context.now - row["at"])
     yield f"by {clean(_author(row))}, {ago} ago; since then: {_since(fresh[0])}"
     yield ""
-    yield _shown(row["text"])
+    yield drafted.shown(row["text"])
 
 
 def _listed(context: Context, found: list[Any], fresh: list[Freshness]) -> list[str]:

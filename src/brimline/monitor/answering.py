@@ -18,7 +18,10 @@ MOMENTS: dict[str, Moment] = {"prompt": "turn", "stopped": "stop", "tool": "tool
 
 
 class Answering:
-    """Answers the hooks of sessions, with no more at a time than a client takes."""
+    """Answers the hooks of sessions, with no more at a time than a client takes.
+
+    `passed_on` are messages that an agent has, and that the store could not mark so yet.
+    """
 
     def __init__(
         self, store: Store, clock: Callable[[], float], rules: Rules, recovery: Recovery
@@ -27,6 +30,7 @@ class Answering:
         self._clock = clock
         self._rules = rules
         self._recovery = recovery
+        self.passed_on: set[str] = set()
 
     async def answer(self, heard: Heard, session: Known) -> Reply:
         """The answer to what was heard of a session."""
@@ -59,7 +63,8 @@ class Answering:
     ) -> list[Message]:
         """The messages whose turn it is, and that nobody else hands out meanwhile."""
         watched = session.watched
-        waiting, now = await self._store.waiting(watched.id), self._clock()
+        found, now = await self._store.waiting(watched.id), self._clock()
+        waiting = [message for message in found if message.id not in self.passed_on]
         batch = fitting(due(waiting, moment, now, watched.compacting, thread), room)
         marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
         won = await self._store.write(marks) if marks else []

@@ -1,8 +1,11 @@
 """What a client tells of its last call itself, by its status line or a hook."""
 
+from typing import get_args
+
 from brimline.events import Call
 from brimline.monitor.heard import Heard, Teller
 from brimline.policy.sources import AGREED, Comparison, compared
+from brimline.store.rows import ThreadRow
 from brimline.tracker import Thread
 from brimline.usage import Usage
 
@@ -26,6 +29,16 @@ class Claim:
         self.most = 0
         self._model: str | None = None
         self._calls = self._cycle = 0
+
+    def recall(self, row: ThreadRow, model: str | None) -> None:
+        """What the client had told when another monitor watched it, and no file tells."""
+        by = next((teller for teller in get_args(Teller) if teller == row.source), None)
+        if row.sent is None or by is None:
+            return
+        usage = Usage(row.sent, 0, 0, max(0, (row.held or 0) - row.sent))
+        self.call = Call(at=row.at, id=CALL, usage=usage, model=model)
+        self.by, self.window, self._cycle = by, row.window, row.cycle
+        self.most, self._model = row.sent, model
 
     def take(self, heard: Heard, model: str | None, main: Thread, cycle: int) -> None:
         """Take in what the client told; what is older than what is known tells nothing."""

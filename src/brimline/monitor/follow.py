@@ -13,8 +13,7 @@ from brimline.sources import foresight, source
 from brimline.sources.base import START, Ahead, Cursor, Expected, Look, Transcript
 from brimline.tracker import Session, fold
 
-UNREADABLE = (OSError, ValueError, UnreadableTranscript)
-"""What is raised where a path leads to no file, or is none."""
+UNREADABLE = (OSError, UnreadableTranscript)
 
 AT_ONCE = 1 << 20
 """So many bytes are read at once; more are read beside everything else."""
@@ -91,7 +90,10 @@ def _look(transcript: Transcript) -> tuple[int, float]:
     """
     if not transcript.size and transcript.modified:
         return 0, transcript.modified
-    status = os.stat(transcript.path)
+    try:
+        status = os.stat(transcript.path)
+    except ValueError as error:  # a NUL in it
+        raise UnreadableTranscript(transcript.path, "no path") from error
     if not stat.S_ISREG(status.st_mode):  # a device or a pipe would never end
         raise UnreadableTranscript(transcript.path, "not a file")
     return status.st_size, float(status.st_ino)

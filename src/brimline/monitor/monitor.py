@@ -69,19 +69,25 @@ class Monitor:
                 return AGAIN
             session = await self._session(heard.session, heard.agent)
             try:
-                return await self._hear(heard, session)
-            except Exception:
+                kept = await self._take(heard, session)
+            except BaseException:
                 # What was heard is not kept: told again, it must be as new as it was.
                 self._sessions.pop(heard.session, None)
                 raise
+            return await self._answer(heard, session) if kept else AGAIN
 
-    async def _hear(self, heard: Heard, session: Known) -> Reply:
+    async def _take(self, heard: Heard, session: Known) -> bool:
+        """Take in one thing; False where it was heard before."""
         watched, session.at_rest = session.watched, False
         known = {} if watched.is_new else dict(watched.last or self._read(watched))
         await watched.hear(heard)
         if not await self._keep(heard, session, known):
-            return AGAIN
+            return False
         watched.is_new = False
+        return True
+
+    async def _answer(self, heard: Heard, session: Known) -> Reply:
+        watched = session.watched
         if heard.what == "compacting" and (transcript := _transcript(heard, watched)):
             self._recovery.prepare(watched, transcript, heard.at)
         if heard.late or heard.what in UNPROMPTED or self._around.silent(heard.session):
@@ -125,10 +131,12 @@ class Monitor:
         """The hook says that it gave the answer to the agent: its messages are delivered."""
         now = self._clock()
         writes: list[Write] = [Mark(id, "delivered", ("handed",), now) for id in reply.handed]
+        self._answering.passed_on.update(reply.handed)
         if reply.handoff is not None:
             writes.append(UseHandoff(reply.handoff, now))
         if writes:
             await self._store.write(writes)
+        self._answering.passed_on.difference_update(reply.handed)
         if reply.handoff is not None and (known := self._sessions.get(reply.session)):
             known.owed = False
 

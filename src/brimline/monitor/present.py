@@ -15,8 +15,8 @@ BY_FILE = "transcript"
 class Present(NamedTuple):
     """What a reading is made from: with the same it would be the same.
 
-    `told` is a call that the client tells of and the transcript does not yet, `window` and `most`
-    what it said of the window, and the most that it ever told to be sent.
+    `told` is a call that the client tells of and the transcript does not yet, `window` what it said
+    of the window, `most` the most that it told a call of this model to have sent.
     """
 
     thread: Thread

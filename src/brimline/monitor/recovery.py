@@ -1,6 +1,7 @@
 """Handoff documents of sessions: kept, drafted where there is none, brought back."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from brimline.monitor.telling import key
 from brimline.monitor.watched import Watched
 from brimline.store.base import PutHandoff, Store
 from brimline.store.rows import HandoffRow
+
+LOGGER = logging.getLogger("brimline.monitor")
 
 PATIENCE = 0.1
 """So many seconds a hook waits for what is not ready yet."""
@@ -59,8 +62,13 @@ class Recovery:
 
         That is a draft, or how many files changed since the agent's own document.
         """
-        when = When(at, watched.cycle, watched.calls)
-        self._preparing[watched.id] = asyncio.create_task(self._prepare(watched, transcript, when))
+        when, before = When(at, watched.cycle, watched.calls), self._preparing.get(watched.id)
+        if before is not None:
+            before.cancel()
+        self._changed.pop(watched.id, None)
+        task = asyncio.create_task(self._prepare(watched, transcript, when))
+        task.add_done_callback(_tell)
+        self._preparing[watched.id] = task
 
     async def bring_back(self, watched: Watched, compacted_at: float) -> Reply | None:
         """The last document from before the compaction, else what was drafted, else nothing.
@@ -70,11 +78,12 @@ class Recovery:
         preparing = self._preparing.get(watched.id)
         if preparing is not None:
             await asyncio.wait([preparing], timeout=PATIENCE)
+        ready = preparing is None or preparing.done()  # asked before it is looked what there is
         found = [row for row in await self._store.handoffs(watched.id) if row.at <= compacted_at]
         row = _best(found)
-        if preparing is not None and preparing.done():
-            del self._preparing[watched.id]
-        elif preparing is not None and (row is None or row.draft):
+        if ready:
+            self._preparing.pop(watched.id, None)
+        elif row is None or row.draft:
             return None
         return NOTHING if row is None else self._reply(row, watched)
 
@@ -102,6 +111,12 @@ class Recovery:
         if text:
             document = Document.of(text, transcript, when.at)
             await self.keep(watched.id, when, document, OURS, draft=True)
+
+
+def _tell(task: "asyncio.Task[None]") -> None:
+    """Say why nothing could be made ready; a session then goes on without it."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        LOGGER.warning("nothing was made ready for after a compaction: %s", error)
 
 
 def _best(rows: Sequence[HandoffRow]) -> HandoffRow | None:

@@ -21,8 +21,9 @@ async def restored(store: Store, agent: str, session: str) -> tuple[Watched, Bef
     main = [thread for thread in await store.threads(session) if thread.thread == MAIN]
     past = max(((thread.cycle, thread.seq) for thread in main), default=(0, 0))
     made = Watched(agent, session, Past(*past))
-    made.compacting = any(thread.state == "compacting" for thread in main)
     made.model, made.project, made.parent = row.model, row.project, row.parent
+    for thread in main:
+        made.recall(thread, row.seen_at)
     if row.transcript is None:  # no file tells what was before: the store does
         calls, compactions = await store.calls(session), await store.compactions(session)
         made.files.push(_events(calls, compactions))

@@ -56,6 +56,15 @@ class Before:
         """How often the levels of a cycle were armed anew."""
         return self._handed.count(cycle) if thread == MAIN else 0
 
+    def told(self, thread: str, cycle: int) -> list[tuple[float, int]]:
+        """The levels that were told in a cycle, each with how often they were armed anew before."""
+        return [
+            (level, arm)
+            for (of, at, arm), levels in self._levels.items()
+            if (of, at) == (thread, cycle)
+            for level in sorted(levels)
+        ]
+
     def arm_anew(self, cycle: int) -> None:
         """A document was handed over."""
         self._passed[cycle] = self.fired(MAIN, cycle, None)

@@ -40,8 +40,8 @@ def left_for(watched: Watched, thread: str, reading: Reading) -> int | None:
 class Telling(msgspec.Struct, frozen=True):
     """One thing to say of a thread, and where that is by then.
 
-    `arm` is how often the levels of the cycle were armed anew, `compactions` are the times of those
-    before this.
+    `arm` is how often the levels of the cycle were armed anew, `told` are those that were told in
+    it, and `compactions` the times of those before this.
     """
 
     watched: Watched
@@ -51,14 +51,16 @@ class Telling(msgspec.Struct, frozen=True):
     said: Said
     at: float
     arm: int
+    told: Sequence[tuple[float, int]]
     compactions: Sequence[float]
 
     @classmethod
     def of(cls, session: Known, rules: Rules, thread: str, said: Said, at: float) -> "Telling":
         """Something to say of a session's thread now."""
         watched, before = session.watched, session.before
-        arm, compactions = before.arm(thread, said.cycle), tuple(before.compactions)
-        return cls(watched, thread, watched.last[thread], rules, said, at, arm, compactions)
+        arm, told = before.arm(thread, said.cycle), before.told(thread, said.cycle)
+        now, compactions = watched.last[thread], tuple(before.compactions)
+        return cls(watched, thread, now, rules, said, at, arm, told, compactions)
 
     def writes(self) -> list[Write]:
         """What to write for it."""
@@ -102,12 +104,7 @@ class Telling(msgspec.Struct, frozen=True):
         parent = self.watched.parent
         if parent is None or self.thread != MAIN:
             return [self._cancel()]
-        last = self._levels()[-1:]
-        ids = [
-            self._id_to(parent, "level", level, arm)
-            for level in last
-            for arm in range(self.arm + 1)
-        ]
+        ids = [self._id_to(parent, "level", level, arm) for level, arm in self.told]
         return [self._cancel(), *(Mark(id, "cancelled", ("queued",), self.at) for id in ids)]
 
     def _figures(self) -> Figures:

@@ -13,6 +13,7 @@ from brimline.monitor.present import BY_FILE, Present
 from brimline.monitor.slim import Slim
 from brimline.monitor.state import State
 from brimline.sources.base import Expected, Look
+from brimline.store.rows import ThreadRow
 from brimline.tracker import Reading, Session, Thread
 from brimline.windows import NO_OVERRIDES, UNTOLD, ClientSettings, Overrides
 
@@ -65,6 +66,11 @@ class Watched:
         self._slims: dict[str, Slim] = {}
         self._calls_then, self._compacting_at = 0, 0.0
 
+    def recall(self, row: ThreadRow, seen_at: float) -> None:
+        """The main thread as it was when it was last seen."""
+        self.compacting, self._compacting_at = row.state == "compacting", seen_at
+        self.claim.recall(row, self.model)
+
     async def hear(self, heard: Heard) -> None:
         """Take in what is not in the files, or not yet."""
         self._describe(heard)
@@ -101,7 +107,7 @@ class Watched:
             heard.thread == MAIN
             and (heard.model is None or heard.model == self.model)
             and (heard.version is None or heard.version == self.version)
-            and (heard.project is None or heard.project == self._folder)
+            and (heard.project is None or self._folder is not None)
             and (heard.parent is None or heard.parent == self.parent)
             and (heard.pane is None or heard.pane == self.pane)
             and (heard.host is None or heard.host == self.host)
@@ -147,7 +153,7 @@ class Watched:
     def _describe(self, heard: Heard) -> None:
         self.model = heard.model or self.model
         self.version = heard.version or self.version
-        self._folder = heard.project or self._folder
+        self._folder = self._folder or heard.project
         self.parent = heard.parent or self.parent
         self.pane = heard.pane or self.pane
         self.host = heard.host or self.host

@@ -23,12 +23,13 @@ class Afterwards:
         self._heard: dict[str, Heard] = {}
         self._troubles = Troubles()
         self._timer: asyncio.TimerHandle | None = None
+        self._again = False
         self._task: asyncio.Task[None] | None = None
 
     def hear(self, heard: Heard) -> None:
         """Hear later what a hook brought."""
         self._heard[heard.session] = heard
-        if self._timer is None:
+        if self._timer is None or self._again:
             self._wait(LATER)
 
     async def close(self) -> None:
@@ -55,10 +56,15 @@ class Afterwards:
                 self._troubles.tell(f"what a hook of {heard.agent} brought was not kept", error)
                 if may_pass(error):
                     failed[session] = heard
+            else:
+                failed.pop(session, None)
         if failed:
             self._heard = failed
             if self._timer is None:
-                self._wait(AGAIN)
+                self._wait(AGAIN, again=True)
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float, again: bool = False) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._again = again
         self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)

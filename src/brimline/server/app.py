@@ -22,6 +22,8 @@ from brimline.server.stream import Stream
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 
+LISTED = "`brimline status --all` lists the sessions on this machine."
+
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -121,7 +123,7 @@ def _found(store: Store, handler: Callable[[Request, SessionRow], Awaitable[Resp
         id = request.path_params["id"]
         row = await store.session(id)
         if row is None:
-            raise Refused(404, f"no session {id!r}", "GET /v1/sessions?since=all lists them.")
+            raise Refused(404, f"no session {id!r}", LISTED)
         return await handler(request, row)
 
     return answer

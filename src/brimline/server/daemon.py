@@ -96,11 +96,12 @@ class Daemon:
         with suppress(StoreFailed, OSError):  # it is said when it is tried again, beside
             await self._take_spool(desk)
         await panes.clearing.resume()
-        hooks, http = HookSocket(self._socket("hook"), desk), unix(self._socket("http"))
+        hooks = HookSocket(self._socket("hook"), desk)
         hooks.open()
         self._http = server(self._application(store, monitor, views, desk, panes))
         stop_by_signal(self.stop)
         _warm_up()
+        http = unix(self._socket("http"))
         ready(self.address)
         works = self._beside(store, monitor, desk, panes.mail(monitor, around))
         works["being found"] = partial(self._end_unless, hooks.is_there, http.is_there)

@@ -125,7 +125,7 @@ class Desk:
         heard = agents.heard(request, request.at, late)
         if heard is None:
             return SILENCE
-        self.hooks[heard.agent] = heard.at
+        self._hears(heard)
         if heard.session not in self._spawners:
             await self._find_spawner(heard, request)
         placed = self._placed(heard, request)
@@ -139,13 +139,18 @@ class Desk:
 
     async def _status(self, request: Request, late: bool) -> Answer:
         heard, told = agents.heard_status(request, request.at, late)
-        self.hooks[heard.agent] = heard.at
+        self._hears(heard)
         if heard.session not in self._spawners:
             await self._find_spawner(heard, request)
         await self._monitor.hear(self._placed(heard, request))
         if late:
             return SILENCE
         return Answer(await self._lines.drawn(request, told, heard.project))
+
+    def _hears(self, heard: Heard) -> None:
+        """Remember when an agent was last heard; the spool tells of a time before that."""
+        if not heard.late:
+            self.hooks[heard.agent] = heard.at
 
     def _placed(self, heard: Heard, request: Request) -> Heard:
         """The same with where it runs, and whose it is: as its environment says, as its project's

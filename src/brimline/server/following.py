@@ -12,7 +12,7 @@ import msgspec
 
 from brimline.monitor.heard import Heard
 from brimline.monitor.monitor import Monitor
-from brimline.server.troubles import Troubles
+from brimline.server.troubles import Troubles, may_pass
 from brimline.sources import present, source
 from brimline.sources.base import Places, Transcript
 from brimline.survey.files import transcripts
@@ -162,8 +162,11 @@ class Following:
         try:
             await self._monitor.hear(_heard(found, found.session))
         except Exception as error:  # noqa: BLE001 - its own fault or the store's: others go on
-            self._failed[key] = now, time.monotonic() + HEAR_AGAIN
             self._troubles.tell(f"what {found.path} tells is not kept yet", error)
+            if may_pass(error):
+                self._failed[key] = now, time.monotonic() + HEAR_AGAIN
+            else:  # it is heard of again when it changes
+                self._known[key] = now
         else:
             self._known[key] = now
             self._failed.pop(key, None)

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from brimline.events import MAIN
 from brimline.monitor.heard import Happening, Heard
 from brimline.monitor.monitor import Monitor
-from brimline.server.bodies import Problem
+from brimline.server.answers import body
 from brimline.store.base import Store
 from brimline.usage import MOST, Tokens, Usage
 
@@ -50,10 +50,7 @@ def legacy_routes(store: Store, monitor: Monitor) -> Sequence[Route]:
     """The routes."""
 
     async def context_usage(request: Request) -> Response:
-        try:
-            told = msgspec.json.decode(await request.body(), type=ContextUsage)
-        except msgspec.DecodeError as error:
-            return _json(Problem(str(error)), 422)
+        told = await body(request, ContextUsage)
         row = await store.session(told.session_id) if told.session_id else None
         if row is None:
             return _json({"status": "unknown_session"})

@@ -23,7 +23,7 @@ PATIENCE, PAUSE = 0.2, 0.01
 DIGITS = 20
 """No process has a longer number."""
 
-File: TypeAlias = tuple[int, int, int]
+File: TypeAlias = tuple[int, int]
 
 
 class Silent(NotRunning):
@@ -86,6 +86,8 @@ def silent(path: Path) -> Silent | None:
             return None
         told = os.pread(file, DIGITS, 0).strip()
         return Silent(path, int(told) if told.isdigit() else None)
+    except OSError:  # a folder on which nothing can be locked
+        return None
     finally:
         os.close(file)
 
@@ -161,9 +163,9 @@ def unix(path: Path) -> Listening:
 
 
 def _file_at(path: Path) -> File | None:
-    """What tells a file from any other that has, or had, its name; its number may come again."""
+    """What tells a file from any other; its number comes again only when nobody has it open."""
     try:
         found = path.lstat()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns
+    return found.st_dev, found.st_ino

@@ -89,7 +89,7 @@ class PutHandoff(msgspec.Struct, frozen=True):
 
 
 class UseHandoff(msgspec.Struct, frozen=True):
-    """A document was brought back to its session; has an effect the first time alone."""
+    """A document was brought back to its session; has no effect where that was later before."""
 
     id: str
     at: float

@@ -224,7 +224,7 @@ class MemoryStore:
 
     def _use_handoff(self, use: UseHandoff) -> bool:
         old = self._handoffs.get(use.id)
-        if old is None or old.used_at is not None:
+        if old is None or (old.used_at or 0.0) >= use.at:
             return False
         self._handoffs[use.id] = msgspec.structs.replace(old, used_at=use.at)
         return self._changed(old.session)

@@ -118,7 +118,7 @@ WHERE session = ? AND thread = ? AND cycle <= ? AND state IN ('queued', 'handed'
 
 PUT_HANDOFF = f"{HANDOFFS.insert} ON CONFLICT (id) DO NOTHING"
 
-USE_HANDOFF = "UPDATE handoffs SET used_at = ? WHERE id = ? AND used_at IS NULL"
+USE_HANDOFF = "UPDATE handoffs SET used_at = ?1 WHERE id = ?2 AND coalesce(used_at, 0) < ?1"
 
 ONCE = "INSERT INTO once (key, at) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 

@@ -161,11 +161,17 @@ async def last_handoffs_without_their_text(store: Store) -> None:
 
 
 @check
-async def handoff_is_used_once(store: Store) -> None:
-    """A document's use is kept the first time alone."""
-    uses = [UseHandoff("h", 5.0), UseHandoff("h", 6.0), UseHandoff("none", 6.0)]
-    assert await store.write([PutHandoff(handoff("h")), *uses]) == [True, True, False, False]
-    assert [row.used_at for row in await store.handoffs("s")] == [5.0]
+async def handoff_is_used_again(store: Store) -> None:
+    """A document may be brought back after several compactions; the last time is kept."""
+    uses = [
+        UseHandoff("h", 5.0),
+        UseHandoff("h", 6.0),
+        UseHandoff("h", 5.5),
+        UseHandoff("none", 6.0),
+    ]
+    written = await store.write([PutHandoff(handoff("h")), *uses])
+    assert written == [True, True, True, False, False]
+    assert [row.used_at for row in await store.handoffs("s")] == [6.0]
 
 
 @check
