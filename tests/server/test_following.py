@@ -74,16 +74,16 @@ async def until(ask: Callable[[], Awaitable[bool]]) -> bool:
 class Refusing(MemoryStore):
     """A store that does not take a session, so many times; and keeps what it was asked for."""
 
-    def __init__(self, session: str, times: int) -> None:
+    def __init__(self, session: str, times: int, hint: str | None = "Free some space.") -> None:
         super().__init__()
-        self._session, self.times = session, times
+        self._session, self.times, self._hint = session, times, hint
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
         """Refuse it."""
         rows = [write.row for write in writes if isinstance(write, PutSession)]
         if self.times and any(row.id == self._session for row in rows):
             self.times -= 1
-            raise StoreFailed("brimline.db", "Python int too large to convert to SQLite INTEGER")
+            raise StoreFailed("brimline.db", "it does not take this", self._hint)
         return await super().write(writes)
 
     async def has(self, *sessions: str) -> bool:
@@ -279,6 +279,23 @@ def test_tried_again(
 
     run(go())
     assert len(caplog.records) == 1
+
+
+def test_never_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the store will never take is not read again before it changes."""
+    monkeypatch.setattr(following, "HEAR_AGAIN", 0.1)
+
+    async def go() -> None:
+        home, store = tmp_path / "home", Refusing(FIRST, times=1, hint=None)
+        write_call(home, FIRST)
+        task = await followed(home, store)
+        await asyncio.sleep(4 * LOOK_EVERY)
+        assert await store.has()
+        write_call(home, FIRST, 2)
+        assert await until(lambda: store.has(FIRST))
+        await ended(task)
+
+    run(go())
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are UTF-8 there")

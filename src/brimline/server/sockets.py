@@ -23,7 +23,7 @@ PATIENCE, PAUSE = 0.2, 0.01
 DIGITS = 20
 """No process has a longer number."""
 
-File: TypeAlias = tuple[int, int]
+File: TypeAlias = tuple[int, int, int]
 
 
 class Silent(NotRunning):
@@ -135,11 +135,12 @@ class Listening(socket.socket):
 
     def is_there(self) -> bool:
         """Whether its path leads to it: it was not deleted, and no other was put in its place."""
-        return self.file is not None and self.file == _file_at(self.path)
+        found = _file_at(self.path)
+        return self.file is not None and found is not None and self.file[:2] == found[:2]
 
     def unlink(self) -> None:
         """Take its path away, unless that is another's by now."""
-        if self.is_there():
+        if self.file is not None and self.file == _file_at(self.path):
             self.path.unlink(missing_ok=True)
 
     def next(self) -> socket.SocketType:
@@ -163,9 +164,12 @@ def unix(path: Path) -> Listening:
 
 
 def _file_at(path: Path) -> File | None:
-    """What tells a file from any other; its number comes again only when nobody has it open."""
+    """What tells a file from any other: where it is, and when it was made.
+
+    Its number comes again when nobody has it open any more.
+    """
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, found.st_mtime_ns
