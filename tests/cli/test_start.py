@@ -310,3 +310,18 @@ def test_cache_that_cannot_be_written(user: User) -> None:
         done = user.run("report", BRIMLINE_CACHE_DIR=str(user.home / "file"))
         assert (done.code, done.err) == (0, "")
         assert "claude" in done.out
+
+
+@pytest.mark.parametrize("command", ["status", "setup", "doctor"])
+def test_folder_that_is_gone(user: User, tmp_path: Path, command: str) -> None:
+    """In a folder that was deleted a command says so, and what to do."""
+    gone = tmp_path / "gone"
+
+    def go_there() -> None:
+        gone.mkdir()
+        os.chdir(gone)
+        gone.rmdir()
+
+    done = user.run(command, first=go_there)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("brimline: the folder that you work in is not there any more\n")

@@ -15,6 +15,7 @@ from brimline.settings import load
 from brimline.sources import AGENTS
 from brimline.sources.base import Places
 
+NOWHERE = "brimline: the folder that you work in is not there any more\nGo to another: cd"
 ABOUT = "Tells how full the context windows of AI coding agents are."
 
 
@@ -29,6 +30,9 @@ def run(arguments: list[str]) -> int:
     if options.version:
         print(f"brimline {__version__}")
         return 0
+    if _is_nowhere():
+        print(NOWHERE, file=sys.stderr)
+        return 2
     try:
         context = _context(options, arguments)
         with uncollected():
@@ -39,6 +43,15 @@ def run(arguments: list[str]) -> int:
         print(f"brimline: {chr(10).join(lines)}", file=sys.stderr)
         return 2
     return code
+
+
+def _is_nowhere() -> bool:
+    """Whether the working folder was deleted meanwhile."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _context(options: argparse.Namespace, arguments: list[str]) -> Context:
