@@ -23,6 +23,9 @@ from brimline.settings import socket_path
 BOOTS, DAEMONS = 5, 5
 """How often a daemon is booted for its time, and how many are measured; medians are shown."""
 
+PATIENCE = 5.0
+"""Seconds that an answer may take."""
+
 IDLE = 2.0
 """Seconds after which a daemon that boots has come to rest."""
 
@@ -85,6 +88,7 @@ class Daemon:
         """What it answers to a hook or a status line; it is told that the answer was passed on."""
         request = Request(kind, "claude", f"{time.time_ns()}-{os.getpid()}", os.getpid(), {}, body)
         with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(PATIENCE)  # as the clients wait: a plain `recv` is woken twice
             connection.connect(str(self.socket))
             connection.sendall(encode_request(request))
             data = b""

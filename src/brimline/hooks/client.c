@@ -87,11 +87,11 @@ static void prepare(void) {
     alarm_in(ALL);
 }
 
-/* Let the next call on the socket wait no longer than for the answer; 0 where it is too late. */
-static int in_time(int fd, int option) {
+/* Let what is sent next wait no longer than for the answer; 0 where it is too late. */
+static int in_time(int fd) {
     const int ms = left(ANSWER);
     const struct timeval time = {.tv_usec = ms * 1000};
-    return ms && setsockopt(fd, SOL_SOCKET, option, &time, sizeof time) == 0;
+    return ms && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) == 0;
 }
 
 /* Whether it is this user's own process that listens there. */
@@ -117,7 +117,7 @@ static int reach(const char *path) {
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     if (fd < 0)
         return -1;
-    if (in_time(fd, SO_SNDTIMEO) && connect(fd, (struct sockaddr *)&place, sizeof place) == 0 &&
+    if (in_time(fd) && connect(fd, (struct sockaddr *)&place, sizeof place) == 0 &&
         is_ours(fd))
         return fd;
     close(fd);
@@ -169,7 +169,7 @@ static char *frame(size_t body_size, char **told, const char *id) {
 
 static int sent(int fd, const char *from, const char *end) {
     while (from < end) {
-        const ssize_t gone = in_time(fd, SO_SNDTIMEO) ? send(fd, from, (size_t)(end - from), 0) : -1;
+        const ssize_t gone = in_time(fd) ? send(fd, from, (size_t)(end - from), 0) : -1;
         if (gone <= 0)
             return 0;
         from += gone;
@@ -187,12 +187,18 @@ static long announced(const char *line) {
     return *end == '\n' && size <= REPLY ? size : -1;
 }
 
+/* Wait for more of the answer. Who waits in `recv` is woken too when the daemon reads what was
+ * sent, which takes both of them longer than a `poll`. */
+static ssize_t more(int fd, char *into, size_t size) {
+    struct pollfd input = {.fd = fd, .events = POLLIN};
+    return poll(&input, 1, left(ANSWER)) > 0 ? recv(fd, into, size, 0) : -1;
+}
+
 /* Wait for an answer; tells where it begins and how long it is, NULL where none comes. */
 static const char *received(int fd, size_t *size) {
     size_t have = 0;
     while (have < sizeof reply) {
-        const ssize_t got =
-            in_time(fd, SO_RCVTIMEO) ? recv(fd, reply + have, sizeof reply - have, 0) : -1;
+        const ssize_t got = more(fd, reply + have, sizeof reply - have);
         if (got <= 0)
             return NULL;
         have += (size_t)got;

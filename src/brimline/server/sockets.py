@@ -144,14 +144,12 @@ class Listening(socket.socket):
             self.path.unlink(missing_ok=True)
 
     def next(self) -> socket.SocketType:
-        """The next connection, which never blocks.
+        """The next connection, which blocks where it is not asked with MSG_DONTWAIT.
 
         As `accept`, without what that adds for people: it would take longer than the answer.
         """
         descriptor, _ = cast("Any", self)._accept()
-        made = socket.SocketType(socket.AF_UNIX, socket.SOCK_STREAM, 0, descriptor)
-        made.setblocking(False)
-        return made
+        return socket.SocketType(socket.AF_UNIX, socket.SOCK_STREAM, 0, descriptor)
 
 
 def unix(path: Path) -> Listening:
