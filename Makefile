@@ -25,7 +25,8 @@ page: setup  ## Build the dashboard's page, where its sources changed
 run: setup page  ## Start the daemon with its page, and print the address; Ctrl-C ends it
 	@$(BIN)/brimline serve
 
-check: lint types quick  ## The gate for every change: lint, format, types, the quick tests
+check: lint  ## The gate for every change: lint, format, types, the quick tests
+	@$(MAKE) --no-print-directory -j 2 types quick
 
 lint: setup page
 	$(BIN)/ruff check .
@@ -36,7 +37,7 @@ types: setup
 	$(BIN)/pyright --project pyproject.toml
 
 quick: setup
-	$(BIN)/python -m pytest -q -n 2 -m "not slow and not clients"
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not clients" --hypothesis-profile=quick
 
 test: lint types catalogue-check coverage corpus formulas-check  ## Everything, as CI runs it
 

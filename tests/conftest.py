@@ -10,10 +10,14 @@ import pytest
 from hypothesis import settings
 
 from brimline.sources.pick import CompiledPicker, Picker
+from trying import QUICK, USUAL
 
 # A busy machine would trip a stopwatch. CI tries the same examples each time, people try new ones.
-settings.register_profile("brimline", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.register_profile(
+    "brimline", deadline=None, derandomize=bool(os.environ.get("CI")), max_examples=USUAL
+)
 settings.load_profile("brimline")
+settings.register_profile("quick", settings.get_profile("brimline"), max_examples=QUICK)
 
 # A shell that runs us in the background ignores these for us, and a child inherits what is ignored.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import UnknownAgent
@@ -13,6 +13,7 @@ from brimline.handoff.heard import heard
 from brimline.handoff.notes import WORDS, kept
 from brimline.sources import AGENTS
 from brimline.usage import estimate
+from trying import examples
 
 from .made import EPOCH, FIXTURES, VALUES, Json, answers, asked, broken, runs, said, uses
 
@@ -217,7 +218,7 @@ def test_bounded(records: list[bytes]) -> None:
     bounded(records)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), min_size=12, max_size=14))
 def test_bounded_with_every_part_full(commands: list[tuple[str, str, bool]]) -> None:
     """A draft in which every part is full is bounded, and ends with where to look."""

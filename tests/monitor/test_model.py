@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 from brimline.monitor.heard import NOTHING, Happening, Heard, Reply
 from brimline.usage import Usage
 from brimline.windows import Overrides
+from trying import examples
 
 from .agent import Agent, later
 
@@ -254,4 +255,4 @@ class Sessions(RuleBasedStateMachine):
 
 
 TestSessions = Sessions.TestCase
-TestSessions.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestSessions.settings = settings(examples(60), stateful_step_count=30, deadline=None)

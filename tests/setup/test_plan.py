@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from brimline.errors import InvalidSettings
 from brimline.setup.file import BACKUP, LOCK, NEW, backup_of
 from brimline.setup.kept import load
 from brimline.setup.plan import RECIPES, apply
+from trying import examples
 
 from .machine import HOOK, Machine, program
 from .texts import files
@@ -61,7 +62,7 @@ def test_file_is_given_back_byte_for_byte(machine: Machine, text: str) -> None:
     assert json.loads((machine.wish.state / "setup.json").read_text()) == {"files": {}}
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(text=files(RECIPES["gemini"].dialect))
 def test_whatever_people_write_is_given_back(text: str) -> None:
     """Any file that the client reads, and whose hooks are hooks, is given back byte for byte."""
@@ -78,7 +79,7 @@ def test_whatever_people_write_is_given_back(text: str) -> None:
         assert path.read_bytes() == text.encode("utf-8")
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(text=files(RECIPES["gemini"].dialect))
 def test_without_what_is_remembered(text: str) -> None:
     """With the state folder lost, ours is taken out and all else is there, byte for byte."""

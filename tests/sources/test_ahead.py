@@ -6,13 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN, Call
 from brimline.sources import foresight, source
 from brimline.sources.base import START, Ahead, Cursor, Expected, Transcript
 from brimline.sources.pick import CompiledPicker
+from trying import examples
 
 from .test_calls import Change, Json, also, in_message, line, mutated, record, without
 
@@ -206,7 +207,7 @@ def test_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert foresight("codex") is None
 
 
-@settings(max_examples=800)
+@examples(800)
 @given(st.lists(mutated(), min_size=1, max_size=3))
 def test_never_otherwise(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]) -> None:
     """Whatever is written, what is said to be as expected is read so."""

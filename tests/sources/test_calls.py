@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call
@@ -18,6 +18,7 @@ from brimline.sources.claude.quick import ID, NEEDLES
 from brimline.sources.lines import MALFORMED
 from brimline.sources.pick import ROOM, CompiledPicker
 from brimline.usage import Usage
+from trying import examples
 
 Json = dict[str, Any]
 Change = Callable[[Json], object]
@@ -295,7 +296,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return data.replace(b"\n", b"")
 
 
-@settings(max_examples=1_500)
+@examples(1_500)
 @given(mutated())
 def test_never_otherwise(data: bytes) -> None:
     """Whatever a line is, it is read as the parser reads it, or left to the parser."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage, UnreadableTranscript
@@ -25,6 +25,7 @@ from brimline.sources.codex import SOURCE
 from brimline.sources.codex.parse import TURNS, RolloutParser
 from brimline.sources.codex.stream import StreamParser
 from brimline.usage import Usage
+from trying import examples
 
 from .garbage import garbage, survives
 
@@ -670,7 +671,7 @@ def test_stream_unknown_and_malformed() -> None:
         SOURCE.stream().feed(b'{"type":"turn.completed"}')
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(garbage(records=SESSION), max_size=6), st.integers(0, len(SESSION)))
 def test_garbage_in_a_rollout(found: list[bytes], ready: int) -> None:
     """Whatever comes, only the declared errors come out, and a parser can always go on."""
@@ -680,7 +681,7 @@ def test_garbage_in_a_rollout(found: list[bytes], ready: int) -> None:
     RolloutParser(parser.carry())
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(garbage(records=STREAM), max_size=6))
 def test_garbage_in_a_stream(found: list[bytes]) -> None:
     """Whatever comes, only the declared errors come out, and a parser can always go on."""

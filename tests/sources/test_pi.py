@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage, UnreadableTranscript
@@ -26,6 +26,7 @@ from brimline.sources.pi.parse import SessionParser
 from brimline.sources.pi.stream import StreamParser
 from brimline.usage import Usage
 from brimline.windows import ClientSettings
+from trying import examples
 
 from .garbage import garbage, survives
 
@@ -537,7 +538,7 @@ def test_stream_unknown_and_malformed() -> None:
         SOURCE.stream().feed(b'{"type":"compaction_end","result":5}')
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(garbage(records=SESSION), max_size=6), st.integers(0, len(SESSION)))
 def test_garbage_in_a_session(found: list[bytes], ready: int) -> None:
     """Whatever comes, only the declared errors come out, and a parser can always go on."""
@@ -547,7 +548,7 @@ def test_garbage_in_a_session(found: list[bytes], ready: int) -> None:
     SessionParser(parser.carry())
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(garbage(records=STREAM), max_size=6))
 def test_garbage_in_a_stream(found: list[bytes]) -> None:
     """Whatever comes, only the declared errors come out, and a parser can always go on."""

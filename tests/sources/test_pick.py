@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brimline
@@ -24,6 +24,7 @@ from brimline.sources.pick import (
     PythonPicker,
     load,
 )
+from trying import examples
 
 Name = tuple[int, bytes]
 """A column, and what stands there."""
@@ -128,7 +129,7 @@ def anything(needles: Sequence[bytes], key: bytes = ID) -> st.SearchStrategy[byt
     return st.lists(some, max_size=60).map(lambda made: b"".join(made) + b"\n")
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(data=anything(NEEDLES), behind=st.just(b"") | pieces(NEEDLES, ID))
 def test_any_lines(picker: type[Picker], data: bytes, behind: bytes) -> None:
     """Whatever the lines are, what is picked is what a plain reading says."""
@@ -140,7 +141,7 @@ alike = st.text("ab", min_size=SHORTEST, max_size=11).map(str.encode)
 long = st.text("ab", min_size=250, max_size=300).map(str.encode)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.data(), st.lists(alike | words, min_size=1, max_size=5) | st.lists(long, min_size=1))
 def test_any_needles(picker: type[Picker], data: st.DataObject, needles: list[bytes]) -> None:
     """Whatever the needles are: like each other, inside each other, or very long."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN
@@ -19,6 +19,7 @@ from brimline.sources.claude.calls import calls
 from brimline.sources.claude.quick import ID, NEEDLES, TAIL, EndReader, QuickReader, every
 from brimline.sources.pick import CompiledPicker, Picker, PythonPicker
 from brimline.tracker import Session, Thread, fold
+from trying import examples
 
 Json = dict[str, Any]
 Lines: TypeAlias = list[bytes]
@@ -739,7 +740,7 @@ chunk_sizes = st.sampled_from([256, 257, 512, 1_000, 4_096, 65_536])
 def test_any_transcript(tmp_path: Path, picker: type[Picker], caching: Caching) -> None:
     """The two readings of a transcript are the same, whatever the chunks."""
 
-    @settings(max_examples=150)
+    @examples(150)
     @given(transcripts(caching), chunk_sizes)
     def check(data: bytes, size: int) -> None:
         same(tmp_path / "any.jsonl", data, [size], [picker])
@@ -762,7 +763,7 @@ def grown(path: Path, data: bytes, cuts: Iterable[int], size: int) -> tuple[Sess
 def test_any_growth(tmp_path: Path, caching: Caching) -> None:
     """Read on from wherever it ended, however often, it is the same as read at once."""
 
-    @settings(max_examples=150)
+    @examples(150)
     @given(transcripts(caching), st.lists(st.floats(0, 1), max_size=3).map(sorted), chunk_sizes)
     def check(data: bytes, parts: list[float], size: int) -> None:
         path = tmp_path / "any.jsonl"
@@ -882,7 +883,7 @@ def test_end_of_a_subagents_file(path: Path) -> None:
 def test_any_end(tmp_path: Path, caching: Caching) -> None:
     """What the thread holds at the end is what every record says."""
 
-    @settings(max_examples=100)
+    @examples(100)
     @given(transcripts(caching, again=False))
     def check(data: bytes) -> None:
         path = tmp_path / "any.jsonl"

@@ -29,6 +29,7 @@ from brimline.store.base import (
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
+from trying import examples
 
 # Few names and small numbers, so that keys meet; any text and any number where there is no key.
 NAMES = st.sampled_from(["a", "b"])
@@ -218,5 +219,5 @@ class Equal(RuleBasedStateMachine):
         self._folder.cleanup()
 
 
-Equal.TestCase.settings = settings(max_examples=25, stateful_step_count=20)
+Equal.TestCase.settings = settings(examples(25), stateful_step_count=20)
 TestEqual = Equal.TestCase

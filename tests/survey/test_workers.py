@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.survey.workers import MOST, TICKETS, cores, spread
+from trying import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -64,7 +65,7 @@ def test_cores() -> None:
     assert 1 <= cores() <= MOST
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.text(max_size=3), max_size=40), st.integers(1, 4))
 def test_everything_is_done(items: list[str], count: int) -> None:
     """However many processes there are, the results are those of all items, in their order."""
