@@ -66,3 +66,22 @@ def test_answers_are_as_they_are_documented(daemon: Running) -> None:
         if "application/json" in content:
             answer = daemon.get(path.replace("{id}", SESSION))
             assert fits(answer, content["application/json"]["schema"], schemas), path
+
+
+def test_what_is_served_is_all_of_it(daemon: Running) -> None:
+    """The daemon routes every endpoint, those of the design that this began with among them."""
+    assert daemon.get("/openapi.json")["paths"] == document(ENDPOINTS)["paths"]
+    assert {"/hooks/context-usage", "/sessions/{id}", "/hooks/{agent}"} <= {
+        endpoint.path for endpoint in ENDPOINTS
+    }
+
+
+def test_answers_to_what_is_posted(daemon: Running) -> None:
+    """A post of the old script is answered as its schema says, whatever becomes of it."""
+    daemon.hook(status_input(150_000), "statusline")
+    made = document(ENDPOINTS)
+    posted = made["paths"]["/hooks/context-usage"]["post"]["responses"]["200"]
+    schema = posted["content"]["application/json"]["schema"]
+    for told in ({"used_percentage": 12.5}, {"event": "context_reset"}, {"event": "?"}):
+        answer = daemon.post("/hooks/context-usage", {"session_id": SESSION, **told})
+        assert fits(answer, schema, made["components"]["schemas"]), told

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,6 +17,7 @@ from brimline.server.bodies import Health, Status
 from brimline.server.desk import Desk
 from brimline.server.guard import Guard, Limit
 from brimline.server.history import Histories
+from brimline.server.legacy import Legacy
 from brimline.server.openapi import Endpoint, document
 from brimline.server.sessions import Sessions
 from brimline.server.stream import Stream
@@ -57,12 +59,13 @@ class Running:
 class Posted:
     """Hooks that a client posts itself; an answer is taken to be passed on."""
 
+    endpoints = (
+        Endpoint("POST", "/hooks/{agent}", "hook", "Answer a hook, as its agent takes it.",
+                 dict[str, Any], dict[str, Any]),
+    )  # fmt: skip
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-
-    def routes(self) -> list[Route]:
-        """Where each agent's hooks are posted."""
-        return [Route("/hooks/{agent}", self.hook, methods=["POST"])]
 
     async def hook(self, request: Request) -> Response:
         """Answer one."""
@@ -84,6 +87,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *Sessions.endpoints,
     *Histories.endpoints,
     *Stream.endpoints,
+    *Legacy.endpoints,
+    *Posted.endpoints,
 )
 """All that is offered."""
 

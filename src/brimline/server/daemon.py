@@ -30,7 +30,7 @@ from brimline.server.herald import Herald
 from brimline.server.history import Histories, of_files
 from brimline.server.hooksocket import HookSocket
 from brimline.server.http import server, stop_by_signal
-from brimline.server.legacy import legacy_routes
+from brimline.server.legacy import Legacy
 from brimline.server.lines import Lines
 from brimline.server.ownline import OwnLine
 from brimline.server.page import Page
@@ -127,9 +127,10 @@ class Daemon:
             Sessions(store, monitor, views, panes.clearing),
             Histories(store, partial(of_files, self._places, cache)),
             Stream(store, views, self._stopping),
+            Legacy(store, monitor),
+            Posted(desk),
         ]
-        others = [*legacy_routes(store, monitor), *Posted(desk).routes(), *Page().routes()]
-        return application(store, parts, others)
+        return application(store, parts, Page().routes())
 
     def _beside(self, store: Store, monitor: Monitor, desk: Desk, mail: Mail) -> dict[str, Work]:
         """What goes on while requests are served."""

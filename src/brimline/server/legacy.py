@@ -1,17 +1,16 @@
 """The endpoints of the design that this began with, as they stand there."""
 
-from collections.abc import Sequence
-
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from brimline.events import MAIN
 from brimline.monitor.heard import Happening, Heard
 from brimline.monitor.monitor import Monitor
-from brimline.server.answers import body
+from brimline.server.answers import body, json
+from brimline.server.openapi import Endpoint
 from brimline.store.base import Store
+from brimline.store.rows import SessionRow
 from brimline.usage import MOST, Tokens, Usage
 
 HIGHEST = 200.0
@@ -31,6 +30,13 @@ class ContextUsage(msgspec.Struct, frozen=True):
     context_window_size: int | None = None
 
 
+class UsageTaken(msgspec.Struct, frozen=True):
+    """What became of a post; a reading is told again."""
+
+    status: str
+    used_percentage: float | msgspec.UnsetType | None = msgspec.UNSET
+
+
 class LegacySession(msgspec.Struct, frozen=True):
     """A session as that design served it."""
 
@@ -46,41 +52,46 @@ EVENTS: dict[str | None, tuple[Happening, str]] = {
 }
 
 
-def legacy_routes(store: Store, monitor: Monitor) -> Sequence[Route]:
+class Legacy:
     """The routes."""
 
-    async def context_usage(request: Request) -> Response:
+    endpoints = (
+        Endpoint("POST", "/hooks/context-usage", "context_usage", "Tell what a context holds, or "
+                 "what became of it.", UsageTaken, ContextUsage),
+        Endpoint("GET", "/sessions/{id}", "session", "What a session holds, and its last document.",
+                 LegacySession, found=True),
+    )  # fmt: skip
+
+    def __init__(self, store: Store, monitor: Monitor) -> None:
+        self._store = store
+        self._monitor = monitor
+
+    async def context_usage(self, request: Request) -> Response:
+        """Take a reading, or an event."""
         told = await body(request, ContextUsage)
-        row = await store.session(told.session_id) if told.session_id else None
+        row = await self._store.session(told.session_id) if told.session_id else None
         if row is None:
-            return _json({"status": "unknown_session"})
+            return json(UsageTaken("unknown_session"))
         if told.event is not None:
-            return _json(await _event(monitor, row.agent, told))
-        if (sent := _sent(monitor, told)) is not None:
-            await monitor.hear(_usage(row.agent, told, sent, monitor.now()))
-        return _json({"status": "ok", "used_percentage": told.used_percentage})
+            return json(UsageTaken(await _event(self._monitor, row.agent, told)))
+        if (sent := _sent(self._monitor, told)) is not None:
+            await self._monitor.hear(_usage(row.agent, told, sent, self._monitor.now()))
+        return json(UsageTaken("ok", told.used_percentage))
 
-    async def session(request: Request) -> Response:
-        id = request.path_params["id"]
-        if await store.session(id) is None:
-            return _json({"status": "unknown_session"}, 404)
-        sent = [row.sent for row in await store.threads(id) if row.thread == "main"]
-        paths = [row.path for row in await store.handoffs(id) if not row.draft]
-        return _json(LegacySession(id, next(iter(sent), None), next(iter(paths), None)))
-
-    return (
-        Route("/hooks/context-usage", context_usage, methods=["POST"]),
-        Route("/sessions/{id}", session),
-    )
+    async def session(self, request: Request, row: SessionRow) -> Response:
+        """A session."""
+        sent = [one.sent for one in await self._store.threads(row.id) if one.thread == MAIN]
+        paths = [one.path for one in await self._store.handoffs(row.id) if not one.draft]
+        return json(LegacySession(row.id, next(iter(sent), None), next(iter(paths), None)))
 
 
-async def _event(monitor: Monitor, agent: str, told: ContextUsage) -> dict[str, str]:
+async def _event(monitor: Monitor, agent: str, told: ContextUsage) -> str:
     what, status = EVENTS.get(told.event, (None, "unknown_event"))
     if what is not None:
         now, session = monitor.now(), told.session_id or ""
         what = "compacted" if what == "compacting" and _is_all(monitor, session) else what
         await monitor.hear(Heard(f"{session}-{told.event}-{now!r}", agent, session, what, now))
-    return {"status": status}
+    return status
 
 
 def _is_all(monitor: Monitor, session: str) -> bool:
@@ -120,7 +131,3 @@ def _usage(agent: str, told: ContextUsage, sent: int, now: float) -> Heard:
         usage=Usage(sent, 0, 0, told.total_output_tokens),
         window=_window(told),
     )
-
-
-def _json(value: object, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
