@@ -20,6 +20,7 @@ ORDER = (
     "prices",
     "events",
     "looks",
+    "processes",
     "settings",
     "providers",
     "sources",

@@ -8,11 +8,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from brimline.monitor.heard import Pane
-from brimline.server.spawned import STEPS, Process, pane_of, parsed, spawner
+from brimline.processes import STEPS
+from brimline.server.spawned import pane_of, spawner
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere `ps` lists the processes")
 
@@ -120,30 +119,6 @@ def test_somebody_elses() -> None:
 def test_no_process(pid: int) -> None:
     """A number that is no process, or none of ours, tells nothing."""
     assert spawner(pid, "mine") is None
-
-
-def test_as_ps_lists_it() -> None:
-    """The lines of macOS' `ps` tell the same; what is no such line is passed over."""
-    listed = (
-        "    1     0 /sbin/launchd\n"
-        "  501     1 -zsh TERM_PROGRAM=Apple SHELL=/bin/zsh HOME=/Users/u\n"
-        "  777   501 claude --resume x HOME=/Users/u CLAUDE_CODE_SESSION_ID=outer SHLVL=2\n"
-        "  778   777 /bin/sh -c echo a=b MYPI_SESSION_ID=no CODEX_SESSION_ID=0f-1\n"
-        "\n"
-        "no line\n"
-    )
-    assert parsed(listed) == {
-        1: Process(0, ()),
-        501: Process(1, ()),
-        777: Process(501, ("outer",)),
-        778: Process(777, ("0f-1",)),
-    }
-
-
-@given(st.text())
-def test_whatever_ps_says(listed: str) -> None:
-    """Nothing that is listed raises."""
-    parsed(listed)
 
 
 @pytest.mark.parametrize(

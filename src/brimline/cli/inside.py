@@ -1,9 +1,11 @@
 """Inside which agent a command runs, as its environment and the processes above it tell."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
+
+from brimline.processes import upwards
 
 SESSION = {
     "BRIMLINE_SESSION": None,
@@ -23,9 +25,6 @@ MARKS = {
 }
 """What agents tell their commands beside it: Gemini CLI tells no id at all."""
 
-STEPS = 32
-"""So far up it is looked."""
-
 
 class Inside(msgspec.Struct, frozen=True):
     """The agent that a command runs in; what it does not tell is None."""
@@ -37,25 +36,11 @@ class Inside(msgspec.Struct, frozen=True):
 def inside(env: Mapping[str, str]) -> Inside | None:
     """The nearest agent: of several, the one that the fewest processes above were told of.
 
-    Where that cannot be told, as on macOS, the first of our own order.
+    Where that cannot be told, the first of our own order.
     """
     agents = {name: agent for name, agent in (*SESSION.items(), *MARKS.items()) if env.get(name)}
     if not agents:
         return None
-    above = list(_above()) if len(set(agents.values())) > 1 else []
+    above = list(upwards(os.getppid(), agents)) if len(set(agents.values())) > 1 else []
     nearest = min(agents, key=lambda name: sum(each.get(name) == env[name] for each in above))
     return Inside(agents[nearest], env[nearest] if nearest in SESSION else None)
-
-
-def _above() -> Iterator[Mapping[str, str]]:
-    """The environments that the processes above this one began with, as far as Linux tells."""
-    pid = os.getppid()
-    for _ in range(STEPS):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                entries = os.fsdecode(file.read()).split("\0")
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                pid = int(file.read().rpartition(b")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            return
-        yield dict(entry.split("=", 1) for entry in entries if "=" in entry)
