@@ -150,9 +150,9 @@ def test_more_reaches_no_less(
 
 def test_armed_anew() -> None:
     """A level that was told before it was armed anew waits until the figure has left it."""
-    assert still_passed({50.0, 65.0}, 70.0) == {50.0, 65.0}
-    assert still_passed({50.0, 65.0}, 60.0) == {50.0}
-    assert still_passed({50.0, 65.0}, None) == {50.0, 65.0}
+    assert still_passed(65.0, 70.0) == 65.0
+    assert still_passed(65.0, 60.0) == 60.0
+    assert still_passed(65.0, None) == 65.0
 
 
 def test_where_levels_lie() -> None:

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from brimline.handoff import Document
 from brimline.monitor.heard import NOTHING, Happening, Heard, Reply
 from brimline.usage import Usage
 from brimline.windows import Overrides
@@ -45,22 +46,30 @@ class Model:
         self.cycle = 0
         self.sent: int | None = None
         self.calls = 0
-        self.told: set[tuple[int, float]] = set()
+        self.told: list[tuple[int, float]] = []
+        self.done = self.left = 0.0
 
     def observed(self) -> None:
         """Somebody looks: the highest level that is reached is told, if none so high was."""
         if self.sent is None:
             return
         percent = round(100 * self.sent / WINDOW, 1)
-        done = max((level for cycle, level in self.told if cycle == self.cycle), default=0.0)
+        self.left = min(self.left, percent)
+        done = max(self.done, self.left)
         reached = [level for level in LEVELS if done < level <= percent]
         if reached:
-            self.told.add((self.cycle, max(reached)))
+            self.done = max(reached)
+            self.told.append((self.cycle, self.done))
+
+    def hands_over(self) -> None:
+        """Levels are armed anew; those that the figure has not left since are done with."""
+        self.left, self.done = max(self.left, self.done), 0.0
 
     def ends(self) -> None:
         """A cycle ends."""
         self.cycle += 1
         self.sent = None
+        self.done = self.left = 0.0
 
 
 class Sessions(RuleBasedStateMachine):
@@ -198,6 +207,15 @@ class Sessions(RuleBasedStateMachine):
         self.call(sent)
         self.hook("tool")
 
+    @precondition(lambda self: self.heard and not self.defers)
+    @rule()
+    def handoff(self) -> None:
+        """The agent hands a document over, and nothing has happened since the last hook."""
+        self.look()
+        document = Document.of("text", "h.md", 1.0)
+        self.do(self.agent.monitor.hand_over("s1", document, "agent"))
+        self.model.hands_over()
+
     @rule()
     def restart(self) -> None:
         """The daemon is killed, and another begins; what it was still to hear nobody hears."""
@@ -218,11 +236,10 @@ class Sessions(RuleBasedStateMachine):
 
     @invariant()
     def levels_are_the_models(self) -> None:
-        """Each level once in its cycle, the higher one where a call jumped over two."""
+        """Each level once in its cycle and after each handoff, of two that were jumped over one."""
         signals = self.do(self.agent.store.signals("s1"))
         levels = [(row.cycle, row.level) for row in signals if row.kind == "level"]
-        assert len(levels) == len(set(levels))
-        assert set(levels) == self.model.told
+        assert levels == self.model.told
 
     @invariant()
     def nothing_is_delivered_twice(self) -> None:

@@ -162,6 +162,42 @@ def test_handoff_arms_anew(tmp_path: Path) -> None:
     run(go())
 
 
+def test_restart_below_a_level_that_was_armed_anew(tmp_path: Path) -> None:
+    """A level that the figure had left when the daemon died is told when it is reached again."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(120_000)
+        await agent.tell("tool")
+        await agent.monitor.hand_over("s1", Document.of("text", "h.md", 1.0), "agent")
+        agent.call(90_000)
+        await agent.tell("tool")
+        agent.new_monitor()
+        agent.call(121_000)
+        await agent.tell("tool")
+        assert [(s.level, s.arm) for s in agent.around.signals] == [(50.0, 0), (50.0, 1)]
+
+    run(go())
+
+
+def test_fall_to_a_level_that_was_jumped_over(tmp_path: Path) -> None:
+    """A handoff at the higher of two levels is done with both: a fall below it tells nothing."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(140_000)
+        await agent.tell("tool")
+        await agent.monitor.hand_over("s1", Document.of("text", "h.md", 1.0), "agent")
+        agent.call(120_000)
+        await agent.tell("tool")
+        assert [s.level for s in agent.around.signals] == [65.0]
+        agent.call(141_000)
+        await agent.tell("tool")
+        assert [(s.level, s.arm) for s in agent.around.signals] == [(65.0, 0), (65.0, 1)]
+
+    run(go())
+
+
 def test_handoff_does_not_ask_again(tmp_path: Path) -> None:
     """Who has just handed over at the last level is not asked again, nor after a restart."""
 

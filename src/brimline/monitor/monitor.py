@@ -186,7 +186,7 @@ class Monitor:
         """A session as it was known, also to a monitor before this one."""
         known = self._sessions.get(session)
         if known is None:
-            past = await restored(self._store, agent, session)
+            past = await restored(self._store, agent, session, self._rules.of)
             known = self._sessions[session] = Known(*past)
         return known
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Trigger
 from brimline.monitor.said import Before
 from brimline.monitor.watched import Past, Watched
+from brimline.policy.signals import Measure, measured
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow
 from brimline.usage import Usage
@@ -12,8 +13,8 @@ from brimline.usage import Usage
 TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}
 
 
-async def restored(store: Store, agent: str, session: str) -> tuple[Watched, Before]:
-    """What is known of a session; a new one where nothing is."""
+async def restored(store: Store, agent: str, session: str, of: Measure) -> tuple[Watched, Before]:
+    """What is known of a session, its levels being of that; a new one where nothing is."""
     before = Before(await store.signals(session), await store.handoffs(session))
     row = await store.session(session)
     if row is None:
@@ -24,6 +25,7 @@ async def restored(store: Store, agent: str, session: str) -> tuple[Watched, Bef
     made.model, made.project, made.parent = row.model, row.project, row.parent
     for thread in main:
         made.recall(thread, row.seen_at)
+        before.seen(thread.cycle, measured(thread, of))
     if row.transcript is None:  # no file tells what was before: the store does
         calls, compactions = await store.calls(session), await store.compactions(session)
         made.files.push(_events(calls, compactions))

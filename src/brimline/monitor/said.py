@@ -23,14 +23,14 @@ class Before:
     ) -> None:
         self._levels: dict[tuple[str, int, int], frozenset[float]] = {}
         self._once: set[tuple[str, int, str]] = set()
-        self._passed: dict[int, frozenset[float]] = {}
+        self._passed: dict[int, float] = {}
         rows = list(handoffs)
         self._handed = [row.cycle for row in rows if not row.draft]
         self.compactions: list[float] = []
         for row in signals:
             self._take(row.thread, Said(row.kind, row.cycle, row.level), row.at, row.arm)
             if row.kind == "level" and row.arm < self.arm(row.thread, row.cycle):
-                self._passed[row.cycle] = self._passed.get(row.cycle, NONE) | {row.level}
+                self._passed[row.cycle] = max(self._passed.get(row.cycle, 0.0), row.level)
         written = [row for row in rows if row.at <= self.compacted_at]
         self.owed = any((row.used_at or 0.0) < self.compacted_at for row in written[:1])
 
@@ -67,16 +67,21 @@ class Before:
 
     def arm_anew(self, cycle: int) -> None:
         """A document was handed over."""
-        self._passed[cycle] = self.fired(MAIN, cycle, None)
+        self._passed[cycle] = max(self.fired(MAIN, cycle, None), default=0.0)
         self._handed.append(cycle)
 
+    def seen(self, cycle: int, figure: float | None) -> None:
+        """The main thread is at a figure: levels above it that were armed anew are told again."""
+        if cycle in self._passed:
+            self._passed[cycle] = still_passed(self._passed[cycle], figure)
+
     def fired(self, thread: str, cycle: int, figure: float | None) -> frozenset[float]:
-        """The levels that are not to be told at a figure."""
+        """The figures up to the highest of which no level is to be told."""
         told = self._levels.get((thread, cycle, self.arm(thread, cycle)), NONE)
         if thread != MAIN or cycle not in self._passed:
             return told
-        self._passed[cycle] = still_passed(self._passed[cycle], figure)
-        return self._passed[cycle] | told
+        self.seen(cycle, figure)
+        return told | {self._passed[cycle]}
 
     def new(self, thread: str, said: Sequence[Said]) -> list[Said]:
         """Those that were not said yet; of levels `fired` tells."""

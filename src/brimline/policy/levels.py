@@ -33,14 +33,13 @@ def _sound(level: float) -> bool:
     return type(level) in (int, float) and 0 < level <= sys.float_info.max
 
 
-def still_passed(passed: Set[float], figure: float | None) -> frozenset[float]:
-    """Levels that were told before they were armed anew, and that the figure has not left since.
+def still_passed(passed: float, figure: float | None) -> float:
+    """Up to where levels were done with before they were armed anew, once a figure is seen.
 
-    They are told again when it comes up to them again, not because it is still above them.
+    They are told again when it comes up to them again, not because it is still above them: where
+    it fell, those that it has not left are done with still.
     """
-    if figure is None:
-        return frozenset(passed)
-    return frozenset(level for level in passed if level <= figure)
+    return passed if figure is None else min(passed, figure)
 
 
 def reached(levels: Iterable[float], percent_raw: float | None, fired: Set[float]) -> float | None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence, Set
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -36,7 +36,26 @@ Measure: TypeAlias = Literal["window", "limit", "tokens"]
 """What levels are of: per cent of the window, per cent of the limit, or tokens that are held."""
 
 
-def measured(reading: Reading, of: Measure) -> float | None:
+class Figures(Protocol):
+    """What levels can be compared with: of a reading, or of a thread as it was stored."""
+
+    @property
+    def percent_raw(self) -> float | None:
+        """Per cent of the window."""
+        ...
+
+    @property
+    def percent_of_limit(self) -> float | None:
+        """Per cent of the limit."""
+        ...
+
+    @property
+    def held(self) -> int | None:
+        """Tokens."""
+        ...
+
+
+def measured(reading: Figures, of: Measure) -> float | None:
     """The figure that levels are compared with; None where it is unknown."""
     if of == "window":
         return reading.percent_raw
