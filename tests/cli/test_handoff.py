@@ -232,6 +232,10 @@ def test_session_to_come(daemon: Running, tmp_path: Path) -> None:
         "kept 6 characters for session nosuch\n"
         "no such session was heard of yet: it is kept for one with just this id\n"
     )
+    shown = daemon.command("handoff", "--show", "--session", "nosuch")
+    assert shown.stdout.endswith("; since then: calls unknown, files unknown\n\nGo on.\n")
+    listed = daemon.command("handoff", "--list", "--session", "nosuch", "--json")
+    assert json.loads(listed.stdout)["handoffs"][0]["text"] == "Go on."
     unknown = daemon.command("handoff", "--show", "--session", "other")
     assert unknown.returncode == 2
     assert "no session 'other'\n`brimline status --all` lists" in unknown.stderr

@@ -3,6 +3,7 @@
 import json
 import time
 import urllib.error
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -214,6 +215,15 @@ def test_cancelling_anothers(daemon: Running) -> None:
     with refused.value as error:
         assert error.code == 404
     assert daemon.delete(f"/v1/sessions/one/messages/{sent}") == {"cancelled": True}
+
+
+def test_document_of_a_session_to_come(daemon: Running, tmp_path: Path) -> None:
+    """A document that is kept for a session that was not heard of yet is there to be read."""
+    (tmp_path / "notes.md").write_text("Go on.")
+    daemon.post("/v1/sessions/to-come/handoff", {"path": str(tmp_path / "notes.md")})
+    (row,) = daemon.get("/v1/sessions/to-come/handoff")["handoffs"]
+    assert (row["session"], row["text"], row["calls"]) == ("to-come", "Go on.", None)
+    assert daemon.refused("/v1/sessions/nosuch/handoff")[0] == 404
 
 
 def test_document_by_a_relative_path(daemon: Running) -> None:

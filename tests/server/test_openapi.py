@@ -1,6 +1,11 @@
 """The OpenAPI document: every route of the API is in it, and what it says is so."""
 
+import json
+import urllib.error
+import urllib.request
 from typing import Any, cast
+
+import pytest
 
 from brimline.server.app import ENDPOINTS
 from brimline.server.openapi import document
@@ -85,3 +90,27 @@ def test_answers_to_what_is_posted(daemon: Running) -> None:
     for told in ({"used_percentage": 12.5}, {"event": "context_reset"}, {"event": "?"}):
         answer = daemon.post("/hooks/context-usage", {"session_id": SESSION, **told})
         assert fits(answer, schema, made["components"]["schemas"]), told
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/v1/sessions?since=x", None),
+        ("GET", "/v1/sessions/nosuch", None),
+        ("GET", "/v1/sessions/nosuch/handoff", None),
+        ("POST", "/v1/sessions/nosuch/messages", {"text": ""}),
+        ("POST", "/v1/sessions/nosuch/messages", {"text": "x" * 9_001}),
+        ("DELETE", "/v1/sessions/nosuch/messages/m1", None),
+    ],
+)
+def test_refusals_are_documented(daemon: Running, method: str, path: str, body: Any) -> None:
+    """What is refused is refused with a status that the document has for it."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{daemon.port}{path}", data, method=method)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request)
+    with refused.value as error:
+        assert "error" in json.load(error)
+    template = path.partition("?")[0].replace("nosuch", "{id}").replace("m1", "{message}")
+    told = document(ENDPOINTS)["paths"][template][method.lower()]["responses"]
+    assert str(refused.value.code) in told

@@ -139,7 +139,7 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
     """Start the client anew: in a window of tmux, else here, else by the user's hand."""
     with _hinting():
         path = take(options.path).path
-    row = _session_row(context, session)
+    row = _view(context, session).get("session", {})
     if session is not None and row and not options.clear:
         _keep(context, session, options)
     here = inside(context.places.env)
@@ -156,10 +156,10 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
     return 0
 
 
-def _session_row(context: Context, session: str | None) -> dict[str, Any]:
+def _view(context: Context, session: str | None) -> dict[str, Any]:
     """What the daemon knows of a session; nothing where it does not, or there is none."""
     try:
-        return ask(context, "GET", of_session(session))["session"] if session else {}
+        return ask(context, "GET", of_session(session)) if session else {}
     except (NotRunning, Refused):
         return {}
 
@@ -188,14 +188,15 @@ def _fresh(context: Context, session: str, rows: list[Any]) -> list[Freshness]:
     """What happened since documents were written, as far as it can be told."""
     if not rows:
         return []
-    view = ask(context, "GET", of_session(session))
-    calls = next((t["calls"] for t in view["threads"] if t["thread"] == MAIN), None)
-    return [freshness(row["calls"], calls, _changed(view["session"], row["at"])) for row in rows]
+    view = _view(context, session)
+    calls = next((t["calls"] for t in view.get("threads", ()) if t["thread"] == MAIN), None)
+    known = view.get("session", {})
+    return [freshness(row["calls"], calls, _changed(known, row["at"])) for row in rows]
 
 
 def _changed(session: dict[str, Any], at: float) -> tuple[str, ...] | None:
     """The files changed since; None where the transcript does not tell."""
-    if not session["transcript"]:
+    if not session.get("transcript"):
         return None
     try:
         told = records(session["transcript"], session["id"])

@@ -18,6 +18,7 @@ BodyT = TypeVar("BodyT")
 
 EVER = "all"
 LATER = "Try again."
+LISTED = "`brimline status --all` lists the sessions on this machine."
 OFFERED = "/openapi.json lists what is offered."
 
 
@@ -36,6 +37,11 @@ class Refused(Exception):
     def __init__(self, status: int, error: str, hint: str | None = None) -> None:
         super().__init__(error)
         self.status, self.error, self.hint = status, error, hint
+
+
+def no_session(id: str) -> Refused:
+    """The answer where a session is not known."""
+    return Refused(404, f"no session {id!r}", LISTED)
 
 
 def json(value: object, status: int = 200) -> Response:

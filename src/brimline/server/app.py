@@ -12,7 +12,15 @@ from starlette.routing import Route
 
 from brimline.errors import BrimlineError
 from brimline.hooks.frame import Request as HookRequest
-from brimline.server.answers import Refused, Routes, failed, json, not_offered, refused
+from brimline.server.answers import (
+    Refused,
+    Routes,
+    failed,
+    json,
+    no_session,
+    not_offered,
+    refused,
+)
 from brimline.server.bodies import Health, Status
 from brimline.server.desk import Desk
 from brimline.server.guard import Guard, Limit
@@ -23,8 +31,6 @@ from brimline.server.sessions import Sessions
 from brimline.server.stream import Stream
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
-
-LISTED = "`brimline status --all` lists the sessions on this machine."
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -128,7 +134,7 @@ def _found(store: Store, handler: Callable[[Request, SessionRow], Awaitable[Resp
         id = request.path_params["id"]
         row = await store.session(id)
         if row is None:
-            raise Refused(404, f"no session {id!r}", LISTED)
+            raise no_session(id)
         return await handler(request, row)
 
     return answer

@@ -11,7 +11,11 @@ from brimline.server.bodies import Problem
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """One route: its path and method, its handler's name, what it takes and what it answers."""
+    """One route: its path and method, its handler's name, what it takes and what it answers.
+
+    With `found` its handler is given the session, which must be known; with `missing` it finds out
+    itself whether there is what it is asked for.
+    """
 
     method: str
     path: str
@@ -21,6 +25,7 @@ class Endpoint(msgspec.Struct, frozen=True):
     body: Any = None
     status: int = 200
     found: bool = False
+    missing: bool = False
     media: str = "application/json"
     query: tuple[str, ...] = ()
 
@@ -49,7 +54,7 @@ def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
     }
     problem = _content("Why not.", "application/json", named[repr(Problem)])
     answers |= {"403": problem, "503": problem}
-    if endpoint.found:
+    if endpoint.found or endpoint.missing:
         answers["404"] = problem
     if endpoint.query:
         answers["422"] = problem

@@ -16,7 +16,7 @@ from brimline.inbox import MOST, Message, as_of, length
 from brimline.monitor.heard import AGAIN, Heard
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.telling import key
-from brimline.server.answers import Refused, body, json, since
+from brimline.server.answers import Refused, body, json, no_session, since
 from brimline.server.bodies import (
     Cancelled,
     NewClear,
@@ -50,8 +50,9 @@ class Sessions:
                  dict[str, list[int]], found=True),
         Endpoint("GET", f"{ONE}/messages", "messages", "Its messages.", list[Message]),
         Endpoint("POST", f"{ONE}/messages", "send", "Queue a message.", Sent, NewMessage, 201),
-        Endpoint("DELETE", f"{ONE}/messages/{{message}}", "cancel", "Cancel one.", Cancelled),
-        Endpoint("GET", f"{ONE}/handoff", "handoffs", "Its documents.", HandoffView, found=True),
+        Endpoint("DELETE", f"{ONE}/messages/{{message}}", "cancel", "Cancel one.", Cancelled,
+                 missing=True),
+        Endpoint("GET", f"{ONE}/handoff", "handoffs", "Its documents.", HandoffView, missing=True),
         Endpoint("POST", f"{ONE}/handoff", "hand_over", "Hand one over.", HandoffRow, NewHandoff,
                  201),
         Endpoint("POST", f"{ONE}/clear", "clear", "Clear it, and go on from a document.", Intent,
@@ -125,9 +126,13 @@ class Sessions:
             raise Refused(404, f"{session} has no message {id!r}", "`brimline inbox` lists them.")
         return json(Cancelled(await self._monitor.cancel(found[0])))
 
-    async def handoffs(self, request: Request, row: SessionRow) -> Response:
-        """The documents of one session."""
-        return json(HandoffView(await self._store.handoffs(row.id)))
+    async def handoffs(self, request: Request) -> Response:
+        """The documents of one session; one that was not heard of yet may have some."""
+        id = request.path_params["id"]
+        kept = await self._store.handoffs(id)
+        if not kept and await self._store.session(id) is None:
+            raise no_session(id)
+        return json(HandoffView(kept))
 
     async def hand_over(self, request: Request) -> Response:
         """Read a document, once, and keep it."""
