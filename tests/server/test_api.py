@@ -226,6 +226,18 @@ def test_document_of_a_session_to_come(daemon: Running, tmp_path: Path) -> None:
     assert daemon.refused("/v1/sessions/nosuch/handoff")[0] == 404
 
 
+@pytest.mark.parametrize("id", ["", "%20"])
+def test_nothing_is_kept_for_nobody(daemon: Running, tmp_path: Path, id: str) -> None:
+    """A message or a document for a session without a name would wait for ever: it is refused."""
+    (tmp_path / "notes.md").write_text("Go on.")
+    told = {"messages": {"text": "a"}, "handoff": {"path": str(tmp_path / "notes.md")}}
+    for part, body in told.items():
+        data = json.dumps(body).encode()
+        status, problem = daemon.refused(f"/v1/sessions/{id}/{part}", data)
+        assert (status, "expected a session's id" in problem["error"]) == (422, True)
+    assert daemon.get("/v1/messages") == []
+
+
 def test_document_by_a_relative_path(daemon: Running) -> None:
     """A daemon has a folder of its own: a path must mean the same to both sides."""
     body = json.dumps({"path": "handoff.md"}).encode()

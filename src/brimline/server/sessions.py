@@ -16,7 +16,7 @@ from brimline.inbox import MOST, Message, as_of, length
 from brimline.monitor.heard import AGAIN, Heard
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.telling import key
-from brimline.server.answers import Refused, body, json, no_session, since
+from brimline.server.answers import LISTED, Refused, body, json, no_session, since
 from brimline.server.bodies import (
     Cancelled,
     NewClear,
@@ -115,7 +115,7 @@ class Sessions:
         if (size := length(told.text)) > MOST:
             raise Refused(413, f"expected at most {MOST:,} characters: got {size:,}", TOO_LONG)
         urgency = "urgent" if told.urgent else "sequential"
-        id = await self._monitor.send(request.path_params["id"], told.text, urgency, told.sender)
+        id = await self._monitor.send(_session(request), told.text, urgency, told.sender)
         return json(Sent(id), 201)
 
     async def cancel(self, request: Request) -> Response:
@@ -138,7 +138,7 @@ class Sessions:
         """Read a document, once, and keep it."""
         told = await body(request, NewHandoff)
         document = take(_absolute(told.path))
-        kept = await self._monitor.hand_over(request.path_params["id"], document, told.author)
+        kept = await self._monitor.hand_over(_session(request), document, told.author)
         return json(kept, 201)
 
     async def clear(self, request: Request, row: SessionRow) -> Response:
@@ -176,6 +176,14 @@ class Sessions:
         """A producer's time; the present where it is none, or one that is far from having come."""
         now = self._clock()
         return at if at is not None and 0 < at < now + DAY else now
+
+
+def _session(request: Request) -> str:
+    """The session that something is kept for, heard of or not; one without a name never comes."""
+    id: str = request.path_params["id"]
+    if not id.strip():
+        raise Refused(422, f"expected a session's id: got {id!r}", LISTED)
+    return id
 
 
 def _absolute(path: str) -> str:
