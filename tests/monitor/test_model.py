@@ -64,6 +64,7 @@ class Model:
     def hands_over(self) -> None:
         """Levels are armed anew; those that the figure has not left since are done with."""
         self.left, self.done = max(self.left, self.done), 0.0
+        self.observed()
 
     def ends(self) -> None:
         """A cycle ends."""

@@ -180,6 +180,23 @@ def test_restart_below_a_level_that_was_armed_anew(tmp_path: Path) -> None:
     run(go())
 
 
+def test_handoff_below_a_level_that_was_told(tmp_path: Path) -> None:
+    """A handoff arms a level that the figure has left by then: the next call may reach it."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(120_000)
+        await agent.tell("tool")
+        agent.call(20_000)
+        await agent.tell("tool")
+        await agent.monitor.hand_over("s1", Document.of("text", "h.md", 1.0), "agent")
+        agent.call(120_000)
+        await agent.tell("tool")
+        assert [(s.level, s.arm) for s in agent.around.signals] == [(50.0, 0), (50.0, 1)]
+
+    run(go())
+
+
 def test_fall_to_a_level_that_was_jumped_over(tmp_path: Path) -> None:
     """A handoff at the higher of two levels is done with both: a fall below it tells nothing."""
 

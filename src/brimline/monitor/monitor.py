@@ -19,7 +19,7 @@ from brimline.monitor.watched import Watched
 from brimline.policy.signals import Said, decide, measured, silent_up_to
 from brimline.policy.sources import unheard
 from brimline.store.base import Cancel, Fire, Mark, Once, Queue, Store, UseHandoff, Write
-from brimline.store.rows import HandoffRow, SignalRow
+from brimline.store.rows import HandoffRow, SignalRow, ThreadRow
 from brimline.tracker import Reading
 from brimline.windows import UNTOLD, ClientSettings
 
@@ -175,10 +175,14 @@ class Monitor:
             if row is None:
                 return await self._recovery.keep(session, When(now), document, author)
             known = await self._session(session, row.agent)
-            when = When(now, known.watched.cycle, await self._calls(known.watched))
+            stored = await self._stored(session)
+            calls = max([known.watched.calls, *(thread.calls for thread in stored)])
+            when = When(now, known.watched.cycle, calls)
             kept = await self._recovery.keep(session, when, document, author)
             await self._store.write([Cancel(session, MAIN, kept.cycle)])
             known.before.arm_anew(kept.cycle)
+            for thread in stored:
+                known.before.seen(thread.cycle, measured(thread, self._rules.of))
             known.watched.files.expect(None)
             return kept
 
@@ -190,10 +194,9 @@ class Monitor:
             known = self._sessions[session] = Known(*past)
         return known
 
-    async def _calls(self, watched: Watched) -> int:
-        """The calls of a session's main thread; its files may not have been read again yet."""
-        rows = await self._store.threads(watched.id)
-        return max([watched.calls, *(row.calls for row in rows if row.thread == MAIN)])
+    async def _stored(self, session: str) -> list[ThreadRow]:
+        """The main thread as it was kept last; its files may not have been read again yet."""
+        return [row for row in await self._store.threads(session) if row.thread == MAIN]
 
     def _settings(self, watched: Watched) -> ClientSettings:
         return self._around.settings(watched.agent, watched.project, watched.env)
