@@ -82,7 +82,10 @@ def waits(message: Message, now: float) -> bool:
         return False
     if message.state == "queued":
         return True
-    return message.state == "handed" and now - (message.handed_at or 0.0) >= LEASE
+    if message.state != "handed":
+        return False
+    since = now - (message.handed_at or 0.0)
+    return not 0.0 <= since < LEASE  # handed out later than now: the clock was set back
 
 
 def as_of(message: Message, now: float) -> Message:

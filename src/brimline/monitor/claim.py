@@ -9,6 +9,9 @@ from brimline.store.rows import ThreadRow
 from brimline.tracker import Thread
 from brimline.usage import Usage
 
+OVERTAKEN = 5.0
+"""So many seconds at most a status line that is answered may be older than one before it."""
+
 EMPTY = Usage(0, 0, 0, 0)
 CALL = "told"
 
@@ -42,7 +45,7 @@ class Claim:
 
     def take(self, heard: Heard, model: str | None, main: Thread, cycle: int) -> None:
         """Take in what the client told; what is older than what is known tells nothing."""
-        if self.call is not None and heard.at < (self.call.at or 0.0):
+        if self.call is not None and _is_older(heard, self.call.at or 0.0):
             return
         self.window = heard.window or self.window
         if heard.usage is None or heard.usage == EMPTY:
@@ -75,9 +78,10 @@ class Claim:
             return False
         return heard.usage.sent == self.call.usage.sent
 
-    def cut(self, at: float, cycle: int) -> None:
-        """A cycle ended at that time: what was told later is of the next one."""
-        if self.call is not None and (self.call.at or 0.0) > at:
+    def cut(self, heard: Heard, cycle: int) -> None:
+        """A cycle ended. What was told so far came before that; after it only where its end is
+        told late, and was earlier."""
+        if heard.late and self.call is not None and (self.call.at or 0.0) > heard.at:
             self._cycle = cycle
         else:
             self.call = None
@@ -94,3 +98,8 @@ class Claim:
         last = main.holding if main.cycle == cycle else None
         known = last is not None and last.usage.sent == self.call.usage.sent
         return None if known else self.call
+
+
+def _is_older(heard: Heard, known: float) -> bool:
+    """Whether another told later; a clock that was set back does not make it so."""
+    return heard.at < known and (heard.late or known - heard.at < OVERTAKEN)

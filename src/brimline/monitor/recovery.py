@@ -73,14 +73,15 @@ class Recovery:
     async def bring_back(self, watched: Watched, compacted_at: float) -> Reply | None:
         """The last document from before the compaction, else what was drafted, else nothing.
 
-        None while a draft is being written: it is there soon.
+        It is from before by its cycle, whatever the clock said; or by its time, where no cycle was
+        known to end. None while a draft is being written: it is there soon.
         """
         preparing = self._preparing.get(watched.id)
         if preparing is not None:
             await asyncio.wait([preparing], timeout=PATIENCE)
         ready = preparing is None or preparing.done()  # asked before it is looked what there is
-        found = [row for row in await self._store.handoffs(watched.id) if row.at <= compacted_at]
-        row = _best(found)
+        rows = await self._store.handoffs(watched.id)
+        row = _best([row for row in rows if row.cycle < watched.cycle or row.at <= compacted_at])
         if ready:
             self._preparing.pop(watched.id, None)
         elif row is None or row.draft:

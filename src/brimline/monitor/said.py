@@ -8,6 +8,7 @@ from brimline.policy.signals import Said
 from brimline.store.rows import HandoffRow, SignalRow
 
 NONE: frozenset[float] = frozenset()
+COMPACTED = (MAIN, "compacted")
 
 
 class Before:
@@ -31,7 +32,10 @@ class Before:
             self._take(row.thread, Said(row.kind, row.cycle, row.level), row.at, row.arm)
             if row.kind == "level" and row.arm < self.arm(row.thread, row.cycle):
                 self._passed[row.cycle] = max(self._passed.get(row.cycle, 0.0), row.level)
-        written = [row for row in rows if row.at <= self.compacted_at]
+        ended = max(
+            (cycle for of, cycle, kind in self._once if (of, kind) == COMPACTED), default=-1
+        )
+        written = [row for row in rows if row.cycle <= ended or row.at <= self.compacted_at]
         self.owed = any((row.used_at or 0.0) < self.compacted_at for row in written[:1])
 
     @property

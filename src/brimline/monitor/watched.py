@@ -124,9 +124,9 @@ class Watched:
                 self.compacting, self._compacting_at = True, heard.at
                 self._calls_then = self.calls
             case "compacted" if not self._is_recorded(heard):
-                self._end_cycle(heard.at)
+                self._end_cycle(heard)
             case "cleared":
-                self._clear(heard.at)
+                self._clear(heard)
             case "status":
                 self._status(heard)
             case "prompt" | "tool" | "stopped" | "started":
@@ -168,7 +168,7 @@ class Watched:
         """Whether a compaction that is told late is in the transcript, as it is by then."""
         return heard.late and self.folded.records_compactions
 
-    def _end_cycle(self, at: float) -> None:
+    def _end_cycle(self, heard: Heard) -> None:
         """A compaction is told up to three times, before and after its record: it ends one cycle.
 
         That is the one before its record where no call came after that, else the present one.
@@ -179,12 +179,12 @@ class Watched:
         else:
             ended = self.cycle if self.claim.call or self.compacting else self.cycle - 1
         self.compacting, self.cycle = False, max(self.cycle, ended + 1)
-        self.claim.cut(at, self.cycle)
+        self.claim.cut(heard, self.cycle)
 
-    def _clear(self, at: float) -> None:
+    def _clear(self, heard: Heard) -> None:
         """A clear ends the cycle, where there was anything in it to be cleared."""
         before = self.cycle
-        self._end_cycle(at)
+        self._end_cycle(heard)
         self.cleared = self.cycle > before
 
     def _status(self, heard: Heard) -> None:
@@ -194,7 +194,7 @@ class Watched:
         """
         self.cycle = max(self.cycle, self._main.cycle)
         if self.compacting and not self._main.calls and self.claim.fell(heard):
-            self._end_cycle(heard.at)
+            self._end_cycle(heard)
         again = self.claim.repeats(heard) and heard.at - self._compacting_at < LONGEST
         self.claim.take(heard, self.model, self._main, self.cycle)
         self.compacting = self.compacting and (again or self.claim.call is None)
