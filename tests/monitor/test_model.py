@@ -51,15 +51,22 @@ class Model:
 
     def observed(self) -> None:
         """Somebody looks: the highest level that is reached is told, if none so high was."""
-        if self.sent is None:
-            return
-        percent = round(100 * self.sent / WINDOW, 1)
-        self.left = min(self.left, percent)
+        self.fell()
         done = max(self.done, self.left)
-        reached = [level for level in LEVELS if done < level <= percent]
+        reached = [level for level in LEVELS if done < level <= self.percent]
         if reached:
             self.done = max(reached)
             self.told.append((self.cycle, self.done))
+
+    @property
+    def percent(self) -> float:
+        """How full it is, as it is shown."""
+        return 0.0 if self.sent is None else round(100 * self.sent / WINDOW, 1)
+
+    def fell(self) -> None:
+        """Somebody looks, and tells nothing: levels that were left are armed."""
+        if self.sent is not None:
+            self.left = min(self.left, self.percent)
 
     def hands_over(self) -> None:
         """Levels are armed anew; those that the figure has not left since are done with."""
@@ -205,6 +212,7 @@ class Sessions(RuleBasedStateMachine):
     def compaction_that_does_not_come(self, sent: int) -> None:
         """It is announced, and the next thing is a call."""
         self.tell("compacting")
+        self.model.fell()
         self.call(sent)
         self.hook("tool")
 

@@ -2,13 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 
-from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Trigger
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Cleared,
+    Compacted,
+    Trigger,
+    WindowReported,
+)
 from brimline.monitor.said import Before
 from brimline.monitor.watched import Past, Watched
 from brimline.policy.signals import Measure, measured
 from brimline.store.base import Store
-from brimline.store.rows import CallRow, CompactionRow
+from brimline.store.rows import CallRow, CompactionRow, ThreadRow
 from brimline.usage import Usage
+from brimline.windows import REPORTED
 
 TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}
 
@@ -19,38 +28,47 @@ async def restored(store: Store, agent: str, session: str, of: Measure) -> tuple
     row = await store.session(session)
     if row is None:
         return Watched(agent, session), before
-    main = [thread for thread in await store.threads(session) if thread.thread == MAIN]
-    past = max(((thread.cycle, thread.seq) for thread in main), default=(0, 0))
+    threads = await store.threads(session)
+    main = [thread for thread in threads if thread.thread == MAIN]
+    past = max(((thread.cycle, thread.seq, thread.calls) for thread in main), default=())
     made = Watched(agent, session, Past(*past))
     made.model, made.project, made.parent = row.model, row.project, row.parent
+    made.ended_at = row.ended_at if row.has_ended else None
     for thread in main:
         made.recall(thread, row.seen_at)
         before.seen(thread.cycle, measured(thread, of))
     if row.transcript is None:  # no file tells what was before: the store does
         calls, compactions = await store.calls(session), await store.compactions(session)
-        made.files.push(_events(calls, compactions))
+        made.files.push(_events(calls, compactions, threads))
     return made, before
 
 
-def _events(calls: Sequence[CallRow], compactions: Sequence[CompactionRow]) -> Iterator[AnyEvent]:
-    """What happened, told again."""
+def _events(
+    calls: Sequence[CallRow], compactions: Sequence[CompactionRow], threads: Sequence[ThreadRow]
+) -> Iterator[AnyEvent]:
+    """What happened, told again: calls, the ends of cycles, also after the last call, windows."""
     known = {(made.thread, made.cycle): made for made in compactions}
     cycles: dict[str, int] = {}
-    for row in calls:
+    for row in (*calls, *threads):
         for cycle in range(cycles.get(row.thread, 0), row.cycle):
-            yield _ended(row.thread, known.get((row.thread, cycle)))
+            yield from _ended(row.thread, known.get((row.thread, cycle)))
         cycles[row.thread] = row.cycle
-        usage = Usage(row.input, row.cache_read, row.cache_write, row.output)
-        yield Call(at=row.at, id=row.call, usage=usage, model=row.model, thread=row.thread)
+        if isinstance(row, CallRow):
+            usage = Usage(row.input, row.cache_read, row.cache_write, row.output)
+            yield Call(at=row.at, id=row.call, usage=usage, model=row.model, thread=row.thread)
+        elif row.window is not None and row.window_why == REPORTED:
+            yield WindowReported(tokens=row.window, thread=row.thread)
 
 
-def _ended(thread: str, made: CompactionRow | None) -> AnyEvent:
+def _ended(thread: str, made: CompactionRow | None) -> Iterator[AnyEvent]:
+    """The end of a cycle; nothing where only a fall told it: the calls tell that again."""
     if made is None:
-        return Cleared(thread=thread)
-    return Compacted(
-        at=made.at,
-        thread=thread,
-        trigger=TRIGGERS.get(made.trigger),
-        before=made.before,
-        after=made.after,
-    )
+        yield Cleared(thread=thread)
+    elif not made.inferred:
+        yield Compacted(
+            at=made.at,
+            thread=thread,
+            trigger=TRIGGERS.get(made.trigger),
+            before=made.before,
+            after=made.after,
+        )

@@ -32,10 +32,11 @@ BESIDE = "acompact-"
 
 
 class Past(NamedTuple):
-    """Where a session was when another monitor watched it."""
+    """Where a session was when another monitor watched it, and the calls that it had made."""
 
     cycle: int = 0
     seq: int = 0
+    calls: int = 0
 
 
 class Watched:
@@ -47,7 +48,7 @@ class Watched:
 
     def __init__(self, agent: str, session: str, past: Past | None = None) -> None:
         self.agent, self.id = agent, session
-        self.cycle, self.seq = past or Past()
+        self.cycle, self.seq, self._known_calls = past or Past()
         self.is_new = past is None
         self.compacting = self.cleared = False
         self.model: str | None = None
@@ -76,7 +77,7 @@ class Watched:
         self._describe(heard)
         if heard.transcript:
             self.files.name(heard.transcript)
-        calls, cycle = self.calls, self.cycle
+        calls, cycle = self.calls or self._known_calls, self.cycle
         if heard.events:
             self.files.push(heard.events)
         await self.files.catch_up(heard.file)

@@ -160,7 +160,7 @@ class Views:
 
 def _living(row: SessionRow) -> SessionRow:
     """A session that was seen after it had ended lives: it was resumed."""
-    if row.ended_at is None or row.seen_at <= row.ended_at:
+    if row.ended_at is None or row.has_ended:
         return row
     return msgspec.structs.replace(row, ended_at=None)
 

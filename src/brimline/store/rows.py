@@ -24,6 +24,11 @@ class SessionRow(msgspec.Struct, frozen=True):
     parent: str | None = None
     ended_at: float | None = None
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is over: one that was seen after it had ended was resumed."""
+        return self.ended_at is not None and self.seen_at <= self.ended_at
+
 
 class ThreadRow(msgspec.Struct, frozen=True):
     """A thread as it is now. Later is what has the higher (cycle, seq), never the later clock."""

@@ -2,6 +2,7 @@
 
 from brimline.windows.resolve import (
     NO_OVERRIDES,
+    REPORTED,
     UNTOLD,
     ClientSettings,
     Known,
@@ -26,6 +27,7 @@ from brimline.windows.tables import (
 
 __all__ = [
     "NO_OVERRIDES",
+    "REPORTED",
     "UNTOLD",
     "Catalogue",
     "ClientLimit",

@@ -22,6 +22,7 @@ WindowOrigin: TypeAlias = Literal["set", "reported", "client", "catalogue", "def
 LimitOrigin: TypeAlias = Literal[
     "set", "reported", "configured", "learned", "known", "off", "not enforced"
 ]
+REPORTED = "reported by the client"
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -106,7 +107,7 @@ def window_of(known: Known, overrides: Overrides = NO_OVERRIDES) -> Window | Non
 def _reported(known: Known) -> Window | None:
     if known.reported is None or known.reported <= 0:
         return None
-    return Window(known.reported, "reported", "reported by the client")
+    return Window(known.reported, "reported", REPORTED)
 
 
 def _client_window(known: Known) -> Window | None:
@@ -160,7 +161,7 @@ def limit_of(
     if tokens := _override(overrides.limits, known):
         return Limit(tokens, "set", "set in Brimline's settings")
     if known.reported_limit is not None:
-        return Limit(known.reported_limit, "reported", "reported by the client")
+        return Limit(known.reported_limit, "reported", REPORTED)
     found = _in_tokens(known, window) or (
         (_configured(known, window) if window else None)
         or _learned(known)
