@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import AlreadyRunning
+from brimline.server import sockets
+from brimline.server.peer import check_ours
 from brimline.server.sockets import HOST, PAUSE, PORT, Alone, loopback, silent, unix
+from brimline.store.failures import StoreFailed
 
 
 def test_port_that_is_asked_for() -> None:
@@ -103,3 +106,34 @@ def test_socket_of_another(tmp_path: Path) -> None:
         assert other.is_there()
         other.unlink()
         assert not path.exists()
+
+
+def another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be another user than the one whose files and sockets are there."""
+    user = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    monkeypatch.setattr(sockets, "ROOT", user)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_folder_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool) -> None:
+    """In a folder that is another user's nothing is listened to: they could take our place."""
+    folder = tmp_path / "folder"
+    if linked:
+        folder.symlink_to(tmp_path)
+    another(monkeypatch)
+    with pytest.raises(StoreFailed, match="it belongs to another user") as refused:
+        unix(folder / "hook.sock")
+    assert "BRIMLINE_STATE_DIR" in (refused.value.hint or "")
+    assert not (folder / "hook.sock").exists()
+
+
+def test_who_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is for our own daemon is told to no other user's."""
+    path = tmp_path / "http.sock"
+    with closing(unix(path)), closing(socket.socket(socket.AF_UNIX)) as connection:
+        connection.connect(str(path))
+        check_ours(connection)
+        another(monkeypatch)
+        with pytest.raises(PermissionError, match="listens there"):
+            check_ours(connection)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError, NotRunning
+from brimline.server.peer import check_ours
 from brimline.settings import socket_path, state_dir
 
 PATIENCE = 5.0
@@ -34,6 +35,7 @@ class _OverSocket(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(str(self._path))
+        check_ours(self.sock)
 
 
 def of_session(id: str, part: str = "") -> str:

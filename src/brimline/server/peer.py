@@ -1,5 +1,7 @@
 """Who is at the other end of a Unix socket."""
 
+import errno
+import os
 import socket
 import struct
 import sys
@@ -7,6 +9,13 @@ import sys
 _UCRED = struct.Struct("3i")
 _XUCRED_SIZE = 76
 _LOCAL_PEERCRED = 1
+
+
+def check_ours(connection: socket.SocketType) -> None:
+    """PermissionError where it is another user who listens: what is said would be theirs."""
+    user = user_of(connection)
+    if user not in (os.getuid(), None):
+        raise PermissionError(errno.EACCES, f"user {user} listens there")
 
 
 def user_of(connection: socket.SocketType) -> int | None:

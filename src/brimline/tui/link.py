@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.errors import NotRunning
+from brimline.server.peer import check_ours
 
 LONGEST = 64 << 20
 """No line or part of an answer is longer; what is longer comes from no daemon of ours."""
@@ -71,6 +72,7 @@ class Daemon:
     ) -> AsyncGenerator[tuple[int, AsyncIterator[bytes]], None]:
         reader, writer = await asyncio.open_unix_connection(self._socket, limit=LONGEST)
         try:
+            check_ours(writer.get_extra_info("socket"))
             head = f"{method} {target} HTTP/1.1\r\nHost: brimline\r\nConnection: close\r\n"
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             await writer.drain()
