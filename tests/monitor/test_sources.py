@@ -360,6 +360,28 @@ def test_status_that_is_late(tmp_path: Path) -> None:
     run(go())
 
 
+def test_told_late_of_a_cycle_that_is_over(tmp_path: Path) -> None:
+    """What is in the spool from before a compaction says nothing of the context after it."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        before = [
+            agent.heard("status", usage=Usage(140_000, 0, 0, 0), window=200_000, late=True),
+            agent.heard("compacting", late=True),
+        ]
+        agent.call(140_000)
+        agent.boundary()
+        for heard in before:
+            await agent.monitor.hear(heard)
+        assert agent.reading() == (None, "unknown", 1)
+        agent.call(40_000)
+        await agent.monitor.hear(agent.heard("status", usage=Usage(140_000, 0, 0, 0), late=True))
+        assert agent.reading() == (40_000, "measured", 1)
+        assert kinds(agent) == []
+
+    run(go())
+
+
 def test_compacting_that_is_late(tmp_path: Path) -> None:
     """A compaction that began long ago, by the spool, is not still going on."""
 

@@ -1,13 +1,15 @@
 """The desk: what could not be kept is told again, and what never can be is counted."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from brimline.hooks.frame import Kind, Request
-from brimline.server.desk import SILENCE, Desk
+from brimline.monitor.heard import NOTHING, Heard, Reply
+from brimline.server.desk import SILENCE, WAITED, Desk
 from brimline.store.failures import StoreFailed
 
 FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")
@@ -18,24 +20,31 @@ BODIES: dict[Kind, bytes] = {
 }
 
 
-def desk_of(error: StoreFailed) -> Desk:
-    """A desk whose store fails."""
-
-    async def hear(heard: object) -> None:
-        raise error
+def desk_of(hear: Callable[[Heard], Awaitable[Reply]], now: float = 0.0) -> Desk:
+    """A desk where requests are heard so."""
 
     def nobody(project: str | None) -> None:
         return None
 
-    monitor, clearing = SimpleNamespace(hear=hear), SimpleNamespace(busy=False)
+    monitor = SimpleNamespace(hear=hear, now=lambda: now)
+    clearing = SimpleNamespace(busy=False)
     return Desk(cast("Any", monitor), cast("Any", None), cast("Any", clearing), nobody)
+
+
+def failing(error: StoreFailed) -> Desk:
+    """A desk whose store fails."""
+
+    async def hear(heard: Heard) -> Reply:
+        raise error
+
+    return desk_of(hear)
 
 
 @pytest.mark.parametrize("kind", BODIES)
 @pytest.mark.parametrize(("error", "late"), [(FULL, False), (FULL, True), (REFUSED, False)])
 def test_told_again(kind: Kind, error: StoreFailed, late: bool) -> None:
     """It counts as heard when it is kept; a client that is there goes on alone in any case."""
-    desk = desk_of(error)
+    desk = failing(error)
     with pytest.raises(StoreFailed):
         asyncio.run(desk.take(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]), late))
     assert (desk.heard, desk.malformed) == (0, 0)
@@ -44,8 +53,23 @@ def test_told_again(kind: Kind, error: StoreFailed, late: bool) -> None:
 @pytest.mark.parametrize("kind", BODIES)
 def test_never_kept(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
     """What the store never takes does not hold up what is behind it in the spool."""
-    desk = desk_of(REFUSED)
+    desk = failing(REFUSED)
     request = Request(kind, "claude", "1-1", 0, {}, BODIES[kind])
     assert asyncio.run(desk.take(request, late=True)) is SILENCE
     assert (desk.heard, desk.malformed) == (1, 1)
     assert f"a {kind} of claude cannot be kept" in caplog.text
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_client_that_has_gone(kind: Kind) -> None:
+    """What lay in the socket while the daemon was stopped is as late as what is in the spool."""
+    heard: list[Heard] = []
+
+    async def hear(one: Heard) -> Reply:
+        heard.append(one)
+        return NOTHING
+
+    desk = desk_of(hear, now=2 * WAITED)
+    assert asyncio.run(desk.take(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]))) is SILENCE
+    assert [one.late for one in heard] == [True]
+    assert desk.hooks == {}

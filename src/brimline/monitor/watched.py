@@ -121,14 +121,14 @@ class Watched:
     def _happens(self, heard: Heard) -> None:
         """What happened to the main thread."""
         match heard.what:
-            case "compacting" if not self._is_over(heard):
+            case "compacting" if not self._is_passed(heard):
                 self.compacting, self._compacting_at = True, heard.at
                 self._calls_then = self.calls
             case "compacted" if not self._is_recorded(heard):
                 self._end_cycle(heard)
             case "cleared":
                 self._clear(heard)
-            case "status":
+            case "status" if not self._is_passed(heard):
                 self._status(heard)
             case "prompt" | "tool" | "stopped" | "started":
                 self.compacting = False
@@ -160,10 +160,9 @@ class Watched:
         self.host = heard.host or self.host
         self.env = heard.env or self.env
 
-    def _is_over(self, heard: Heard) -> bool:
-        """Whether a compaction that is told late has long been followed by a call."""
-        last = self._main.holding
-        return heard.late and last is not None and (last.at or 0.0) > heard.at
+    def _is_passed(self, heard: Heard) -> bool:
+        """Whether the transcript tells of a later time than what is told late."""
+        return heard.late and (self._main.at or 0.0) > heard.at
 
     def _is_recorded(self, heard: Heard) -> bool:
         """Whether a compaction that is told late is in the transcript, as it is by then."""

@@ -45,6 +45,9 @@ GOES_BY = frozenset(
 )
 """Variables of an agent that tell where its client compacts; the daemon has others, or none."""
 
+WAITED = 1.0
+"""So many seconds after it was run no client waits for an answer: it went on alone long before."""
+
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrimlineError)
 """What a request ends with that is no hook's, nor a status line's: text that is no UTF-8, or JSON
 that is nested without an end, among others."""
@@ -97,9 +100,11 @@ class Desk:
     async def take(self, request: Request, late: bool = False) -> Answer:
         """The answer to a request; `late` ones are out of the spool, nobody waits for it.
 
+        Nor does anyone for one that was not heard for a while, as when the daemon was stopped.
         StoreFailed where it could not be kept, and is to be told again.
         """
         self.heard += 1
+        late = late or self._monitor.now() - request.at > WAITED
         try:
             if request.kind == "statusline":
                 return await self._status(request, late)
