@@ -78,6 +78,30 @@ def test_limit_of_the_agents_own_environment(daemon: Running) -> None:
     assert daemon.get(f"/v1/sessions/{SESSION}")["threads"][0]["limit"] == 117_000
 
 
+def test_environment_of_now(daemon: Running) -> None:
+    """A session that is resumed without a variable is not bound to what that said before; one that
+    posts its hooks tells nothing of its environment."""
+
+    def limit() -> int:
+        return daemon.get(f"/v1/sessions/{SESSION}")["threads"][0]["limit"]
+
+    daemon.hook(status_input(90_000), "statusline", CLAUDE_CODE_AUTO_COMPACT_WINDOW="150000")
+    daemon.post("/hooks/claude", hook_input("Stop"))
+    assert limit() == 117_000
+    daemon.hook(status_input(91_000), "statusline")
+    assert limit() == 167_000
+    line = daemon.hook(status_input(90_000), "statusline", NO_COLOR="1", DISABLE_COMPACT="1")
+    assert "110K to window's end, auto-compaction off" in line
+
+
+def test_settings_of_the_agents_own_folder(daemon: Running) -> None:
+    """Of two configuration folders the one counts that the client is run with."""
+    (daemon.folder / "settings.json").write_text('{"autoCompactWindow": 150000}')
+    there = {"CLAUDE_CONFIG_DIR": str(daemon.folder)}
+    line = daemon.hook(status_input(90_000), "statusline", NO_COLOR="1", **there)
+    assert "27K to compaction" in line
+
+
 def test_own_status_line(daemon: Running) -> None:
     """The user's own status line is run with the same input, and ours stands beside it."""
     settings = daemon.home / ".claude/settings.json"

@@ -28,7 +28,7 @@
 enum { STDIN = 80, ANSWER = 120, ALL = 240 };
 
 /* Bytes at most: the first line, all before the body, the body, an answer; an entry's two parts. */
-enum { LINE = 64, HEAD = 20 << 10, BODY = 4 << 20, REPLY = 1 << 20, KEY = 64, VALUE = 1000 };
+enum { LINE = 64, HEAD = 28 << 10, BODY = 4 << 20, REPLY = 1 << 20, KEY = 64, VALUE = 1000 };
 
 enum { PYTHON = 1, CLIENT, KIND, AGENT, SOCKET, SPOOL, ARGUMENTS };
 
@@ -48,7 +48,15 @@ static const char *const NAMES[] = {
     "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
     "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
     "DISABLE_AUTO_COMPACT",
+    "DISABLE_COMPACT",
     "CLAUDE_CODE_DISABLE_1M_CONTEXT",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "PI_CODING_AGENT_DIR",
+    "OPENCODE_CONFIG",
+    "OPENCODE_CONFIG_DIR",
+    "OPENCODE_DISABLE_AUTOCOMPACT",
 };
 
 static struct timespec begun;

@@ -19,7 +19,7 @@ import msgspec
 from brimline.errors import BrimlineError
 from brimline.hooks.asking import BODY_LONGEST, LINE_LONGEST, PREFIX, REPLY_LONGEST
 
-HEADER_LONGEST = 16 << 10
+HEADER_LONGEST = 24 << 10
 
 Kind: TypeAlias = Literal["hook", "statusline"]
 _KINDS: dict[bytes, Kind] = {kind.encode(): kind for kind in get_args(Kind)}

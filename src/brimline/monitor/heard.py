@@ -52,7 +52,8 @@ class Heard(msgspec.Struct, frozen=True):
     because it was kept from ending before. Nobody waits for the answer of what is `late`: it comes
     out of the spool. `transcript` is the session's own file, as a hook names it; `file` one of its
     files, a subagent's too, as it was found. `pane` is where the agent runs, `host` the machine
-    where that is another, `env` what of its environment its client goes by.
+    where that is another, `env` what of its environment its client goes by, None where that is not
+    told.
     """
 
     id: str
@@ -65,7 +66,7 @@ class Heard(msgspec.Struct, frozen=True):
     file: Transcript | None = None
     pane: Pane | None = None
     host: str | None = None
-    env: Environment = ()
+    env: Environment | None = None
     project: str | None = None
     model: str | None = None
     version: str | None = None

@@ -27,8 +27,8 @@ from brimline.windows import UNTOLD, ClientSettings
 class Surroundings:
     """What a monitor asks of the machine that it runs on; by default there is nothing to know."""
 
-    def settings(self, agent: str, project: str | None, env: Environment) -> ClientSettings:
-        """What the user told an agent's client, also by these variables."""
+    def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
+        """What the user told an agent's client, also by these variables; None: they are unknown."""
         return UNTOLD
 
     def hooked_since(self, agent: str, project: str | None) -> float | None:

@@ -58,7 +58,7 @@ class Watched:
         self.pane: Pane | None = None
         self.ended_at: float | None = None
         self.host: str | None = None
-        self.env: Environment = ()
+        self.env: Environment | None = None
         self.last: dict[str, Reading] = {}
         self.claim = Claim()
         self.unheard = 0
@@ -112,7 +112,7 @@ class Watched:
             and (heard.parent is None or heard.parent == self.parent)
             and (heard.pane is None or heard.pane == self.pane)
             and (heard.host is None or heard.host == self.host)
-            and (not heard.env or heard.env == self.env)
+            and (heard.env is None or heard.env == self.env)
             and not heard.events
             and heard.usage is None
         )
@@ -158,7 +158,7 @@ class Watched:
         self.parent = heard.parent or self.parent
         self.pane = heard.pane or self.pane
         self.host = heard.host or self.host
-        self.env = heard.env or self.env
+        self.env = self.env if heard.env is None else heard.env
 
     def _is_passed(self, heard: Heard) -> bool:
         """Whether the transcript tells of a later time than what is told late."""

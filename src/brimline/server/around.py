@@ -19,6 +19,25 @@ from brimline.windows import UNTOLD, ClientSettings
 
 MINUTE = 60.0
 
+GOES_BY = frozenset(
+    {
+        "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+        "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+        "DISABLE_AUTO_COMPACT",
+        "DISABLE_COMPACT",
+        "CLAUDE_CODE_DISABLE_1M_CONTEXT",
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "GEMINI_CLI_HOME",
+        "PI_CODING_AGENT_DIR",
+        "OPENCODE_CONFIG",
+        "OPENCODE_CONFIG_DIR",
+        "OPENCODE_DISABLE_AUTOCOMPACT",
+    }
+)
+"""Variables of an agent that tell where its client compacts, or where its settings are; the daemon
+has others, or none."""
+
 
 class Machine(Surroundings):
     """This machine; what it says is asked again when a minute has passed."""
@@ -35,8 +54,8 @@ class Machine(Surroundings):
         self._settings = lru_cache(maxsize=256)(_settings_of(places))
         self._hooked = lru_cache(maxsize=256)(_hooked_of(state))
 
-    def settings(self, agent: str, project: str | None, env: Environment) -> ClientSettings:
-        """What the user told an agent's client, also by these variables."""
+    def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
+        """What the user told an agent's client, also by these variables; None: by the daemon's."""
         return self._settings(agent, project, env, time.time() // MINUTE)
 
     def hooked_since(self, agent: str, project: str | None) -> float | None:
@@ -67,12 +86,16 @@ def parents(places: Places) -> Callable[[str | None], str | None]:
 
 def _settings_of(
     places: Places,
-) -> Callable[[str, str | None, Environment, float], ClientSettings]:
-    def read(agent: str, project: str | None, env: Environment, minute: float) -> ClientSettings:
+) -> Callable[[str, str | None, Environment | None, float], ClientSettings]:
+    others = {name: value for name, value in places.env.items() if name not in GOES_BY}
+
+    def read(
+        agent: str, project: str | None, env: Environment | None, minute: float
+    ) -> ClientSettings:
         if agent not in AGENTS:
             return UNTOLD
-        there = Places(home=places.home, env={**places.env, **dict(env)})
-        return source(agent).settings(there, project)
+        told = places.env if env is None else {**others, **dict(env)}
+        return source(agent).settings(Places(home=places.home, env=told), project)
 
     return read
 

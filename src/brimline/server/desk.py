@@ -11,9 +11,10 @@ from brimline.channels.clearing import Clearing
 from brimline.errors import BrimlineError
 from brimline.hooks import agents
 from brimline.hooks.frame import Request
-from brimline.monitor.heard import NOTHING, Heard, Reply
+from brimline.monitor.heard import NOTHING, Environment, Heard, Reply
 from brimline.monitor.monitor import Monitor
 from brimline.server.afterwards import Afterwards
+from brimline.server.around import GOES_BY
 from brimline.server.lines import Lines
 from brimline.server.spawned import pane_of, spawner
 from brimline.server.troubles import may_pass
@@ -34,16 +35,6 @@ class Answer(NamedTuple):
 
 
 SILENCE = Answer(b"")
-
-GOES_BY = frozenset(
-    {
-        "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
-        "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
-        "DISABLE_AUTO_COMPACT",
-        "CLAUDE_CODE_DISABLE_1M_CONTEXT",
-    }
-)
-"""Variables of an agent that tell where its client compacts; the daemon has others, or none."""
 
 WAITED = 1.0
 """So many seconds after it was run no client waits for an answer: it went on alone long before."""
@@ -163,8 +154,8 @@ class Desk:
         spawned_by = self._spawners.get(heard.session)
         parent = heard.parent or self._parent(heard.project) or spawned_by
         pane = pane_of(request.env)
-        env = tuple([pair for pair in request.env.items() if pair[0] in GOES_BY])
-        if parent is None and pane is None and not env:
+        env = _goes_by(request)
+        if parent is None and pane is None and env is None:
             return heard
         return msgspec.structs.replace(heard, parent=parent, pane=pane, env=env)
 
@@ -173,3 +164,10 @@ class Desk:
         if not heard.late and request.pid:
             found = await asyncio.to_thread(spawner, request.pid, heard.session)
             self._spawners[heard.session] = found
+
+
+def _goes_by(request: Request) -> Environment | None:
+    """What its client goes by; of one that posts its hooks, and runs no process, it is unknown."""
+    if not request.pid:
+        return None
+    return tuple([pair for pair in request.env.items() if pair[0] in GOES_BY])
