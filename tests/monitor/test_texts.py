@@ -1,5 +1,6 @@
 """What an agent is told: the figure, and unknown where it is unknown."""
 
+import msgspec
 import pytest
 
 from brimline.errors import InvalidSettings
@@ -8,16 +9,16 @@ from brimline.monitor.texts import FIELDS, TEXTS, Figures, Texts
 from brimline.settings import Text
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import Usage
-from brimline.windows import Overrides
+from brimline.windows import UNTOLD, ClientSettings, Limit, Overrides
 
 LEVELS = (50.0, 65.0)
 KNOWN = Overrides({"*": 100_000}, {"*": 90_000})
 
 
-def reading(overrides: Overrides = KNOWN) -> Reading:
+def reading(overrides: Overrides = KNOWN, settings: ClientSettings = UNTOLD) -> Reading:
     """A context of 60,010 tokens."""
     session = fold(Session(), [Call(id="a", usage=Usage(60_000, 0, 0, 10))])
-    return read(session, session.threads[MAIN], "test", overrides)
+    return read(session, session.threads[MAIN], "test", overrides, settings)
 
 
 def told(made: Reading, level: float = 50.0, calls_left: int | None = None) -> str:
@@ -32,6 +33,27 @@ def test_figure() -> None:
     assert told(reading()) == f"{figure} About 30K tokens are left until it is compacted."
     pace = "About 30K tokens, or 12 calls at the present pace, are left until it is compacted."
     assert told(reading(), calls_left=12) == f"{figure} {pace}"
+
+
+def test_one_call_and_none_left() -> None:
+    """One call is one call; where the limit is reached, nothing is left to be counted."""
+    assert "or 1 call at the present pace" in told(reading(), calls_left=1)
+    due = told(reading(Overrides({"*": 100_000}, {"*": 60_000})), calls_left=0)
+    assert due.endswith("(60K of 100K tokens). Its compaction is due.")
+
+
+def test_nothing_is_compacted() -> None:
+    """Where auto-compaction is off, no compaction is announced: what is left is of the window."""
+    off = ClientSettings(auto_compact=False)
+    left = "About 40K tokens are left until its window is full: auto-compaction is off."
+    assert told(reading(Overrides({"*": 100_000}), off)).endswith(left)
+    assert told(reading(Overrides({"*": 60_000}), off)).endswith("Its window is full.")
+
+
+def test_compacted_when_the_window_is_full() -> None:
+    """A client that enforces no limit compacts when the window is full, and not before."""
+    late = msgspec.structs.replace(reading(), limit=Limit(100_000, "not enforced", "seen"))
+    assert told(late).endswith("About 40K tokens are left until its window is full.")
 
 
 def test_unknown() -> None:

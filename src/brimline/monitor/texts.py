@@ -138,13 +138,18 @@ def _or_unknown(value: float | None, form: str) -> str:
 
 
 def _left(reading: Reading, calls: int | None) -> str:
-    """How much is left until the client compacts."""
-    if reading.left is None:
+    """How much is left until the client compacts, or until the window is full where it does not."""
+    if reading.limit is None or reading.left is None:
         return ""
+    if not reading.left:
+        return " Its window is full." if reading.left_of_window else " Its compaction is due."
     about = f" About {shorten(reading.left)} tokens"
     if calls is not None:
-        about += f", or {calls} calls at the present pace,"
-    return f"{about} are left until it is compacted."
+        about += f", or {calls} call{'' if calls == 1 else 's'} at the present pace,"
+    if not reading.left_of_window:
+        return f"{about} are left until it is compacted."
+    off = ": auto-compaction is off" if reading.limit.origin == "off" else ""
+    return f"{about} are left until its window is full{off}."
 
 
 def _size(reading: Reading) -> str:

@@ -21,6 +21,9 @@ from brimline.windows import (
 
 ReadingState: TypeAlias = Literal["measured", "streaming", "compacting", "unknown"]
 
+UNENFORCED = ("off", "not enforced")
+"""The limits that are the window itself."""
+
 
 class Reading(msgspec.Struct, frozen=True):
     """The state of a thread at a moment. Unknown is None, never 0.
@@ -49,6 +52,11 @@ class Reading(msgspec.Struct, frozen=True):
         if self.limit is None or self.held is None:
             return None
         return max(0, self.limit.tokens - self.held)
+
+    @property
+    def left_of_window(self) -> bool:
+        """Whether `left` is until the window is full: the client does not compact before that."""
+        return self.limit is not None and self.limit.origin in UNENFORCED
 
 
 def known_of(

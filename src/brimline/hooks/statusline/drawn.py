@@ -18,9 +18,6 @@ WARM_FROM, HOT_FROM = 50, 80
 PUT_RIGHT, OVER = "*", "!"
 """The marks of a figure that is not the client's, and of more than the window that the user set."""
 
-UNENFORCED = ("off", "not enforced")
-"""The limits that are the window itself."""
-
 
 def line(reading: Reading, told: StatusInput, look: Look) -> str:
     """The status line, its parts in the user's order, as far as there is room from the first on.
@@ -112,18 +109,14 @@ def _left(reading: Reading, told: StatusInput, look: Look) -> Sequence[Part]:
     """What is left until the client compacts, or until the window ends where it does not."""
     if reading.limit is None or reading.state == "compacting":
         return []
-    is_window = reading.limit.origin in UNENFORCED
+    is_window = reading.left_of_window
     if reading.left is None:
         return [] if is_window else [plain(f"compaction at {shorten(reading.limit.tokens)}")]
     if not reading.left:
         return [plain("window full" if is_window else "compaction due")]
-    return [plain(f"{shorten(reading.left)} to {_end(reading.limit.origin)}")]
-
-
-def _end(origin: str) -> str:
-    if origin not in UNENFORCED:
-        return "compaction"
-    return "window's end, auto-compaction off" if origin == "off" else "window's end"
+    off = ", auto-compaction off" if reading.limit.origin == "off" else ""
+    end = f"window's end{off}" if is_window else "compaction"
+    return [plain(f"{shorten(reading.left)} to {end}")]
 
 
 def _calls(reading: Reading, told: StatusInput, look: Look) -> Sequence[Part]:
