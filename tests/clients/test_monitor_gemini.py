@@ -45,3 +45,10 @@ def test_compression_is_told_of(agent: Gemini) -> None:
     timeline = agent.timeline(run)
     assert kinds(timeline) == [("level", 0, 50.0), ("compacted", 0, 0.0), ("level", 1, 50.0)]
     assert [call["cycle"] for call in timeline["calls"]] == [0, 0, 0, 1, 1, 1]
+
+
+@in_time
+def test_draft_after_a_compression(agent: Gemini) -> None:
+    """Where nobody handed a document over, the agent gets a draft, once; no hook told before."""
+    run = agent.compress(agent.shell("echo one"))
+    assert agent.sent(run)[-1].count("a draft that Brimline made") == 1

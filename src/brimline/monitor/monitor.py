@@ -226,12 +226,19 @@ class Monitor:
         session.stored.took(heard, watched, readings)
         for name, each in said.items():
             session.before.take(name, each, heard.at)
-        session.owed = session.owed or any(each.kind == "compacted" for each in said[MAIN])
+        if any(each.kind == "compacted" for each in said[MAIN]):
+            self._owe(heard, session)
         for write, new in zip(writes, won[len(once) :], strict=True):
             if new and isinstance(write, Fire):
                 self._around.signalled(write.signal, watched)
         self._rest(session, state)
         return True
+
+    def _owe(self, heard: Heard, session: Known) -> None:
+        """A session was compacted: it is owed its document, which may have to be drafted yet."""
+        session.owed = True
+        if transcript := _transcript(heard, session.watched):
+            self._recovery.make_up(session.watched, transcript, heard.at)
 
     def _rest(self, session: Known, state: State) -> None:
         """All is kept, until more is told than calls of which there is nothing to say."""

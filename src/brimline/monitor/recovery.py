@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from brimline.errors import UnknownAgent, UnreadableTranscript
+from brimline.events import MAIN
 from brimline.handoff import Document, changed_since, draft, freshness, records, rendered
 from brimline.inbox import OURS
 from brimline.monitor.heard import NOTHING, Reply
@@ -62,7 +63,15 @@ class Recovery:
 
         That is a draft, or how many files changed since the agent's own document.
         """
-        when, before = When(at, watched.cycle, watched.calls), self._preparing.get(watched.id)
+        self._begin(watched, transcript, When(at, watched.cycle, watched.calls))
+
+    def make_up(self, watched: Watched, transcript: str, at: float) -> None:
+        """Make the same ready for a compaction that nobody told of before it was over."""
+        if watched.id not in self._preparing:
+            self._begin(watched, transcript, When(at, watched.cycle - 1, _calls_before(watched)))
+
+    def _begin(self, watched: Watched, transcript: str, when: When) -> None:
+        before = self._preparing.get(watched.id)
         if before is not None:
             before.cancel()
         self._changed.pop(watched.id, None)
@@ -95,7 +104,7 @@ class Recovery:
             author=row.author,
             at=row.at,
             now=self._clock(),
-            calls_before=freshness(row.calls, watched.calls).calls,
+            calls_before=freshness(row.calls, _calls_before(watched)).calls,
             files_changed=changed if of == row.id else None,
             draft=row.draft,
         )
@@ -123,6 +132,13 @@ def _tell(task: "asyncio.Task[None]") -> None:
 def _best(rows: Sequence[HandoffRow]) -> HandoffRow | None:
     """The last document that was handed over, else the last draft."""
     return next((row for row in rows if not row.draft), rows[0] if rows else None)
+
+
+def _calls_before(watched: Watched) -> int:
+    """The calls until the last compaction; where no file tells of it yet, none came after it."""
+    main = watched.folded.threads.get(MAIN)
+    made = main.compactions[-1] if main and main.compactions else None
+    return made.calls if made and made.cycle == watched.cycle - 1 else watched.calls
 
 
 def _records(watched: Watched, transcript: str) -> Iterator[bytes]:

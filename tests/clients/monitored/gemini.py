@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from brimline.testing.fake_model import Scenario
+from brimline.testing.fake_model import Reply, Scenario
 
 from ..gemini import complete, invoke, run_gemini, shell, write_settings
 from ..run import ClientRun, Place
@@ -58,11 +58,14 @@ class Gemini(Monitored):
     def compact(self, deeds: Mapping[int, str] | None = None) -> ClientRun:
         """The agent hands a document over in one turn, and goes on in another, whose second request
         comes after a compression; it knocks at some steps. Gives the second."""
+        return self.compress(handing_over(self.shell, "--session", SESSION), deeds=deeds)
+
+    def compress(self, *before: Reply, deeds: Mapping[int, str] | None = None) -> ClientRun:
+        """The same with other steps in the first turn."""
         self.threshold = 0.6
         self.write_settings()
         self.set_up()
-        hand_over = handing_over(self.shell, "--session", SESSION)
-        self.run(self.steps(0, self.ramp(0.5, 0.02), hand_over))
+        self.run(self.steps(0, self.ramp(0.5, 0.02), *before))
         main, ramp = self.loop(3, deeds), self.ramp(0.61, after=0.5)
         return self.run(Scenario(main=main, ramp=ramp, summary=SNAPSHOT))
 
