@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from brimline.channels.finding import find_pane, runs
@@ -41,6 +42,7 @@ def round_of(
     agent: str = "pi",
     compacting: bool = False,
     rounds: int = 1,
+    of_now: Callable[[Message], Message] = lambda message: message,
 ) -> tuple[int, list[str]]:
     """How many messages some rounds delivered, and what became of each."""
 
@@ -55,6 +57,7 @@ def round_of(
             lambda row: row.agent not in AGENTS,
             lambda row: pane,
             lambda id: compacting,
+            of_now,
         )
         count = sum([await mail.deliver() for _ in range(rounds)])
         return count, [found.state for found in await store.messages("s1")]
@@ -68,6 +71,17 @@ def test_delivered_once(drawn: Make, tmp_path: Path) -> None:
     both = (message("m1", "Later."), message("m2", "First.", "urgent"))
     assert round_of(tmp_path, client.pane, *both, rounds=2) == (2, ["delivered", "delivered"])
     assert client.sent == ["First.\n\nLater."]
+
+
+def test_typed_as_it_is_by_then(drawn: Make, tmp_path: Path) -> None:
+    """What tells a figure tells that of the moment at which it is typed."""
+    client = drawn("pi")
+
+    def of_now(message: Message) -> Message:
+        return msgspec.structs.replace(message, text="At 60%.")
+
+    assert round_of(tmp_path, client.pane, message("m1", "At 52%."), of_now=of_now)[0] == 1
+    assert client.sent == ["At 60%."]
 
 
 class Failing(MemoryStore):
@@ -91,7 +105,7 @@ def test_typed_once_while_the_store_fails(drawn: Make, tmp_path: Path) -> None:
         store, hour = Failing(), 3_600.0
         await store.write([PutSession(SessionRow("s1", "pi", 1.0)), Queue(message("m1", "Hello."))])
         mail = Mail(store, Tmux(tmp_path, 2.0), lambda: time.time() + hour, lambda row: False,
-                    lambda row: client.pane, lambda id: False)  # fmt: skip
+                    lambda row: client.pane, lambda id: False, lambda message: message)  # fmt: skip
         with pytest.raises(StoreFailed):
             await mail.deliver()
         await mail.deliver()

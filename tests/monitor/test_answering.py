@@ -84,6 +84,39 @@ def test_level_is_told_as_it_is_by_then(tmp_path: Path) -> None:
     run(go())
 
 
+def test_level_without_a_window(tmp_path: Path) -> None:
+    """So does a level in tokens of a window that nobody knows."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path, levels=(50_000.0, 80_000.0), of="tokens")
+        mine = {"agent": "mine", "transcript": None}
+        for sent in (55_000, 70_000):
+            call = Call(id=f"c{sent}", usage=Usage(sent, 0, 0, 1), model="nobody-knows")
+            heard = agent.heard("pushed", events=(call,))
+            await agent.monitor.hear(msgspec.structs.replace(heard, **mine))
+        asked = msgspec.structs.replace(agent.heard("prompt"), **mine)
+        assert "holds 70K tokens" in ((await agent.monitor.hear(asked)).context or "")
+
+    run(go())
+
+
+def test_level_that_is_typed(tmp_path: Path) -> None:
+    """What is given by another way than a hook's answer tells the figure of then, too; of a
+    session that was not heard of since a restart it is as it was."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(105_000)
+        await agent.tell("tool")
+        agent.call(125_000)
+        await agent.tell("wrote")
+        (waiting,) = await agent.store.waiting("s1")
+        assert "is at 62.5%" in agent.monitor.of_now(waiting).text
+        assert agent.new_monitor().of_now(waiting) == waiting
+
+    run(go())
+
+
 def test_nobody_is_asked_for_what_they_have_done(tmp_path: Path) -> None:
     """A level's text that waits when the document is handed over is not told any more."""
 

@@ -34,7 +34,7 @@ class Mail:
     """Goes round the messages that wait, and types those that no hook will bring.
 
     `hooked` says whether a session has hooks; `pane` finds its pane, and may take its time;
-    `compacting` says whether it is.
+    `compacting` says whether it is; `of_now` gives a message as it is by then.
     """
 
     def __init__(
@@ -45,9 +45,11 @@ class Mail:
         hooked: Callable[[SessionRow], bool],
         pane: Callable[[SessionRow], Pane | None],
         compacting: Callable[[str], bool],
+        of_now: Callable[[Message], Message],
     ) -> None:
         self._store, self._tmux, self._clock = store, tmux, clock
         self._hooked, self._pane, self._compacting = hooked, pane, compacting
+        self._of_now = of_now
         self._typed: set[str] = set()
 
     async def run(self) -> None:
@@ -83,7 +85,7 @@ class Mail:
         now = self._clock()
         marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
         won = await self._store.write(marks)
-        return [message for message, got in zip(batch, won, strict=True) if got]
+        return [self._of_now(message) for message, got in zip(batch, won, strict=True) if got]
 
     async def _type(self, row: SessionRow, pane: Pane, batch: Sequence[Message]) -> int:
         if not batch:

@@ -68,15 +68,15 @@ class Answering:
         batch = fitting(due(waiting, moment, now, watched.compacting, thread), room)
         marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
         won = await self._store.write(marks) if marks else []
-        return [self._of_now(session, m, now) for m, got in zip(batch, won, strict=True) if got]
+        return [self.of_now(session, m) for m, got in zip(batch, won, strict=True) if got]
 
-    def _of_now(self, session: Known, message: Message, now: float) -> Message:
+    def of_now(self, session: Known, message: Message) -> Message:
         """A message as it is handed out: a level's tells how full the context is by then."""
         thread, last = message.thread or MAIN, session.watched.last
-        if message.level is None or thread not in last or last[thread].percent is None:
+        if message.level is None or thread not in last or last[thread].sent is None:
             return message
         said = Said("level", last[thread].cycle, message.level)
-        text = Telling.of(session, self._rules, thread, said, now).level_text()
+        text = Telling.of(session, self._rules, thread, said, self._clock()).level_text()
         return msgspec.structs.replace(message, text=text)
 
 

@@ -157,6 +157,11 @@ class Monitor:
         await self._store.write([Queue(message)])
         return id
 
+    def of_now(self, message: Message) -> Message:
+        """A message as it is to be given by another way than a hook's answer."""
+        session = self._sessions.get(message.session)
+        return self._answering.of_now(session, message) if session else message
+
     async def cancel(self, message: Message) -> bool:
         """Cancel a message; whether it still waited, and so is not given to anyone."""
         now = self._clock()

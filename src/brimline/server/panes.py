@@ -41,7 +41,9 @@ class Panes:
             watched = monitor.watched(session)
             return watched is not None and watched.compacting
 
-        return Mail(self._store, self._tmux, time.time, hooked, self._pane, compacting)
+        return Mail(
+            self._store, self._tmux, time.time, hooked, self._pane, compacting, monitor.of_now
+        )
 
     def _pane(self, row: SessionRow) -> Pane | None:
         return find_pane(row.agent, row.project, self._places.env, os.getuid())
