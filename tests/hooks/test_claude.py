@@ -76,10 +76,10 @@ def test_tool_of_a_subagent(subagent: Path, tmp_path: Path) -> None:
 
 
 def test_end_of_a_subagent(subagent: Path) -> None:
-    """Its file is read to the end; what only writes a summary has none."""
+    """Its thread ends, and its file is read to the end; what only writes a summary has none."""
     found = heard("SubagentStop", agent_id="a1", agent_transcript_path=str(subagent))
     assert found is not None
-    assert found.what == "wrote"
+    assert (found.what, found.thread) == ("ended", "a1")
     assert found.file is not None
     assert found.file.path == str(subagent)
     summary = str(subagent.with_name("agent-a2.jsonl"))

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from brimline.monitor.heard import NOTHING, Happening, Heard, Reply
-from brimline.monitor.monitor import Monitor, Surroundings
+from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
+from brimline.monitor.surroundings import Surroundings
 from brimline.monitor.watched import Watched
 from brimline.store.base import Store
 from brimline.store.memory import MemoryStore

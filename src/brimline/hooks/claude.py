@@ -18,7 +18,7 @@ DIALECT = Dialect({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"}, S
 SUBAGENTS: dict[str, Happening] = {
     "PostToolUse": "tool",
     "PostToolBatch": "tool",
-    "SubagentStop": "wrote",
+    "SubagentStop": "ended",
 }
 """What is heard of a subagent, in a thread of its own."""
 

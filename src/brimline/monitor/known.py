@@ -32,7 +32,7 @@ class Known:
         """Whether there is nothing to keep or to say: all is as it was when all was kept."""
         if self._kept is None or not self._kept.same_as(state) or self.watched.doubted:
             return False
-        return heard.what != "pushed" and self.stored.seen_lately(heard.at)
+        return heard.what not in ("pushed", "ended") and self.stored.seen_lately(heard.at)
 
     def keeps(self, state: State) -> None:
         """All is kept as it is now."""

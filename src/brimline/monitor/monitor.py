@@ -8,39 +8,21 @@ from brimline.events import MAIN
 from brimline.handoff import Document
 from brimline.inbox import LIFETIME, Message, Urgency, waits
 from brimline.monitor.answering import MOMENTS, Answering
-from brimline.monitor.heard import AGAIN, NOTHING, UNPROMPTED, Environment, Heard, Reply
+from brimline.monitor.heard import AGAIN, NOTHING, UNPROMPTED, Heard, Reply
 from brimline.monitor.known import Glance, Known
 from brimline.monitor.recovery import Recovery, When
 from brimline.monitor.restore import restored
 from brimline.monitor.rules import Rules
 from brimline.monitor.state import State
+from brimline.monitor.surroundings import Surroundings
 from brimline.monitor.telling import Telling, key, left_for
 from brimline.monitor.watched import Watched
 from brimline.policy.signals import Said, decide, measured, silent_up_to
 from brimline.policy.sources import unheard
 from brimline.store.base import Cancel, Fire, Mark, Once, Queue, Store, UseHandoff, Write
-from brimline.store.rows import HandoffRow, SignalRow, ThreadRow
+from brimline.store.rows import HandoffRow, ThreadRow
 from brimline.tracker import Reading
-from brimline.windows import UNTOLD, ClientSettings
-
-
-class Surroundings:
-    """What a monitor asks of the machine that it runs on; by default there is nothing to know."""
-
-    def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
-        """What the user told an agent's client, also by these variables; None: they are unknown."""
-        return UNTOLD
-
-    def hooked_since(self, agent: str, project: str | None) -> float | None:
-        """When hooks were installed for an agent; None where they are not."""
-        return None
-
-    def silent(self, session: str) -> bool:
-        """Whether a session is to be told nothing for now."""
-        return False
-
-    def signalled(self, signal: SignalRow, watched: Watched) -> None:
-        """A signal is new."""
+from brimline.windows import ClientSettings
 
 
 class Monitor:
@@ -221,6 +203,9 @@ class Monitor:
         said = {name: self._said(session, name, known, heard) for name in readings}
         for name, each in said.items():
             writes += self._telling(session, name, heard.at, each)
+        if heard.what == "ended" and heard.thread in readings and heard.thread != MAIN:
+            # A subagent that is gone cannot be told anything any more.
+            writes.append(Cancel(watched.id, heard.thread, readings[heard.thread].cycle))
         if not writes and heard.what != "pushed":
             self._rest(session, state)
             return True  # heard again, it would change nothing again

@@ -22,6 +22,10 @@ RECENT = 101
 """So many last calls tell the pace."""
 
 
+UNHEARD_SUBAGENTS = frozenset({"codex", "gemini", "opencode"})
+"""The agents whose subagents have no hooks that could be answered."""
+
+
 def key(*parts: str) -> str:
     """An id that is the same for the same parts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
@@ -129,6 +133,8 @@ class Telling(msgspec.Struct, frozen=True):
 
     def _of_level(self, signal: SignalRow) -> tuple[Message, ...]:
         last = self.said.level == self._levels()[-1]
+        if self.thread != MAIN and self.watched.agent in UNHEARD_SUBAGENTS:
+            return ()
         own = self._own("urgent" if last or self.thread != MAIN else "sequential")
         if not last or self.thread != MAIN:
             return own

@@ -145,10 +145,13 @@ class Watched:
         return all(made.cycle != self.cycle - 1 for made in main.compactions)
 
     def _lives_or_ends(self, heard: Heard, called: bool) -> None:
-        """A session that ended lives again when its hooks tell of it, or it makes a call."""
-        if heard.what == "ended" or self._main.ended:
+        """A session that ended lives again when its hooks tell of it, or it makes a call.
+
+        That a subagent ends tells neither.
+        """
+        if (heard.what == "ended" and heard.thread == MAIN) or self._main.ended:
             self.ended_at = heard.at
-        elif called or heard.what not in UNPROMPTED:
+        elif called or heard.what not in (*UNPROMPTED, "ended"):
             self.ended_at = None
 
     def _describe(self, heard: Heard) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from brimline.errors import InvalidSettings
 from brimline.monitor.heard import Environment
-from brimline.monitor.monitor import Surroundings
+from brimline.monitor.surroundings import Surroundings
 from brimline.monitor.watched import Watched
 from brimline.settings import load as load_settings
 from brimline.setup.kept import NAME, load

@@ -11,7 +11,8 @@ from brimline.channels.mail import Mail, forward
 from brimline.channels.notices import not_cleared
 from brimline.channels.tmux import Tmux
 from brimline.monitor.heard import Pane
-from brimline.monitor.monitor import Monitor, Surroundings
+from brimline.monitor.monitor import Monitor
+from brimline.monitor.surroundings import Surroundings
 from brimline.server.herald import Herald
 from brimline.sources import AGENTS
 from brimline.sources.base import Places

@@ -124,7 +124,7 @@ class Views:
         main = next((thread for thread in threads if thread.thread == MAIN), None)
         window, limit = (main.window, main.limit) if main else (None, None)
         levels = self._rules.levels_of(row.id, row.agent, row.model)
-        last = handoffs[0] if handoffs else None
+        last, now = handoffs[0] if handoffs else None, self._monitor.now()
         return SessionView(
             session=_living(row),
             threads=sorted(threads, key=lambda each: (each.thread != MAIN, -(each.at or 0.0))),
@@ -132,7 +132,7 @@ class Views:
             limit_at=percent_raw(limit, window),
             trend=self._trend(row.id),
             handoff=_handoff(last, main.calls if main else None),
-            unread=len(waiting),
+            unread=sum(as_of(each, now).state != "expired" for each in waiting),
             calls_left=self._monitor.calls_left(row.id),
             last_handoff_path=last.path if last and not last.draft else None,
         )

@@ -1,0 +1,27 @@
+"""A session as people see it."""
+
+import asyncio
+
+from brimline.inbox import LIFETIME
+from brimline.monitor.monitor import Monitor
+from brimline.monitor.rules import Rules
+from brimline.server.views import Views
+from brimline.store.base import PutSession
+from brimline.store.memory import MemoryStore
+from brimline.store.rows import SessionRow
+
+
+def test_unread() -> None:
+    """What nobody could be given in time does not wait any more."""
+
+    async def unread(later: float) -> int:
+        store, now = MemoryStore(), [1.0]
+        row = SessionRow("s1", "claude", 1.0)
+        monitor = Monitor(store, lambda: now[0])
+        await store.write([PutSession(row)])
+        await monitor.send("s1", "hello")
+        now[0] += later
+        return (await Views(store, monitor, Rules()).one(row)).unread
+
+    assert asyncio.run(unread(LIFETIME - 1)) == 1
+    assert asyncio.run(unread(LIFETIME)) == 0
