@@ -8,7 +8,7 @@ from brimline.monitor.texts import Texts
 from brimline.policy.levels import LEVELS, checked
 from brimline.policy.signals import Measure
 from brimline.settings import Settings
-from brimline.windows import NO_OVERRIDES, Overrides
+from brimline.windows import NO_OVERRIDES, Overrides, names
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -38,5 +38,9 @@ class Rules(msgspec.Struct, frozen=True):
 
     def levels_of(self, session: str, agent: str, model: str | None) -> tuple[float, ...]:
         """The levels of a session: its own, its model's, its agent's, else everyone's."""
-        keys = (session, f"{agent}/{model or ''}", model or "", agent)
-        return next((self.by[key] for key in keys if key in self.by), self.levels)
+        if not self.by:
+            return self.levels
+        models = [key for name in names(model or "") for key in (f"{agent}/{name}", name)]
+        return next(
+            (self.by[key] for key in (session, *models, agent) if key in self.by), self.levels
+        )

@@ -22,6 +22,7 @@ from brimline.windows.tables import (
     catalogue,
     clients,
     model_row,
+    names,
     plain,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "clients",
     "limit_of",
     "model_row",
+    "names",
     "plain",
     "window_of",
 ]

@@ -15,6 +15,7 @@ from brimline.windows.tables import (
     catalogue,
     clients,
     model_row,
+    names,
     plain,
 )
 
@@ -235,10 +236,8 @@ def _max_output(known: Known) -> int | None:
 
 def _override(table: Mapping[str, int], known: Known) -> int | None:
     agent, model = known.agent or "", known.model or ""
-    for key in (f"{agent}/{model}", model, f"{agent}/{plain(model)}", plain(model), agent, "*"):
-        if key in table:
-            return table[key]
-    return None
+    keys = [key for name in names(model) for key in (f"{agent}/{name}", name)]
+    return next((table[key] for key in (*keys, agent, "*") if key in table), None)
 
 
 def _by_model(table: Mapping[str, int], model: str | None) -> int | None:

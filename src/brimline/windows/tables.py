@@ -116,6 +116,13 @@ def plain(model: str) -> str:
 
 
 @cache
+def names(model: str) -> tuple[str, ...]:
+    """By what a user may name a model: its id as it is told, plain, and plain without its date."""
+    name = plain(model)
+    return tuple(dict.fromkeys((model, name, DATED.sub("", name))))
+
+
+@cache
 def model_row(model: str) -> Model | None:
     """The catalogue's row: the exact id, the id without its date, then the longest prefix."""
     name, table = plain(model), catalogue()
