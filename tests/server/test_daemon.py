@@ -125,6 +125,21 @@ def test_http_hook(daemon: Running) -> None:
     assert daemon.post("/hooks/claude", hook_input("UserPromptSubmit")) == {}
 
 
+def test_http_hook_of_a_client_that_died(daemon: Running) -> None:
+    """What a client did not wait for is told to the next one."""
+    daemon.hook(status_input(120_000), "statusline")
+    body = json.dumps(hook_input("UserPromptSubmit")).encode()
+    head = f"POST /hooks/claude HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\n"
+    with socket.create_connection(("127.0.0.1", daemon.port)) as client:
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    daemon.until(
+        f"/v1/sessions/{SESSION}/messages",
+        lambda found: found[0]["handed_at"] and found[0]["state"] == "queued",
+    )
+    told = daemon.post("/hooks/claude", hook_input("UserPromptSubmit"))
+    assert "60%" in told["hookSpecificOutput"]["additionalContext"]
+
+
 def test_level_message(daemon: Running) -> None:
     """A level that the status line reached is told at the next prompt, once."""
     daemon.hook(status_input(120_000), "statusline")

@@ -63,7 +63,7 @@ class Running:
 
 
 class Posted:
-    """Hooks that a client posts itself; an answer is taken to be passed on."""
+    """Hooks that a client posts itself; an answer is passed on where the client still waits."""
 
     endpoints = (
         Endpoint("POST", "/hooks/{agent}", "hook", "Answer a hook, as its agent takes it.",
@@ -84,7 +84,8 @@ class Posted:
             body=await request.body(),
         )
         answer = await self._desk.take(told)
-        await self._desk.done(answer, passed_on=True)
+        if answer.matters:
+            await self._desk.done(answer, passed_on=not await request.is_disconnected())
         return Response(answer.text or b"{}", media_type="application/json")
 
 
