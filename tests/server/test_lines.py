@@ -31,3 +31,11 @@ def test_unknown(daemon: Running) -> None:
     assert shown(told(90_000, 1.25)).endswith("45% 90K/200K window")
     assert shown(told(0, 1.25)) == UNKNOWN
     assert shown(told(None, 1.25)) == UNKNOWN
+
+
+def test_reply_to_nothing(daemon: Running) -> None:
+    """A usage that has a reply and no prompt tells nothing: it is no context of 0 %."""
+    daemon.hook(told(90_000), "statusline")
+    begun = told(0)
+    begun["context_window"]["current_usage"]["output_tokens"] = 1
+    assert daemon.hook(begun, "statusline", NO_COLOR="1").partition(" | ")[0] == UNKNOWN

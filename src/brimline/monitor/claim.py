@@ -12,7 +12,6 @@ from brimline.usage import Usage
 OVERTAKEN = 5.0
 """So many seconds at most a status line that is answered may be older than one before it."""
 
-EMPTY = Usage(0, 0, 0, 0)
 CALL = "told"
 
 
@@ -20,8 +19,8 @@ class Claim:
     """The client's own figure. It may be ahead of the transcript, or have been passed by it.
 
     `call` is None where the client tells nothing of what is held: before a call, and after a
-    compaction, when it tells 0. `most` is what a call of the present model sent at most, as told:
-    its window is no smaller, whatever was compacted since.
+    compaction, when it tells 0; no call sends nothing, whatever its reply. `most` is what a call of
+    the present model sent at most, as told: its window is no smaller, whatever was compacted since.
     """
 
     def __init__(self) -> None:
@@ -48,7 +47,7 @@ class Claim:
         if self.call is not None and _is_older(heard, self.call.at or 0.0):
             return
         self.window = heard.window or self.window
-        if heard.usage is None or heard.usage == EMPTY:
+        if heard.usage is None or not heard.usage.sent:
             self.call = None
             return
         self.most = max(self.most if model == self._model else 0, heard.usage.sent)
@@ -68,7 +67,7 @@ class Claim:
 
     def fell(self, heard: Heard) -> bool:
         """Whether less is told than before: between the two a part of the context went away."""
-        if self.call is None or heard.usage is None or heard.usage == EMPTY:
+        if self.call is None or heard.usage is None or not heard.usage.sent:
             return False
         return heard.usage.sent < self.call.usage.sent
 
