@@ -114,6 +114,15 @@ def test_help_of_each(user: User, command: str) -> None:
     assert done.lines[0].startswith(f"usage: brimline {command}")
 
 
+@pytest.mark.parametrize("command", [*COMMANDS, ""])
+def test_help_in_a_narrow_terminal(user: User, command: str) -> None:
+    """No help, nor the usage that comes with an error, is wider than 60 columns."""
+    shown = user.run(*command.split(), "--help", COLUMNS="60").out
+    wrong = user.run(*command.split(), "--nonsense", COLUMNS="60").err
+    usage = wrong.rpartition("\nbrimline")[0]
+    assert max(map(len, [*shown.splitlines(), *usage.splitlines()])) <= 60
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_usage_with_each(command: str) -> None:
     """With one command alone, the usage is that of the whole command line."""

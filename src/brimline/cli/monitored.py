@@ -8,7 +8,17 @@ Table: TypeAlias = dict[str, tuple[str, Callable[[argparse.ArgumentParser], None
 """Commands by name: what each is about, and what adds its arguments."""
 
 
+SETUP_USAGE = "brimline setup [OPTIONS] [AGENT ...]"
+SERVE_USAGE = """brimline serve [--port N] [--background | --demo]
+       brimline serve --status [--json] | --stop"""
+HANDOFF_USAGE = """brimline handoff PATH [--clear | --spawn] [OPTIONS]
+       brimline handoff [--show | --list] [OPTIONS]
+       brimline handoff --draft [SESSION] [OPTIONS]"""
+"""Written by hand: argparse never breaks a group of arguments, however narrow the terminal."""
+
+
 def _setup(to: argparse.ArgumentParser) -> None:
+    to.usage = SETUP_USAGE
     to.add_argument(
         "agents", nargs="*", metavar="AGENT", help="which (default: all that are found)"
     )
@@ -53,6 +63,7 @@ def _doctor(to: argparse.ArgumentParser) -> None:
 
 
 def _serve(to: argparse.ArgumentParser) -> None:
+    to.usage = SERVE_USAGE
     to.add_argument(
         "--port", type=_port, metavar="N", help="on loopback (8420); `any` other where it is taken"
     )
@@ -134,6 +145,7 @@ OWN = True
 
 
 def _handoff(to: argparse.ArgumentParser) -> None:
+    to.usage = HANDOFF_USAGE
     to.set_defaults(wrong=to.error)
     to.add_argument(
         "path", type=_path, nargs="?", metavar="PATH", help="the document; without it, --show"
