@@ -1,10 +1,11 @@
 """A client that is drawn as Claude Code is, for tests that need its composer and not its mind.
 
 `python client.py LOG [HABIT...]`: each text that is sent off is a JSON line in LOG. Habits: `deaf`
-sends nothing off, `prickly` takes no paste, `meddled` has a letter typed into every paste, `keeps`
-does not clear, `busy` is at work until Esc, `dialog` asks something instead, `pi` looks like Pi,
-`restless` draws itself at another height all the time, `late` shows no composer for its first
-moments, `queued` has words that wait for its agent.
+sends nothing off, `prickly` takes no paste, `meddled` has a letter typed into every paste,
+`nibbles` loses its first letters, `keeps` does not clear, `low` shows three rows of what is typed,
+`busy` is at work until Esc, `dialog` asks something instead, `pi` looks like Pi, `restless` draws
+itself at another height all the time, `late` shows no composer for its first moments, `queued` has
+words that wait for its agent.
 """
 
 import json
@@ -14,6 +15,7 @@ import shutil
 import signal
 import sys
 import termios
+import textwrap
 import time
 import tty
 
@@ -49,6 +51,7 @@ class Client:
         """Take a text whose line breaks send nothing off."""
         if "prickly" in self.habits:
             return
+        text = text[3:] if "nibbles" in self.habits else text
         self.typed += f"x{text}" if "meddled" in self.habits else text
 
     def press(self, key: str) -> None:
@@ -75,6 +78,12 @@ class Client:
         """Whether its composer is still to come."""
         return "late" in self.habits and time.monotonic() - self.begun < LATE
 
+    def shown(self, width: int) -> str:
+        """What is typed; where it is low, the last rows of it."""
+        if "low" not in self.habits:
+            return self.typed
+        return "\n".join(textwrap.wrap(self.typed, width - 4)[-3:])
+
     def draw(self) -> None:
         """Draw everything anew."""
         if "restless" in self.habits:
@@ -82,7 +91,7 @@ class Client:
         width, height = shutil.get_terminal_size()
         rule = "─" * width
         mark = "" if "pi" in self.habits else "❯\N{NO-BREAK SPACE}"
-        typed = (mark + self.typed).replace("\n", "\n" + " " * len(mark)).split("\n")
+        typed = (mark + self.shown(width)).replace("\n", "\n" + " " * len(mark)).split("\n")
         rows = ["Client v1", *(line for said in self.said for line in said.split("\n"))]
         rows += ["", "✻ Pondering…", ""] if "busy" in self.habits else [""]
         rows += ["❯ more", "  ctrl+x ctrl+s to send now", ""] if "queued" in self.habits else []

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,10 @@ from .terminal import Terminal
 class Drawn(Terminal):
     """The client that is drawn as Claude Code is, in a pane."""
 
-    def __init__(self, folder: Path, *habits: str) -> None:
+    def __init__(self, folder: Path, *habits: str, size: tuple[int, int] = (100, 30)) -> None:
         self.log = folder / "sent.jsonl"
-        super().__init__(
-            [sys.executable, str(Path(client.__file__)), str(self.log), *habits], folder
-        )
+        command = [sys.executable, str(Path(client.__file__)), str(self.log), *habits]
+        super().__init__(command, folder, size=size)
         self.begin(lambda: self.until(lambda: self.shown.strip()))
 
     @property
@@ -33,8 +33,8 @@ def drawn(tmp_path: Path) -> Iterator[Callable[..., Drawn]]:
     """Makes such clients, and ends them."""
     made: list[Drawn] = []
 
-    def make(*habits: str) -> Drawn:
-        made.append(Drawn(tmp_path, *habits))
+    def make(*habits: str, **more: Any) -> Drawn:
+        made.append(Drawn(tmp_path, *habits, **more))
         return made[-1]
 
     yield make

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from brimline.channels import clearing
-from brimline.channels.clearing import INTERRUPTED, PROMPTED, Clearing
+from brimline.channels.clearing import GONE, INTERRUPTED, PROMPTED, Clearing
 from brimline.channels.intents import Intent, Step, keep, kept
 from brimline.channels.tmux import Tmux
 from brimline.channels.watching import Pace
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 Make = Callable[..., Drawn]
 SESSION, NEXT = "11111111-aaaa", "22222222-bbbb"
-PATH = "/work/notes.md"
+PATH = "/etc/hosts"  # a short one that is there on every machine
 PROMPT = f"Read {PATH} and continue from where you left off."
 DOCUMENT = Document.of("The parser is half done.", PATH, 0.0)
 QUICK = Pace(every=0.05, idle=3.0, cleared=3.0, over=1.0, watched=2.0)
@@ -519,6 +519,39 @@ def test_agent_without_a_clear(drawn: Make, tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="--spawn"):
         play(daemon.begin(client, "gemini"))
     assert kept(tmp_path) == []
+
+
+def test_document_that_is_gone(drawn: Make, tmp_path: Path) -> None:
+    """Nobody could go on from a document that was deleted meanwhile: nothing is cleared."""
+    client, daemon = drawn(), Daemon(tmp_path)
+    document = replace(DOCUMENT, path=str(tmp_path / "notes.md"))
+
+    async def scene() -> None:
+        await daemon.clearing.begin(SESSION, "claude", client.pane, document)
+        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == []
+    assert outcome(tmp_path) == ("failed", GONE)
+
+
+def test_scrolled_back_when_the_turn_ends(drawn: Make, tmp_path: Path) -> None:
+    """The user looks at what was said before: it is waited until the pane shows its end again."""
+    client, daemon = drawn(), Daemon(tmp_path)
+    client.tmux("copy-mode", "-t", client.pane.id)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.turn_ended(SESSION)
+        await asyncio.sleep(10 * QUICK.every)
+        client.tmux("send-keys", "-t", client.pane.id, "-X", "cancel")
+        await daemon.hook_after(client)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == ["/clear", PROMPT]
+    assert outcome(tmp_path) == ("done", None)
 
 
 def test_pane_that_is_gone(drawn: Make, tmp_path: Path) -> None:

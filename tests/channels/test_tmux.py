@@ -44,6 +44,31 @@ def test_long_text(drawn: Make, tmux: Tmux) -> None:
     assert client.sent == [text]
 
 
+def test_low_composer(drawn: Make, tmux: Tmux) -> None:
+    """In a small pane a composer shows the end of a text alone: it arrives, or is taken back."""
+    text = "Read /work/a/folder/far/down/notes.md and continue from where you left off. " * 2
+    client = drawn("low", size=(40, 12))
+    assert asyncio.run(tmux.tell(client.pane, "claude", text)).done
+    assert client.sent == [text.strip()]
+
+
+def test_low_composer_not_sent_off(drawn: Make, tmux: Tmux) -> None:
+    """What a small pane does not send off is removed there too, though its beginning is hidden."""
+    text = "Read /work/a/folder/far/down/notes.md and continue from where you left off. " * 2
+    client = drawn("low", "deaf", size=(40, 12))
+    told = asyncio.run(tmux.tell(client.pane, "claude", text))
+    assert (told.done, told.left) == (False, False)
+    assert client.composer("claude").state == "empty"
+
+
+def test_beginning_that_was_not_taken(drawn: Make, tmux: Tmux) -> None:
+    """A composer that lost the first letters holds another text: it is not sent off."""
+    client = drawn("nibbles")
+    told = asyncio.run(tmux.tell(client.pane, "claude", "A message that is long enough to tell."))
+    assert (told.done, told.left) == (False, True)
+    assert client.sent == []
+
+
 def test_never_over_typed_words(drawn: Make, tmux: Tmux) -> None:
     """Where the user has typed something nothing is typed, and their words stay as they are."""
     client = drawn()
@@ -122,7 +147,8 @@ def test_scrolled_back(drawn: Make, tmux: Tmux) -> None:
     """A pane that the user scrolls back in is left alone."""
     client = drawn()
     client.tmux("copy-mode", "-t", client.pane.id)
-    assert not asyncio.run(tmux.tell(client.pane, "claude", "A message.")).done
+    told = asyncio.run(tmux.tell(client.pane, "claude", "A message."))
+    assert (told.done, told.why) == (False, "somebody scrolls back in its pane")
     client.tmux("send-keys", "-t", client.pane.id, "-X", "cancel")
     assert client.composer("claude").state == "empty"
 

@@ -34,6 +34,7 @@ the next prompt, so its pane alone has to do."""
 
 UNTOLD = f"{COMMAND} was typed, and no hook told that it was cleared"
 PROMPTED = "another prompt came before the turn had ended"
+GONE = "its document is not there any more"
 INTERRUPTED = "the turn was interrupted: it ended without its Stop hook"
 
 Told = Callable[[Intent], Awaitable[None]]
@@ -232,6 +233,8 @@ class Clearing:
         if before.screen is None or before.composer.state != "empty":
             return WHY[before.composer.state]
         intent = replace(self._open[session], rows=rows_of(before.screen))
+        if not await asyncio.to_thread(Path(intent.path).is_file):
+            return GONE
         await self._keep(intent)
         typed = await self._tmux.command(intent.pane, intent.agent, COMMAND)
         if not typed.done:

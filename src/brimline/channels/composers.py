@@ -12,8 +12,9 @@ import msgspec
 
 from brimline.channels.screen import Letter, Screen
 
-State: TypeAlias = Literal["empty", "typed", "busy", "compacting", "unknown"]
-"""`busy` and `compacting`: nothing is typed, and the agent is at work, or its client is."""
+State: TypeAlias = Literal["empty", "typed", "busy", "compacting", "scrolled", "unknown"]
+"""`busy` and `compacting`: nothing is typed, and the agent is at work, or its client is.
+`scrolled`: somebody looks at what was said before, and the composer is not to be seen."""
 
 NEVER = re.compile(r"(?!)")
 
@@ -31,7 +32,7 @@ class Composer(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-UNKNOWN = Composer("unknown")
+UNKNOWN, SCROLLED = Composer("unknown"), Composer("scrolled")
 
 
 class Box(msgspec.Struct, frozen=True):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 CURSOR = "#{cursor_x} #{cursor_y} #{cursor_flag} #{pane_in_mode} #{pane_dead}"
 """What tmux is asked of a pane beside its rows."""
 
+THERE = "Is the pane still there?"
+
 _ID = re.compile(r"%[0-9]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -52,12 +54,17 @@ class Held:
         self._server = _server(pane)
 
     def look(self) -> Screen | None:
-        """What it shows; None where it is gone, or scrolls back instead of showing its end."""
+        """What it shows; None where somebody scrolls back in it, and it does not show its end.
+
+        Raises CommandFailed where it is gone.
+        """
         # In one call: between two of them a client may draw itself somewhere else.
         rows = (";", "capture-pane", "-p", "-e", "-t", self._pane.id)
         first, *lines = self._cmd("display-message", "-p", CURSOR, *rows).split("\n")
         told = first.split()
-        if len(told) != 5 or told[3:] != ["0", "0"]:
+        if len(told) != 5 or told[4] != "0":
+            raise CommandFailed("tmux", "the pane is gone", THERE)
+        if told[3] != "0":
             return None
         return screen(lines, int(told[0]), int(told[1]), told[2] == "1")
 
@@ -87,7 +94,7 @@ class Held:
         done = self._server.cmd(name, *words, target=self._pane.id if target else None)
         if done.returncode:
             reason = " ".join(done.stderr) or f"exit code {done.returncode}"
-            raise CommandFailed(f"tmux {name}", reason, "Is the pane still there?")
+            raise CommandFailed(f"tmux {name}", reason, THERE)
         return "\n".join(done.stdout)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.channels.composers import UNKNOWN, Composer, State, composer
+from brimline.channels.composers import SCROLLED, UNKNOWN, Composer, State, composer
 from brimline.channels.panes import Held, PaneTaken, held, plain
 from brimline.channels.screen import Screen
 from brimline.errors import CommandFailed
@@ -39,6 +39,10 @@ DRAWN = 0.5
 PROOF = 200
 """So many of the last characters are looked for, where the whole text cannot be seen."""
 
+SCROLLED_END = 20
+"""So many letters of the end of a text are proof of all of it, where whole rows before them went
+out of a composer that is low."""
+
 _FOLDED = re.compile(r"\[[Pp]asted?\b[^\]\n]*\]")
 """How clients show a paste that is too long for their composer."""
 
@@ -48,6 +52,7 @@ WHY = {
     "typed": "something is typed in its composer",
     "busy": "it is at work",
     "compacting": "it is compacting",
+    "scrolled": "somebody scrolls back in its pane",
     "unknown": "its composer cannot be recognised",
 }
 
@@ -61,10 +66,15 @@ class Typed(msgspec.Struct, frozen=True):
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """A pane at a moment, and the composer in it; no screen where there is no pane any more."""
+    """A pane at a moment, and the composer in it; no screen where that is not to be seen."""
 
     composer: Composer
     screen: Screen | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether there is no pane any more."""
+        return self.screen is None and self.composer == UNKNOWN
 
 
 class Tmux:
@@ -168,7 +178,9 @@ class _Typing:
     def there(self) -> bool:
         """Whether the composer holds the whole text, or what the client shows for it."""
         now = looked(self._pane, self._agent).composer
-        return now.state == "typed" and _same(now.text, self._text)
+        return now.state == "typed" and (
+            _same(now.text, self._text) or _scrolled(now.text, self._text)
+        )
 
     def _left(self) -> bool:
         """Whether the text stays; it is removed where nobody wrote beside it."""
@@ -205,7 +217,7 @@ def _settled(pane: Held, agent: str) -> State:
 def looked(pane: Held, agent: str) -> Looked:
     """How a pane is that is held."""
     screen = pane.look()
-    return Looked(UNKNOWN if screen is None else composer(agent, screen), screen)
+    return Looked(SCROLLED if screen is None else composer(agent, screen), screen)
 
 
 def _same(shown: str, text: str) -> bool:
@@ -213,6 +225,14 @@ def _same(shown: str, text: str) -> bool:
     if _FOLDED.fullmatch(shown.strip()):
         return len(text) > PROOF or "\n" in text
     return squeezed(shown) == squeezed(text)
+
+
+def _scrolled(shown: str, text: str) -> bool:
+    """Whether a low composer shows the end of a text; what is hidden is a row or more of it."""
+    end, whole = squeezed(shown), squeezed(text)
+    row = squeezed(shown.partition("\n")[0])
+    hidden = len(whole) - len(end)
+    return len(end) >= SCROLLED_END and hidden >= len(row) // 2 and whole.endswith(end)
 
 
 def _ends_with(screen: Screen, text: str) -> bool:

@@ -43,7 +43,7 @@ class Watch:
         """The pane once it is idle with nothing typed, or as it is when that took too long."""
         end = self._clock() + self._pace.idle
         while (now := await self.look(intent)).composer.state != "empty":
-            if self._clock() > end or now.screen is None:
+            if self._clock() > end or now.is_gone:
                 return now
             await asyncio.sleep(self._pace.every)
         return now
