@@ -12,6 +12,7 @@ from threading import Thread
 
 import pytest
 
+from brimline.server.sockets import LOCK, Alone
 from brimline.settings import socket_path
 from server.running import Running
 
@@ -105,6 +106,20 @@ class Older(BaseHTTPRequestHandler):
     def address_string(self) -> str:
         """Nobody's, over a socket."""
         return ""
+
+
+@pytest.mark.parametrize(
+    "words", [["inbox"], ["send", "s1", "Hello."], ["handoff", "notes.md", "--session", "s1"]]
+)
+def test_daemon_that_says_nothing(user: User, tmp_path: Path, words: list[str]) -> None:
+    """One that is there and does not answer is told of: to start another would not help."""
+    state = tmp_path / "state"
+    state.mkdir()
+    with Alone(state / LOCK):
+        done = user.run(*words, BRIMLINE_STATE_DIR=str(state))
+    assert done.code == 2
+    assert f"process {os.getpid()} holds {state / LOCK}, and no daemon answers" in done.err
+    assert "--background" not in done.err
 
 
 def test_daemon_of_another_version(user: User, tmp_path: Path) -> None:

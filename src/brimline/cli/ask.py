@@ -11,6 +11,7 @@ from urllib.parse import quote
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError, NotRunning
 from brimline.server.peer import check_ours
+from brimline.server.sockets import LOCK, silent
 from brimline.settings import socket_path, state_dir
 
 PATIENCE = 5.0
@@ -62,15 +63,19 @@ def named(context: Context, name: str) -> Named:
 
 
 def ask(context: Context, method: str, path: str, body: object = None) -> Any:
-    """The daemon's answer; NotRunning where there is none, Refused where it says no."""
-    place = socket_path(state_dir(context.places.env, context.places.home), os.getuid(), "http")
+    """The daemon's answer; Refused where it says no, NotRunning where there is none.
+
+    Silent, which is one too, where a process has its lock and answers nothing.
+    """
+    state = state_dir(context.places.env, context.places.home)
+    place = socket_path(state, os.getuid(), "http")
     connection = _OverSocket(place)
     try:
         connection.request(method, path, None if body is None else json.dumps(body))
         answer = connection.getresponse()
         status, data = answer.status, answer.read()
     except (OSError, http.client.HTTPException) as error:
-        raise NotRunning(str(place)) from error
+        raise silent(state / LOCK) or NotRunning(str(place)) from error
     finally:
         connection.close()
     try:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from brimline.cli.ask import ask
 from brimline.cli.context import Context
@@ -16,6 +15,9 @@ from brimline.settings import state_dir
 
 LARGEST = 1 << 20
 """A log that is larger when a daemon starts is put aside; the one before it is forgotten."""
+
+DAEMON = "/v1/daemon"
+"""Where the daemon tells of itself, and is ended."""
 
 LINES = 4
 """So many lines of what it said last tell why it ended."""
@@ -83,23 +85,13 @@ def _failed(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> int:
 
 def stop(context: Context) -> bool:
     """End the one that runs, and tell whether it is gone; NotRunning where none answers."""
-    asked(context, "DELETE")
+    ask(context, "DELETE", DAEMON)
     end = time.monotonic() + STOPPING
     while time.monotonic() < end:
         if held(context) is None and answers(context) is None:
             return True
         time.sleep(PAUSE)
     return False
-
-
-def asked(context: Context, method: str) -> Any:
-    """What the daemon says of itself; NotRunning where none answers, Silent where one holds on."""
-    try:
-        return ask(context, method, "/v1/daemon")
-    except NotRunning:
-        if (one := held(context)) is not None:
-            raise one from None
-        raise
 
 
 def held(context: Context) -> Silent | None:
@@ -110,7 +102,7 @@ def held(context: Context) -> Silent | None:
 def answers(context: Context) -> str | None:
     """Where a daemon of this user answers; None where none does."""
     try:
-        return str(ask(context, "GET", "/v1/daemon")["address"])
+        return str(ask(context, "GET", DAEMON)["address"])
     except NotRunning:
         return None
 

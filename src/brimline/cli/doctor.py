@@ -84,13 +84,11 @@ def _found(context: Context, agent: str, wish: Wish) -> list[Found]:
 def _heard(context: Context) -> Heard:
     """What the daemon tells; why it tells nothing."""
     try:
-        told = ask(context, "GET", "/v1/daemon")
+        told = ask(context, "GET", background.DAEMON)
         views = ask(context, "GET", "/v1/sessions")
-    except NotRunning as error:
-        held = background.held(context)
-        return Heard(problem=str((held or error).args[0]), hint=(held and held.hint) or START)
     except BrimlineError as error:
-        return Heard(problem=str(error.args[0]), hint=error.hint or AGAIN)
+        hint = START if type(error) is NotRunning else error.hint
+        return Heard(problem=str(error.args[0]), hint=hint or AGAIN)
     return Heard(told, [view["session"] for view in views])
 
 

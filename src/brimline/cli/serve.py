@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 
 from brimline.cli import background, uncollected
+from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
 from brimline.errors import AlreadyRunning, NotRunning
 from brimline.paint import age
@@ -80,7 +81,7 @@ def _ready(address: str) -> None:
 
 def _status(context: Context, as_json: bool) -> int:
     try:
-        told = background.asked(context, "GET")
+        told = ask(context, "GET", background.DAEMON)
     except NotRunning as error:
         if as_json:
             emit_json({"running": False, "pid": error.pid if isinstance(error, Silent) else None})
