@@ -11,7 +11,19 @@ import pytest
 
 from brimline._version import __version__
 from brimline.cli import doctor, setup
-from brimline.cli.checks import FULL, START, Heard, daemon, heard_from, hooks, spool, version
+from brimline.cli.checks import (
+    FULL,
+    ROOM,
+    START,
+    Check,
+    Heard,
+    daemon,
+    heard_from,
+    hooks,
+    spool,
+    store,
+    version,
+)
 from brimline.cli.context import Context
 from brimline.settings import Settings
 from brimline.setup.found import Found
@@ -281,9 +293,23 @@ def test_losses_and_versions() -> None:
     assert told["losses"].hint == FULL
 
 
+def test_store(tmp_path: Path) -> None:
+    """A place that cannot be written, or has no room left, is told of with what to do."""
+    assert store(tmp_path / "not" / "yet").told == "none yet"
+    (tmp_path / "brimline.db").write_bytes(b"x" * 2_000_000)
+    assert store(tmp_path) == Check("store", True, f"2.0 MB at {tmp_path}/brimline.db", ROOM)
+    full = store(tmp_path, least=1 << 62)
+    assert (full.well, full.hint) == (False, ROOM)
+    assert full.told.endswith(" free on its disk")
+    taken = store(tmp_path / "brimline.db")
+    assert (taken.well, taken.told) == (False, f"{tmp_path}/brimline.db is no folder")
+    assert "BRIMLINE_STATE_DIR" in str(taken.hint)
+
+
 def test_spool(tmp_path: Path) -> None:
-    """What waits, and what was lost, is counted."""
+    """What waits, and what was lost, is counted; a folder that nobody may look into is none."""
     assert spool(tmp_path).well
+    assert spool(tmp_path / ("x" * 300)).told == "empty"
     for size, said in ((1, "1 KB"), (3_400, "3 KB"), (100_000, "0.1 MB")):
         (tmp_path / "spool").write_bytes(b"x" * size)
         assert spool(tmp_path).told == f"{said} wait for the daemon"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,13 @@ AHEAD = 60.0
 BEHIND = 60.0
 """So many seconds a transcript may be ahead of what the hooks told."""
 
+LEAST = 16 << 20
+"""A disk with fewer bytes left is full before anybody looks again."""
+
 START = "`brimline serve --background` starts it. So does a session, where autostart is on."
 AGAIN = "`brimline serve --stop` ends it, `brimline serve --background` starts one."
+ELSEWHERE = "name another folder: BRIMLINE_STATE_DIR."
+ROOM = "Free some space there: what is heard cannot be kept."
 FULL = "The spool was full while no daemon ran: `brimline setup --service` keeps one running."
 
 LINES: dict[Line, str] = {
@@ -187,14 +193,20 @@ def heard_from(heard: Heard, now: float) -> Iterator[Check]:
     yield Check("clock", right, shown, "Set this machine's clock.")
 
 
-def store(state: Path) -> Check:
-    """Whether what was heard can be kept."""
+def store(state: Path, least: int = LEAST) -> Check:
+    """Whether what is heard can be kept: its place can be written, and so much room is left."""
     path = state / "brimline.db"
-    if not path.exists():
-        return Check("store", True, "none yet")
-    writable = os.access(path, os.W_OK)
-    told = f"{_amount(path.stat().st_size)} at {path}"
-    return Check("store", writable, told, "It cannot be written: look at its owner.")
+    folder = next(place for place in (state, *state.parents) if os.path.exists(place))
+    if not folder.is_dir():
+        return Check("store", False, f"{folder} is no folder", f"Move it away, or {ELSEWHERE}")
+    places = [folder, path] if os.access(path, os.F_OK) else [folder]
+    told = f"{_amount(_size(path))} at {path}" if path in places else "none yet"
+    if not all(os.access(place, os.W_OK) for place in places):
+        hint = f"It cannot be written: look at its owner, or {ELSEWHERE}"
+        return Check("store", False, f"{told}, in {folder}", hint)
+    free = shutil.disk_usage(folder).free
+    told += f", and {_amount(free)} free on its disk" if free < least else ""
+    return Check("store", free >= least, told, ROOM)
 
 
 def spool(state: Path) -> Check:
@@ -212,4 +224,8 @@ def _amount(size: int) -> str:
 
 
 def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
+    """How large a file is; nothing where there is none, or none that we may look at."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
