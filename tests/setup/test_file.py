@@ -6,13 +6,18 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from brimline.errors import InvalidSettings
 from brimline.setup.file import LOCK, backup_of, held, told
+
+NOBODY = 65534
 
 COUNT = """
 import sys
@@ -88,6 +93,33 @@ def test_owner_stays(path: Path) -> None:
     os.chown(path, owner, -1)
     write(path, b"new")
     assert (path.read_bytes(), path.stat().st_uid) == (b"new", owner)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_group_that_is_not_ours() -> None:
+    """A file that we could not give back to its group stays, and it is said what to do."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "settings.json"
+        path.write_bytes(b"old")
+        os.chown(folder, NOBODY, NOBODY)
+        os.chown(path, NOBODY, 0)
+        with somebody_else(), pytest.raises(InvalidSettings) as refused:
+            write(path, b"new")
+        assert str(refused.value).endswith(f"sudo chown {NOBODY}:{NOBODY} {path}")
+        assert path.read_bytes() == b"old"
+        assert list(path.parent.iterdir()) == [path]
+
+
+@contextmanager
+def somebody_else() -> Generator[None]:
+    """Be a user without rights for a while."""
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
 
 
 def test_same_content_is_not_written(path: Path) -> None:

@@ -9,6 +9,7 @@ import fcntl
 import glob
 import os
 import secrets
+import shlex
 import shutil
 import stat
 import time
@@ -211,8 +212,18 @@ def _like(new: Path, target: Path) -> None:
     except FileNotFoundError:
         return
     if (old.st_uid, old.st_gid) != (own.st_uid, own.st_gid):
-        os.chown(new, old.st_uid, old.st_gid)
+        _given(new, target, old, own)
     shutil.copystat(target, new)
+
+
+def _given(new: Path, target: Path, old: os.stat_result, own: os.stat_result) -> None:
+    """Give a file to the owner and the group of another, or say what lets it go without."""
+    try:
+        os.chown(new, old.st_uid, old.st_gid)
+    except PermissionError as error:
+        told = f"{target} is of user {old.st_uid} and group {old.st_gid}, to whom we may give none"
+        yours = shlex.join(["chown", f"{own.st_uid}:{own.st_gid}", str(target)])
+        raise OSError(f"{told}. Make it yours: sudo {yours}") from error
 
 
 def _synced(folder: Path) -> None:
