@@ -64,7 +64,7 @@ def test_brought_up_to_date(machine: Machine, agent: str) -> None:
     assert "/opt/client.py" in machine.file(agent).read_text()
     assert "mine" not in machine.file(agent).read_text()
     machine.take_out(agent)
-    assert machine.around(agent) == []
+    assert list(machine.places.home.iterdir()) == []
 
 
 def test_taken_out(machine: Machine, agent: str) -> None:
@@ -73,11 +73,8 @@ def test_taken_out(machine: Machine, agent: str) -> None:
     with machine.file(agent).open("a") as file:
         file.write("// mine\n")
     gone = machine.take_out(agent)
-    assert (gone.what, gone.after, machine.around(agent)) == (
-        "our extension is taken out",
-        None,
-        [],
-    )
+    assert (gone.what, gone.after) == ("our extension is taken out", None)
+    assert list(machine.places.home.iterdir()) == []
     assert machine.take_out(agent).what == "nothing of ours in it"
 
 

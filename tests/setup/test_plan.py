@@ -10,7 +10,7 @@ from hypothesis import given
 
 from brimline.errors import InvalidSettings
 from brimline.setup.file import BACKUP, LOCK, NEW, backup_of
-from brimline.setup.kept import load
+from brimline.setup.kept import NAME, load
 from brimline.setup.plan import RECIPES, apply
 from trying import examples
 
@@ -97,12 +97,33 @@ def test_without_what_is_remembered(text: str) -> None:
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
 def test_where_nothing_was_nothing_is_left(machine: Machine, agent: str) -> None:
-    """A file that setup made is removed again; there is no copy of nothing."""
+    """A file that setup made is removed again, and its folder; there is no copy of nothing."""
     machine.set_up(agent)
     assert list(machine.hooks(agent)) == list(RECIPES[agent].events)
     assert machine.around(agent) == [machine.file(agent).name]
     machine.take_out(agent)
-    assert machine.around(agent) == []
+    assert list(machine.places.home.iterdir()) == []
+
+
+def test_folders_that_were_there_stay(machine: Machine) -> None:
+    """A folder goes only where setup made it, and where nobody has put anything else into it."""
+    machine.file("codex").parent.mkdir()
+    machine.set_up("codex")
+    machine.set_up("gemini")
+    (machine.file("gemini").parent / "notes").touch()
+    for agent in ("codex", "gemini"):
+        machine.set_up(agent, autostart=True)
+        machine.take_out(agent)
+    assert machine.around("codex") == []
+    assert machine.around("gemini") == ["notes"]
+
+
+def test_no_folder_for_what_is_not_written(machine: Machine) -> None:
+    """Where nothing could be written, the folder for it is not left behind."""
+    (machine.wish.state / f"{NAME}{LOCK}").mkdir(parents=True)  # no lock of ours can be there
+    with pytest.raises(InvalidSettings):
+        machine.set_up("codex")
+    assert not machine.file("codex").parent.exists()
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])

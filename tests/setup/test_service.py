@@ -100,7 +100,7 @@ def test_out_of_nothing(tmp_path: Path) -> None:
     apply(plan_beside(beside(found, state, remove=False), "a service"))
     found.path.write_bytes(found.text + b"\n[Service]\nNice=5\n")
     apply(plan_beside(beside(found, state, remove=True), "gone"))
-    assert list(found.path.parent.iterdir()) == []
+    assert not found.path.parent.exists()
     assert plan_beside(beside(found, state, remove=True), "gone").pending is False
 
 

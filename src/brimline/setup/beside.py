@@ -43,7 +43,7 @@ class Beside(msgspec.Struct, frozen=True):
             return Outcome(after, Kept(self.name, self.scope, was, digest(after)), first=True)
         ours = self.whole or (before is not None and kept.wrote == digest(before))
         wrote = digest(after) if ours else None
-        return Outcome(after, Kept(self.name, self.scope, kept.before, wrote))
+        return Outcome(after, msgspec.structs.replace(kept, scope=self.scope, wrote=wrote))
 
     def _without(self, before: bytes, kept: Kept | None) -> bytes | None:
         if kept and (self.whole or kept.wrote == digest(before)):

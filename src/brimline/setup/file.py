@@ -73,8 +73,7 @@ def held(path: Path, private: bool = False, patience: float = PATIENCE) -> Gener
     target = Path(os.path.realpath(path))
     lock = _lock_of(target)
     with _refused(path, "written"):
-        target.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
-        handle = _locked(lock, path, patience)
+        handle = _locked(lock, path, 0o700 if private else 0o777, patience)
     try:
         with _refused(path, "written"):
             _tidy(target, path)
@@ -96,6 +95,25 @@ def leftovers(path: Path) -> list[Path]:
     target = Path(os.path.realpath(path))
     beside = (backup_of(path), _lock_of(target), *_unfinished(target, path))
     return [place for place in beside if os.path.lexists(place)]
+
+
+def folder_to_make(path: Path) -> Path | None:
+    """The first folder on the way to a file that is not there yet; None where all are."""
+    missing = None
+    for folder in Path(os.path.realpath(path)).parents:
+        if os.path.lexists(folder):
+            break
+        missing = folder
+    return missing
+
+
+def unmake(path: Path, made: Path) -> None:
+    """Remove a folder that was made for a file, and those below it, as far as they are empty."""
+    for folder in Path(os.path.realpath(path)).parents:
+        if not folder.is_relative_to(made):
+            return
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def read(path: Path) -> bytes | None:
@@ -130,14 +148,19 @@ def _lock_of(target: Path) -> Path:
     return target.with_name(target.name + LOCK)
 
 
-def _locked(lock: Path, path: Path, patience: float) -> int:
-    """A handle that holds the lock, whose file goes when it is let go."""
+def _locked(lock: Path, path: Path, mode: int, patience: float) -> int:
+    """A handle that holds the lock, whose file goes when it is let go.
+
+    Its folder is made anew each time: another process may have removed it with the last file.
+    """
     end = time.monotonic() + patience
     while True:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        if _taken(handle, lock):
-            return handle
-        os.close(handle)
+        lock.parent.mkdir(mode=mode, parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            if _taken(handle, lock):
+                return handle
+            os.close(handle)
         if time.monotonic() > end:
             reason = f"held by another process for more than {patience:g} s"
             raise InvalidSettings(str(path), "file", reason)

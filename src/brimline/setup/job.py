@@ -122,7 +122,8 @@ def _install(job: Job, before: bytes | None) -> Outcome:
         before_this = kept.status_line.mode if kept and kept.status_line else "append"
         shown = StatusLine(own, job.wish.mode or before_this)
     after = _encoded(changed)
-    known = Kept(job.recipe.agent, job.wish.scope, status_line=shown)
+    made = kept.made if kept else None
+    known = Kept(job.recipe.agent, job.wish.scope, status_line=shown, made=made)
     if first:
         known = _known(known, None if before is None else digest(before), after)
     elif kept and before and kept.wrote == digest(before):

@@ -34,7 +34,8 @@ class Kept(msgspec.Struct, frozen=True):
     """What is remembered of a file.
 
     `before` is the hash of what was there, None where there was no file. `wrote` is the hash of
-    what we wrote, None where somebody else had a hand in it.
+    what we wrote, None where somebody else had a hand in it. `made` is the first folder that we
+    made on the way to the file.
     """
 
     agent: str
@@ -42,6 +43,7 @@ class Kept(msgspec.Struct, frozen=True):
     before: str | None = None
     wrote: str | None = None
     status_line: StatusLine | None = None
+    made: str | None = None
 
 
 class _File(msgspec.Struct, frozen=True):

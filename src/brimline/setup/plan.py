@@ -14,7 +14,15 @@ import msgspec
 from brimline.errors import InvalidSettings
 from brimline.setup import claude, codex, extension, gemini, opencode, pi
 from brimline.setup.beside import Beside
-from brimline.setup.file import Held, backup_of, held, leftovers, told
+from brimline.setup.file import (
+    Held,
+    backup_of,
+    folder_to_make,
+    held,
+    leftovers,
+    told,
+    unmake,
+)
 from brimline.setup.job import Job, Outcome, Wish
 from brimline.setup.kept import Kept, save
 from brimline.setup.recipe import Recipe
@@ -59,10 +67,27 @@ def plan(agents: Iterable[str], places: Places, wish: Wish) -> list[Change]:
 
 
 def apply(change: Change) -> Change:
-    """Carry a change out, and give it as it was carried out; InvalidSettings where that fails."""
+    """Carry a change out, and give it as it was carried out; InvalidSettings where that fails.
+
+    Folders that were made for a file go with it, or where it could not be written.
+    """
     job = change.job
     if job is None or not change.pending:
         return change
+    new, kept = folder_to_make(job.path), job.kept
+    made = Path(kept.made) if kept and kept.made else new
+    try:
+        done = _applied(change, job, made)
+    except InvalidSettings:
+        if new is not None:
+            unmake(job.path, new)
+        raise
+    if made is not None and done.after is None:
+        unmake(job.path, made)
+    return done
+
+
+def _applied(change: Change, job: Job | Beside, made: Path | None) -> Change:
     with held(job.path) as file:
         known, copied = job.kept, backup_of(job.path).exists()
 
@@ -71,7 +96,7 @@ def apply(change: Change) -> Change:
             if outcome.first and before is not None:
                 file.keep(before)
             if outcome.kept is not None:
-                save(job.state, job.path, outcome.kept)
+                save(job.state, job.path, _with_made(outcome.kept, made))
             return outcome.after
 
         try:
@@ -81,6 +106,10 @@ def apply(change: Change) -> Change:
             raise
         done = msgspec.structs.replace(change, before=before, after=after, pending=False)
         return _forgotten(job, file, done) if job.remove else done
+
+
+def _with_made(kept: Kept, made: Path | None) -> Kept:
+    return kept if made is None else msgspec.structs.replace(kept, made=str(made))
 
 
 def _undone(job: Job | Beside, file: Held, known: Kept | None, copied: bool) -> None:
