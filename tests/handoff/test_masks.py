@@ -48,6 +48,21 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
         ("'secret_key' => 'abc'; token := \"x y\"", "'secret_key' => '***'; token := \"***\""),
         (f"-----BEGIN RSA PRIVATE KEY-----\n{LETTERS}\n-----END RSA PRIVATE KEY-----\nx", "***\nx"),
         (f"-----BEGIN PRIVATE KEY-----\n{LETTERS}\n", "***"),
+        (f"{LETTERS}\n{LETTERS}=\n-----END RSA PRIVATE KEY-----\nx", "***\nx"),
+        (f"use gsk_{LETTERS} here", "use *** here"),
+        (f"ya29.{LETTERS}", "***"),
+        (f"SG.{LETTERS}.{LETTERS}", "***"),
+        (f"curl -H 'Authorization: {LETTERS}' x", "curl -H 'Authorization: ***' x"),
+        ("curl -H 'Cookie: sid=a1; csrf=b2' x", "curl -H 'Cookie: sid=***' x"),
+        ("REDIS_URL=redis://:hunter2@db:6379", "REDIS_URL=redis://:***@db:6379"),
+        ("psql postgres://me:p@ss@db/x", "psql postgres://me:***@db/x"),
+        ("curl 'https://x/c?sv=1&sig=a%2Bb&se=2'", "curl 'https://x/c?sv=1&sig=***&se=2'"),
+        ("AccountName=x;AccountKey=abc==;Suffix=y", "AccountName=x;AccountKey=***;Suffix=y"),
+        ("SECRET_KEY_BASE=abc rails s", "SECRET_KEY_BASE=*** rails s"),
+        ("sshpass -p hunter2 ssh me@host", "sshpass -p *** ssh me@host"),
+        ("mysqldump -u root -phunter2 db", "mysqldump -u root -p*** db"),
+        ("mysql -p'hunter 2' db", "mysql -p*** db"),
+        ("docker login -u me -p hunter2 host", "docker login -u me -p *** host"),
     ],
 )
 def test_masked(text: str, left: str) -> None:
@@ -77,6 +92,11 @@ def test_masked(text: str, left: str) -> None:
         "secret:\n  name: mine1",
         "sort --key=2 file; cd $PWD; risk-averse",
         "https://example.org:8080/path@2x.png",
+        "mysql -u root -p db; mkdir -pv x",
+        "docker run -p 8080:80 x && docker login host",
+        "docker run -p 80:80 x\nplease log in: login",
+        "authorization: required, see RFC 7235",
+        "Cookie: a small cake",
     ],
 )
 def test_left(text: str) -> None:
@@ -95,7 +115,22 @@ def test_any_names(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["token:", "token: ", "password=", "_KEY", "secret:'", "token:a.", "pass", "key = ("]
+    "piece",
+    [
+        "token:",
+        "token: ",
+        "password=",
+        "_KEY",
+        "secret:'",
+        "token:a.",
+        "pass",
+        "key = (",
+        "mysql ",
+        "://:",
+        "docker login -p ",
+        "-----END PRIVATE KEY-----",
+        "Cookie: a=",
+    ],
 )
 def test_long_text(piece: str) -> None:
     """Ten times the text takes about ten times as long, whatever it repeats."""

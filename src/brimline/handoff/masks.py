@@ -7,7 +7,10 @@ from functools import cache
 MASK = "***"
 
 _NAMES = ("pass", "pwd", "secret", "token", "key")
-_PLAIN = r"pass(?:word|wd|phrase)|secret(?:[ _-]?key)?|token|(?:api|access|private)[ _-]?key"
+_PLAIN = (
+    r"pass(?:word|wd|phrase)|secret(?:[ _-]?key(?:[ _-]?base)?)?|token"
+    r"|(?:api|access|account|private)[ _-]?key"
+)
 _NAMED = rf"(?:{_PLAIN}|pass)"
 _LOUD = r"(?-i:_(?:KEY|PASS|PWD))"
 """What is written large in `NAME_KEY`; a `key` by itself is none of a credential."""
@@ -15,6 +18,24 @@ _LOUD = r"(?-i:_(?:KEY|PASS|PWD))"
 _QUOTED = rf"((?:{_NAMED}|{_LOUD})['\"`]?\s{{0,9}}(?:=>|:=|[:=])\s{{0,9}}(['\"`]))[^'\"`]+(\2)"
 _UNTIL = rf"(?P<until>(?P<name>{_PLAIN}|{_LOUD})['\"`]?[ \t]{{0,9}}(?::=|[:=])[ \t]{{0,9}})"
 _WORD = r"(?P<word>[^\s:=(\[{<>|&'\"`]\S*)(?=(?P<end>[ \t\r]{0,9}(?:[#\n]|\Z))?)"
+
+_PEM = (
+    r"(?:-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----|\A(?=[A-Za-z0-9+/=\s]*-----END )).*?"
+    r"(?:-----END [A-Z ]{0,40}-----|\Z)"
+)
+_PREFIXED = (
+    r"\b(?:ya29\.|GOCSPX-|xapp-|gsk_|xai-|dop_v1_|shp(?:at|ca|pa|ss)_|whsec_|hvs\.|ATATT3"
+    r"|lin_api_|glsa_|sbp_)[A-Za-z0-9_.=-]{16,}"
+)
+_HEADER = (
+    r"(?i)\b(authorization['\"]?\s{0,9}[:=]\s{0,9}['\"]?)"
+    r"(?=[^\s'\"]{0,500}\d)[A-Za-z0-9+/=._~-]{8,}"
+)
+_OPTIONS = r"[^\s|;&]{0,20}\s(?:[^\n|;&]{0,300}\s)?"
+"""What stands between a command and one of its options."""
+
+_VALUE = r"(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"]\S*)"
+"""What an option is given, as a shell has it."""
 
 _TYPES = ("any", "bool", "boolean", "bytes", "false", "int", "nil", "none", "null", "number",
           "str", "string", "true", "undefined")  # fmt: skip
@@ -44,14 +65,11 @@ def _means_nothing(word: str, name: str) -> bool:
 Row = tuple[tuple[str, ...], str, str | Callable[[re.Match[str]], str]]
 
 _ROWS: tuple[Row, ...] = (
-    # Keys in PEM, also where the end was cut off.
-    (
-        ("private key-----",),
-        r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|\Z)",
-        MASK,
-    ),
+    # Keys in PEM, also where the beginning or the end was cut off.
+    (("private key-----",), _PEM, MASK),
     # Keys that their prefix gives away: Anthropic and OpenAI, Stripe, GitHub, GitLab, AWS, Google,
-    # Slack, npm, Hugging Face, PyPI, and JSON web tokens.
+    # Slack, npm, Hugging Face, PyPI, JSON web tokens; then Google's OAuth, Slack's apps, Groq, xAI,
+    # DigitalOcean, Shopify, Stripe's webhooks, Vault, Atlassian, Linear, Grafana, Supabase.
     (("sk-",), r"\bsk-[A-Za-z0-9_-]{8,}", MASK),
     (("k_live_", "k_test_"), r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{8,}", MASK),
     (("gh",), r"\bgh[pousr]_[A-Za-z0-9]{16,}", MASK),
@@ -63,7 +81,27 @@ _ROWS: tuple[Row, ...] = (
     (("npm_", "hf_"), r"\b(?:npm|hf)_[A-Za-z0-9]{20,}", MASK),
     (("pypi-",), r"\bpypi-[A-Za-z0-9_-]{16,}", MASK),
     (("eyj",), r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+)?", MASK),
-    # Headers, and the user's part of an address.
+    (
+        (
+            "ya29.",
+            "gocspx-",
+            "xapp-",
+            "gsk_",
+            "xai-",
+            "dop_v1_",
+            "shp",
+            "whsec_",
+            "hvs.",
+            "atatt3",
+            "lin_api_",
+            "glsa_",
+            "sbp_",
+        ),
+        _PREFIXED,
+        MASK,
+    ),
+    (("sg.",), r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", MASK),
+    # Headers, the user's part of an address, and what signs one.
     (
         ("authorization",),
         r"(?i)\b(authorization['\"]?\s{0,9}[:=]\s{0,9}['\"]?\w+\s{1,9})[^\s'\"]+",
@@ -74,7 +112,18 @@ _ROWS: tuple[Row, ...] = (
         r"(?i)\b(bearer\s{1,9})(?=[^\s'\"]{0,500}\d)[A-Za-z0-9+/=._~-]{8,}",
         rf"\1{MASK}",
     ),
-    (("://",), r"(://[^\s/:@]{1,100}:)[^\s/@]{1,200}@", rf"\1{MASK}@"),
+    (("authorization",), rf"{_HEADER}(?=['\"\n]|\Z)", rf"\1{MASK}"),
+    (
+        ("cookie:",),
+        r"(?i)\b((?:set-)?cookie:\s{0,9}[^\s=;'\"]{1,100}=)[^\n'\"]+",
+        rf"\1{MASK}",
+    ),
+    (("://",), r"(://[^\s/:@]{0,100}:)[^\s/'\"]{1,200}@", rf"\1{MASK}@"),
+    (("sig=",), r"([?&]sig=)[^\s&'\"]+", rf"\1{MASK}"),
+    # What a command is given.
+    (("sshpass",), rf"(\bsshpass\s{{1,9}}-p\s{{0,9}}){_VALUE}", rf"\1{MASK}"),
+    (("mysql", "mariadb"), rf"(\b(?:mysql|mariadb){_OPTIONS}-p){_VALUE}", rf"\1{MASK}"),
+    (("login",), rf"(\b(?:docker|podman|az|registry) login{_OPTIONS}-p[ =]){_VALUE}", rf"\1{MASK}"),
     ((" -u", "--user"), r"(\s(?:-u|--user)[ =]['\"]?[^\s:'\"]{1,100}:)[^\s'\"]+", rf"\1{MASK}"),
     # What a name gives away: NAME_KEY=..., password=..., --token ..., "secret": "...", token: ...
     (
