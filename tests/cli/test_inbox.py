@@ -47,6 +47,12 @@ def test_all_that_wait(daemon: Running) -> None:
     assert "delivered already" in daemon.command("inbox", SESSION).stdout
 
 
+def test_message_of_several_lines(daemon: Running) -> None:
+    """Its lines are one in the table, with nothing strange between them."""
+    assert daemon.command("send", "to-come", "Look at:\n\tthe tests\r\n").returncode == 0
+    assert daemon.command("inbox").stdout.endswith("  Look at: the tests\n")
+
+
 @pytest.mark.parametrize("columns", [20, 40, 60, 80])
 def test_table_fits(daemon: Running, columns: int) -> None:
     """The table is no wider than the terminal; whose a message is and what it says stay."""

@@ -33,7 +33,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
             Cell(message["state"]),
             Cell(message["urgency"]),
             Cell(age(context.now - message["at"])),
-            Cell(clean(message["text"])),
+            Cell(clean(" ".join(message["text"].split()))),
         ]
         for message in told
     ]
