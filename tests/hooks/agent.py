@@ -107,6 +107,15 @@ class Agent:
             self.spooled()
         raise AssertionError("the daemon was not told anything")
 
+    def spools(self, stdin: bytes | Path, kind: str = "hook") -> Done:
+        """Run it where nobody answers; all of its input is spooled then, once."""
+        whole = stdin.read_bytes() if isinstance(stdin, Path) else stdin
+        for _ in range(TRIES):
+            done = self.run(stdin, kind)
+            if [kept.body for kept in self.spooled()] == [whole]:
+                return done
+        raise AssertionError("what it was told was not spooled as it was")
+
     def spooled(self) -> list[Request]:
         """What is in the spool; it is taken out."""
         found: list[Request] = []
