@@ -246,7 +246,8 @@ def test_document_by_a_relative_path(daemon: Running) -> None:
 
 
 def test_old_endpoint_with_a_percentage_alone(daemon: Running) -> None:
-    """A script that posts no tokens is understood by its percentage, unless that is none."""
+    """A script that posts no tokens is understood by its percentage, unless that is none; also
+    by a daemon that was just started."""
     daemon.hook(status_input(20_000), "statusline")
     path = "/hooks/context-usage"
     for posted in ({"used_percentage": 1_794_714_107.0}, {"used_percentage": None}, {}):
@@ -254,6 +255,10 @@ def test_old_endpoint_with_a_percentage_alone(daemon: Running) -> None:
         assert daemon.get(f"/v1/sessions/{SESSION}")["threads"][0]["sent"] == 20_000
     daemon.post(path, {"session_id": SESSION, "used_percentage": 40})
     assert daemon.get(f"/v1/sessions/{SESSION}")["threads"][0]["sent"] == 80_000
+    daemon.kill()
+    daemon.start()
+    daemon.post(path, {"session_id": SESSION, "used_percentage": 41})
+    assert daemon.get(f"/v1/sessions/{SESSION}")["threads"][0]["sent"] == 82_000
     daemon.post(path, {"session_id": SESSION, "used_percentage": 45, "total_tokens": 91_000})
     assert daemon.get(f"/v1/sessions/{SESSION}")["threads"][0]["sent"] == 91_000
 

@@ -10,7 +10,7 @@ from brimline.monitor.monitor import Monitor
 from brimline.server.answers import body, json
 from brimline.server.openapi import Endpoint
 from brimline.store.base import Store
-from brimline.store.rows import SessionRow
+from brimline.store.rows import SessionRow, ThreadRow
 from brimline.usage import MOST, Tokens, Usage
 
 HIGHEST = 200.0
@@ -72,42 +72,45 @@ class Legacy:
         row = await self._store.session(told.session_id) if told.session_id else None
         if row is None:
             return json(UsageTaken("unknown_session"))
+        main = await self._main(row.id)
         if told.event is not None:
-            return json(UsageTaken(await _event(self._monitor, row.agent, told)))
-        if (sent := _sent(self._monitor, told)) is not None:
+            return json(UsageTaken(await _event(self._monitor, row.agent, told, main)))
+        if (sent := _sent(told, main)) is not None:
             await self._monitor.hear(_usage(row.agent, told, sent, self._monitor.now()))
         return json(UsageTaken("ok", told.used_percentage))
 
     async def session(self, request: Request, row: SessionRow) -> Response:
         """A session."""
-        sent = [one.sent for one in await self._store.threads(row.id) if one.thread == MAIN]
+        main = await self._main(row.id)
         paths = [one.path for one in await self._store.handoffs(row.id) if not one.draft]
-        return json(LegacySession(row.id, next(iter(sent), None), next(iter(paths), None)))
+        return json(LegacySession(row.id, main.sent if main else None, next(iter(paths), None)))
+
+    async def _main(self, session: str) -> ThreadRow | None:
+        """The main thread as it was kept last, also by a daemon before this one."""
+        threads = await self._store.threads(session)
+        return next((row for row in threads if row.thread == MAIN), None)
 
 
-async def _event(monitor: Monitor, agent: str, told: ContextUsage) -> str:
+async def _event(monitor: Monitor, agent: str, told: ContextUsage, main: ThreadRow | None) -> str:
     what, status = EVENTS.get(told.event, (None, "unknown_event"))
     if what is not None:
         now, session = monitor.now(), told.session_id or ""
-        what = "compacted" if what == "compacting" and _is_all(monitor, session) else what
+        what = "compacted" if what == "compacting" and _is_all(main) else what
         await monitor.hear(Heard(f"{session}-{told.event}-{now!r}", agent, session, what, now))
     return status
 
 
-def _is_all(monitor: Monitor, session: str) -> bool:
+def _is_all(main: ThreadRow | None) -> bool:
     """Whether no transcript will tell how a compaction ended: that it begins has to do."""
-    watched = monitor.watched(session)
-    return watched is None or not watched.calls
+    return main is None or not main.calls
 
 
-def _sent(monitor: Monitor, told: ContextUsage) -> int | None:
+def _sent(told: ContextUsage, main: ThreadRow | None) -> int | None:
     """What the last call sent: the design's script posts that as a total, or as a percentage."""
     total = told.total_input_tokens if told.total_input_tokens is not None else told.total_tokens
     if total is not None or not told.used_percentage:
         return total
-    known = monitor.watched(told.session_id or "")
-    window = known.last[MAIN].window if known and MAIN in known.last else None
-    size = _window(told) or (window.tokens if window else None)
+    size = _window(told) or (main.window if main else None)
     return round(told.used_percentage * size / 100) if size and _is_share(told) else None
 
 
