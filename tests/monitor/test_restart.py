@@ -126,3 +126,23 @@ def test_session_that_has_ended(tmp_path: Path) -> None:
         assert not row.has_ended
 
     asyncio.run(go())
+
+
+def test_session_that_was_forgotten(tmp_path: Path) -> None:
+    """One that comes back after it was forgotten is kept whole, and is told its level again."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        for sent in (20_000, 120_000):
+            agent.call(sent)
+            await agent.tell("tool")
+        await agent.monitor.forget(agent.time)
+        assert len(await agent.store.sessions()) == 1
+        await agent.monitor.forget(agent.time + 1)
+        assert await agent.store.sessions() == []
+        assert agent.monitor.watched("s1") is None
+        agent.call(121_000)
+        assert "60.5%" in ((await agent.tell("prompt")).context or "")
+        assert len(await agent.store.calls("s1")) == 3
+
+    asyncio.run(go())

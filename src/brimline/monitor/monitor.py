@@ -19,7 +19,7 @@ from brimline.monitor.telling import Telling, key, left_for
 from brimline.monitor.watched import Watched
 from brimline.policy.signals import Said, decide, measured, silent_up_to
 from brimline.policy.sources import unheard
-from brimline.store.base import Cancel, Fire, Mark, Once, Queue, Store, UseHandoff, Write
+from brimline.store.base import Cancel, Fire, Forget, Mark, Once, Queue, Store, UseHandoff, Write
 from brimline.store.rows import HandoffRow, ThreadRow
 from brimline.tracker import Reading
 from brimline.windows import ClientSettings
@@ -105,9 +105,12 @@ class Monitor:
         watched = self.watched(session)
         return left_for(watched, MAIN, self.reading(session)) if watched else None
 
-    def forget(self) -> None:
-        """Know nothing of any session any more but what the store does."""
-        self._sessions.clear()
+    async def forget(self, before: float) -> None:
+        """Forget every session that was last seen before a time: told again, all of it is new."""
+        await self._store.write([Forget(before)])
+        old = [id for id, known in self._sessions.items() if known.stored.seen_before(before)]
+        for id in old:
+            del self._sessions[id]
 
     async def passed_on(self, reply: Reply) -> None:
         """The hook says that it gave the answer to the agent: its messages are delivered."""

@@ -42,7 +42,7 @@ from brimline.server.troubles import Work, go_on
 from brimline.server.views import Views
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
 from brimline.sources.base import Places
-from brimline.store.base import Forget, Store
+from brimline.store.base import Store
 from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import SqliteStore
 
@@ -103,7 +103,7 @@ class Daemon:
         _warm_up()
         http = unix(self._socket("http"))
         ready(self.address)
-        works = self._beside(store, monitor, desk, panes.mail(monitor, around))
+        works = self._beside(monitor, desk, panes.mail(monitor, around))
         works["being found"] = partial(self._end_unless, hooks.is_there, http.is_there)
         beside = [asyncio.create_task(go_on(what, work)) for what, work in works.items()]
         try:
@@ -132,13 +132,13 @@ class Daemon:
         ]
         return application(store, parts, Page().routes())
 
-    def _beside(self, store: Store, monitor: Monitor, desk: Desk, mail: Mail) -> dict[str, Work]:
+    def _beside(self, monitor: Monitor, desk: Desk, mail: Mail) -> dict[str, Work]:
         """What goes on while requests are served."""
         since = time.time() - seconds(self._settings.since)
         return {
             "taking in the spool": partial(self._keep_taking, desk),
             "following the transcripts": Following(self._places, monitor, since).run,
-            "forgetting old sessions": partial(self._forget, store),
+            "forgetting old sessions": partial(self._forget, monitor),
             "typing messages into panes": mail.run,
         }
 
@@ -198,10 +198,10 @@ class Daemon:
             self.lost = True
             self.stop()
 
-    async def _forget(self, store: Store) -> None:
+    async def _forget(self, monitor: Monitor) -> None:
         """Sessions that nobody has seen for as long as they are to be kept."""
         while True:
-            await store.write([Forget(time.time() - seconds(self._settings.daemon.keep))])
+            await monitor.forget(time.time() - seconds(self._settings.daemon.keep))
             await asyncio.sleep(FORGET_EVERY)
 
 

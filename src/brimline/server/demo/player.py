@@ -1,6 +1,7 @@
 """Plays the story to a monitor, at speed, again and again."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from typing import assert_never
 
@@ -16,7 +17,7 @@ from brimline.server.demo.acts import Act, HandOver, Say, Tell
 from brimline.server.demo.days import before
 from brimline.server.demo.sessions import ALL, LAP, OVERRIDES
 from brimline.sources.base import Transcript
-from brimline.store.base import Forget, Store
+from brimline.store.base import Store
 from brimline.survey.report import Item
 from brimline.survey.summary import summarise
 
@@ -36,7 +37,6 @@ class Player:
     """What was before the story's beginning happened when it says, the rest comes at speed."""
 
     def __init__(self, store: Store, clock: Callable[[], float], speed: float = SPEED) -> None:
-        self._store = store
         self._clock = clock
         self._speed = speed
         self._acts = story()
@@ -57,8 +57,7 @@ class Player:
 
     async def begin(self, at: float = 0.0) -> None:
         """Forget all, and play the story up to one of its seconds, which is now."""
-        await self._store.write([Forget(float("inf"))])
-        self.monitor.forget()
+        await self.monitor.forget(math.inf)
         self._next, self._begun = 0, self._clock() - at / self._speed
         while self._next < len(self._acts) and self._acts[self._next].at <= at:
             await self._play()
