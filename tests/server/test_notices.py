@@ -77,14 +77,37 @@ def test_everything(noticed: Noticed) -> None:
     assert [told["kind"] for told in noticed.notices(3)][2:] == ["compacted"]
 
 
+def called(daemon: Running, session: str, at: float, **more: str) -> None:
+    """A program's agent made a call of 150,000 tokens."""
+    usage = {"input": 150_000, "cache_read": 0, "cache_write": 0, "output": 1}
+    event = {"type": "Call", "id": f"c{at}", "usage": usage, "at": at,
+             "model": "claude-sonnet-4-5", **more}  # fmt: skip
+    told = {"id": f"e{at}", "session": session, "agent": "claude", "event": event}
+    daemon.post("/v1/events", {"events": [told]})
+
+
+@pytest.mark.parametrize("noticed", ['["any level"]'], indirect=True)
+def test_subagent(noticed: Noticed) -> None:
+    """Of a subagent it is said that it is one: the session's own context is another."""
+    called(noticed.daemon, "s", time.time(), thread="a1")
+    (told,) = noticed.notices(1)
+    assert told["text"].startswith("A subagent of Claude Code s has reached 65.")
+
+
+@pytest.mark.parametrize("noticed", ['["compacting", "compacted"]'], indirect=True)
+def test_compaction_after_a_rest(noticed: Noticed) -> None:
+    """A compaction is news, however long ago the last call was."""
+    session = hook_input("PreCompact")["session_id"]
+    called(noticed.daemon, session, time.time() - 7_200)
+    noticed.daemon.hook(hook_input("PreCompact", trigger="manual"))
+    noticed.daemon.hook(hook_input("SessionStart", source="compact"))
+    assert {told["kind"] for told in noticed.notices(2)} == {"compacting", "compacted"}
+
+
 @pytest.mark.parametrize("noticed", ['["any level"]'], indirect=True)
 def test_old_news(noticed: Noticed) -> None:
     """Nobody is roused for what happened hours ago: it is in the history."""
-    usage = {"input": 150_000, "cache_read": 0, "cache_write": 0, "output": 1}
     for number, at in enumerate((time.time() - 7_200, time.time())):
-        event = {"type": "Call", "id": f"c{number}", "usage": usage, "at": at,
-                 "model": "claude-sonnet-4-5"}  # fmt: skip
-        told = {"id": f"e{number}", "session": f"s{number}", "agent": "mine", "event": event}
-        noticed.daemon.post("/v1/events", {"events": [told]})
+        called(noticed.daemon, f"s{number}", at)
     assert [told["session"] for told in noticed.notices(1)] == ["s1"]
     assert len(noticed.daemon.get("/v1/sessions/s0/timeline")["signals"]) == 1

@@ -58,7 +58,8 @@ class Herald:
         return "any level" in wanted or ("level" in wanted and last)
 
     def _is_recent(self, signal: SignalRow, watched: Watched) -> bool:
-        at = watched.last[signal.thread].at
+        """A level is as old as the call that reached it, all else as what told of it."""
+        at = watched.last[signal.thread].at if signal.kind == "level" else None
         return self._clock() - (at if at is not None else signal.at) < RECENT
 
     def notice(self, signal: SignalRow, watched: Watched) -> Notice:
@@ -68,6 +69,8 @@ class Herald:
         figure = context_line(signal.sent, window)
         said = SAID.get(signal.kind, f"has reached {signal.level:g}")
         who = f"{AGENTS.get(watched.agent, watched.agent)} {watched.id[:8]}"
+        if signal.thread != MAIN:
+            who = f"A subagent of {who}"
         place = f" in {watched.project}" if watched.project else ""
         return Notice(
             kind=signal.kind,
