@@ -250,9 +250,10 @@ def test_version_bounds() -> None:
 
 
 def test_unknown_model_of_a_client() -> None:
-    """A thread before its first call has only what holds for every model."""
+    """A thread before its first call has only what holds for every model: what a client does with
+    an id that it does not know says nothing about one that we have not heard of yet."""
     assert window(claude(None, "2.1.200")) is None
-    assert window(claude(None, NOW)) == (1_000_000, "client")
+    assert window(claude(None, NOW)) is None
     assert window(Known(agent="gemini")) == (1_048_576, "client")
 
 
@@ -492,14 +493,15 @@ def test_auto_compact_window_by_model() -> None:
     sizes = {"claude-opus-4-6[1m]": 300_000, "claude-opus-4-6": 100_000, "*": 150_000}
     told = ClientSettings(auto_compact_windows=sizes)
 
-    def of(model: str | None) -> tuple[int, str] | None:
+    def of(model: str) -> tuple[int, str] | None:
         return limit(msgspec.structs.replace(claude(model), settings=told))
 
     assert of("claude-opus-4-6[1m]") == (267_000, "configured")
     assert of("claude-opus-4-6") == (67_000, "configured")
     assert of("anthropic/claude-opus-4-6") == (67_000, "configured")
     assert of("claude-opus-5-5") == (117_000, "configured")
-    assert of(None) == (117_000, "configured")
+    before = msgspec.structs.replace(claude(None), settings=told, reported=1_000_000)
+    assert limit(before) == (117_000, "configured")
 
 
 def test_auto_compact_window_of_a_client_without_a_rule() -> None:

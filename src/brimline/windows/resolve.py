@@ -251,7 +251,7 @@ def _by_model(table: Mapping[str, int], model: str | None) -> int | None:
 @cache
 def _window_row(agent: str | None, model: str | None, version: str | None) -> ClientWindow | None:
     """The row of a client's windows that names the model most closely and holds for the version."""
-    unknown = model is None or model_row(model) is None
+    unknown = model is not None and model_row(model) is None
     rows = (row for row in clients().windows if unknown or not row.unknown_only)
     return _closest(rows, agent, model, version)
 
