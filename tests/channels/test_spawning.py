@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from brimline.channels.spawning import COMMANDS, become, outside, start, window
+from brimline.cli.inside import MARKS, SESSION
 from brimline.errors import CommandFailed, UnknownAgent
 from brimline.sources import AGENTS
 
@@ -73,7 +74,7 @@ def test_in_this_terminal(tmp_path: Path) -> None:
     new = start("claude", "/work/my notes.md", str(tmp_path))
     process, terminal = pty.fork()
     if process == 0:
-        become(new, env)
+        become(new, outside(env))
         sys.exit(1)
     said = ""
     while said.count("|") < 3:
@@ -90,6 +91,28 @@ def test_client_that_is_not_there(tmp_path: Path) -> None:
         become(start("pi", "/n", str(tmp_path)), {"PATH": str(tmp_path)})
 
 
+def test_folder_that_is_gone(tmp_path: Path) -> None:
+    """A client is not started in another folder than its session's: tmux would do so."""
+    terminal = Terminal(["cat"], tmp_path)
+    gone = start("claude", "/work/my notes.md", str(tmp_path / "gone"))
+    try:
+        env = stand_in(tmp_path)
+        with pytest.raises(CommandFailed, match="there is no folder"):
+            become(gone, env)
+        env |= {"TMUX": f"{terminal.socket},1,0", "TMUX_PANE": terminal.pane.id}
+        with pytest.raises(CommandFailed, match="there is no folder") as told:
+            window(gone, env)
+        assert str(told.value.hint).endswith(f"claude '{PROMPT}'")
+        assert len(terminal.tmux("list-panes", "-a").splitlines()) == 1
+    finally:
+        terminal.close()
+
+
+def test_nothing_of_the_agent() -> None:
+    """Nothing that tells inside which agent a command runs is handed on to the next one."""
+    assert outside(dict.fromkeys((*SESSION, *MARKS), "x")) == {}
+
+
 def test_environment_of_the_user() -> None:
     """What the user set stays; what an agent told its children does not."""
     env = {
@@ -100,10 +123,16 @@ def test_environment_of_the_user() -> None:
         "CLAUDE_CONFIG_DIR": "/c",
         "CODEX_HOME": "/x",
         "CODEX_THREAD_ID": "t",
+        "GEMINI_CLI": "1",
+        "GEMINI_CLI_HOME": "/g",
+        "PI_CODING_AGENT": "true",
+        "PI_CODING_AGENT_DIR": "/p",
     }
     assert set(outside(env)) == {
         "HOME",
         "CLAUDE_CODE_USE_BEDROCK",
         "CLAUDE_CONFIG_DIR",
         "CODEX_HOME",
+        "GEMINI_CLI_HOME",
+        "PI_CODING_AGENT_DIR",
     }

@@ -165,13 +165,20 @@ def test_spawn_in_tmux(user: User, tmp_path: Path) -> None:
 
 
 def test_spawn_on_a_terminal(user: User, tmp_path: Path) -> None:
-    """On a terminal outside of tmux the client takes the place of the command."""
+    """On a terminal outside of tmux the client takes the place of the command.
+
+    It has the user's own environment; where an agent runs the command, without what that set.
+    """
     (user.cwd / "notes.md").write_text("Go on.")
     path = f"{stand_in(tmp_path / 'bin')}:{os.environ['PATH']}"
     program = tmp_path / "bin" / "claude"
-    program.write_text(program.read_text().replace("sleep 600\n", ""))
-    done = user.on_terminal("handoff", "notes.md", "--spawn", "--agent", "claude", PATH=path)
-    assert done.out == f"{user.cwd}|Read {user.cwd / 'notes.md'} {PROMPT}|"
+    own = 'printf "%s" "$CLAUDE_CODE_SHELL"'
+    program.write_text(program.read_text().replace("sleep 600", own))
+    words = ("handoff", "notes.md", "--spawn", "--agent", "claude")
+    told = f"{user.cwd}|Read {user.cwd / 'notes.md'} {PROMPT}|"
+    user.env |= {"PATH": path, "CLAUDE_CODE_SHELL": "mine"}
+    assert user.on_terminal(*words).out == f"{told}mine"
+    assert user.on_terminal(*words, CLAUDECODE="1").out == told
 
 
 def test_spawn_without_a_terminal(user: User) -> None:

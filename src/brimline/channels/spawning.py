@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NoReturn
 
 import msgspec
@@ -23,10 +24,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 """What starts a client that stays, before its first prompt."""
 
-INSIDE = ("CLAUDECODE", "CLAUDE_CODE_", "CODEX_", "GEMINI_CLI", "OPENCODE", "PI_CODING_AGENT")
+INSIDE = ("CLAUDECODE", "CLAUDE_CODE_", "CODEX_", "GEMINI_CLI", "OPENCODE", "PI_CODING_AGENT",
+          "PI_SESSION_ID", "BRIMLINE_SESSION")  # fmt: skip
 """How the variables begin that tell a program inside which agent it runs."""
 
-USERS = ("CODEX_HOME", "CLAUDE_CODE_USE_", "CLAUDE_CODE_AUTO_COMPACT", "CLAUDE_CODE_MAX_",
+USERS = ("CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR",
+         "CLAUDE_CODE_USE_", "CLAUDE_CODE_AUTO_COMPACT", "CLAUDE_CODE_MAX_",
          "CLAUDE_CODE_DISABLE_", "OPENCODE_CONFIG", "OPENCODE_DISABLE_")  # fmt: skip
 """And those of them that are the user's own settings."""
 
@@ -71,7 +74,7 @@ def become(new: Start, env: Mapping[str, str]) -> NoReturn:
     program = _program(new, env)
     try:
         os.chdir(new.folder)
-        os.execve(program, new.command, outside(env))
+        os.execve(program, new.command, dict(env))
     except OSError as error:
         raise CommandFailed(new.command[0], error.strerror or str(error)) from error
 
@@ -86,6 +89,10 @@ def outside(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _program(new: Start, env: Mapping[str, str]) -> str:
+    """Where the client is; CommandFailed where it is not, or its folder: tmux takes another."""
+    if not Path(new.folder).is_dir():
+        elsewhere = f"Start it yourself where it shall work: {shlex.join(new.command)}"
+        raise CommandFailed(new.command[0], f"there is no folder {new.folder}", elsewhere)
     program = shutil.which(new.command[0], path=env.get("PATH"))
     if program is None:
         raise CommandFailed(new.command[0], "there is no such command", "Is it in PATH?")

@@ -12,7 +12,7 @@ import msgspec
 
 from brimline.channels.intents import Intent, kept
 from brimline.channels.panes import of_environment
-from brimline.channels.spawning import Start, become, start, window
+from brimline.channels.spawning import Start, become, outside, start, window
 from brimline.cli import drafted
 from brimline.cli.ask import Named, Refused, ask, named, of_session
 from brimline.cli.context import Context, emit_json
@@ -147,11 +147,12 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
     if agent is None:
         raise Refused("which agent?", f"Say --agent: {', '.join(AGENTS)}.")
     new = start(agent, path, row.get("project") or str(Path.cwd()))
+    env = context.places.env if here is None else outside(context.places.env)
     pane = window(new, context.places.env)
     if pane is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refused("there is no terminal to start it in", f"Start it yourself: {new.line}")
     if pane is None:
-        become(new, context.places.env)
+        become(new, env)
     _tell_start(new, pane.id, options.json)
     return 0
 
