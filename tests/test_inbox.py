@@ -72,6 +72,7 @@ def test_lease() -> None:
     handed = message(state="handed", handed_at=100.0)
     assert not waits(handed, now=100.0 + LEASE - 1)
     assert waits(handed, now=100.0 + LEASE)
+    assert not waits(handed, now=99.0), "a clock that is a little behind"
     assert waits(msgspec.structs.replace(handed, handed_at=None), now=100.0)
 
 

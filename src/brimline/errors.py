@@ -157,6 +157,6 @@ class NotRunning(BrimlineError):
 
     hint = "`brimline serve --background` starts it."
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, why: str | None = None) -> None:
         self.place = place
-        super().__init__(f"no daemon answers at {place}")
+        super().__init__(f"no daemon answers at {place}" + (f": {why}" if why else ""))

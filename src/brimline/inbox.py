@@ -85,7 +85,7 @@ def waits(message: Message, now: float) -> bool:
     if message.state != "handed":
         return False
     since = now - (message.handed_at or 0.0)
-    return not 0.0 <= since < LEASE  # handed out later than now: the clock was set back
+    return abs(since) >= LEASE  # handed out long after now: the clock was set back
 
 
 def as_of(message: Message, now: float) -> Message:

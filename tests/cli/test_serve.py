@@ -54,7 +54,7 @@ def silent(user: User) -> str:
     pid = lock.read_text().strip()
     return (
         f"process {pid} holds {lock}, and no daemon answers\n"
-        f"Wait a moment where it was just started; else `kill -9 {pid}` ends it.\n"
+        f"Wait a moment where it was just started, or is busy; else `kill -9 {pid}` ends it.\n"
     )
 
 

@@ -53,7 +53,9 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
         (f"ya29.{LETTERS}", "***"),
         (f"SG.{LETTERS}.{LETTERS}", "***"),
         (f"curl -H 'Authorization: {LETTERS}' x", "curl -H 'Authorization: ***' x"),
+        ("> Authorization: abcd1234efgh\r\n> Host: x\r\n", "> Authorization: ***\r\n> Host: x\r\n"),
         ("curl -H 'Cookie: sid=a1; csrf=b2' x", "curl -H 'Cookie: sid=***' x"),
+        ('{"set-cookie": "sid=a1; Path=/"}', '{"set-cookie": "sid=***"}'),
         ("REDIS_URL=redis://:hunter2@db:6379", "REDIS_URL=redis://:***@db:6379"),
         ("psql postgres://me:p@ss@db/x", "psql postgres://me:***@db/x"),
         ("curl 'https://x/c?sv=1&sig=a%2Bb&se=2'", "curl 'https://x/c?sv=1&sig=***&se=2'"),
@@ -97,6 +99,7 @@ def test_masked(text: str, left: str) -> None:
         "docker run -p 80:80 x\nplease log in: login",
         "authorization: required, see RFC 7235",
         "Cookie: a small cake",
+        "Please look at\nthis\n-----END CERTIFICATE-----\nor -----END PRIVATE KEY-----",
     ],
 )
 def test_left(text: str) -> None:
@@ -130,6 +133,8 @@ def test_any_names(text: str) -> None:
         "docker login -p ",
         "-----END PRIVATE KEY-----",
         "Cookie: a=",
+        "authorization=1-",
+        "a\n",
     ],
 )
 def test_long_text(piece: str) -> None:

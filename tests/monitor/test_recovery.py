@@ -5,7 +5,10 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from brimline.handoff.document import Document
+from brimline.monitor.heard import Happening
 
 from .agent import Agent
 
@@ -18,10 +21,16 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 def begun(folder: Path) -> Agent:
     """A session with a task."""
     agent = Agent(folder)
-    at, task = "2026-11-15T10:00:00.000Z", {"role": "user", "content": "Build the parser."}
-    agent.line(type="user", timestamp=at, message=task)
-    agent.call(90_000)
+    works(agent, "Build the parser.")
     return agent
+
+
+def works(agent: Agent, task: str, calls: int = 1) -> None:
+    """The user asks for something, and the agent works on it."""
+    at, told = "2026-11-15T10:00:00.000Z", {"role": "user", "content": task}
+    agent.line(type="user", timestamp=at, message=told)
+    for _ in range(calls):
+        agent.call(90_000)
 
 
 def test_draft_after_the_fact(tmp_path: Path) -> None:
@@ -52,6 +61,31 @@ def test_draft_before_the_fact(tmp_path: Path) -> None:
         agent.call(20_000)
         assert "> Build the parser." in ((await agent.tell("tool")).context or "")
         assert len(await agent.store.handoffs("s1")) == 1
+
+    run(go())
+
+
+@pytest.mark.parametrize("what", ["tool", "compacting"])
+def test_draft_of_a_compaction_before(tmp_path: Path, what: Happening) -> None:
+    """What was drafted for a compaction that nobody was told of after it, or that was called off,
+    does not do for a later one."""
+
+    async def go() -> None:
+        agent = begun(tmp_path)
+        await agent.tell("tool")
+        if what == "tool":
+            agent.boundary()
+            agent.call(20_000)
+            await agent.tell("wrote")
+        else:
+            await agent.tell(what)
+        while not await agent.store.handoffs("s1"):
+            await asyncio.sleep(0.01)
+        works(agent, "And the lexer.", calls=3)
+        await agent.tell("wrote")
+        agent.boundary()
+        agent.call(20_000)
+        assert "And the lexer." in ((await agent.tell("tool")).context or "")
 
     run(go())
 

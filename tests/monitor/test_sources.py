@@ -11,6 +11,7 @@ import msgspec
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, Ended
 from brimline.handoff import Document
 from brimline.monitor.heard import AGAIN, Heard, Reply
+from brimline.monitor.watched import Past, Watched
 from brimline.sources.base import Transcript
 from brimline.store.rows import SignalRow
 from brimline.usage import Usage
@@ -535,3 +536,14 @@ def test_thrash_is_told(tmp_path: Path) -> None:
 def test_row_of_a_signal() -> None:
     """The key of a signal has its arm: the same level after a handoff is another."""
     assert SignalRow("s", MAIN, 0, "level", 1.0, 50.0).arm == 0
+
+
+def test_calls_that_are_not_read_yet() -> None:
+    """After a restart calls that are known, and whose file is still to be read, are no fewer."""
+
+    async def go() -> None:
+        watched = Watched("claude", "s1", Past(calls=500))
+        await watched.hear(Heard("1", "claude", "s1", "wrote", 1.0, thread="subagent"))
+        assert watched.unheard == 0
+
+    run(go())

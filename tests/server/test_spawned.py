@@ -94,6 +94,13 @@ def test_empty_variable() -> None:
 
 
 @LINUX
+def test_variable_that_is_no_text() -> None:
+    """What a store could not keep is no session's id."""
+    with nested({"CLAUDE_CODE_SESSION_ID": "\udcffbad"}, claude("mine")) as hook:
+        assert spawner(hook, "mine") is None
+
+
+@LINUX
 def test_far_above() -> None:
     """It is not looked for ever: who is too far above is not found."""
     between: list[dict[str, str]] = [{}] * STEPS

@@ -74,6 +74,8 @@ def ask(context: Context, method: str, path: str, body: object = None) -> Any:
         connection.request(method, path, None if body is None else json.dumps(body))
         answer = connection.getresponse()
         status, data = answer.status, answer.read()
+    except PermissionError as error:
+        raise NotRunning(str(place), error.strerror) from error
     except (OSError, http.client.HTTPException) as error:
         raise silent(state / LOCK) or NotRunning(str(place)) from error
     finally:

@@ -19,8 +19,11 @@ _QUOTED = rf"((?:{_NAMED}|{_LOUD})['\"`]?\s{{0,9}}(?:=>|:=|[:=])\s{{0,9}}(['\"`]
 _UNTIL = rf"(?P<until>(?P<name>{_PLAIN}|{_LOUD})['\"`]?[ \t]{{0,9}}(?::=|[:=])[ \t]{{0,9}})"
 _WORD = r"(?P<word>[^\s:=(\[{<>|&'\"`]\S*)(?=(?P<end>[ \t\r]{0,9}(?:[#\n]|\Z))?)"
 
+_KEY = r"(?:[ \t]*[A-Za-z0-9+/=]+[ \t\r]*\n)+[ \t]*-----END [A-Z ]{0,40}PRIVATE KEY-----"
+"""The rest of a key whose beginning was cut off."""
+
 _PEM = (
-    r"(?:-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----|\A(?=[A-Za-z0-9+/=\s]*-----END )).*?"
+    rf"(?:-----BEGIN [A-Z ]{{0,40}}PRIVATE KEY-----|\A(?={_KEY})).*?"
     r"(?:-----END [A-Z ]{0,40}-----|\Z)"
 )
 _PREFIXED = (
@@ -29,7 +32,7 @@ _PREFIXED = (
 )
 _HEADER = (
     r"(?i)\b(authorization['\"]?\s{0,9}[:=]\s{0,9}['\"]?)"
-    r"(?=[^\s'\"]{0,500}\d)[A-Za-z0-9+/=._~-]{8,}"
+    r"(?=[^\s'\"]{0,500}\d)[A-Za-z0-9+/=._~-]{8,4096}+(?=['\"\r\n]|\Z)"
 )
 _OPTIONS = r"[^\s|;&]{0,20}\s(?:[^\n|;&]{0,300}\s)?"
 """What stands between a command and one of its options."""
@@ -104,7 +107,7 @@ _ROWS: tuple[Row, ...] = (
     # Headers, the user's part of an address, and what signs one.
     (
         ("authorization",),
-        r"(?i)\b(authorization['\"]?\s{0,9}[:=]\s{0,9}['\"]?\w+\s{1,9})[^\s'\"]+",
+        r"(?i)\b(authorization['\"]?\s{0,9}[:=]\s{0,9}['\"]?\w+[ \t]{1,9})[^\s'\"]+",
         rf"\1{MASK}",
     ),
     (
@@ -112,10 +115,10 @@ _ROWS: tuple[Row, ...] = (
         r"(?i)\b(bearer\s{1,9})(?=[^\s'\"]{0,500}\d)[A-Za-z0-9+/=._~-]{8,}",
         rf"\1{MASK}",
     ),
-    (("authorization",), rf"{_HEADER}(?=['\"\n]|\Z)", rf"\1{MASK}"),
+    (("authorization",), _HEADER, rf"\1{MASK}"),
     (
-        ("cookie:",),
-        r"(?i)\b((?:set-)?cookie:\s{0,9}[^\s=;'\"]{1,100}=)[^\n'\"]+",
+        ("cookie",),
+        r"(?i)\b((?:set-)?cookie['\"]?:\s{0,9}['\"]?[^\s=;'\"]{1,100}=)[^\r\n'\"]+",
         rf"\1{MASK}",
     ),
     (("://",), r"(://[^\s/:@]{0,100}:)[^\s/'\"]{1,200}@", rf"\1{MASK}@"),

@@ -70,7 +70,8 @@ class Monitor:
 
     async def _answer(self, heard: Heard, session: Known) -> Reply:
         watched = session.watched
-        if heard.what == "compacting" and (transcript := _transcript(heard, watched)):
+        begins = heard.what == "compacting" and watched.compacting
+        if begins and (transcript := _transcript(heard, watched)):
             self._recovery.prepare(watched, transcript, heard.at)
         if heard.late or heard.what in UNPROMPTED or self._around.silent(heard.session):
             return NOTHING
@@ -111,6 +112,7 @@ class Monitor:
         old = [id for id, known in self._sessions.items() if known.stored.seen_before(before)]
         for id in old:
             del self._sessions[id]
+            self._recovery.forget(id)
 
     async def passed_on(self, reply: Reply) -> None:
         """The hook says that it gave the answer to the agent: its messages are delivered."""

@@ -30,13 +30,28 @@ class When(NamedTuple):
     calls: int | None = None
 
 
+class Preparing(NamedTuple):
+    """What is being made ready, or was, and where the session was then."""
+
+    when: When
+    task: "asyncio.Task[None]"
+
+    def is_for(self, when: When) -> bool:
+        """Whether it does for a compaction: one that was called off is followed by more work.
+
+        The last call before a compaction may be in no file yet when that is announced.
+        """
+        since = (when.calls or 0) - (self.when.calls or 0)
+        return self.when.cycle == when.cycle and since <= 1
+
+
 class Recovery:
     """What a session goes on with after a compaction."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
-        self._preparing: dict[str, asyncio.Task[None]] = {}
+        self._preparing: dict[str, Preparing] = {}
         self._changed: dict[str, tuple[str, int]] = {}
 
     async def keep(
@@ -67,17 +82,24 @@ class Recovery:
 
     def make_up(self, watched: Watched, transcript: str, at: float) -> None:
         """Make the same ready for a compaction that nobody told of before it was over."""
-        if watched.id not in self._preparing:
-            self._begin(watched, transcript, When(at, watched.cycle - 1, _calls_before(watched)))
+        when = When(at, watched.cycle - 1, _calls_before(watched))
+        before = self._preparing.get(watched.id)
+        if before is None or not before.is_for(when):
+            self._begin(watched, transcript, when)
+
+    def forget(self, session: str) -> None:
+        """Know nothing of a session any more; what is being written is not waited for."""
+        self._preparing.pop(session, None)
+        self._changed.pop(session, None)
 
     def _begin(self, watched: Watched, transcript: str, when: When) -> None:
         before = self._preparing.get(watched.id)
         if before is not None:
-            before.cancel()
+            before.task.cancel()
         self._changed.pop(watched.id, None)
         task = asyncio.create_task(self._prepare(watched, transcript, when))
         task.add_done_callback(_tell)
-        self._preparing[watched.id] = task
+        self._preparing[watched.id] = Preparing(when, task)
 
     async def bring_back(self, watched: Watched, compacted_at: float) -> Reply | None:
         """The last document from before the compaction, else what was drafted, else nothing.
@@ -87,8 +109,9 @@ class Recovery:
         """
         preparing = self._preparing.get(watched.id)
         if preparing is not None:
-            await asyncio.wait([preparing], timeout=PATIENCE)
-        ready = preparing is None or preparing.done()  # asked before it is looked what there is
+            await asyncio.wait([preparing.task], timeout=PATIENCE)
+        # Asked before it is looked what there is.
+        ready = preparing is None or preparing.task.done()
         rows = await self._store.handoffs(watched.id)
         row = _best([row for row in rows if row.cycle < watched.cycle or row.at <= compacted_at])
         if ready:

@@ -52,8 +52,8 @@ class Stored:
         return self._session is not None and at - self._session.seen_at < SEEN_EVERY
 
     def seen_before(self, at: float) -> bool:
-        """Whether the session was last seen before a time, as far as the store has it."""
-        return self._session is None or self._session.seen_at < at
+        """Whether the store has it that the session was last seen before a time."""
+        return self._session is not None and self._session.seen_at < at
 
     def _differs(self, row: SessionRow) -> bool:
         known = self._session

@@ -81,7 +81,7 @@ class Watched:
         if heard.events:
             self.files.push(heard.events)
         await self.files.catch_up(heard.file)
-        made = self.calls - calls
+        made = max(0, self.calls - calls)  # after a restart the files may be still to be read
         hooked = heard.transcript is not None or heard.what not in UNPROMPTED
         self.unheard = 0 if hooked else self.unheard + made
         self.cleared = False

@@ -41,7 +41,7 @@ class Silent(NotRunning):
         who = f"process {pid}" if pid else "an unknown process"
         self.args = (f"{who} holds {lock}, and no daemon answers",)
         end = f"`kill -9 {pid}` ends it" if pid else f"`fuser -k {lock}` ends it"
-        self.hint = f"Wait a moment where it was just started; else {end}."
+        self.hint = f"Wait a moment where it was just started, or is busy; else {end}."
 
 
 class Alone:

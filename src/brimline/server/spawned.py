@@ -30,13 +30,18 @@ def spawner(pid: int, session: str) -> str | None:
     """
     near: list[str] = []
     for told in upwards(pid, VARIABLES):
-        sessions = [told[name] for name in VARIABLES if told.get(name)]
+        sessions = [told[name] for name in VARIABLES if _is_text(told.get(name))]
         known = [other for other in sessions if other != session]
         gone = [other for other in near if other not in known]
         if gone:
             return gone[0]
         near = near or known
     return near[0] if near else None
+
+
+def _is_text(told: str | None) -> bool:
+    """Whether it can be a session's id: anybody may set a variable to what is no text."""
+    return bool(told) and told.isprintable()
 
 
 def pane_of(env: Mapping[str, str]) -> Pane | None:
