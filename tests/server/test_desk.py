@@ -7,10 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from brimline.hooks.asking import NAMES
 from brimline.hooks.frame import Kind, Request
 from brimline.monitor.heard import NOTHING, Heard, Reply
-from brimline.server.around import GOES_BY
 from brimline.server.desk import SILENCE, WAITED, Desk
 from brimline.store.failures import StoreFailed
 
@@ -75,8 +73,3 @@ def test_client_that_has_gone(kind: Kind) -> None:
     assert asyncio.run(desk.take(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]))) is SILENCE
     assert [one.late for one in heard] == [True]
     assert desk.hooks == {}
-
-
-def test_what_clients_go_by_is_told() -> None:
-    """Every variable that settings are read by is one that the hook client tells."""
-    assert {name.encode() for name in GOES_BY} <= set(NAMES)

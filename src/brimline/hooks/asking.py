@@ -32,17 +32,7 @@ PREFIX = b"BRIMLINE 1 "
 DONE = b"\x06"
 """What is sent when the agent has the answer: only now is a message delivered."""
 
-NAMES = (
-    b"COLUMNS",
-    b"NO_COLOR",
-    b"TERM",
-    b"TMUX",
-    b"TMUX_PANE",
-    b"BRIMLINE_PARENT",
-    b"BRIMLINE_SESSION",
-    b"BRIMLINE_STATUS_LINE",
-    b"CLAUDE_PROJECT_DIR",
-    b"CLAUDE_CODE_SESSION_ID",
+GOES_BY = (
     b"CLAUDE_CODE_AUTO_COMPACT_WINDOW",
     b"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
     b"DISABLE_AUTO_COMPACT",
@@ -55,6 +45,21 @@ NAMES = (
     b"OPENCODE_CONFIG",
     b"OPENCODE_CONFIG_DIR",
     b"OPENCODE_DISABLE_AUTOCOMPACT",
+)
+"""What tells where an agent's client compacts, or where its settings are."""
+
+NAMES = (
+    b"COLUMNS",
+    b"NO_COLOR",
+    b"TERM",
+    b"TMUX",
+    b"TMUX_PANE",
+    b"BRIMLINE_PARENT",
+    b"BRIMLINE_SESSION",
+    b"BRIMLINE_STATUS_LINE",
+    b"CLAUDE_PROJECT_DIR",
+    b"CLAUDE_CODE_SESSION_ID",
+    *GOES_BY,
 )
 """The variables that the daemon is told."""
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from brimline.errors import InvalidSettings
+from brimline.hooks import asking
 from brimline.monitor.heard import Environment
 from brimline.monitor.surroundings import Surroundings
 from brimline.monitor.watched import Watched
@@ -19,22 +20,7 @@ from brimline.windows import UNTOLD, ClientSettings
 
 MINUTE = 60.0
 
-GOES_BY = frozenset(
-    {
-        "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
-        "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
-        "DISABLE_AUTO_COMPACT",
-        "DISABLE_COMPACT",
-        "CLAUDE_CODE_DISABLE_1M_CONTEXT",
-        "CLAUDE_CONFIG_DIR",
-        "CODEX_HOME",
-        "GEMINI_CLI_HOME",
-        "PI_CODING_AGENT_DIR",
-        "OPENCODE_CONFIG",
-        "OPENCODE_CONFIG_DIR",
-        "OPENCODE_DISABLE_AUTOCOMPACT",
-    }
-)
+GOES_BY = frozenset(name.decode() for name in asking.GOES_BY)
 """Variables of an agent that tell where its client compacts, or where its settings are; the daemon
 has others, or none."""
 
