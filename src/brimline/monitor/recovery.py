@@ -18,8 +18,8 @@ from brimline.store.rows import HandoffRow
 
 LOGGER = logging.getLogger("brimline.monitor")
 
-PATIENCE = 0.1
-"""So many seconds a hook waits for what is not ready yet."""
+PATIENCE = 0.05
+"""So many seconds a hook waits for what is not ready yet: its client gives up after 0.12."""
 
 
 class When(NamedTuple):

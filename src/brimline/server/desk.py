@@ -36,7 +36,7 @@ class Answer(NamedTuple):
 
 SILENCE = Answer(b"")
 
-WAITED = 1.0
+WAITED = 3.0
 """So many seconds after it was run no client waits for an answer: it went on alone long before."""
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrimlineError)

@@ -39,7 +39,8 @@ def check_handoff(agent: Monitored, run: ClientRun) -> None:
         ("level", cycle, level) for cycle, level in agent.levels
     ]
     bodies = agent.after_compaction(run)
-    assert tuple(body.count(BEGIN) for body in bodies) == agent.comes
+    came = tuple(body.count(BEGIN) for body in bodies)
+    assert came == agent.comes, came
     assert bodies[agent.comes.index(1)].count(DOCUMENT) == 1
     critical = agent.levels.count((1, 65.0))
     assert len(told(bodies[-1])) - len(told(bodies[0])) == critical
