@@ -108,3 +108,18 @@ def test_calls_until_the_compaction(tmp_path: Path) -> None:
         assert "2 calls before the compaction" in told
 
     run(go())
+
+
+def test_compaction_that_its_file_ended(tmp_path: Path) -> None:
+    """A status line without a figure is no sign that a compaction goes on, where its file tells of
+    a call after it."""
+
+    async def go() -> None:
+        agent = begun(tmp_path)
+        await agent.tell("compacting")
+        agent.boundary()
+        agent.call(120_000)
+        await agent.tell("status", usage=None)
+        assert agent.reading() == (120_000, "measured", 1)
+
+    run(go())

@@ -65,11 +65,12 @@ class Watched:
         self.files = Files(agent)
         self._presents: dict[str, Present] = {}
         self._slims: dict[str, Slim] = {}
-        self._calls_then, self._compacting_at = 0, 0.0
+        self._calls_then, self._cycle_then, self._compacting_at = 0, 0, 0.0
 
     def recall(self, row: ThreadRow, seen_at: float) -> None:
         """The main thread as it was when it was last seen."""
         self.compacting, self._compacting_at = row.state == "compacting", seen_at
+        self._cycle_then = row.cycle
         self.claim.recall(row, self.model)
 
     async def hear(self, heard: Heard) -> None:
@@ -123,7 +124,7 @@ class Watched:
         match heard.what:
             case "compacting" if not self._is_passed(heard):
                 self.compacting, self._compacting_at = True, heard.at
-                self._calls_then = self.calls
+                self._calls_then, self._cycle_then = self.calls, self._main.cycle
             case "compacted" if not self._is_recorded(heard):
                 self._end_cycle(heard)
             case "cleared":
@@ -193,14 +194,16 @@ class Watched:
     def _status(self, heard: Heard) -> None:
         """The client's own figures; one that tells another call compacts no more.
 
-        While it compacts it tells the last one again; that for long is no compaction any more.
+        While it compacts it tells the last one again; that for long is no compaction any more, nor
+        is it one where its file tells of a call after it.
         """
         self.cycle = max(self.cycle, self._main.cycle)
         if self.compacting and not self._main.calls and self.claim.fell(heard):
             self._end_cycle(heard)
         again = self.claim.repeats(heard) and heard.at - self._compacting_at < LONGEST
         self.claim.take(heard, self.model, self._main, self.cycle)
-        self.compacting = self.compacting and (again or self.claim.call is None)
+        over = self._main.cycle > self._cycle_then and self._main.holding is not None
+        self.compacting = not over and self.compacting and (again or self.claim.call is None)
 
     @property
     def project(self) -> str | None:
