@@ -31,18 +31,18 @@ class When(NamedTuple):
 
 
 class Preparing(NamedTuple):
-    """What is being made ready, or was, and where the session was then."""
+    """What is being made ready, or was; the cycle and the calls of the session by then."""
 
-    when: When
+    cycle: int
+    calls: int
     task: "asyncio.Task[None]"
 
-    def is_for(self, when: When) -> bool:
+    def is_for(self, cycle: int, calls: int) -> bool:
         """Whether it does for a compaction: one that was called off is followed by more work.
 
         The last call before a compaction may be in no file yet when that is announced.
         """
-        since = (when.calls or 0) - (self.when.calls or 0)
-        return self.when.cycle == when.cycle and since <= 1
+        return self.cycle == cycle and calls - self.calls <= 1
 
 
 class Recovery:
@@ -78,28 +78,29 @@ class Recovery:
 
         That is a draft, or how many files changed since the agent's own document.
         """
-        self._begin(watched, transcript, When(at, watched.cycle, watched.calls))
+        self._begin(watched, transcript, at, watched.cycle, watched.calls)
 
     def make_up(self, watched: Watched, transcript: str, at: float) -> None:
         """Make the same ready for a compaction that nobody told of before it was over."""
-        when = When(at, watched.cycle - 1, _calls_before(watched))
+        ended, calls = watched.cycle - 1, _calls_before(watched)
         before = self._preparing.get(watched.id)
-        if before is None or not before.is_for(when):
-            self._begin(watched, transcript, when)
+        if before is None or not before.is_for(ended, calls):
+            self._begin(watched, transcript, at, ended, calls)
 
     def forget(self, session: str) -> None:
         """Know nothing of a session any more; what is being written is not waited for."""
         self._preparing.pop(session, None)
         self._changed.pop(session, None)
 
-    def _begin(self, watched: Watched, transcript: str, when: When) -> None:
+    def _begin(self, watched: Watched, transcript: str, at: float, cycle: int, calls: int) -> None:
         before = self._preparing.get(watched.id)
         if before is not None:
             before.task.cancel()
         self._changed.pop(watched.id, None)
-        task = asyncio.create_task(self._prepare(watched, transcript, when))
+        work = self._prepare(watched, transcript, When(at, cycle, calls))
+        task = asyncio.create_task(work)
         task.add_done_callback(_tell)
-        self._preparing[watched.id] = Preparing(when, task)
+        self._preparing[watched.id] = Preparing(cycle, calls, task)
 
     async def bring_back(self, watched: Watched, compacted_at: float) -> Reply | None:
         """The last document from before the compaction, else what was drafted, else nothing.
