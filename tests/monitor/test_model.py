@@ -139,10 +139,11 @@ class Sessions(RuleBasedStateMachine):
     @precondition(lambda self: self.deferred)
     @rule()
     def afterwards(self) -> None:
-        """What was brought is heard; nobody is told anything."""
+        """What was brought is heard, and what was written since; nobody is told anything yet."""
         heard, self.deferred = self.deferred, None
         assert heard is not None
         assert self.do(self.agent.monitor.hear(later(heard))) == NOTHING
+        self.model.observed()
 
     async def stored(self) -> list[object]:
         """All that the store has."""
