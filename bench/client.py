@@ -35,7 +35,8 @@ WARMING = 2
 RAMP = Ramp(start=10_000, step=1_000)
 """Below the levels: an agent that is told more makes another turn."""
 
-WITHOUT, IDLE, WITH = "without Brimline", "hooks that do nothing", "with Brimline"
+WITHOUT, AGAIN = "without Brimline", "without it, once more"
+IDLE, WITH = "hooks that do nothing", "with Brimline"
 NOTHING = shutil.which("true") or "/bin/true"
 EMPTY = {one.agent: one.theirs for one in (Pi, Opencode)}
 """Extensions that do nothing."""
@@ -102,15 +103,15 @@ class Case:
 
 
 def cases(agent: str, daemon: Running, work: Path) -> Iterator[Case]:
-    """As the client is, with hooks that do nothing, and with ours."""
+    """As the client is, twice, with hooks that do nothing, and with ours."""
     recipe = RECIPES[agent]
-    for name in (WITHOUT, IDLE, WITH):
+    for name in (WITHOUT, AGAIN, IDLE, WITH):
         case = Case(name, CLIENTS[agent], work / f"{agent}-{name}")
         home = Place(case.root).home
         file = recipe.user(Places(home, {}))
         file.parent.mkdir(parents=True)
         case.client.prepare(Place(case.root))
-        if name != WITHOUT:
+        if name in (IDLE, WITH):
             done = daemon.command("setup", agent, "--no-autostart", HOME=str(home))
             if done.returncode:
                 raise SystemExit(f"bench: {done.stderr}")
@@ -139,21 +140,28 @@ def scene(client: Client, calls: int, pace: random.Random | None) -> Scenario:
     return Scenario(main=replies, ramp=RAMP)
 
 
+def slower(one: Case, other: Case) -> list[float]:
+    """By how many seconds one was slower than another, in each round."""
+    return [ours - theirs for ours, theirs in zip(one.seconds, other.seconds, strict=True)]
+
+
 def report(agent: str, measured: list[Case], calls: int) -> Iterator[str]:
-    """The table of a client, and whether ours is slower than its noise."""
+    """The table of a client, and whether ours is slower by more than the noise.
+
+    That is how much the same turn differs from itself, with the same replies.
+    """
     yield f"\n{agent:24}{'median s':>9}{'best s':>9}{'worst s':>9}{'ratio':>8}"
-    base, *others = measured
+    base, again, idle, ours = measured
     for case in measured:
         middle, all_of = case.median, case.seconds
         yield (
             f"{case.name:24}{middle:9.3f}{min(all_of):9.3f}{max(all_of):9.3f}"
             f"{middle / base.median:8.2f}"
         )
-    noise = 2 * statistics.stdev(base.seconds)
-    yield f"noise, two standard deviations of the first: {noise:.3f} s"
-    for other in [base, *others[:-1]]:
-        pairs = zip(measured[-1].seconds, other.seconds, strict=True)
-        more = statistics.median(ours - theirs for ours, theirs in pairs)
+    noise = 2 * statistics.stdev(slower(again, base))
+    yield f"noise, two standard deviations of what two without it differ by: {noise:.3f} s"
+    for other in (base, idle):
+        more = statistics.median(slower(ours, other))
         verdict = "yes" if more <= noise else "NO"
         yield (
             f"slower than {other.name} by {more:.3f} s, {1000 * more / calls:.1f} ms a tool call, "
