@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from brimline.channels.finding import find_pane, runs
-from brimline.channels.mail import Mail, forward
+from brimline.channels.mail import Mail
 from brimline.channels.tmux import Tmux
 from brimline.inbox import Message, Urgency
 from brimline.monitor.heard import Pane
@@ -152,20 +152,22 @@ def test_not_by_the_pane(
     assert client.sent == []
 
 
-def test_forwarded() -> None:
-    """What waits for a session waits for the one that it became, in its order, and only there."""
+@pytest.mark.parametrize(("seen_at", "left"), [(1.0, "s2"), (2.0, "s1")], ids=["ended", "resumed"])
+def test_sent_on(tmp_path: Path, seen_at: float, left: str) -> None:
+    """What is sent to a session that was cleared waits for the one that it became; one that was
+    resumed since gets its own."""
 
     async def main() -> None:
         store = MemoryStore()
-        level = Message("m3", "s1", "50%", 1.0, cycle=0, level=50.0)
-        waiting = [message("m1", "One."), message("m2", "Two.", "urgent")]
-        await store.write([*map(Queue, (*waiting, level)), Queue(message("m4", "x", session="s3"))])
-        assert await forward(store, "s1", "s2", 2.0) == 2
-        assert [m.text for m in await store.waiting("s2")] == ["One.", "Two."]
-        assert [m.id for m in await store.waiting("s1")] == ["m3"]
-        assert [m.urgency for m in await store.waiting("s2")] == ["sequential", "urgent"]
-        assert await forward(store, "s1", "s2", 3.0) == 0
-        assert len(await store.waiting("s2")) == 2
+        cleared = SessionRow("s1", "claude", 1.0, ended_at=1.0, became="s2")
+        seen = SessionRow("s1", "claude", seen_at)
+        await store.write([PutSession(cleared), PutSession(seen), Queue(message("m1", "One."))])
+        mail = Mail(
+            store, Tmux(tmp_path, 2.0), time.time, lambda row: True, lambda row: None,
+            lambda id: False, lambda message: message,
+        )  # fmt: skip
+        assert await mail.deliver() == 0
+        assert [(m.session, m.text) for m in await store.waiting()] == [(left, "One.")]
 
     asyncio.run(main())
 

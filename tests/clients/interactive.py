@@ -64,10 +64,11 @@ def start_codex(place: Place) -> Started:
 
 
 def start_gemini(place: Place) -> Started:
-    """Gemini CLI, with its key."""
+    """Gemini CLI, with its key, and with what was set up before."""
     file = place.home / ".gemini/settings.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(gemini.SETTINGS))
+    before: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(before | gemini.SETTINGS))
     return Started([require("gemini"), "--yolo"], gemini.ENVIRONMENT)
 
 

@@ -27,6 +27,9 @@ from .monitored.base import TRIES
 pytestmark = [pytest.mark.clients, pytest.mark.slow]
 
 OWN_LINE = "my own line"
+HOOKS_OF_A_TURN = 3
+"""A session's start, its first prompt, and the end of the turn."""
+
 TOLD = "and continue from where you left off."
 
 Open = Callable[..., Interactive]
@@ -186,6 +189,35 @@ def test_clear_begins_anew(daemon: Running, set_up: Callable[[Scenario], Interac
     found = daemon.until("/v1/sessions", lambda found: measured(found, 1, 140_000))
     assert len(found) == 2
     assert before["session"]["id"] in [view["session"]["id"] for view in found]
+
+
+@pytest.mark.parametrize(
+    ("agent", "command"),
+    [("claude", "/clear"), ("codex", "/clear"), ("gemini", "/clear"), ("pi", "/new")],
+)
+def test_message_follows_a_clear(
+    daemon: Running, opened: Open, tmp_path: Path, agent: str, command: str
+) -> None:
+    """What waits for a session that its user clears is read in the one that it goes on as."""
+    done = daemon.command("setup", agent, HOME=str(tmp_path / agent / "home"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    state = {"BRIMLINE_STATE_DIR": str(daemon.state)}
+    client = opened(agent, Scenario(otherwise=Reply(text="I see.")), environment=state)
+    client.say("Go.")
+    (view,) = daemon.until("/v1/sessions", lambda found: found and found[0]["threads"])
+    daemon.until("/v1/daemon", lambda told: told["heard"] >= HOOKS_OF_A_TURN)
+    client.until_composer(agent)
+    done = daemon.command("send", view["session"]["id"], "Look at the tests.")
+    assert done.returncode == 0, done.stderr
+    client.say(command)
+    client.until(lambda: "I see." not in client.shown, "it is not cleared")
+    client.until_composer(agent)
+    client.say("Again.")
+    client.until(lambda: holding(client, "Look at the tests."), "no request holds it")
+    assert "Again." in holding(client, "Look at the tests.")[0]
+    found = {each["session"]["id"]: each["session"]["became"] for each in sessions(daemon)}
+    assert len(found) == 2
+    assert found[view["session"]["id"]] in found
 
 
 def test_compact_with_too_little(

@@ -50,6 +50,11 @@ Behaviour: TypeAlias = Callable[[socket.socket, Request], bool]
 """What is done with a request; whether the client acknowledged it."""
 
 
+def ran_as(request: Request) -> int:
+    """The process that a client ran as."""
+    return int(request.id.partition("-")[2])
+
+
 class Daemon:
     """Listens in a thread of its own until it is closed."""
 
@@ -85,7 +90,7 @@ class Daemon:
             last.connect(str(self._path))
             last.sendall(LAST)
         ended = iter(lambda: self._ended.get(timeout=PATIENCE), None)
-        found = [one for one in ended if one and pid in (None, one.request.pid)]
+        found = [one for one in ended if one and pid in (None, ran_as(one.request))]
         return found[-1] if found else None
 
     def _serve(self) -> None:

@@ -20,12 +20,12 @@ ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in NAMES}
 
 @pytest.mark.parametrize("kind", ["hook", "statusline"])
 def test_request(agent: Agent, kind: Kind) -> None:
-    """The daemon is told stdin as it came, whose it is, and the variables that matter."""
+    """The daemon is told stdin as it came, whose it is, what ran it, and variables that matter."""
     told = replace(agent, env={**ENV, "HOME": "/home/someone", "SECRET": "1"})
     with Daemon(agent.socket, answers(b"")) as daemon:
         done, heard = told.answered(daemon, HOOK, kind)
     assert (done.code, done.told) == (0, b"")
-    assert heard.request == Request(kind, "claude", heard.request.id, done.pid, ENV, HOOK)
+    assert heard.request == Request(kind, "claude", heard.request.id, os.getpid(), ENV, HOOK)
     assert re.fullmatch(rf"[0-9]{{19}}-{done.pid}", heard.request.id)
 
 

@@ -14,7 +14,18 @@ from brimline.hooks.asking import BODY_LONGEST
 from brimline.hooks.frame import encode_reply
 
 from .agent import TOO_LONG, Agent, Done
-from .daemon import GARBAGE, NOBODY, Behaviour, Daemon, answers, answers_late, dies, sends, waits
+from .daemon import (
+    GARBAGE,
+    NOBODY,
+    Behaviour,
+    Daemon,
+    answers,
+    answers_late,
+    dies,
+    ran_as,
+    sends,
+    waits,
+)
 
 LINE = (
     b'{"session_id":"s","context_window":{"context_window_size":200000,"current_usage":'
@@ -29,7 +40,8 @@ def check(agent: Agent, done: Done, shown: bytes = SHOWN) -> str:
     assert (done.code, done.out, done.told) == (0, shown, b"")
     assert done.seconds < TOO_LONG
     (kept,) = agent.spooled()
-    assert (kept.kind, kept.agent, kept.pid, kept.body) == ("statusline", "claude", done.pid, LINE)
+    assert (kept.kind, kept.agent, kept.body) == ("statusline", "claude", LINE)
+    assert (kept.pid, ran_as(kept)) == (os.getpid(), done.pid)
     assert agent.dropped() == 0
     return kept.id
 

@@ -199,6 +199,37 @@ def test_send(daemon: Running) -> None:
     assert "Look at the tests." in shown.stdout
 
 
+def test_session_that_was_cleared(daemon: Running) -> None:
+    """What waits for a session when its user clears it, and what is sent to it later, as by another
+    session that has it for its parent, reaches the one that it goes on as."""
+    fresh = "22222222-2222-4222-8222-222222222222"
+
+    def told(event: str, session: str = fresh, **more: str) -> str:
+        return daemon.client({**hook_input(event, **more), "session_id": session})
+
+    told("SessionStart", SESSION, source="startup")
+    assert daemon.command("send", SESSION, "Before.").returncode == 0
+    told("SessionEnd", SESSION, reason="clear")
+    told("SessionStart", source="clear")
+    assert "Before." in told("UserPromptSubmit")
+    row = daemon.get(f"/v1/sessions/{SESSION}")["session"]
+    assert (row["became"], row["ended_at"] is not None) == (fresh, True)
+    assert daemon.command("send", SESSION, "After.").returncode == 0
+    daemon.until(f"/v1/sessions/{fresh}/messages", lambda found: len(found) == 2)
+    assert "After." in told("UserPromptSubmit")
+
+
+def test_session_that_was_cleared_unheard(daemon: Running) -> None:
+    """It is the same where no daemon was there to hear of it: the spool tells."""
+    daemon.client(hook_input("SessionStart", source="startup"))
+    assert daemon.command("send", SESSION, "Before.").returncode == 0
+    daemon.kill()
+    daemon.client(hook_input("SessionEnd", reason="clear"))
+    daemon.client({**hook_input("SessionStart", source="clear"), "session_id": "fresh"})
+    daemon.start()
+    daemon.until("/v1/sessions/fresh/messages", lambda found: len(found) == 1)
+
+
 def test_sessions_by_their_beginning(daemon: Running, tmp_path: Path) -> None:
     """A session may be named by as much of its id as tells it from the others, as it is shown."""
     daemon.hook(hook_input("UserPromptSubmit"))

@@ -98,6 +98,16 @@ def test_reading(story: Story, screen: Screen) -> None:
     expect(screen.find("json")).to_contain_text('"percent": 75')
 
 
+def test_session_that_was_cleared(story: Story, screen: Screen) -> None:
+    """One that was cleared leads to the one that it goes on as."""
+    daemon = story.daemon
+    daemon.client(hook_input("SessionEnd", reason="clear"))
+    daemon.client(hook_input("SessionStart", source="clear") | {"session_id": "fresh"})
+    screen.open(f"#/session/{SESSION}")
+    screen.page.locator('[data-fact="cleared, goes on as"]').get_by_text("fresh").click()
+    expect(screen.page.locator('[data-fact="session"]')).to_have_text("fresh")
+
+
 def test_formulas(story: Story, screen: Screen) -> None:
     """A historic formula is drawn when it is switched on, with the API's figure for each call."""
     rows = grown(story)

@@ -108,6 +108,7 @@ export function sample(at: number, now: number): SessionView {
       transcript: `/home/me/.claude/projects/${id}.jsonl`,
       parent: null,
       ended_at: at === 12 ? now - 600 : null,
+      became: null,
     },
     threads: [
       main,

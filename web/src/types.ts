@@ -12,6 +12,8 @@ export interface SessionRow {
   transcript: string | null;
   parent: string | null;
   ended_at: number | null;
+  /** The session that it went on as when it was cleared. */
+  became: string | null;
 }
 
 export type ThreadState = "measured" | "streaming" | "unknown" | "stale" | "compacting";

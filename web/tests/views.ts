@@ -52,6 +52,7 @@ export function view(
       transcript: null,
       parent: null,
       ended_at: null,
+      became: null,
       ...session,
     },
     threads,

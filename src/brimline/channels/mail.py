@@ -1,37 +1,22 @@
-"""Messages for agents whose hooks cannot inject them: typed into their panes."""
+"""Messages that no hook will bring: typed into panes, or sent on to what a session became."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from msgspec.structs import replace
-
 from brimline.channels.tmux import Tmux
 from brimline.inbox import Message, Moment, due, fitting, together
 from brimline.monitor.heard import Pane
-from brimline.store.base import Mark, Queue, Store, Write
+from brimline.monitor.succession import forward
+from brimline.store.base import Mark, Store, Write
 from brimline.store.rows import SessionRow
 
 EVERY = 2.0
 """So many seconds between two rounds."""
 
 
-async def forward(store: Store, session: str, to: str, now: float) -> int:
-    """Have what waits for a session wait for the one that it became; how many messages that are.
-
-    What belongs to a cycle of the old one, a level's text, is no news to the new one.
-    """
-    waiting = [message for message in await store.waiting(session) if message.cycle is None]
-    writes: list[Write] = []
-    for message in waiting:
-        new = replace(message, id=f"{message.id}>{to}", session=to, state="queued")
-        writes += [Queue(new), Mark(message.id, "cancelled", ("queued", "handed"), now)]
-    await store.write(writes)
-    return len(waiting)
-
-
 class Mail:
-    """Goes round the messages that wait, and types those that no hook will bring.
+    """Goes round the messages that wait, and types or sends on those that no hook will bring.
 
     `hooked` says whether a session has hooks; `pane` finds its pane, and may take its time;
     `compacting` says whether it is; `of_now` gives a message as it is by then.
@@ -67,6 +52,9 @@ class Mail:
 
     async def _to(self, session: str, messages: Sequence[Message]) -> int:
         row = await self._store.session(session)
+        if row is not None and row.became is not None and row.has_ended:
+            await forward(self._store, session, row.became, self._clock())
+            return 0
         if row is None or self._hooked(row) or self._compacting(session):
             return 0
         pane = await asyncio.to_thread(self._pane, row)

@@ -96,7 +96,7 @@ class Event:
         """The event as it goes to the daemon or into the spool."""
         told = ("kind", self.kind), ("agent", self.agent), ("id", self.id)
         entries = [f"{key}={value[:VALUE_LONGEST]}\0" for key, value in told]
-        entries.append(f"pid={posix.getpid()}\0")
+        entries.append(f"pid={posix.getppid()}\0")
         header = "".join(entries).encode("utf-8", "surrogateescape") + variables()
         return b"%b%d %d\n%b%b" % (PREFIX, len(header), len(self.body), header, self.body)
 

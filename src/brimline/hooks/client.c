@@ -153,7 +153,7 @@ static size_t entry(char *into, const char *group, const char *key, const char *
 
 static size_t header(char *into, char **told, const char *id) {
     char pid[24];
-    snprintf(pid, sizeof pid, "%ld", (long)getpid());
+    snprintf(pid, sizeof pid, "%ld", (long)getppid());
     size_t size = entry(into, "", "kind", told[KIND]);
     size += entry(into + size, "", "agent", told[AGENT]);
     size += entry(into + size, "", "id", id);

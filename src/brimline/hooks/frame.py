@@ -6,7 +6,8 @@
              matters, and else hangs up behind the reply
 
 The header is `key=value` entries, each ended by a NUL: kind, agent, id (`<unix ns>-<pid>`) and pid,
-then `env.NAME` for the variables that are set of those that matter. The body is stdin as it came,
+the process that ran the client, the agent's mostly; then `env.NAME` for the variables that are set
+of those that matter. The body is stdin as it came,
 as far as it came in time, up to BODY_LONGEST. asking.py, client.c and the extensions' asking.js
 write requests and read replies.
 """

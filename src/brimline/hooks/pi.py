@@ -10,7 +10,7 @@ from brimline.hooks.extension import decoded, reported
 from brimline.hooks.frame import Request
 from brimline.monitor.heard import Heard, Reply
 
-DIALECT = Dialect(EVENTS, STARTS, mute=frozenset())
+DIALECT = Dialect(EVENTS, {**STARTS, "new": "cleared"}, mute=frozenset())
 
 
 class Pi:

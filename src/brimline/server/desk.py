@@ -15,6 +15,7 @@ from brimline.monitor.heard import NOTHING, Environment, Heard, Reply
 from brimline.monitor.monitor import Monitor
 from brimline.server.afterwards import Afterwards
 from brimline.server.around import GOES_BY
+from brimline.server.cleared import Cleared
 from brimline.server.lines import Lines
 from brimline.server.spawned import pane_of, spawner
 from brimline.server.troubles import may_pass
@@ -60,6 +61,7 @@ class Desk:
         self._parent = parent
         self._afterwards = Afterwards(monitor)
         self._spawners: dict[str, str | None] = {}
+        self._cleared = Cleared()
         self.heard = 0
         self.malformed = 0
         self.hooks: dict[str, float] = {}
@@ -124,6 +126,9 @@ class Desk:
         self._hears(heard)
         if heard.session not in self._spawners:
             await self._find_spawner(heard, request)
+        if (before := self._cleared.before(request.pid, heard)) is not None:
+            await self._monitor.goes_on(before, heard.session, heard.at)
+        self._cleared.hear(request.pid, heard)
         placed = self._placed(heard, request)
         reply = await self._monitor.hear(placed)
         if self._clearing.busy:

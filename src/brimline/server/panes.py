@@ -7,11 +7,12 @@ from pathlib import Path
 from brimline.channels.clearing import Clearing
 from brimline.channels.finding import find_pane
 from brimline.channels.intents import Intent
-from brimline.channels.mail import Mail, forward
+from brimline.channels.mail import Mail
 from brimline.channels.notices import not_cleared
 from brimline.channels.tmux import Tmux
 from brimline.monitor.heard import Pane
 from brimline.monitor.monitor import Monitor
+from brimline.monitor.succession import go_on
 from brimline.monitor.surroundings import Surroundings
 from brimline.server.herald import Herald
 from brimline.sources import AGENTS
@@ -54,4 +55,4 @@ class Panes:
         if intent.step == "failed":
             self._herald.say(not_cleared(intent))
         elif intent.after is not None:
-            await forward(self._store, intent.session, intent.after, time.time())
+            await go_on(self._store, intent.session, intent.after, time.time())

@@ -10,7 +10,10 @@ SignalKind: TypeAlias = Literal[
 
 
 class SessionRow(msgspec.Struct, frozen=True):
-    """A session: who and where it is. A field that is None says nothing new."""
+    """A session: who and where it is. A field that is None says nothing new.
+
+    `became` is the session that it went on as when it was cleared.
+    """
 
     id: str
     agent: str
@@ -23,6 +26,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     transcript: str | None = None
     parent: str | None = None
     ended_at: float | None = None
+    became: str | None = None
 
     @property
     def has_ended(self) -> bool:

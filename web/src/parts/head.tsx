@@ -5,6 +5,7 @@ import { nameOf } from "../app";
 import { ago, count, percent, place, plural, tokens } from "../format";
 import { LEVEL_WORDS, levelOf, mainOf, overshoots, stateOf, stateWords } from "../reading";
 import { now } from "../state/clock";
+import { sessionHash } from "../state/route";
 import type { SessionView } from "../types";
 import { HandoffBadge, Unread } from "./badges";
 import { Bar } from "./bar";
@@ -84,6 +85,11 @@ export function Facts({ view }: { view: SessionView }) {
         <Fact name="project">{session.project ?? "unknown"}</Fact>
         <Fact name="session">{session.id}</Fact>
         {session.parent && <Fact name="parent">{session.parent}</Fact>}
+        {session.became && (
+          <Fact name="cleared, goes on as">
+            <a href={sessionHash(session.became)}>{session.became}</a>
+          </Fact>
+        )}
         {session.transcript && <Fact name="transcript">{session.transcript}</Fact>}
       </dl>
     </section>
