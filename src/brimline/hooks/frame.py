@@ -7,9 +7,8 @@
 
 The header is `key=value` entries, each ended by a NUL: kind, agent, id (`<unix ns>-<pid>`) and pid,
 the process that ran the client, the agent's mostly; then `env.NAME` for the variables that are set
-of those that matter. The body is stdin as it came,
-as far as it came in time, up to BODY_LONGEST. asking.py, client.c and the extensions' asking.js
-write requests and read replies.
+of those that matter. The body is stdin as it came, as far as it came in time, up to BODY_LONGEST.
+asking.py, client.c and the extensions' asking.js write requests and read replies.
 """
 
 import re

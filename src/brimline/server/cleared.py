@@ -1,7 +1,5 @@
 """Which session was cleared when a process begins a new one: clients give that one another id."""
 
-from collections import defaultdict
-
 from brimline.events import MAIN
 from brimline.monitor.heard import Heard
 
@@ -16,20 +14,20 @@ class Cleared:
     """
 
     def __init__(self) -> None:
-        self._of: defaultdict[int, dict[str, bool]] = defaultdict(dict)
+        self._of: dict[int, dict[str, bool]] = {}
 
     def before(self, pid: int, heard: Heard) -> str | None:
         """What a session was before this clear; None where its process has had several."""
         if heard.what != "cleared" or pid <= INIT:
             return None
-        others = [session for session in self._of[pid] if session != heard.session]
+        others = [session for session in self._of.get(pid, ()) if session != heard.session]
         return others[0] if len(others) == 1 else None
 
     def hear(self, pid: int, heard: Heard) -> None:
         """Take in what a hook of a process tells."""
         if heard.thread != MAIN or pid <= INIT:
             return
-        sessions = self._of[pid]
+        sessions = self._of.setdefault(pid, {})
         if self.before(pid, heard) is not None:
             sessions.clear()
         if heard.what in ("started", "cleared"):
