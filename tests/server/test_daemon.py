@@ -214,9 +214,19 @@ def test_session_that_was_cleared(daemon: Running) -> None:
     assert "Before." in told("UserPromptSubmit")
     row = daemon.get(f"/v1/sessions/{SESSION}")["session"]
     assert (row["became"], row["ended_at"] is not None) == (fresh, True)
-    assert daemon.command("send", SESSION, "After.").returncode == 0
+    sent = daemon.command("send", SESSION, "After.")
+    assert f"it was cleared and goes on as {fresh}, which gets the message" in sent.stdout
     daemon.until(f"/v1/sessions/{fresh}/messages", lambda found: len(found) == 2)
     assert "After." in told("UserPromptSubmit")
+
+
+def test_send_to_one_that_has_ended(daemon: Running) -> None:
+    """Whoever sends is told that it takes a resume."""
+    daemon.hook(hook_input("UserPromptSubmit"))
+    assert "ended" not in daemon.command("send", SESSION, "Now.").stdout
+    daemon.hook(hook_input("SessionEnd"))
+    said = daemon.command("send", SESSION, "Later.").stdout
+    assert "it has ended: the message waits until it is resumed, 24 hours" in said
 
 
 def test_session_that_was_cleared_unheard(daemon: Running) -> None:

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import msgspec
+
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError, NotRunning
 from brimline.server.peer import check_ours
 from brimline.server.sockets import LOCK, silent
 from brimline.settings import socket_path, state_dir
+from brimline.store.rows import SessionRow
 
 PATIENCE = 5.0
 
@@ -45,21 +48,24 @@ def of_session(id: str, part: str = "") -> str:
 
 
 class Named(NamedTuple):
-    """A session by its id, and whether the daemon has heard of it."""
+    """A session by its id, whether it was heard of, and what the daemon knows of it."""
 
     id: str
     known: bool
+    row: SessionRow | None = None
 
 
 def named(context: Context, name: str) -> Named:
     """The session of this id, or the only one whose id begins so; else one that is to come."""
     every = ask(context, "GET", "/v1/sessions?since=all")
-    ids = [view["session"]["id"] for view in every]
-    fitting = [name] if name in ids else sorted(id for id in ids if id.startswith(name))
+    rows = {view["session"]["id"]: view["session"] for view in every}
+    fitting = [name] if name in rows else sorted(id for id in rows if id.startswith(name))
     if len(fitting) > 1:
         some = ", ".join(fitting[:5])
         raise Refused(f"more than one session begins with {name!r}: {some}", "Write more of it.")
-    return Named(fitting[0], known=True) if fitting else Named(name, known=False)
+    if not fitting:
+        return Named(name, known=False)
+    return Named(fitting[0], known=True, row=msgspec.convert(rows[fitting[0]], SessionRow))
 
 
 def ask(context: Context, method: str, path: str, body: object = None) -> Any:

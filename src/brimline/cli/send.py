@@ -6,6 +6,7 @@ from brimline.cli.ask import ask, named, of_session
 from brimline.cli.context import Context, emit_json
 from brimline.inbox import LIFETIME
 from brimline.paint import clean
+from brimline.store.rows import SessionRow
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -18,9 +19,18 @@ def run(context: Context, options: argparse.Namespace) -> int:
         return 0
     when = "the next tool result" if options.urgent else "the next turn"
     print(f"queued for {clean(session.id)}: delivered at {when}")
-    if not session.known:
-        hours = f"{LIFETIME / 3_600:g}"
-        print(
-            f"no such session was heard of yet: it waits for one with just this id, {hours} hours"
-        )
+    if note := _note(session.row):
+        print(note)
     return 0
+
+
+def _note(row: SessionRow | None) -> str | None:
+    """What the sender should know of a session that does not live."""
+    hours = f"{LIFETIME / 3_600:g} hours"
+    if row is None:
+        return f"no such session was heard of yet: it waits for one with just this id, {hours}"
+    if not row.has_ended:
+        return None
+    if row.became is not None:
+        return f"it was cleared and goes on as {clean(row.became)}, which gets the message"
+    return f"it has ended: the message waits until it is resumed, {hours}"
