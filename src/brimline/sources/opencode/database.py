@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import msgspec
 
@@ -13,6 +14,12 @@ from brimline.sources.opencode.wire import Part, Revert, SessionInfo, Times
 
 PAGE = 500
 """How many messages one query fetches."""
+
+BEGINNING = (-1, "")
+"""The place before the first message."""
+
+Page: TypeAlias = list[tuple[int, Row]]
+"""Messages, each with the time that it was made at."""
 
 OPTIONAL = ("parent_id", "directory", "title", "version", "revert", "time_created", "time_updated")
 
@@ -37,21 +44,21 @@ class DatabaseHistory:
     def __init__(self, path: str, session: str) -> None:
         self._path, self._session = path, session
 
-    def info(self) -> SessionInfo:
-        """What the session says of itself."""
-        found = ask(self._path, lambda opened: [*_sessions(opened, "WHERE id = ?", self._session)])
+    def changed(self, since: int) -> tuple[SessionInfo, Iterator[Row]]:
+        """What the session says of itself, and its messages that changed at that time or later.
+
+        Both by one connection: to open the database takes longer than to ask it.
+        """
+        found, page = ask(
+            self._path, lambda opened: (self._found(opened), self._page(opened, since))
+        )
         if not found:
             raise UnreadableTranscript(self._path, f"it has no session {self._session!r}")
-        return found[0]
+        return found[0], self._from(page, since)
 
-    def rows(self, since: int) -> Iterator[Row]:
-        """Its messages that changed at that time or later, in the order of the conversation."""
-        place = (-1, "")
-        while page := ask(self._path, lambda opened, at=place: self._page(opened, since, at)):
-            yield from (row for _, row in page)
-            if len(page) < PAGE:
-                return
-            place = (page[-1][0], page[-1][1].id)
+    def every(self) -> Iterator[Row]:
+        """All its messages."""
+        return self._from(ask(self._path, lambda opened: self._page(opened, 0)), 0)
 
     def parts(self, message: str) -> list[Part]:
         """The parts of a message; those that are not as expected are passed over."""
@@ -63,9 +70,21 @@ class DatabaseHistory:
         )
         return [part for (data,) in found if (part := _decoded(data)) is not None]
 
+    def _found(self, opened: sqlite3.Connection) -> list[SessionInfo]:
+        return [*_sessions(opened, "WHERE id = ?", self._session)]
+
+    def _from(self, page: Page, since: int) -> Iterator[Row]:
+        """The messages of a page and of those after it."""
+        while page:
+            yield from (row for _, row in page)
+            if len(page) < PAGE:
+                return
+            place = page[-1][0], page[-1][1].id
+            page = ask(self._path, lambda opened, at=place: self._page(opened, since, at))
+
     def _page(
-        self, opened: sqlite3.Connection, since: int, place: tuple[int, str]
-    ) -> list[tuple[int, Row]]:
+        self, opened: sqlite3.Connection, since: int, place: tuple[int, str] = BEGINNING
+    ) -> Page:
         found = opened.execute(MESSAGES, (self._session, since, *place, PAGE)).fetchall()
         return [
             (_number(created), Row(_text(id) or "", _number(updated), _bytes(data)))

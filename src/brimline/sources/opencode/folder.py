@@ -31,8 +31,15 @@ class FolderHistory:
         self._path = Path(path)
         self._messages, self._parts = folders(self._path)
 
-    def info(self) -> SessionInfo:
-        """What the session says of itself."""
+    def changed(self, since: int) -> tuple[SessionInfo, Iterator[Row]]:
+        """What the session says of itself, and its messages that changed at that time or later."""
+        return self._info(), self._rows(since)
+
+    def every(self) -> Iterator[Row]:
+        """All its messages."""
+        return self._rows(0)
+
+    def _info(self) -> SessionInfo:
         path = str(self._path)
         try:
             return decoded(_info, self._path.read_bytes())
@@ -41,8 +48,8 @@ class FolderHistory:
         except msgspec.DecodeError as error:
             raise UnreadableTranscript(path, f"no session of opencode: {error}") from error
 
-    def rows(self, since: int) -> Iterator[Row]:
-        """Its messages that changed at that time or later; their names sort as they came."""
+    def _rows(self, since: int) -> Iterator[Row]:
+        """Its messages; their names sort as they came."""
         for entry in sorted(files(self._messages), key=lambda entry: entry.name):
             try:
                 told = entry.stat()

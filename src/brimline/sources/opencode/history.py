@@ -30,12 +30,15 @@ class Row(msgspec.Struct, frozen=True):
 class History(Protocol):
     """Where the messages of one session are stored."""
 
-    def info(self) -> SessionInfo:
-        """What the session says of itself."""
+    def changed(self, since: int) -> tuple[SessionInfo, Iterable[Row]]:
+        """What the session says of itself, and the messages that changed at that time or later.
+
+        They are in the order of the conversation.
+        """
         ...
 
-    def rows(self, since: int) -> Iterable[Row]:
-        """The messages that changed at that time or later, in the order of the conversation."""
+    def every(self) -> Iterable[Row]:
+        """All messages, in that order."""
         ...
 
     def parts(self, message: str) -> list[Part]:
@@ -72,7 +75,7 @@ class SessionReader:
         self._history, self._thread = history, thread
         self._carry = msgspec.msgpack.decode(cursor.carry, type=Carry) if cursor.carry else Carry()
         self._parser = SessionParser(self._carry.parser, session, thread)
-        self._info = history.info()
+        self._info, self._rows = history.changed(max(0, self._carry.updated - OVERLAP))
         self.tally = Tally()
 
     @property
@@ -84,7 +87,7 @@ class SessionReader:
     def __iter__(self) -> Iterator[AnyEvent]:
         yield from self._parser.session(self._info)
         known, seen = self._carry, dict[str, tuple[int, bytes]]()
-        for row in self._history.rows(max(0, known.updated - OVERLAP)):
+        for row in self._rows:
             digest = blake2b(row.data, digest_size=8).digest()
             seen[row.id] = (row.updated, digest)
             if known.seen.get(row.id) != digest:
@@ -129,7 +132,7 @@ class SessionReader:
 
     def _last_before(self, revert: str | None) -> tuple[str, Message] | None:
         last: tuple[str, Message] | None = None
-        for row in self._history.rows(0):
+        for row in self._history.every():
             if revert is not None and row.id >= revert:
                 continue
             message = _decoded(row.data)
