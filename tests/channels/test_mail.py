@@ -152,14 +152,16 @@ def test_not_by_the_pane(
     assert client.sent == []
 
 
-@pytest.mark.parametrize(("seen_at", "left"), [(1.0, "s2"), (2.0, "s1")], ids=["ended", "resumed"])
+@pytest.mark.parametrize(
+    ("seen_at", "left"), [(1.0, "s2"), (2.0, "s1")], ids=["cleared", "resumed"]
+)
 def test_sent_on(tmp_path: Path, seen_at: float, left: str) -> None:
     """What is sent to a session that was cleared waits for the one that it became; one that was
     resumed since gets its own."""
 
     async def main() -> None:
         store = MemoryStore()
-        cleared = SessionRow("s1", "claude", 1.0, ended_at=1.0, became="s2")
+        cleared = SessionRow("s1", "claude", 1.0, became="s2", became_at=1.0)
         seen = SessionRow("s1", "claude", seen_at)
         await store.write([PutSession(cleared), PutSession(seen), Queue(message("m1", "One."))])
         mail = Mail(

@@ -2,16 +2,29 @@
 
 import asyncio
 
-from brimline.inbox import Message, Urgency
-from brimline.monitor.succession import forward, go_on
-from brimline.store.base import PutSession, Queue
+from brimline.inbox import LEASE, Message, MessageState, Urgency
+from brimline.monitor.succession import forward, succeed
+from brimline.store.base import PutSession, Queue, Store
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
 
 
-def message(id: str, session: str = "s1", urgency: Urgency = "sequential") -> Message:
+def message(
+    id: str,
+    session: str = "s1",
+    urgency: Urgency = "sequential",
+    state: MessageState = "queued",
+    handed_at: float | None = None,
+) -> Message:
     """A message from the user."""
-    return Message(id, session, id, 1.0, urgency=urgency, sender="user")
+    return Message(
+        id, session, id, 1.0, urgency=urgency, sender="user", state=state, handed_at=handed_at
+    )
+
+
+async def waiting(store: Store) -> list[tuple[str, str]]:
+    """Who has what to read."""
+    return [(row.session, row.id) for row in await store.waiting()]
 
 
 def test_forwarded() -> None:
@@ -20,30 +33,59 @@ def test_forwarded() -> None:
     async def main() -> None:
         store = MemoryStore()
         level = Message("level", "s1", "50%", 1.0, cycle=0, level=50.0)
-        waiting = message("m1"), message("m2", urgency="urgent"), level, message("m4", "s3")
-        await store.write([*map(Queue, waiting)])
+        queued = message("m1"), level, message("m2", urgency="urgent"), message("m4", "s3")
+        await store.write([*map(Queue, queued)])
         for _ in range(2):
             await forward(store, "s1", "s2", 2.0)
-            found = [(m.text, m.urgency) for m in await store.waiting("s2")]
-            assert found == [("m1", "sequential"), ("m2", "urgent")]
-            assert [m.id for m in await store.waiting("s1")] == ["level"]
+            moved = [("s2", "m1"), ("s1", "level"), ("s2", "m2"), ("s3", "m4")]
+            assert await waiting(store) == moved
 
     asyncio.run(main())
 
 
-def test_goes_on() -> None:
-    """It has ended, and it is known as what it goes on."""
+def test_handed_out() -> None:
+    """What a hook was given may still be passed on: it follows when that has taken too long."""
 
     async def main() -> None:
         store = MemoryStore()
-        await store.write([PutSession(SessionRow("s1", "claude", 1.0)), Queue(message("m1"))])
-        await go_on(store, "s1", "s2", 3.0)
-        ended = SessionRow("s1", "claude", 3.0, ended_at=3.0, became="s2")
-        assert await store.session("s1") == ended
-        assert ended.has_ended
-        assert [m.session for m in await store.waiting()] == ["s2"]
+        await store.write([Queue(message("m1", state="handed", handed_at=5.0))])
+        await forward(store, "s1", "s2", 6.0)
+        assert await waiting(store) == [("s1", "m1")]
+        await forward(store, "s1", "s2", 5.0 + LEASE)
+        assert await waiting(store) == [("s2", "m1")]
+        assert [row.state for row in await store.messages()] == ["queued"]
 
     asyncio.run(main())
+
+
+def test_succeeds() -> None:
+    """It is known as what it goes on; what is told again, when it was resumed, is long past."""
+
+    async def main() -> None:
+        store = MemoryStore()
+        await store.write([PutSession(SessionRow("s1", "claude", 4.0)), Queue(message("m1"))])
+        for _ in range(2):
+            await succeed(store, "s1", "s2", 3.0, 5.0)
+            row = SessionRow("s1", "claude", 4.0, became="s2", became_at=4.0)
+            assert await store.session("s1") == row
+            assert row.heir == "s2"
+        assert await waiting(store) == [("s2", "m1")]
+        await store.write([PutSession(SessionRow("s1", "claude", 6.0)), Queue(message("m2"))])
+        await succeed(store, "s1", "s2", 3.0, 7.0)
+        assert await waiting(store) == [("s2", "m1"), ("s1", "m2")]
+        await succeed(store, "s1", "s3", 8.0, 8.0)
+        assert await waiting(store) == [("s2", "m1"), ("s3", "m2")]
+
+    asyncio.run(main())
+
+
+def test_heir() -> None:
+    """A session that was seen after its clear was resumed, however it ended then."""
+    cleared = SessionRow("s1", "claude", 3.0, ended_at=3.0, became="s2", became_at=3.0)
+    assert cleared.heir == "s2"
+    assert SessionRow("s1", "claude", 3.0).heir is None
+    resumed = SessionRow("s1", "claude", 9.0, ended_at=9.0, became="s2", became_at=3.0)
+    assert resumed.heir is None
 
 
 def test_session_that_was_not_heard_of() -> None:
@@ -52,9 +94,9 @@ def test_session_that_was_not_heard_of() -> None:
     async def main() -> None:
         store = MemoryStore()
         await store.write([Queue(message("m1"))])
-        await go_on(store, "s1", "s2", 3.0)
+        await succeed(store, "s1", "s2", 3.0, 3.0)
         assert await store.sessions() == []
-        assert [m.session for m in await store.waiting()] == ["s2"]
+        assert await waiting(store) == [("s2", "m1")]
 
     asyncio.run(main())
 
@@ -66,8 +108,8 @@ def test_client_that_keeps_its_session() -> None:
         store = MemoryStore()
         row = SessionRow("s1", "claude", 1.0)
         await store.write([PutSession(row), Queue(message("m1"))])
-        await go_on(store, "s1", "s1", 3.0)
+        await succeed(store, "s1", "s1", 3.0, 3.0)
         assert await store.session("s1") == row
-        assert [m.id for m in await store.waiting("s1")] == ["m1"]
+        assert await waiting(store) == [("s1", "m1")]
 
     asyncio.run(main())

@@ -215,9 +215,14 @@ def test_session_that_was_cleared(daemon: Running) -> None:
     row = daemon.get(f"/v1/sessions/{SESSION}")["session"]
     assert (row["became"], row["ended_at"] is not None) == (fresh, True)
     sent = daemon.command("send", SESSION, "After.")
-    assert f"it was cleared and goes on as {fresh}, which gets the message" in sent.stdout
+    assert f"it was cleared and goes on as {fresh}: the message follows" in sent.stdout
     daemon.until(f"/v1/sessions/{fresh}/messages", lambda found: len(found) == 2)
     assert "After." in told("UserPromptSubmit")
+    told("SessionStart", SESSION, source="resume")
+    told("SessionEnd", SESSION, reason="other")
+    row = daemon.get(f"/v1/sessions/{SESSION}")["session"]
+    assert (row["became"], row["ended_at"] is not None) == (None, True)
+    assert "it has ended" in daemon.command("send", SESSION, "Its own.").stdout
 
 
 def test_send_to_one_that_has_ended(daemon: Running) -> None:

@@ -109,6 +109,7 @@ export function sample(at: number, now: number): SessionView {
       parent: null,
       ended_at: at === 12 ? now - 600 : null,
       became: null,
+      became_at: null,
     },
     threads: [
       main,

@@ -14,6 +14,7 @@ export interface SessionRow {
   ended_at: number | null;
   /** The session that it went on as when it was cleared. */
   became: string | null;
+  became_at: number | null;
 }
 
 export type ThreadState = "measured" | "streaming" | "unknown" | "stale" | "compacting";

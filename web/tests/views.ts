@@ -53,6 +53,7 @@ export function view(
       parent: null,
       ended_at: null,
       became: null,
+      became_at: null,
       ...session,
     },
     threads,

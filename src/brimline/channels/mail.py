@@ -52,8 +52,8 @@ class Mail:
 
     async def _to(self, session: str, messages: Sequence[Message]) -> int:
         row = await self._store.session(session)
-        if row is not None and row.became is not None and row.has_ended:
-            await forward(self._store, session, row.became, self._clock())
+        if row is not None and row.heir is not None:
+            await forward(self._store, session, row.heir, self._clock())
             return 0
         if row is None or self._hooked(row) or self._compacting(session):
             return 0

@@ -29,8 +29,8 @@ def _note(row: SessionRow | None) -> str | None:
     hours = f"{LIFETIME / 3_600:g} hours"
     if row is None:
         return f"no such session was heard of yet: it waits for one with just this id, {hours}"
+    if row.heir is not None:
+        return f"it was cleared and goes on as {clean(row.heir)}: the message follows"
     if not row.has_ended:
         return None
-    if row.became is not None:
-        return f"it was cleared and goes on as {clean(row.became)}, which gets the message"
     return f"it has ended: the message waits until it is resumed, {hours}"

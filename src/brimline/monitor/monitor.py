@@ -14,7 +14,7 @@ from brimline.monitor.recovery import Recovery, When
 from brimline.monitor.restore import restored
 from brimline.monitor.rules import Rules
 from brimline.monitor.state import State
-from brimline.monitor.succession import go_on
+from brimline.monitor.succession import succeed
 from brimline.monitor.surroundings import Surroundings
 from brimline.monitor.telling import Telling, key, left_for
 from brimline.monitor.watched import Watched
@@ -145,9 +145,9 @@ class Monitor:
         await self._store.write([Queue(message)])
         return id
 
-    async def goes_on(self, session: str, other: str, at: float) -> None:
+    async def cleared(self, session: str, other: str, at: float) -> None:
         """A session was cleared: it goes on as another, whose is what waits for it, or will."""
-        await go_on(self._store, session, other, at)
+        await succeed(self._store, session, other, at, self._clock())
 
     def of_now(self, message: Message) -> Message:
         """A message as it is to be given by another way than a hook's answer."""

@@ -139,7 +139,7 @@ class Daemon:
             "taking in the spool": partial(self._keep_taking, desk),
             "following the transcripts": Following(self._places, monitor, since).run,
             "forgetting old sessions": partial(self._forget, monitor),
-            "typing messages into panes": mail.run,
+            "bringing messages that no hook will": mail.run,
         }
 
     def _socket(self, name: str) -> Path:

@@ -127,7 +127,7 @@ class Desk:
         if heard.session not in self._spawners:
             await self._find_spawner(heard, request)
         if (before := self._cleared.before(request.pid, heard)) is not None:
-            await self._monitor.goes_on(before, heard.session, heard.at)
+            await self._monitor.cleared(before, heard.session, heard.at)
         self._cleared.hear(request.pid, heard)
         placed = self._placed(heard, request)
         reply = await self._monitor.hear(placed)

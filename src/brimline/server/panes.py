@@ -12,7 +12,7 @@ from brimline.channels.notices import not_cleared
 from brimline.channels.tmux import Tmux
 from brimline.monitor.heard import Pane
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.succession import go_on
+from brimline.monitor.succession import succeed
 from brimline.monitor.surroundings import Surroundings
 from brimline.server.herald import Herald
 from brimline.sources import AGENTS
@@ -32,7 +32,7 @@ class Panes:
         self.clearing = Clearing(state, self._tmux, time.time, self._ended)
 
     def mail(self, monitor: Monitor, around: Surroundings) -> Mail:
-        """What types messages for agents that have no hooks of ours."""
+        """What brings messages that no hook of ours will."""
 
         def hooked(row: SessionRow) -> bool:
             if row.agent not in AGENTS:
@@ -55,4 +55,5 @@ class Panes:
         if intent.step == "failed":
             self._herald.say(not_cleared(intent))
         elif intent.after is not None:
-            await go_on(self._store, intent.session, intent.after, time.time())
+            now = time.time()
+            await succeed(self._store, intent.session, intent.after, now, now)

@@ -23,7 +23,7 @@ _PANE = re.compile(r"%[0-9]+", re.ASCII)
 
 
 def spawner(pid: int, session: str) -> str | None:
-    """The session that spawned the one whose hook this process is; None where none is found.
+    """The session that spawned the one whose hook a process ran; None where none is found.
 
     Of two that a process was told of, the one that is not known further up is the nearer. It reads
     other processes, which may take some time.

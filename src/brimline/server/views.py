@@ -159,10 +159,11 @@ class Views:
 
 
 def _living(row: SessionRow) -> SessionRow:
-    """A session that was seen after it had ended lives: it was resumed."""
-    if row.ended_at is None or row.has_ended:
+    """A session that was seen after it had ended, or was cleared, lives: it was resumed."""
+    ended_at = row.ended_at if row.has_ended else None
+    if (ended_at, row.heir) == (row.ended_at, row.became):
         return row
-    return msgspec.structs.replace(row, ended_at=None)
+    return msgspec.structs.replace(row, ended_at=ended_at, became=row.heir)
 
 
 def _handoff(row: HandoffRow | None, calls: int | None) -> Handoff:

@@ -82,6 +82,13 @@ class Mark(msgspec.Struct, frozen=True):
     handed_at: float | None = None
 
 
+class Move(msgspec.Struct, frozen=True):
+    """Have a message that is queued wait for another session, in its order; has no effect else."""
+
+    id: str
+    to: str
+
+
 class PutHandoff(msgspec.Struct, frozen=True):
     """Keep a document, by its id; has no effect where there is one of that id."""
 
@@ -120,6 +127,7 @@ Write: TypeAlias = (
     | Cancel
     | Queue
     | Mark
+    | Move
     | PutHandoff
     | UseHandoff
     | Once

@@ -11,6 +11,7 @@ from brimline.store.base import (
     Fire,
     Forget,
     Mark,
+    Move,
     Once,
     PutCall,
     PutCompaction,
@@ -137,6 +138,8 @@ class MemoryStore:
                 return self._queue(message)
             case Mark():
                 return self._bring(write)
+            case Move():
+                return self._move(write)
             case PutHandoff(row):
                 return self._put_handoff(row)
             case UseHandoff():
@@ -215,6 +218,13 @@ class MemoryStore:
         handed_at = mark.at if mark.to == "handed" else old.handed_at
         self._messages[mark.id] = msgspec.structs.replace(old, state=mark.to, handed_at=handed_at)
         return self._changed(old.session)
+
+    def _move(self, move: Move) -> bool:
+        old = self._messages.get(move.id)
+        if old is None or old.state != "queued" or old.session == move.to:
+            return False
+        self._messages[move.id] = msgspec.structs.replace(old, session=move.to)
+        return self._changed(old.session) and self._changed(move.to)
 
     def _put_handoff(self, row: HandoffRow) -> bool:
         if row.id in self._handoffs:

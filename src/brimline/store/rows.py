@@ -12,7 +12,7 @@ SignalKind: TypeAlias = Literal[
 class SessionRow(msgspec.Struct, frozen=True):
     """A session: who and where it is. A field that is None says nothing new.
 
-    `became` is the session that it went on as when it was cleared.
+    `became` is the session that it went on as when it was cleared, at `became_at`.
     """
 
     id: str
@@ -27,11 +27,19 @@ class SessionRow(msgspec.Struct, frozen=True):
     parent: str | None = None
     ended_at: float | None = None
     became: str | None = None
+    became_at: float | None = None
 
     @property
     def has_ended(self) -> bool:
         """Whether it is over: one that was seen after it had ended was resumed."""
         return self.ended_at is not None and self.seen_at <= self.ended_at
+
+    @property
+    def heir(self) -> str | None:
+        """The session that it goes on as; one that was seen after its clear was resumed."""
+        if self.became_at is None or self.seen_at > self.became_at:
+            return None
+        return self.became
 
 
 class ThreadRow(msgspec.Struct, frozen=True):

@@ -88,8 +88,8 @@ CREATE TABLE sessions (
         transcript TEXT,
         parent TEXT,
         ended_at REAL
-    , became TEXT);
-INSERT INTO "sessions" VALUES('s','claude',9.5,'h',NULL,'m',NULL,NULL,NULL,NULL,NULL,NULL);
+    , became TEXT, became_at REAL);
+INSERT INTO "sessions" VALUES('s','claude',9.5,'h',NULL,'m',NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 CREATE TABLE signals (
         place INTEGER PRIMARY KEY AUTOINCREMENT,
         session TEXT NOT NULL,

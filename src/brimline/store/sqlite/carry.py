@@ -9,6 +9,7 @@ from brimline.store.base import (
     Fire,
     Forget,
     Mark,
+    Move,
     Once,
     PutCall,
     PutCompaction,
@@ -75,6 +76,8 @@ class Carrier:
                 return self._put(sql.MESSAGES, sql.QUEUE, row, row.session)
             case Mark():
                 return self._mark(write)
+            case Move(id, to):
+                return self._move(id, to)
             case PutHandoff(row):
                 return self._put(sql.HANDOFFS, sql.PUT_HANDOFF, row, row.session)
             case UseHandoff(id, at):
@@ -123,6 +126,12 @@ class Carrier:
         for (session,) in old:
             self.changed.pop(session, None)
         return True
+
+    def _move(self, id: str, to: str) -> bool:
+        found = self._connection.execute(sql.SESSION_OF_MESSAGE, (id,)).fetchone()
+        if not self._does(sql.MOVE, (to, id)):
+            return False
+        return self._changes(found[0]) and self._changes(to)
 
     def _mark(self, mark: Mark) -> bool:
         values = (mark.to, mark.to, mark.at, mark.id, mark.handed_at, mark.handed_at, *mark.since)

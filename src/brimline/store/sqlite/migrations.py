@@ -254,7 +254,10 @@ _THIRD: Step = (
     "CREATE INDEX handoffs_of_session ON handoffs (session)",
 )
 
-_FOURTH: Step = ("ALTER TABLE sessions ADD COLUMN became TEXT",)
+_FOURTH: Step = (
+    "ALTER TABLE sessions ADD COLUMN became TEXT",
+    "ALTER TABLE sessions ADD COLUMN became_at REAL",
+)
 
 MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 """What brings a database from version 0, which is empty, to the newest: a step for each."""

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import NamedTuple
 
-from brimline.store.base import Fire, Mark, Queue, Write
+from brimline.store.base import Fire, Mark, Move, Queue, Write
 
 NOTICED = 5.0
 """What another process queued is noticed within so many seconds: so long the file is not asked."""
 
-QUEUING = frozenset({Queue, Fire, Mark})
+QUEUING = frozenset({Queue, Fire, Mark, Move})
 """Writes by which a message may come to wait."""
 
 MOST = 4_096
@@ -83,7 +83,7 @@ def may_queue(writes: Sequence[Write]) -> bool:
 
 def _queues(write: Write) -> bool:
     match write:
-        case Queue():
+        case Queue() | Move():
             return True
         case Fire(messages=messages):
             return bool(messages)

@@ -116,6 +116,8 @@ QUEUE = f"{MESSAGES.insert} ON CONFLICT (id) DO NOTHING"
 CANCEL = """UPDATE messages SET state = 'cancelled'
 WHERE session = ? AND thread = ? AND cycle <= ? AND state IN ('queued', 'handed')"""
 
+MOVE = "UPDATE messages SET session = ?1 WHERE id = ?2 AND state = 'queued' AND session <> ?1"
+
 PUT_HANDOFF = f"{HANDOFFS.insert} ON CONFLICT (id) DO NOTHING"
 
 USE_HANDOFF = "UPDATE handoffs SET used_at = ?1 WHERE id = ?2 AND coalesce(used_at, 0) < ?1"

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from brimline.inbox import Message
-from brimline.store.base import Cancel, Fire, Mark, PutCall, Queue, Store
+from brimline.store.base import Cancel, Fire, Mark, Move, PutCall, Queue, Store
 from brimline.store.rows import SignalRow
 from brimline.testing.store.suite import call, check, fire, message, signal, states
 
@@ -203,6 +203,31 @@ async def messages_change_their_session(store: Store) -> None:
         before = (await store.changes())[-1][0]
         await store.write([PutCall(call("c", 1)), write])
         assert "parent" in {id for _, id in await store.changes(before)}
+
+
+@check
+async def message_is_moved(store: Store) -> None:
+    """It waits for another session in its order, and keeps all else; both sessions change."""
+    await store.write([Queue(message("m1")), Queue(message("m2")), Queue(message("m3"))])
+    (mark, _), *_ = reversed(await store.changes())
+    (first, *_) = await store.messages()
+    assert await store.write([Move("m2", "t"), Move("m1", "t")]) == [True, True]
+    assert [row.id for row in await store.waiting("t")] == ["m1", "m2"]
+    assert [row.id for row in await store.waiting("s")] == ["m3"]
+    assert (await store.messages("t"))[0] == msgspec.structs.replace(first, session="t")
+    assert {id for _, id in await store.changes(mark)} == {"s", "t"}
+    assert store.may_wait("t")
+
+
+@check
+async def message_that_is_not_moved(store: Store) -> None:
+    """One that is there already, is not queued any more, or is not known stays as it is."""
+    await store.write([Queue(message("m1")), Queue(message("m2"))])
+    await store.write([Mark("m1", "handed", ("queued",), 2.0)])
+    before = await store.changes()
+    assert await store.write([Move("m1", "t"), Move("m2", "s"), Move("none", "t")]) == [False] * 3
+    assert await store.messages("t") == []
+    assert await store.changes() == before
 
 
 @check

@@ -35,7 +35,8 @@ async def new_store_is_empty(store: Store) -> None:
 @check
 async def session_comes_back_whole(store: Store) -> None:
     """Every field of a session is kept, any text as it is."""
-    row = SessionRow(TEXT, "codex", 1.25, "h", "/p", "m", "1.0", TEXT, "/t", "other", 99.5, "next")
+    told = ("h", "/p", "m", "1.0", TEXT, "/t", "other", 99.5, "next", 98.5)
+    row = SessionRow(TEXT, "codex", 1.25, *told)
     assert await store.write([PutSession(row)]) == [True]
     assert await store.session(TEXT) == row
     assert await store.sessions() == [row]
