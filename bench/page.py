@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
+from brimline.server.secret import read_secret
 from serving import serving
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -77,9 +78,9 @@ class Cost:
 class Feed(threading.Thread):
     """Tells a daemon of sessions: all of them first, then so many changes a second."""
 
-    def __init__(self, port: int, sessions: int, rate: int) -> None:
+    def __init__(self, port: int, secret: dict[str, str], sessions: int, rate: int) -> None:
         super().__init__(daemon=True)
-        self._port = port
+        self._port, self._secret = port, secret
         self._names = [f"session-{at}" for at in range(sessions)]
         self._rate = rate
         self._numbers = itertools.count()
@@ -102,7 +103,7 @@ class Feed(threading.Thread):
     def _tell(self, names: list[str]) -> None:
         body = json.dumps({"events": [self._event(name) for name in names]})
         connection = http.client.HTTPConnection("127.0.0.1", self._port)
-        connection.request("POST", "/v1/events", body)
+        connection.request("POST", "/v1/events", body, self._secret)
         answer = connection.getresponse()
         if answer.status != 200:
             raise SystemExit(f"bench: the daemon answered {answer.status}")
@@ -160,26 +161,29 @@ def cost(page: Page, seconds: float) -> Cost:
 
 
 @contextmanager
-def opened(browser: Browser, address: str) -> Generator[Page]:
+def opened(browser: Browser, address: str, secret: dict[str, str]) -> Generator[Page]:
     """A page in a tab of its own, gone afterwards."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    size: ViewportSize = {"width": 1280, "height": 800}
+    context = browser.new_context(viewport=size, extra_http_headers=secret)
     page = context.new_page()
     page.goto(address)
     yield page
     context.close()
 
 
-def measured(browser: Browser, port: int, args: argparse.Namespace) -> Generator[str]:
+def measured(
+    browser: Browser, port: int, secret: dict[str, str], args: argparse.Namespace
+) -> Generator[str]:
     """The lines of the table, the reference first."""
-    feed = Feed(port, args.sessions, args.rate)
-    with opened(browser, f"http://127.0.0.1:{port}/") as page:
+    feed = Feed(port, secret, args.sessions, args.rate)
+    with opened(browser, f"http://127.0.0.1:{port}/", secret) as page:
         page.locator(".row").nth(args.sessions - 1).wait_for(timeout=60_000)
         yield row("our page, nothing changes", cost(page, args.seconds))
     feed.start()
-    with opened(browser, f"http://127.0.0.1:{port}/healthz") as page:
+    with opened(browser, f"http://127.0.0.1:{port}/healthz", secret) as page:
         page.evaluate(LISTEN)
         yield row("empty page, listens", cost(page, args.seconds))
-    with opened(browser, f"http://127.0.0.1:{port}/") as page:
+    with opened(browser, f"http://127.0.0.1:{port}/", secret) as page:
         page.locator(".row").nth(args.sessions - 1).wait_for(timeout=60_000)
         yield row("our page", cost(page, args.seconds), judged=True)
     feed.stop()
@@ -207,9 +211,11 @@ def main() -> int:
     print(f"{'of one core; frames':28}{'CPU':>10}{'median':>10}{'95 %':>8}{'worst':>8}")
     with tempfile.TemporaryDirectory() as work, sync_playwright() as playwright:
         port = _port()
-        with serving(Path(work), ("-m", "brimline", "serve", "--port", str(port))):
+        words = ("-m", "brimline", "serve", "--port", str(port))
+        with serving(Path(work), words) as daemon:
+            secret = {"Authorization": f"Bearer {read_secret(daemon.state)}"}
             browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-            for line in measured(browser, port, args):
+            for line in measured(browser, port, secret, args):
                 print(line, flush=True)
             browser.close()
     return 0

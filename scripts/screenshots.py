@@ -72,10 +72,16 @@ async def take(page: Page, view: View, address: str, path: Path) -> None:
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes")
 
 
-async def both(chromium: Browser, view: View, address: str) -> None:
-    """The picture in light and in dark."""
+async def both(chromium: Browser, view: View, link: str) -> None:
+    """The picture in light and in dark; the link opens the page for both."""
+    address = link.partition("/open")[0]
+    door = await chromium.new_context()
+    await door.request.get(link)
+    signed_in = await door.storage_state()
+    await door.close()
     for scheme in SCHEMES:
         context = await chromium.new_context(
+            storage_state=signed_in,
             viewport={"width": view.width, "height": view.height},
             color_scheme=scheme,
             reduced_motion="reduce",

@@ -42,10 +42,16 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Daemon(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the daemon is run: whether a session that starts starts it, how long it keeps one."""
+    """How the daemon is run: whether a session that starts starts it, how long it keeps one.
+
+    `context_usage_without_secret` opens `POST /hooks/context-usage` and `GET /sessions/ID` to every
+    user and program of this machine: they can then read what a session holds and say what they
+    like about it.
+    """
 
     autostart: bool = True
     keep: str = "90d"
+    context_usage_without_secret: bool = False
 
 
 class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

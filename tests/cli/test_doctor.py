@@ -25,6 +25,8 @@ from brimline.cli.checks import (
     version,
 )
 from brimline.cli.context import Context
+from brimline.server.port_file import write_port
+from brimline.server.secret import load_or_create_secret
 from brimline.settings import Settings
 from brimline.setup.found import Found
 from brimline.setup.switch import Off
@@ -73,6 +75,10 @@ def user(
     """A user with Claude Code, and no daemon."""
     for folder in ("home/.claude", "project"):
         (tmp_path / folder).mkdir(parents=True)
+    state = tmp_path / "home/.local/state/brimline"
+    state.mkdir(parents=True, mode=0o700)
+    load_or_create_secret(state)
+    write_port(state, 8_420)
     monkeypatch.chdir(tmp_path / "project")
     return User(tmp_path / "home", capsys)
 
@@ -150,7 +156,7 @@ def test_switched_off_in_the_project(user: User) -> None:
 def test_daemon_that_does_not_answer(user: User) -> None:
     """One that is there and says nothing is not said to be gone: what ends it is named."""
     lock = user.home / ".local/state/brimline/lock"
-    lock.parent.mkdir(parents=True)
+    lock.parent.mkdir(parents=True, exist_ok=True)
     lock.write_text("4711\n")
     with lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)

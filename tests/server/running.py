@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import brimline.hooks.client as client
 from brimline.hooks.frame import Kind, Request, encode_request, parse_reply
@@ -31,6 +33,20 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over the daemon's Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("brimline", timeout=PATIENCE)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PATIENCE)
+        self.sock.connect(str(self._path))
+
+
 class Running:
     """One daemon; it can be stopped, killed and started again on the same state."""
 
@@ -41,6 +57,7 @@ class Running:
         self.home.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self.process: subprocess.Popen[str] | None = None
+        self.link = ""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -72,6 +89,8 @@ class Running:
         assert self.process.stdout is not None
         said = self.process.stdout.readline()
         assert "serves at" in said, said + self.process.stdout.read()
+        self.process.stdout.readline()  # how to open the link
+        self.link = self.process.stdout.readline().strip()
 
     def kill(self) -> None:
         """Kill it as the kernel would."""
@@ -161,9 +180,26 @@ class Running:
             timeout=PATIENCE,
         )
 
+    @property
+    def secret(self) -> str:
+        """What programs send to be let in."""
+        return (self.state / "secret").read_text().strip()
+
+    def _request(
+        self,
+        path: str,
+        body: bytes | None = None,
+        method: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> urllib.request.Request:
+        """A request with the secret, as a program sends it."""
+        address = f"http://127.0.0.1:{self.port}{path}"
+        sent = {"Authorization": f"Bearer {self.secret}", **(headers or {})}
+        return urllib.request.Request(address, body, headers=sent, method=method)
+
     def get(self, path: str, **headers: str) -> Any:
         """What the API answers."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
+        request = self._request(path, headers=headers)
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)
 
@@ -171,8 +207,7 @@ class Running:
         self, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:
         """How the API refuses a request: the code and what it says."""
-        address = f"http://127.0.0.1:{self.port}{path}"
-        request = urllib.request.Request(address, body, headers=dict(headers or {}))
+        request = self._request(path, body, headers=headers)
         try:
             urllib.request.urlopen(request, timeout=PATIENCE).close()
         except urllib.error.HTTPError as error:
@@ -182,17 +217,38 @@ class Running:
 
     def post(self, path: str, body: Any) -> Any:
         """The same for what is sent to it."""
-        data = json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data)
+        request = self._request(path, json.dumps(body).encode())
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)
 
     def delete(self, path: str) -> Any:
         """The same for what is taken away."""
-        address = f"http://127.0.0.1:{self.port}{path}"
-        request = urllib.request.Request(address, method="DELETE")
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(
+            self._request(path, method="DELETE"), timeout=PATIENCE
+        ) as answer:
             return json.load(answer)
+
+    def over_unix(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """The status and the answer over the Unix socket, as the command line asks."""
+        connection = UnixConnection(socket_path(self.state, os.getuid(), "http"))
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body))
+            answer = connection.getresponse()
+            return answer.status, json.load(answer)
+        finally:
+            connection.close()
+
+    def hand_over(self, session: str, path: Path, author: str = "agent") -> None:
+        """Hand a document over, which is done over the Unix socket alone."""
+        body = {"path": str(path), "author": author}
+        status, told = self.over_unix(
+            "POST", f"/v1/sessions/{quote(session, safe='')}/handoff", body
+        )
+        assert status == 201, told
+
+    def new_link(self) -> str:
+        """A link that opens the page once."""
+        return self.over_unix("POST", "/v1/daemon/link")[1]["url"]
 
     def until(self, path: str, fits: Callable[[Any], object]) -> Any:
         """What the API answers once it fits."""

@@ -220,7 +220,7 @@ def test_cancelling_anothers(daemon: Running) -> None:
 def test_document_of_a_session_to_come(daemon: Running, tmp_path: Path) -> None:
     """A document that is kept for a session that was not heard of yet is there to be read."""
     (tmp_path / "notes.md").write_text("Go on.")
-    daemon.post("/v1/sessions/to-come/handoff", {"path": str(tmp_path / "notes.md")})
+    daemon.hand_over("to-come", tmp_path / "notes.md")
     (row,) = daemon.get("/v1/sessions/to-come/handoff")["handoffs"]
     assert (row["session"], row["text"], row["calls"]) == ("to-come", "Go on.", None)
     assert daemon.refused("/v1/sessions/nosuch/handoff")[0] == 404
@@ -232,16 +232,15 @@ def test_nothing_is_kept_for_nobody(daemon: Running, tmp_path: Path, id: str) ->
     (tmp_path / "notes.md").write_text("Go on.")
     told = {"messages": {"text": "a"}, "handoff": {"path": str(tmp_path / "notes.md")}}
     for part, body in told.items():
-        data = json.dumps(body).encode()
-        status, problem = daemon.refused(f"/v1/sessions/{id}/{part}", data)
+        status, problem = daemon.over_unix("POST", f"/v1/sessions/{id}/{part}", body)
         assert (status, "expected a session's id" in problem["error"]) == (422, True)
     assert daemon.get("/v1/messages") == []
 
 
 def test_document_by_a_relative_path(daemon: Running) -> None:
     """A daemon has a folder of its own: a path must mean the same to both sides."""
-    body = json.dumps({"path": "handoff.md"}).encode()
-    status, told = daemon.refused(f"/v1/sessions/{SESSION}/handoff", body)
+    place = f"/v1/sessions/{SESSION}/handoff"
+    status, told = daemon.over_unix("POST", place, {"path": "handoff.md"})
     assert (status, told["error"]) == (422, "expected an absolute path: got 'handoff.md'")
 
 

@@ -130,6 +130,7 @@ def test_http_hook_of_a_client_that_died(daemon: Running) -> None:
     daemon.hook(status_input(120_000), "statusline")
     body = json.dumps(hook_input("UserPromptSubmit")).encode()
     head = f"POST /hooks/claude HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\n"
+    head += f"Authorization: Bearer {daemon.secret}\r\n"
     with socket.create_connection(("127.0.0.1", daemon.port)) as client:
         client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     daemon.until(
@@ -412,7 +413,9 @@ def test_end(daemon: Running) -> None:
 def test_end_while_somebody_asks(daemon: Running) -> None:
     """Ctrl-C ends it also while a request is half sent: who sends it is told, without a fuss."""
     with socket.create_connection(("127.0.0.1", daemon.port), PATIENCE) as asking:
-        asking.sendall(b"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{")
+        head = f"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\n"
+        head += f"Authorization: Bearer {daemon.secret}\r\nContent-Length: 9\r\n\r\n{{"
+        asking.sendall(head.encode())
         time.sleep(0.1)
         text = said(daemon, signal.SIGINT)
         assert asking.recv(4_096).startswith(b"HTTP/1.1 503")
@@ -576,7 +579,7 @@ def test_design_endpoints(daemon: Running, tmp_path: Path) -> None:
     assert "55%" in daemon.hook(hook_input("UserPromptSubmit"))
     document = tmp_path / "handoff.md"
     document.write_text("Go on.")
-    daemon.post(f"/v1/sessions/{SESSION}/handoff", {"path": str(document)})
+    daemon.hand_over(SESSION, document)
     told = daemon.get(f"/sessions/{SESSION}")
     assert (told["last_handoff_path"], told["tokens_used"]) == (str(document), 110_000)
 
@@ -587,7 +590,7 @@ def test_stream(daemon: Running) -> None:
 
     daemon.hook(status_input(90_000), "statusline")
     connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=20)
-    connection.request("GET", "/v1/stream")
+    connection.request("GET", "/v1/stream", headers={"Authorization": f"Bearer {daemon.secret}"})
     answer = connection.getresponse()
     lines = [answer.readline() for _ in range(6)]
     assert lines[:2] == [b": connected\n", b"retry: 1000\n"]

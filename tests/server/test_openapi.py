@@ -106,7 +106,9 @@ def test_answers_to_what_is_posted(daemon: Running) -> None:
 def test_refusals_are_documented(daemon: Running, method: str, path: str, body: Any) -> None:
     """What is refused is refused with a status that the document has for it."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{daemon.port}{path}", data, method=method)
+    address = f"http://127.0.0.1:{daemon.port}{path}"
+    headers = {"Authorization": f"Bearer {daemon.secret}"}
+    request = urllib.request.Request(address, data, headers, method=method)
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request)
     with refused.value as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from brimline.setup.command import Program
+from brimline.setup.command import HttpTarget, Program
 from brimline.setup.job import Wish
 from brimline.setup.plan import Change, apply, plan
 from brimline.sources.base import Places
@@ -19,6 +19,7 @@ FILES = {
     "opencode": ".config/opencode/plugins/brimline.js",
     "pi": ".pi/agent/extensions/brimline.js",
 }
+TARGET = HttpTarget("http://127.0.0.1:8421", "token-of-hooks")
 
 
 def program(fast: str | None = HOOK, script: str = "/opt/client.py") -> Program:
@@ -34,7 +35,9 @@ class Machine:
         for folder in (self.home, self.project):
             folder.mkdir(parents=True, exist_ok=True)
         self.places = Places(self.home, {})
-        self.wish = Wish(program=program(), state=root / "state", cwd=self.project, **wishes)
+        self.wish = Wish(
+            program=program(), state=root / "state", cwd=self.project, http=TARGET, **wishes
+        )
 
     def file(self, agent: str = "claude") -> Path:
         """The settings that are changed."""

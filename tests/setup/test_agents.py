@@ -42,14 +42,37 @@ def test_hooks_by_http(machine: Machine) -> None:
     machine.set_up()
     machine.set_up(transport="http")
     found = machine.hooks()
-    url = "http://127.0.0.1:8420/hooks/claude?by=brimline"
-    made = {"type": "http", "url": url, "timeout": 2}
+    url = "http://127.0.0.1:8421/hooks/claude?by=brimline"
+    headers = {"Authorization": "Bearer token-of-hooks"}
+    made = {"type": "http", "url": url, "headers": headers, "timeout": 2}
     assert found.pop("SessionStart")[0]["command"] == HOOK
     assert found.pop("Stop") == [{"type": "http", "url": "http://[x/"}, made]
     assert all(one == [made] for one in found.values())
     assert "commands" in machine.plan("codex", transport="http").notes[0]
     machine.take_out()
     assert list(machine.hooks()) == ["Stop"]
+
+
+@pytest.mark.parametrize("mode", [None, 0o644, 0o600])
+def test_settings_with_a_token_are_private(machine: Machine, mode: int | None) -> None:
+    """HTTP hooks carry a token: no other user can read the settings that hold it."""
+    if mode is not None:
+        machine.write("{}").chmod(mode)
+    machine.set_up(transport="http")
+    assert machine.file().stat().st_mode & 0o777 == 0o600
+
+
+def test_no_token_in_a_project(machine: Machine) -> None:
+    """A project's settings may be shared: no token is written into them, and it is said why."""
+    change = machine.set_up(transport="http", scope="project")
+    assert "--transport command" in (change.problem or "")
+    assert not (machine.project / ".claude").exists()
+
+
+def test_http_hooks_before_a_daemon_ran(machine: Machine) -> None:
+    """Without a daemon there is neither a port nor a token: it is said how to get them."""
+    change = machine.set_up(transport="http", http=None)
+    assert "brimline serve --background" in (change.problem or "")
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])

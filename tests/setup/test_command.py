@@ -12,6 +12,8 @@ import pytest
 from brimline.cli import setup
 from brimline.cli.context import Context
 from brimline.errors import InvalidSettings, UnknownAgent
+from brimline.server.port_file import write_port
+from brimline.server.secret import derive_token, load_or_create_secret
 from brimline.settings import Daemon, Settings, socket_path
 from brimline.sources.base import Places
 
@@ -228,9 +230,16 @@ def test_project(user: User) -> None:
 
 
 def test_http(user: User) -> None:
-    """Hooks post to the daemon's own address."""
+    """Hooks post to where this user's daemon was last, with the token of hooks."""
+    state = user.home / ".local" / "state" / "brimline"
+    state.mkdir(parents=True)
+    write_port(state, 8_432)
+    secret = load_or_create_secret(state)
     user.run(agents=["claude"], transport="http")
-    assert '"http://127.0.0.1:8420/hooks/claude?by=brimline"' in user.settings.read_text()
+    text = user.settings.read_text()
+    assert '"http://127.0.0.1:8432/hooks/claude?by=brimline"' in text
+    assert derive_token(secret, "hooks") in text
+    assert secret not in text
 
 
 def test_agent_that_is_not_there_yet(user: User) -> None:

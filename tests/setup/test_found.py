@@ -10,7 +10,7 @@ from brimline.setup.plan import RECIPES
 
 from .machine import Machine, program
 
-ADDRESS = "http://127.0.0.1:8420"
+ADDRESS = "http://127.0.0.1:8421"
 
 
 def found(machine: Machine, agent: str = "claude", **wishes: Any) -> Found:

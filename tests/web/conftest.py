@@ -67,7 +67,7 @@ def opened(browser: Browser, daemon: Running) -> Iterator[Opener]:
             color_scheme=scheme,
             reduced_motion="reduce" if calm else "no-preference",
         )
-        screens.append(Screen(context, daemon.port))
+        screens.append(Screen(context, daemon.port, daemon.new_link()))
         return screens[-1]
 
     yield open

@@ -50,7 +50,7 @@ def _tell_rich(story: Story) -> None:
     story.tell(RICH, *_spread([*events, *scouts]), agent="claude", project=project)
     path = story.daemon.folder / "handoff.md"
     path.write_text(DOCUMENT)
-    story.daemon.post(f"/v1/sessions/{RICH}/handoff", {"path": str(path)})
+    story.daemon.hand_over(RICH, path)
     for urgent in (False, True):
         text = {"text": "Look at the tests first.", "urgent": urgent}
         story.daemon.post(f"/v1/sessions/{RICH}/messages", text)

@@ -24,8 +24,9 @@ UNREACHABLE = ("net::ERR_CONNECTION_", "net::ERR_EMPTY_RESPONSE", "net::ERR_INCO
 class Screen:
     """The page in a tab."""
 
-    def __init__(self, context: BrowserContext, port: int) -> None:
+    def __init__(self, context: BrowserContext, port: int, link: str) -> None:
         context.set_default_timeout(PATIENCE)
+        assert context.request.get(link).ok  # the context keeps the cookie that this sets
         context.add_init_script(LISTEN)
         self.address = f"http://127.0.0.1:{port}"
         self.page = context.new_page()

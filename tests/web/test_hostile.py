@@ -37,7 +37,7 @@ def tell_evil(story: Story) -> Path:
     path.parent.mkdir(parents=True)
     path.write_text(MORE_EVIL)
     place = f"/v1/sessions/{quote(EVIL, safe='')}"
-    daemon.post(f"{place}/handoff", {"path": str(path), "author": f"{EVIL}-author"})
+    daemon.hand_over(EVIL, path, f"{EVIL}-author")
     daemon.post(f"{place}/messages", {"text": MORE_EVIL, "sender": f"{EVIL}-sender"})
     return path
 

@@ -162,7 +162,7 @@ def test_handoff_and_unread(story: Story, screen: Screen) -> None:
     expect(screen.of("told", "unread")).to_have_count(0)
     path = story.daemon.folder / "handoff.md"
     path.write_text("Go on.")
-    story.daemon.post("/v1/sessions/told/handoff", {"path": str(path)})
+    story.daemon.hand_over("told", path)
     story.daemon.post("/v1/sessions/told/messages", {"text": "hi"})
     expect(screen.of("told", "handoff")).to_have_text("handoff fresh")
     expect(screen.of("told", "unread")).to_have_text("1 unread")

@@ -153,7 +153,7 @@ def test_marks(story: Story, screen: Screen) -> None:
     path.write_text("Go on.")
     story.tell(SESSION, call("m0", 20_000), call("m1", 105_000), agent="claude")
     daemon.hook(hook_input("UserPromptSubmit"))
-    daemon.post(f"/v1/sessions/{SESSION}/handoff", {"path": str(path), "author": "me"})
+    daemon.hand_over(SESSION, path, "me")
     packed = {"type": "Compacted", "trigger": "manual", "before": 105_000, "after": 20_000}
     story.tell(SESSION, packed, call("m2", 30_000, model="claude-opus-4-5"), agent="claude")
     opened_at(screen, SESSION)
@@ -240,7 +240,7 @@ def test_handoff(story: Story, screen: Screen) -> None:
     story.tell("one", full(10))
     for text in ("The first.", "# Where we are\n\n- the **parser** is done\n\n```\nrm -rf x\n```"):
         path.write_text(text)
-        story.daemon.post("/v1/sessions/one/handoff", {"path": str(path), "author": "me"})
+        story.daemon.hand_over("one", path, "me")
     screen.open("#/session/one")
     prose = screen.find("handoff-text")
     expect(prose.locator(".heading")).to_have_text("Where we are")

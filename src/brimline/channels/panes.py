@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,8 @@ CURSOR = "#{cursor_x} #{cursor_y} #{cursor_flag} #{pane_in_mode} #{pane_dead}"
 """What tmux is asked of a pane beside its rows."""
 
 THERE = "Is the pane still there?"
+ROOT = 0
+OWN_SOCKET = "Run the agent in a tmux of your own."
 
 _ID = re.compile(r"%[0-9]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -43,6 +46,31 @@ def of_environment(tmux: str | None, pane: str | None) -> Pane | None:
     if not Path(socket).is_absolute() or not pane or not _ID.fullmatch(pane):
         return None
     return Pane(socket, pane)
+
+
+def check_own_socket(path: str) -> None:
+    """Raise CommandFailed unless a tmux socket is our user's, where nobody else can replace it.
+
+    A tmux client runs commands that its server names: on another user's socket that is their code.
+    """
+    socket = Path(os.path.realpath(path))
+    try:
+        found = socket.stat()
+        folders = [folder.stat() for folder in socket.parents]
+    except OSError as error:
+        raise CommandFailed("tmux", f"{path}: {error.strerror}", THERE) from error
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.getuid():
+        raise CommandFailed("tmux", f"{path} is not a socket of yours", OWN_SOCKET)
+    if not all(_is_safe_folder(folder) for folder in folders):
+        raise CommandFailed("tmux", f"others can replace {path}", OWN_SOCKET)
+
+
+def _is_safe_folder(folder: os.stat_result) -> bool:
+    """Return whether nobody but root and us can rename or remove what is ours in a folder."""
+    if folder.st_uid not in (ROOT, os.getuid()):
+        return False
+    shared = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return not shared or bool(folder.st_mode & stat.S_ISVTX)
 
 
 class Held:
@@ -91,6 +119,7 @@ class Held:
         return self._cmd("display-message", "-p", "#{pane_tty}") or None
 
     def _cmd(self, name: str, *words: str, target: bool = True) -> str:
+        check_own_socket(self._pane.socket)
         done = self._server.cmd(name, *words, target=self._pane.id if target else None)
         if done.returncode:
             reason = " ".join(done.stderr) or f"exit code {done.returncode}"

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TextIO
 
 from brimline.cli.ask import ask
 from brimline.cli.context import Context
@@ -31,17 +32,18 @@ One that ends waits for the requests that are under way, and some seconds for ea
 UNWRITABLE = "It must be a file that is yours to write; BRIMLINE_STATE_DIR names another folder."
 
 
-def start(context: Context, port: int | None) -> int:
+def start(context: Context, port: int | None, output: TextIO | None = None) -> int:
     """Start one and come back when it answers: 0; or say why it does not: 1."""
     if address := answers(context):
-        print(f"brimline serves at {address} already")
+        print(f"brimline serves at {address} already", file=output)
         return 0
     log = log_of(context)
     with os.fdopen(opened(log), "ab") as file:
         begin = file.tell()
         child = _spawned(context, log, file.fileno(), port)
     if address := _came_up(context, child):
-        print(f"brimline serves at {address} (`brimline serve --stop` ends it)")
+        stops = "`brimline open` opens its page, `brimline serve --stop` ends it"
+        print(f"brimline serves at {address} ({stops})", file=output)
         return 0
     return _failed(child, log, begin)
 
@@ -105,6 +107,11 @@ def answers(context: Context) -> str | None:
         return str(ask(context, "GET", DAEMON)["address"])
     except NotRunning:
         return None
+
+
+def page_link(context: Context) -> str:
+    """Return an address that opens the page of the running daemon, once."""
+    return str(ask(context, "POST", f"{DAEMON}/link")["url"])
 
 
 def log_of(context: Context) -> Path:

@@ -118,6 +118,11 @@ def _path(text: str) -> str:
     return _text(text)
 
 
+def _open(to: argparse.ArgumentParser) -> None:
+    to.add_argument("--print", action="store_true", help="print the link instead of opening it")
+    to.add_argument("--json", action="store_true", help="print the link as JSON")
+
+
 def _send(to: argparse.ArgumentParser) -> None:
     to.add_argument(
         "session", type=_session, metavar="SESSION", help="the session's id, or its beginning"
@@ -184,6 +189,7 @@ COMMANDS: Table = {
     "setup": ("our hooks and status line in the agents' settings", _setup),
     "doctor": ("what is there, what is heard from, what to do about the rest", _doctor),
     "serve": ("the daemon: hears the agents' hooks, serves the API", _serve),
+    "open": ("open the dashboard in a browser", _open),
     "send": ("a message for a session, delivered by its hooks", _send),
     "inbox": ("the messages that wait; of a session all, and what became of them", _inbox),
     "handoff": ("hand a document over, to be brought back after a compaction", _handoff),

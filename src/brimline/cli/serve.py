@@ -1,15 +1,22 @@
 """`brimline serve`: the daemon that hears the agents' hooks and serves the API."""
 
 import argparse
+import os
+import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 from brimline.cli import background, uncollected
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
+from brimline.cli.open import PRINTED
 from brimline.errors import AlreadyRunning, NotRunning
 from brimline.paint import age
+from brimline.server.access import LINK_PATH
+from brimline.server.port_file import read_port
 from brimline.server.sockets import PORT, Silent
+from brimline.settings import state_dir
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -24,15 +31,17 @@ def run(context: Context, options: argparse.Namespace) -> int:
         return _started_by_hook(context, options.port)
     if options.demo:
         return _demo(options.port)
-    return _in_the_foreground(context, PORT if options.port is None else options.port)
+    return _in_the_foreground(context, options.port)
 
 
-def _in_the_foreground(context: Context, port: int) -> int:
+def _in_the_foreground(context: Context, port: int | None) -> int:
+    state = state_dir(context.places.env, context.places.home)
     try:
-        return _here(context, port)
+        return _here(context, (read_port(state) or PORT) if port is None else port, _ready)
     except AlreadyRunning:
         if address := background.answers(context):
             print(f"brimline serves at {address} already (`brimline serve --stop` ends it)")
+            print(f"{PRINTED}\n{background.page_link(context)}")
             return 0
         if (one := background.held(context)) is not None:
             raise one from None
@@ -49,11 +58,12 @@ def _demo(port: int | None) -> int:
     return 0
 
 
-def _shows(address: str) -> None:
-    print(f"brimline shows recorded sessions at {address} (Ctrl-C ends it)", flush=True)
+def _shows(link: str) -> None:
+    print(f"brimline shows recorded sessions at {_address(link)} (Ctrl-C ends it)")
+    print(f"{PRINTED}\n{link}", flush=True)
 
 
-def _here(context: Context, port: int | None) -> int:
+def _here(context: Context, port: int | None, ready: Callable[[str], None]) -> int:
     with uncollected():
         import uvloop
 
@@ -61,7 +71,7 @@ def _here(context: Context, port: int | None) -> int:
 
     quiet_signals()
     daemon = Daemon(context.places, context.settings, port or None)
-    uvloop.run(daemon.run(_ready))
+    uvloop.run(daemon.run(ready))
     return 1 if daemon.lost else 0
 
 
@@ -71,12 +81,22 @@ def _started_by_hook(context: Context, port: int | None) -> int:
         return 0
     background.log_to(background.log_of(context))
     with suppress(AlreadyRunning):
-        _here(context, port)
+        _here(context, port, _ready)
     return 0
 
 
-def _ready(address: str) -> None:
-    print(f"brimline serves at {address} (Ctrl-C ends it)", flush=True)
+def _ready(link: str) -> None:
+    """Say where it serves; a log, which may be shown to others, gets no link."""
+    print(f"brimline serves at {_address(link)} (Ctrl-C ends it)")
+    if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+        print("`brimline open` opens its page")
+    else:
+        print(f"{PRINTED}\n{link}")
+    sys.stdout.flush()
+
+
+def _address(link: str) -> str:
+    return link.partition(LINK_PATH)[0]
 
 
 def _status(context: Context, as_json: bool) -> int:

@@ -9,9 +9,12 @@ from pathlib import Path
 from brimline.cli import serviced
 from brimline.cli.changes import Shown, carried_out, lines, shown
 from brimline.cli.context import Context, emit_json
+from brimline.server.port_file import read_port
+from brimline.server.secret import derive_token, read_secret
+from brimline.server.sockets import HOST
 from brimline.settings import PROJECT_FILE, socket_path, state_dir, user_file
 from brimline.setup import parent
-from brimline.setup.command import Program, installed
+from brimline.setup.command import HttpTarget, Program, installed
 from brimline.setup.found import find
 from brimline.setup.job import Wish
 from brimline.setup.plan import Change, plan, plan_beside
@@ -120,9 +123,18 @@ def wish_of(context: Context, options: argparse.Namespace | None = None) -> Wish
         scope=options.scope,
         mode=options.status_line,
         transport=options.transport,
+        http=_http_target(state),
         autostart=options.autostart,
         autostart_first=context.settings.daemon.autostart,
     )
+
+
+def _http_target(state: Path) -> HttpTarget | None:
+    """Return where HTTP hooks go: where the daemon is, or was last; None if there was none."""
+    secret, port = read_secret(state), read_port(state)
+    if secret is None or port is None:
+        return None
+    return HttpTarget(f"http://{HOST}:{port}", derive_token(secret, "hooks"))
 
 
 def _program(state: Path) -> Program:

@@ -16,6 +16,9 @@ from brimline.settings import seconds
 
 BodyT = TypeVar("BodyT")
 
+RETRY_AFTER_S = 1
+"""When to try again after a 503: the store is busy, the daemon ends, or it has too much to do."""
+
 EVER = "all"
 LATER = "Try again."
 LISTED = "`brimline status --all` lists the sessions on this machine."
@@ -45,8 +48,9 @@ def no_session(id: str) -> Refused:
 
 
 def json(value: object, status: int = 200) -> Response:
-    """A value as a JSON answer."""
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
+    """A value as a JSON answer; what fails for now says when to try again."""
+    headers = {"retry-after": str(RETRY_AFTER_S)} if status == 503 else None
+    return Response(msgspec.json.encode(value), status, headers, media_type="application/json")
 
 
 async def body(request: Request, kind: type[BodyT]) -> BodyT:

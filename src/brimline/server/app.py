@@ -2,16 +2,18 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from brimline.errors import BrimlineError
 from brimline.hooks.frame import Request as HookRequest
+from brimline.server.access import LINK_PATH, AccessControl
 from brimline.server.answers import (
     Refused,
     Routes,
@@ -21,18 +23,21 @@ from brimline.server.answers import (
     not_offered,
     refused,
 )
-from brimline.server.bodies import Health, Status
+from brimline.server.bodies import Health, PageLink, Status
 from brimline.server.desk import Desk
-from brimline.server.guard import Guard, Limit
+from brimline.server.guard import BodyLimit, RequestGuard, tcp_port
 from brimline.server.history import Histories
 from brimline.server.legacy import Legacy
 from brimline.server.openapi import Endpoint, document
+from brimline.server.page import EXPLANATION_HEADERS, USED_LINK, explanation
 from brimline.server.sessions import Sessions
 from brimline.server.stream import Stream
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 
 Handler = Callable[[Request], Awaitable[Response]]
+
+UNIX_ONLY = "forbidden: this is answered over the daemon's Unix socket alone"
 
 
 class Running:
@@ -41,12 +46,17 @@ class Running:
     endpoints = (
         Endpoint("GET", "/healthz", "health", "That it lives.", Health),
         Endpoint("GET", "/v1/daemon", "daemon", "What the daemon says of itself.", Status),
-        Endpoint("DELETE", "/v1/daemon", "end", "End the daemon.", Health),
-    )
+        Endpoint("DELETE", "/v1/daemon", "end", "End the daemon.", Health, unix_only=True),
+        Endpoint("POST", "/v1/daemon/link", "link", "Make a link that opens the page once.",
+                 PageLink, status=201, unix_only=True),
+    )  # fmt: skip
 
-    def __init__(self, status: Callable[[], Status], stop: Callable[[], None]) -> None:
+    def __init__(
+        self, status: Callable[[], Status], stop: Callable[[], None], access: AccessControl
+    ) -> None:
         self._status = status
         self._stop = stop
+        self._access = access
 
     async def health(self, request: Request) -> Response:
         """That it lives."""
@@ -60,6 +70,35 @@ class Running:
         """End the daemon, after what is under way."""
         self._stop()
         return json(Health("stopping"))
+
+    async def link(self, request: Request) -> Response:
+        """Make a link that opens the page once."""
+        return json(PageLink(self._access.page_link()), 201)
+
+
+class PageDoor:
+    """Where a link leads: it gives a browser our cookie, once, and sends it on to the page."""
+
+    def __init__(self, access: AccessControl) -> None:
+        self._access = access
+
+    def routes(self) -> list[Route]:
+        """The one route."""
+        return [Route(LINK_PATH, self.open)]
+
+    async def open(self, request: Request) -> Response:
+        """Let a browser in; one that is in already may come by a link that was used."""
+        cookies = request.headers.get("cookie", "").encode("latin-1")
+        if self._access.links.redeem(request.query_params.get("code", "")):
+            headers = {"set-cookie": self._access.cookie()}
+        elif self._access.has_cookie(cookies):
+            headers = {}
+        else:
+            answer = Response(explanation(USED_LINK), 401)
+            answer.raw_headers.extend(EXPLANATION_HEADERS)
+            return answer
+        headers |= {"cache-control": "no-store", "referrer-policy": "no-referrer"}
+        return RedirectResponse("/", 303, headers)
 
 
 class Posted:
@@ -100,8 +139,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 """All that is offered."""
 
 
-def application(store: Store, parts: Sequence[Routes], others: Sequence[Route]) -> Starlette:
-    """The application: parts of the API and routes beside it, behind the guard."""
+def application(
+    store: Store,
+    parts: Sequence[Routes],
+    others: Sequence[Route],
+    access: AccessControl,
+    open_paths: Sequence[str] = (),
+) -> Starlette:
+    """The application: parts of the API and routes beside it, behind the guard.
+
+    What begins with one of `open_paths` needs no secret.
+    """
 
     async def openapi(request: Request) -> Response:
         return json(document([each for part in parts for each in part.endpoints]))
@@ -109,6 +157,7 @@ def application(store: Store, parts: Sequence[Routes], others: Sequence[Route]) 
     routes = [
         Route("/openapi.json", openapi),
         *(_route(store, part, each) for part in parts for each in part.endpoints),
+        *PageDoor(access).routes(),
         *others,
     ]
     handlers = {
@@ -118,16 +167,27 @@ def application(store: Store, parts: Sequence[Routes], others: Sequence[Route]) 
         Exception: failed,
     }
     made = Starlette(routes=routes, exception_handlers=handlers)
-    made.add_middleware(Limit)
-    made.add_middleware(Guard)
+    made.add_middleware(BodyLimit)
+    made.add_middleware(RequestGuard, access=access, open_paths=open_paths)
     return made
 
 
 def _route(store: Store, part: Routes, endpoint: Endpoint) -> Route:
     handler = getattr(part, endpoint.handler)
     made = _found(store, handler) if endpoint.found else handler
+    made = _unix_only(made) if endpoint.unix_only else made
     path = endpoint.path.replace("{id}", "{id:path}")  # an agent's own ids may have slashes
     return Route(path, made, methods=[endpoint.method])
+
+
+def _unix_only(handler: Handler) -> Handler:
+    @wraps(handler)
+    async def answer(request: Request) -> Response:
+        if tcp_port(request.scope) is not None:
+            raise Refused(403, UNIX_ONLY, "Use the command line, or the socket `http.sock`.")
+        return await handler(request)
+
+    return answer
 
 
 def _found(store: Store, handler: Callable[[Request, SessionRow], Awaitable[Response]]) -> Handler:

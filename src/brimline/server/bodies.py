@@ -34,6 +34,12 @@ class Status(msgspec.Struct, frozen=True):
     hooks: dict[str, float] = {}
 
 
+class PageLink(msgspec.Struct, frozen=True):
+    """An address that opens the page in a browser, once and within an hour."""
+
+    url: str
+
+
 class Sent(msgspec.Struct, frozen=True):
     """A message that was queued."""
 

@@ -20,6 +20,7 @@ from brimline.hooks.spool import take, take_dropped
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.watched import Watched
+from brimline.server.access import AccessControl
 from brimline.server.answers import Routes
 from brimline.server.app import Posted, Running, application
 from brimline.server.around import Machine, parents
@@ -30,14 +31,19 @@ from brimline.server.herald import Herald
 from brimline.server.history import Histories, of_files
 from brimline.server.hooksocket import HookSocket
 from brimline.server.http import server, stop_by_signal
+from brimline.server.http_protocol import ConnectionLimits, raise_descriptor_limit
+from brimline.server.legacy import PATHS as LEGACY_PATHS
 from brimline.server.legacy import Legacy
 from brimline.server.lines import Lines
 from brimline.server.ownline import OwnLine
 from brimline.server.page import Page
 from brimline.server.panes import Panes
+from brimline.server.port_file import read_port, write_port
+from brimline.server.secret import load_or_create_secret
 from brimline.server.sessions import Sessions
 from brimline.server.sockets import HOST, LOCK, Alone, loopback, unix
 from brimline.server.stream import Stream
+from brimline.server.tcp_peer import TcpPeers
 from brimline.server.troubles import Work, go_on
 from brimline.server.views import Views
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
@@ -73,7 +79,7 @@ class Daemon:
         self.lost = False
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Run until it is told to stop; `ready` is told the address."""
+        """Run until it is told to stop; `ready` is told the address, with a link to the page."""
         with _own(self.state):
             store = await SqliteStore.open(self.state / "brimline.db")
             try:
@@ -82,8 +88,13 @@ class Daemon:
                 await store.close()
 
     async def _serve(self, store: Store, ready: Callable[[str], None]) -> None:
-        listening = loopback(self._port)  # before anything is there that others would find
-        self._port = listening.getsockname()[1]
+        last = read_port(self.state)
+        listening = loopback(self._port, last)  # before anything is there that others would find
+        self._port = port = int(listening.getsockname()[1])
+        write_port(self.state, port)
+        access = AccessControl(load_or_create_secret(self.state), port)
+        peers = TcpPeers.open()
+        limits = ConnectionLimits(peers, raise_descriptor_limit())
         rules = Rules.of_settings(self._settings)
         herald = Herald(self._settings.notify, rules, self.state)
         panes = Panes(store, self._places, self.state, herald)
@@ -98,11 +109,12 @@ class Daemon:
         await panes.clearing.resume()
         hooks = HookSocket(self._socket("hook"), desk)
         hooks.open()
-        self._http = server(self._application(store, monitor, views, desk, panes))
+        application = self._application(store, monitor, views, desk, panes, access)
+        self._http = server(application, limits)
         stop_by_signal(self.stop)
         _warm_up()
         http = unix(self._socket("http"))
-        ready(self.address)
+        ready(access.page_link())
         works = self._beside(monitor, desk, panes.mail(monitor, around))
         works["being found"] = partial(self._end_unless, hooks.is_there, http.is_there)
         beside = [asyncio.create_task(go_on(what, work)) for what, work in works.items()]
@@ -117,20 +129,30 @@ class Daemon:
             await hooks.close()
             await lines.close()
             http.unlink()
+            if peers is not None:
+                peers.close()
 
     def _application(
-        self, store: Store, monitor: Monitor, views: Views, desk: Desk, panes: Panes
+        self,
+        store: Store,
+        monitor: Monitor,
+        views: Views,
+        desk: Desk,
+        panes: Panes,
+        access: AccessControl,
     ) -> Starlette:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
         parts: list[Routes] = [
-            Running(self.status, self.stop),
+            Running(self.status, self.stop, access),
             Sessions(store, monitor, views, panes.clearing),
             Histories(store, partial(of_files, self._places, cache)),
             Stream(store, views, self._stopping),
             Legacy(store, monitor),
             Posted(desk),
         ]
-        return application(store, parts, Page().routes())
+        is_open = self._settings.daemon.context_usage_without_secret
+        open_paths = LEGACY_PATHS if is_open else ()
+        return application(store, parts, Page().routes(), access, open_paths)
 
     def _beside(self, monitor: Monitor, desk: Desk, mail: Mail) -> dict[str, Work]:
         """What goes on while requests are served."""

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.applications import Starlette
 
+from brimline.server.http_protocol import ConnectionLimits, limited_protocol
+
 
 class _Server(uvicorn.Server):
     """uvicorn would end the process by the signal that stopped it; we have more to put away."""
@@ -18,10 +20,11 @@ class _Server(uvicorn.Server):
         yield
 
 
-def server(app: Starlette) -> uvicorn.Server:
+def server(app: Starlette, limits: ConnectionLimits) -> uvicorn.Server:
     """What serves an application; `should_exit` ends it after what is under way."""
     config = uvicorn.Config(
         app,
+        http=limited_protocol(limits),
         ws="none",
         log_level="warning",
         access_log=False,

@@ -13,6 +13,9 @@ from brimline.store.base import Store
 from brimline.store.rows import SessionRow, ThreadRow
 from brimline.usage import MOST, Tokens, Usage
 
+PATHS = ("/hooks/context-usage", "/sessions/")
+"""What `daemon.context_usage_without_secret` opens to every user of the machine."""
+
 HIGHEST = 200.0
 """A percentage above this is none."""
 

@@ -14,7 +14,8 @@ class Endpoint(msgspec.Struct, frozen=True):
     """One route: its path and method, its handler's name, what it takes and what it answers.
 
     With `found` its handler is given the session, which must be known; with `missing` it finds out
-    itself whether there is what it is asked for.
+    itself whether there is what it is asked for. What is `unix_only` reads a file of the user's,
+    types into a terminal or ends the daemon, and is answered over the Unix socket alone.
     """
 
     method: str
@@ -26,8 +27,25 @@ class Endpoint(msgspec.Struct, frozen=True):
     status: int = 200
     found: bool = False
     missing: bool = False
+    unix_only: bool = False
     media: str = "application/json"
     query: tuple[str, ...] = ()
+
+
+SECURITY_SCHEMES = {
+    "secret": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The text of the file `secret` in the state folder. "
+        "Requests over the Unix socket need none.",
+    },
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "brimline-PORT",
+        "description": "Set by the link of `brimline open`; PORT is the daemon's.",
+    },
+}
 
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
@@ -44,7 +62,8 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Brimline", "version": __version__},
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {"schemas": components, "securitySchemes": SECURITY_SCHEMES},
+        "security": [{name: []} for name in SECURITY_SCHEMES],
     }
 
 
@@ -53,12 +72,14 @@ def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
         str(endpoint.status): _content("As asked.", endpoint.media, named[repr(endpoint.answer)])
     }
     problem = _content("Why not.", "application/json", named[repr(Problem)])
-    answers |= {"403": problem, "503": problem}
+    answers |= {"401": problem, "403": problem, "503": problem}
     if endpoint.found or endpoint.missing:
         answers["404"] = problem
     if endpoint.query:
         answers["422"] = problem
     made: dict[str, Any] = {"summary": endpoint.about, "responses": answers}
+    if endpoint.unix_only:
+        made["x-unix-socket-only"] = True
     if parameters := _parameters(endpoint):
         made["parameters"] = parameters
     if endpoint.body is not None:

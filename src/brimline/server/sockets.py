@@ -4,6 +4,7 @@ import fcntl
 import os
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -98,17 +99,18 @@ def silent(path: Path) -> Silent | None:
         os.close(file)
 
 
-def loopback(port: int | None) -> socket.socket:
-    """This machine's own address at a port; None: the usual one, or any where another has that.
+def loopback(port: int | None, last: int | None = None) -> socket.socket:
+    """Listen on 127.0.0.1 at a port; None: the last one, else the usual one, else any.
 
-    AlreadyRunning where the port that is asked for cannot be had.
+    Raises AlreadyRunning if the port that is asked for cannot be had.
     """
     if port is not None:
         return _bound(port)
-    try:
-        return _bound(PORT)
-    except AlreadyRunning:
-        return _bound(ANY)
+    for usual in (last, PORT):
+        with suppress(AlreadyRunning):
+            if usual is not None:
+                return _bound(usual)
+    return _bound(ANY)
 
 
 def _bound(port: int) -> socket.socket:

@@ -73,12 +73,25 @@ class Hook(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     command: str | None = None
     args: list[str] | None = None
     url: str | None = None
+    headers: dict[str, str] | None = None
     timeout: int
 
     def plain(self) -> Json:
         """As JSON has it."""
         told: Json = msgspec.to_builtins(self)
         return told
+
+
+class HttpTarget(msgspec.Struct, frozen=True):
+    """Where a client posts its hooks: the address of this user's daemon, and the token of hooks."""
+
+    address: str
+    token: str
+
+
+def holds_token(settings: bytes) -> bool:
+    """Return whether settings have hooks of ours that post: their token is not for others."""
+    return f"?{SIGN}".encode() in settings
 
 
 def installed(package: Path, python: str, state: Path, socket: Path) -> Program:

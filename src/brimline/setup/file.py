@@ -39,17 +39,21 @@ class Held:
     def __init__(self, path: Path, target: Path) -> None:
         self._path, self._target = path, target
 
-    def change(self, work: Work) -> tuple[bytes | None, bytes | None]:
+    def change(
+        self, work: Work, holds_secret: Callable[[bytes], bool] = lambda _: False
+    ) -> tuple[bytes | None, bytes | None]:
         """What it held, and what it holds after the work; None stands for no file.
 
         The work is done again on what somebody else wrote meanwhile. Mode, owner and extended
-        attributes stay those of the file that is replaced.
+        attributes stay those of the file that is replaced; one that holds a secret can be read by
+        its owner alone.
         """
         for _ in range(TRIES):
             before = told(self._target, self._path)
             after = work(before)
             with _refused(self._path, "written"):
-                if after == before or _swapped(self._target, before, after):
+                private = after is not None and holds_secret(after)
+                if after == before or _swapped(self._target, before, after, private):
                     return before, after
         raise InvalidSettings(str(self._path), "file", "is changed by others all the time")
 
@@ -187,9 +191,9 @@ def _unfinished(target: Path, path: Path) -> Iterator[Path]:
         yield from folder.glob(f".{glob.escape(target.name)}{NEW}*")
 
 
-def _swapped(target: Path, before: bytes | None, after: bytes | None) -> bool:
+def _swapped(target: Path, before: bytes | None, after: bytes | None, private: bool) -> bool:
     """Put one content in the place of another; False where that is not there any more."""
-    new = None if after is None else _written(target, after)
+    new = None if after is None else _written(target, after, private=private)
     try:
         if read(target) != before:
             return False
@@ -211,7 +215,7 @@ def _writable(target: Path) -> None:
         os.close(os.open(target, os.O_WRONLY))
 
 
-def _written(target: Path, data: bytes, folder: Path | None = None) -> Path:
+def _written(target: Path, data: bytes, folder: Path | None = None, private: bool = False) -> Path:
     """A new file, whole and on the disk, that looks like the one it is to replace."""
     new = (folder or target.parent) / f".{target.name}{NEW}{secrets.token_hex(4)}"
     mode = 0o600 if target.exists() else 0o666
@@ -219,6 +223,8 @@ def _written(target: Path, data: bytes, folder: Path | None = None) -> Path:
     try:
         with os.fdopen(handle, "wb") as file:
             _like(new, target)
+            if private:
+                os.fchmod(handle, os.fstat(handle).st_mode & stat.S_IRWXU)
             file.write(data)
             file.flush()
             os.fsync(handle)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.setup.command import Program, is_start, posted_to
+from brimline.setup.command import HttpTarget, Program, is_start, posted_to
 from brimline.setup.file import backup_of, told
 from brimline.setup.kept import Kept, Mode, StatusLine, digest, load
 from brimline.setup.merge import (
@@ -29,8 +29,8 @@ from brimline.sources.base import Places
 Transport: TypeAlias = Literal["command", "http"]
 """How hooks reach the daemon: by a command, or posted to its address by the client."""
 
-ADDRESS = "http://127.0.0.1:8420"
-"""Where the daemon serves unless it is told otherwise."""
+NO_TARGET = "HTTP hooks need a daemon that has run here once: `brimline serve --background`"
+SHARED = "HTTP hooks carry a token, and a project's settings may be shared: use --transport command"
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Wish(msgspec.Struct, frozen=True):
 
     `autostart`: the hook of a session's start starts the daemon where there is none. Where nothing
     is asked for and nothing was set up, `autostart_first` says so, hooks are commands, and our
-    status line goes after the user's own.
+    status line goes after the user's own. `http` is where hooks are posted to, if a daemon has run.
     """
 
     program: Program
@@ -48,7 +48,7 @@ class Wish(msgspec.Struct, frozen=True):
     scope: Scope = "user"
     mode: Mode | None = None
     transport: Transport | None = None
-    address: str = ADDRESS
+    http: HttpTarget | None = None
     autostart: bool | None = None
     autostart_first: bool = False
 
@@ -139,8 +139,16 @@ def _wanted(job: Job, document: Document) -> list[Wanted]:
         transport = "http" if any(map(posted_to, there.values())) else "command"
     if autostart is None:
         autostart = is_start(there[START]) if START in there else wish.autostart_first
-    address = wish.address if transport == "http" else None
-    return job.recipe.wanted(wish.program, address, autostart)
+    http = _http_target(job) if transport == "http" and job.recipe.over_http else None
+    return job.recipe.wanted(wish.program, http, autostart)
+
+
+def _http_target(job: Job) -> HttpTarget:
+    if job.wish.scope == "project":
+        raise InvalidSettings(str(job.path), "hooks", SHARED)
+    if job.wish.http is None:
+        raise InvalidSettings(str(job.path), "hooks", NO_TARGET)
+    return job.wish.http
 
 
 def _known(kept: Kept, before: str | None, after: bytes) -> Kept:

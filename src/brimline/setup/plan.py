@@ -14,6 +14,7 @@ import msgspec
 from brimline.errors import InvalidSettings
 from brimline.setup import claude, codex, extension, gemini, opencode, pi
 from brimline.setup.beside import Beside
+from brimline.setup.command import holds_token
 from brimline.setup.file import (
     Held,
     backup_of,
@@ -100,7 +101,7 @@ def _applied(change: Change, job: Job | Beside, made: Path | None) -> Change:
             return outcome.after
 
         try:
-            before, after = file.change(work)
+            before, after = file.change(work, holds_token)
         except InvalidSettings:
             _undone(job, file, known, copied)
             raise

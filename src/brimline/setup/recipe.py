@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.setup.command import SECONDS, SIGN, Hook, HookCommand, Program
+from brimline.setup.command import SECONDS, SIGN, Hook, HookCommand, HttpTarget, Program
 from brimline.setup.merge import Wanted
 from brimline.setup.scan import Dialect
 from brimline.sources.base import Places
@@ -62,15 +62,16 @@ class Recipe(msgspec.Struct, frozen=True):
         return self.user(places) if scope == "user" else cwd / self.project
 
     def wanted(
-        self, program: Program, address: str | None, autostart: bool = False
+        self, program: Program, http: HttpTarget | None, autostart: bool = False
     ) -> list[Wanted]:
-        """Every hook; with an address those go there that can. One may start the daemon."""
+        """Every hook; with a target for HTTP those go there that can. One may start the daemon."""
         command = self.hook(program.command("hook", self.agent))
         first = self.hook(program.command("start", self.agent)) if autostart else command
-        posted = self._posted(address, command.timeout) if address else command
+        posted = self._posted(http, command.timeout) if http else command
         kinds = dict.fromkeys(self.over_http, posted) | {START: first}
         return [Wanted(event, kinds.get(event, command)) for event in self.events]
 
-    def _posted(self, address: str, timeout: int) -> Hook:
-        url = f"{address}/hooks/{self.agent}?{SIGN}"
-        return Hook(type="http", url=url, timeout=timeout)
+    def _posted(self, http: HttpTarget, timeout: int) -> Hook:
+        url = f"{http.address}/hooks/{self.agent}?{SIGN}"
+        headers = {"Authorization": f"Bearer {http.token}"}
+        return Hook(type="http", url=url, headers=headers, timeout=timeout)

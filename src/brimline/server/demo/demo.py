@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable
@@ -12,16 +13,19 @@ from starlette.applications import Starlette
 
 from brimline._version import __version__
 from brimline.errors import AlreadyRunning
+from brimline.server.access import AccessControl
 from brimline.server.answers import Routes
 from brimline.server.app import Running, application
 from brimline.server.bodies import Status
 from brimline.server.demo.player import RULES, SPEED, Player
 from brimline.server.history import Histories
 from brimline.server.http import server, stop_by_signal
+from brimline.server.http_protocol import ConnectionLimits, raise_descriptor_limit
 from brimline.server.page import Page
 from brimline.server.sessions import Sessions
 from brimline.server.sockets import HOST, PORT, loopback
 from brimline.server.stream import Stream
+from brimline.server.tcp_peer import TcpPeers
 from brimline.server.views import Views
 from brimline.store.memory import MemoryStore
 
@@ -51,13 +55,15 @@ class Demo:
         self._http: uvicorn.Server | None = None
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Run until it is told to stop; `ready` is told the address."""
+        """Run until it is told to stop; `ready` is told a link to the page."""
         with _listening(self._port) as listening:
             self._port = int(listening.getsockname()[1])
             await self._player.begin(self._at or 0.0)
-            self._http = server(self._application())
+            access = AccessControl(secrets.token_hex(), self._port)
+            limits = ConnectionLimits(TcpPeers.open(), raise_descriptor_limit())
+            self._http = server(self._application(access), limits)
             stop_by_signal(self.stop)
-            ready(self.address)
+            ready(access.page_link())
             await self._serve(self._http, listening)
 
     async def _serve(self, http: uvicorn.Server, listening: socket.socket) -> None:
@@ -75,16 +81,16 @@ class Demo:
             await asyncio.Event().wait()
         await self._player.run()
 
-    def _application(self) -> Starlette:
+    def _application(self, access: AccessControl) -> Starlette:
         store, player, clock = self._store, self._player, self._clock
         views = Views(store, player.monitor, RULES)
         parts: list[Routes] = [
-            Running(self.status, self.stop),
+            Running(self.status, self.stop, access),
             Sessions(store, player.monitor, views, None, clock),
             Histories(store, player.items, clock),
             Stream(store, views, self._stopping, clock),
         ]
-        return application(store, parts, Page().routes())
+        return application(store, parts, Page().routes(), access)
 
     @property
     def address(self) -> str:

@@ -1,0 +1,91 @@
+"""Who may use the daemon over TCP: a program with the secret, or a browser with our cookie.
+
+A browser gets the cookie by a link that works once. Cookies do not know ports: a page that another
+user serves on another port of 127.0.0.1 is sent ours too, so the peer's user is checked as well,
+on systems that tell it (tcp_peer.py).
+"""
+
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+
+from brimline.server.secret import derive_token
+
+LINK_LIFETIME_S = 3_600.0
+MAX_LINKS = 64
+COOKIE_LIFETIME_S = 30 * 86_400
+LINK_PATH = "/open"
+BEARER = b"bearer "
+
+
+class PageLinks:
+    """Codes that open the page, each once and within an hour; the oldest go if there are many."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._expiries: dict[str, float] = {}
+
+    def issue(self) -> str:
+        """Return a new code."""
+        while len(self._expiries) >= MAX_LINKS:
+            del self._expiries[next(iter(self._expiries))]
+        code = secrets.token_urlsafe(24)
+        self._expiries[code] = self._clock() + LINK_LIFETIME_S
+        return code
+
+    def redeem(self, code: str) -> bool:
+        """Use a code up; False if it was never issued, was used before, or is too old."""
+        expiry = self._expiries.pop(code, None)
+        return expiry is not None and self._clock() < expiry
+
+
+class AccessControl:
+    """Compares what a request shows with the daemon's secret, in constant time."""
+
+    def __init__(self, secret: str, port: int) -> None:
+        self._port = port
+        self._secret = secret.encode()
+        self._hook_token = derive_token(secret, "hooks").encode()
+        self._page_token = derive_token(secret, "page").encode()
+        self.links = PageLinks()
+
+    def page_link(self) -> str:
+        """Return an address that opens the page in a browser, once."""
+        return f"http://127.0.0.1:{self._port}{LINK_PATH}?code={self.links.issue()}"
+
+    def cookie(self) -> str:
+        """Return the `Set-Cookie` value for a browser that came by a link."""
+        fields = f"Path=/; Max-Age={COOKIE_LIFETIME_S}; HttpOnly; SameSite=Strict"
+        return f"{self._cookie_name}={self._page_token.decode()}; {fields}"
+
+    def has_secret(self, authorization: bytes | None) -> bool:
+        """Return whether an Authorization header carries the secret."""
+        return _equal(_bearer_token(authorization), self._secret)
+
+    def has_hook_token(self, authorization: bytes | None) -> bool:
+        """Return whether an Authorization header carries the token of HTTP hooks."""
+        return _equal(_bearer_token(authorization), self._hook_token)
+
+    def has_cookie(self, cookies: bytes | None) -> bool:
+        """Return whether a Cookie header has the page's cookie."""
+        try:
+            morsel = SimpleCookie((cookies or b"").decode("latin-1")).get(self._cookie_name)
+        except CookieError:
+            return False
+        return morsel is not None and _equal(morsel.value.encode("latin-1"), self._page_token)
+
+    @property
+    def _cookie_name(self) -> str:
+        """One for each port: a browser sends the cookies of a host to all of its ports."""
+        return f"brimline-{self._port}"
+
+
+def _bearer_token(authorization: bytes | None) -> bytes:
+    value = authorization or b""
+    return value[len(BEARER) :].strip() if value[: len(BEARER)].lower() == BEARER else b""
+
+
+def _equal(given: bytes, expected: bytes) -> bool:
+    return hmac.compare_digest(given, expected)

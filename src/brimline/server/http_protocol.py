@@ -1,0 +1,171 @@
+"""HTTP connections with limits: who may connect, how many, and how long a request may take.
+
+uvicorn sets none of these: a client that connects and sends nothing keeps its file descriptor for
+ever, and a request's head may have any length.
+"""
+
+import asyncio
+import json
+import os
+import socket
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from brimline.server.answers import RETRY_AFTER_S
+from brimline.server.peer import user_of
+from brimline.server.tcp_peer import TcpPeers
+
+MAX_HEAD_BYTES = 64 << 10
+REQUEST_TIMEOUT_S = 30.0
+MAX_TCP_CONNECTIONS = 1_024
+RESERVED_DESCRIPTORS = 256
+"""What TCP connections leave for hooks, commands, transcripts and the store."""
+
+REASONS = {
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
+
+
+class ConnectionLimits:
+    """What HTTP connections may take; `peers` is None if the system does not tell who connects."""
+
+    def __init__(
+        self,
+        peers: TcpPeers | None = None,
+        max_tcp_connections: int = MAX_TCP_CONNECTIONS,
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> None:
+        self._peers = peers
+        self.max_tcp_connections = max_tcp_connections
+        self.request_timeout_s = request_timeout_s
+        self.tcp_connections = 0
+
+    def may_connect(self, connection: socket.socket) -> bool:
+        """Return whether a connection comes from our user, as far as the system tells."""
+        if connection.family == socket.AF_UNIX:
+            return user_of(connection) in (os.getuid(), None)
+        return self._peers is None or self._peers.is_ours(connection)
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol within limits; subclassed by `limited_protocol`."""
+
+    limits: ConnectionLimits
+
+    _is_counted = False
+    _head_bytes = 0
+    _in_head = True
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, or end it."""
+        super().connection_made(transport)
+        connection = cast("socket.socket", transport.get_extra_info("socket"))
+        if not self.limits.may_connect(connection):
+            transport.abort()
+            return
+        if connection.family != socket.AF_UNIX:
+            self._is_counted = True
+            self.limits.tcp_connections += 1
+            if self.limits.tcp_connections > self.limits.max_tcp_connections:
+                self._refuse(503, "too many connections")
+                return
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count it no more."""
+        self._stop_timer()
+        if self._is_counted:
+            self._is_counted = False
+            self.limits.tcp_connections -= 1
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, as long as the head is not too long."""
+        if self.transport.is_closing():
+            return
+        if self._timer is None:
+            self._start_timer()
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self._in_head and self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self._refuse(431, f"expected a request's head of at most {MAX_HEAD_BYTES:,} bytes")
+
+    def on_message_begin(self) -> None:
+        """A request begins; one before it may have ended in the same piece of data."""
+        self._in_head = True
+        if self._timer is None:
+            self._start_timer()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """The head is there; what follows has a limit of its own."""
+        self._in_head, self._head_bytes = False, 0
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """All of a request is there: its answer may take as long as it takes."""
+        self._in_head, self._head_bytes = True, 0
+        self._stop_timer()
+        super().on_message_complete()
+
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(self.limits.request_timeout_s, self._time_out)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _time_out(self) -> None:
+        self._timer = None
+        if not self.transport.is_closing():
+            self._refuse(408, "the request took too long to arrive")
+
+    def _refuse(self, status: int, error: str) -> None:
+        """Answer and hang up; one that is being answered already gets no second answer."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is None or cycle.response_complete:
+            self.transport.write(_raw_response(status, error))
+        self.transport.close()
+
+
+def limited_protocol(limits: ConnectionLimits) -> type[LimitedProtocol]:
+    """Return the protocol class that uvicorn makes one of for each connection."""
+
+    class Protocol(LimitedProtocol):
+        pass
+
+    Protocol.limits = limits
+    return Protocol
+
+
+def raise_descriptor_limit() -> int:
+    """Let this process open as many files as it may; return how many TCP connections fit in."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_TCP_CONNECTIONS + RESERVED_DESCRIPTORS
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if 0 <= soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        soft = allowed
+    if soft < 0:
+        return MAX_TCP_CONNECTIONS
+    return min(MAX_TCP_CONNECTIONS, max(soft // 2, soft - RESERVED_DESCRIPTORS))
+
+
+def _raw_response(status: int, error: str) -> bytes:
+    body: Any = json.dumps({"error": error, "hint": "Try again."}).encode()
+    head = [
+        f"HTTP/1.1 {status} {REASONS[status]}",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+        "connection: close",
+    ]
+    if status == 503:
+        head.append(f"retry-after: {RETRY_AFTER_S}")
+    return "\r\n".join([*head, "", ""]).encode() + body

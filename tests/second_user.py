@@ -1,0 +1,58 @@
+"""A second user of this machine: a real process with another uid, which needs root to be made."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+UID = 65_534
+PATIENCE = 60.0
+
+PREAMBLE = """
+import encodings.idna, http.client, json, os, socket, stat, sys, time, traceback
+os.setgroups([]); os.setgid({uid}); os.setuid({uid})
+given = json.loads(sys.argv[1])
+"""
+"""All that a program needs is imported before it becomes the other user: Python itself may lie in a
+folder that only its owner can read."""
+
+
+def require_second_user() -> None:
+    """Skip a test that cannot become another user; in CI that is a failure."""
+    if os.geteuid() == 0:
+        return
+    missing = "run the tests as root: only root can start a process of a second user"
+    if os.environ.get("CI") == "true":
+        pytest.fail(missing)
+    pytest.skip(missing)
+
+
+def run_as_second_user(program: str, **given: Any) -> Any:
+    """Run a program as the second user; what it prints last, as JSON."""
+    text = PREAMBLE.format(uid=UID) + program
+    done = subprocess.run(
+        [sys.executable, "-c", text, json.dumps(given)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+        cwd="/",
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can enter and read, as a home often is."""
+    require_second_user()
+    with tempfile.TemporaryDirectory(prefix="brimline-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
