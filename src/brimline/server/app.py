@@ -28,6 +28,7 @@ from brimline.server.desk import Desk
 from brimline.server.guard import BodyLimit, RequestGuard, tcp_port
 from brimline.server.history import Histories
 from brimline.server.legacy import Legacy
+from brimline.server.load_limit import LoadLimit
 from brimline.server.openapi import Endpoint, document
 from brimline.server.page import EXPLANATION_HEADERS, USED_LINK, explanation
 from brimline.server.sessions import Sessions
@@ -168,6 +169,7 @@ def application(
     }
     made = Starlette(routes=routes, exception_handlers=handlers)
     made.add_middleware(BodyLimit)
+    made.add_middleware(LoadLimit)
     made.add_middleware(RequestGuard, access=access, open_paths=open_paths)
     return made
 

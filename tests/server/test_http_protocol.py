@@ -1,0 +1,159 @@
+"""HTTP connections within limits: how long a request may take, how long its head, how many."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from brimline.server.http import server
+from brimline.server.http_protocol import MAX_HEAD_BYTES, ConnectionLimits
+from brimline.server.sockets import unix
+
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
+
+
+async def hello(request: Request) -> Response:
+    """Answer with the length of the body."""
+    return PlainTextResponse(str(len(await request.body())))
+
+
+def serve(limits: ConnectionLimits, work: Callable[[int], Awaitable[None]]) -> None:
+    """Run a server with these limits on a port, and work with it."""
+
+    async def go() -> None:
+        app = Starlette(routes=[Route("/", hello, methods=["GET", "POST"])])
+        http = server(app, limits)
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            task = asyncio.create_task(http.serve(sockets=[listening]))
+            while not http.started:
+                await asyncio.sleep(0.01)
+            try:
+                await asyncio.wait_for(work(listening.getsockname()[1]), 30)
+            finally:
+                http.should_exit = True
+                await task
+
+    asyncio.run(go())
+
+
+async def exchange(port: int, *pieces: bytes, pause: float = 0.0) -> bytes:
+    """Send pieces, and read until the server hangs up."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(pause)
+        return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+def test_head_that_is_too_long() -> None:
+    """A head of megabytes is refused when its limit is reached, and not read to its end."""
+
+    async def work(port: int) -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(GET + b"X: ")
+        sent = 0
+        try:
+            while sent < 40 << 20:
+                writer.write(b"a" * (64 << 10))
+                await asyncio.wait_for(writer.drain(), 10)
+                sent += 64 << 10
+        except ConnectionError:
+            pass
+        assert sent < 20 << 20
+        writer.close()
+        answer = await exchange(port, GET + b"X: " + b"a" * 2 * MAX_HEAD_BYTES)
+        assert answer.startswith(b"HTTP/1.1 431") or answer == b""
+
+    serve(ConnectionLimits(), work)
+
+
+def test_long_body_behind_a_short_head() -> None:
+    """The limit of a head is none of a body."""
+
+    async def work(port: int) -> None:
+        body = b"x" * (4 * MAX_HEAD_BYTES)
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+        answer = await exchange(port, head % len(body), body)
+        assert answer.endswith(b"%d" % len(body))
+
+    serve(ConnectionLimits(), work)
+
+
+@pytest.mark.parametrize(
+    "pieces", [(), (b"\r\n",), (b"GET / HTTP/1.1\r\n",), (GET + b"\r\n", b"GET")]
+)
+def test_request_that_does_not_come(pieces: tuple[bytes, ...]) -> None:
+    """A client that connects and sends nothing, or half a request, is hung up on."""
+
+    async def work(port: int) -> None:
+        begun = time.monotonic()
+        answer = await exchange(port, *pieces, pause=0.05)
+        assert b"HTTP/1.1 408" in answer
+        assert time.monotonic() - begun > 0.2
+
+    serve(ConnectionLimits(request_timeout_s=0.3), work)
+
+
+def test_drop_by_drop() -> None:
+    """A request that comes a byte at a time has no longer than any other."""
+
+    async def work(port: int) -> None:
+        pieces = [bytes([byte]) for byte in GET + b"\r\n" * 40]
+        answer = await exchange(port, *pieces, pause=0.05)
+        assert b"HTTP/1.1 200" not in answer
+
+    serve(ConnectionLimits(request_timeout_s=0.3), work)
+
+
+def test_more_connections_than_allowed() -> None:
+    """One too many is told to come back; when another has gone, the next is served."""
+    limits = ConnectionLimits(max_tcp_connections=2)
+
+    async def work(port: int) -> None:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        while limits.tcp_connections < 2:
+            await asyncio.sleep(0.01)
+        answer = await exchange(port)
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert b"\r\nretry-after: " in answer
+        for _, writer in held:
+            writer.close()
+        while limits.tcp_connections:
+            await asyncio.sleep(0.01)
+        answer = await exchange(port, GET + b"Connection: close\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 200")
+
+    serve(limits, work)
+
+
+def test_unix_connections_are_not_counted(tmp_path: Path) -> None:
+    """Commands of the user get through however many TCP connections there are."""
+    limits = ConnectionLimits(max_tcp_connections=0)
+
+    async def go() -> None:
+        http = server(Starlette(routes=[Route("/", hello)]), limits)
+        listening = unix(tmp_path / "http.sock")
+        task = asyncio.create_task(http.serve(sockets=[listening]))
+        while not http.started:
+            await asyncio.sleep(0.01)
+        reader, writer = await asyncio.open_unix_connection(tmp_path / "http.sock")
+        writer.write(GET + b"Connection: close\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        writer.close()
+        http.should_exit = True
+        await task
+
+    asyncio.run(go())
