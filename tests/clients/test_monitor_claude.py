@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from brimline.testing.fake_model import Ramp
+from brimline.testing.fake_model import Ramp, Scenario
 
 from .monitored import Claude
 from .monitored.fixtures import in_time, running
@@ -71,3 +71,20 @@ def test_long_messages_are_read_whole(agent: Claude) -> None:
     assert "persisted-output" not in last
     states = [each["state"] for each in agent.daemon.get(f"/v1/sessions/{SESSION}/messages")]
     assert states == ["delivered"] * 3
+
+
+def test_http_hooks_carry_their_token(agent: Claude) -> None:
+    """Hooks that the client posts reach the daemon on its own port, with their token.
+
+    The hook of the session's start, a command, starts the daemon in the client's own network.
+    """
+    agent.set_up("--transport", "http")
+    agent.daemon.stop()
+    slow = Scenario(main=(agent.shell("sleep 3"), *agent.loop(3)), ramp=agent.ramp(0.7))
+    try:
+        run = agent.go(slow)
+    finally:
+        status, _ = agent.daemon.over_unix("DELETE", "/v1/daemon")
+    assert status == 200
+    (percent,) = told(agent.asked(run)[-1])
+    assert percent >= 65

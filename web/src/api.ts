@@ -25,6 +25,8 @@ async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   const answer = await fetch(path, { cache: "no-store", ...init }).catch(() => {
     throw new Refused(0, "The daemon does not answer.", "Is `brimline serve` running?");
   });
+  // The secret was replaced, or the cookie is too old: the page itself then says how to sign in.
+  if (answer.status === 401) location.replace("/");
   if (!answer.ok) throw await refusal(answer);
   return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
