@@ -33,6 +33,8 @@ class Client:
         self._body, self._gone = body, gone
         self._scope = {**SCOPE, "path": path}
         self.sent: list[Message] = []
+        self.reads = asyncio.Event()
+        self.reads.set()
 
     async def receive(self) -> Message:
         """Send the body, or hang up."""
@@ -42,6 +44,7 @@ class Client:
 
     async def send(self, message: Message) -> None:
         """Take a part of the answer."""
+        await self.reads.wait()
         self.sent.append(message)
 
     def ask(self, app: LoadLimit) -> "asyncio.Task[None]":
@@ -122,5 +125,23 @@ def test_streams_take_no_place() -> None:
         await other.ask(app)
         assert other.status == 200
         await asyncio.gather(*streams)
+
+    run(work)
+
+
+def test_slow_reader_holds_nobody_up() -> None:
+    """A client that does not read its answer keeps no place."""
+
+    async def work(handler: Handler) -> None:
+        app = LoadLimit(handler, max_concurrent=1)
+        handler.go.set()
+        slow = Client()
+        slow.reads.clear()
+        task = slow.ask(app)
+        other = Client()
+        await other.ask(app)
+        assert other.status == 200
+        slow.reads.set()
+        await task
 
     run(work)

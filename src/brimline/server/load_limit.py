@@ -16,7 +16,8 @@ STREAMS = ("/v1/stream",)
 class LoadLimit:
     """Answers some requests at a time, and lets some wait; if there are more, says when to retry.
 
-    A request whose client has hung up while it waited is skipped: nobody would read the answer.
+    A request has its place until its answer begins: a client that reads slowly holds nobody up. One
+    whose client has hung up while it waited is skipped: nobody would read the answer.
     """
 
     def __init__(
@@ -34,28 +35,43 @@ class LoadLimit:
         """Answer one request, when it is its turn."""
         if scope["type"] != "http" or scope["path"] in STREAMS:
             await self._app(scope, receive, send)
-        elif not self._places.locked():
-            async with self._places:
-                await self._app(scope, receive, send)
-        elif self._waiting >= self._max_waiting:
+        elif self._places.locked() and self._waiting >= self._max_waiting:
             hint = f"Try again in {RETRY_AFTER_S} s."
             refusal = json(Problem("the daemon has too many requests to answer", hint), 503)
             await refusal(scope, receive, send)
         else:
-            await self._wait(scope, receive, send)
+            await self._answer(scope, receive, send)
 
-    async def _wait(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = _Client(receive)
+        has_waited = await self._take_place()
+        has_place = True
+
+        def leave_place() -> None:
+            nonlocal has_place
+            if has_place:
+                has_place = False
+                self._places.release()
+
+        async def leave_and_send(message: Message) -> None:
+            leave_place()
+            await send(message)
+
+        try:
+            if not (has_waited and await client.has_gone()):
+                await self._app(scope, client.receive, leave_and_send)
+        finally:
+            leave_place()
+
+    async def _take_place(self) -> bool:
+        """Wait for a place; return whether there was none at once."""
+        has_waited = self._places.locked()
         self._waiting += 1
         try:
             await self._places.acquire()
         finally:
             self._waiting -= 1
-        try:
-            client = _Client(receive)
-            if not await client.has_gone():
-                await self._app(scope, client.receive, send)
-        finally:
-            self._places.release()
+        return has_waited
 
 
 class _Client:
