@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from brimline.monitor.heard import NOTHING, Happening, Heard, Reply
-from brimline.monitor.monitor import Monitor
+from brimline.monitor.monitor import KEPT_CALLS, Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.surroundings import Surroundings
 from brimline.monitor.watched import Watched
@@ -45,10 +45,17 @@ class Around(Surroundings):
 class Agent:
     """One session: writes its transcript as the client does, and tells the monitor."""
 
-    def __init__(self, folder: Path, store: Store | None = None, **rules: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        store: Store | None = None,
+        kept_calls: int = KEPT_CALLS,
+        **rules: Any,
+    ) -> None:
         self.path = folder / "session.jsonl"
         self.store = store or MemoryStore()
         self.rules = Rules(**rules)
+        self.kept_calls = kept_calls
         self.time = 1_000.0
         self._numbers = count(1)
         self._ids: Iterator[int] = count(1)
@@ -59,7 +66,9 @@ class Agent:
 
     def new_monitor(self) -> Monitor:
         """A monitor that knows only the store, as after a restart."""
-        self.monitor = Monitor(self.store, lambda: self.time, self.rules, self.around)
+        self.monitor = Monitor(
+            self.store, lambda: self.time, self.rules, self.around, self.kept_calls
+        )
         return self.monitor
 
     def line(self, **record: Any) -> None:

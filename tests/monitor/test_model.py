@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 
 from brimline.handoff import Document
 from brimline.monitor.heard import NOTHING, Happening, Heard, Reply
+from brimline.monitor.monitor import KEPT_CALLS
 from brimline.usage import Usage
 from brimline.windows import Overrides
 from trying import examples
@@ -83,12 +84,14 @@ class Model:
 class Sessions(RuleBasedStateMachine):
     """One session of a client, its transcript, its hooks and its status line."""
 
+    kept_calls = KEPT_CALLS
+
     def __init__(self) -> None:
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self._runner = asyncio.Runner()
         overrides = Overrides({"*": WINDOW})  # the user's own is kept, whatever is sent
-        self.agent = Agent(Path(self._folder.name), overrides=overrides)
+        self.agent = Agent(Path(self._folder.name), None, self.kept_calls, overrides=overrides)
         self.model = Model()
         self.heard: list[Heard] = []
         self.delivered: list[str] = []
@@ -281,5 +284,13 @@ class Sessions(RuleBasedStateMachine):
         self.look()
 
 
+class SessionsWithFewCalls(Sessions):
+    """The same, with only the last calls of the session in memory."""
+
+    kept_calls = 2
+
+
 TestSessions = Sessions.TestCase
 TestSessions.settings = settings(examples(60), stateful_step_count=30, deadline=None)
+TestSessionsWithFewCalls = SessionsWithFewCalls.TestCase
+TestSessionsWithFewCalls.settings = settings(examples(40), stateful_step_count=30, deadline=None)

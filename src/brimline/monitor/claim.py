@@ -54,7 +54,7 @@ class Claim:
         self._model = model
         if not self._is_known(heard.usage, model, main, cycle):
             self.call = Call(at=heard.at, id=CALL, usage=heard.usage, model=model)
-            self.by, self._calls, self._cycle = heard.by, len(main.calls), cycle
+            self.by, self._calls, self._cycle = heard.by, main.call_count, cycle
         last = main.holding if main.cycle == cycle else None
         seen = last.usage.sent if last else None
         self.comparison = compared(self.comparison, heard.usage.sent, seen, heard.at)
@@ -63,7 +63,7 @@ class Claim:
         """Whether the client only says again what it said, with no call since."""
         if self.call is None or self.call.usage != usage or self.call.model != model:
             return False
-        return (self._calls, self._cycle) == (len(main.calls), cycle)
+        return (self._calls, self._cycle) == (main.call_count, cycle)
 
     def fell(self, heard: Heard) -> bool:
         """Whether less is told than before: between the two a part of the context went away."""
@@ -92,7 +92,7 @@ class Claim:
 
     def ahead(self, main: Thread, cycle: int) -> Call | None:
         """The call that the client tells of and the transcript does not yet; None: it has it."""
-        if self.call is None or len(main.calls) > self._calls:
+        if self.call is None or main.call_count > self._calls:
             return None
         last = main.holding if main.cycle == cycle else None
         known = last is not None and last.usage.sent == self.call.usage.sent

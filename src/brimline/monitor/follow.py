@@ -10,8 +10,8 @@ import msgspec
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent
 from brimline.sources import foresight, source
-from brimline.sources.base import START, Ahead, Cursor, Expected, Look, Transcript
-from brimline.tracker import Session, fold
+from brimline.sources.base import START, Ahead, Cursor, Expected, Look, Reader, Transcript
+from brimline.tracker import Session, drop_stored_calls, fold, refers_to_dropped_call
 
 UNREADABLE = (OSError, UnreadableTranscript)
 
@@ -42,9 +42,11 @@ class Follower:
             if (size, stamp) == self._seen:
                 return False
             if size - self._cursor.offset > AT_ONCE:
-                await asyncio.to_thread(self._read, size, stamp)
+                known = await asyncio.to_thread(self._read, size, stamp)
             else:
-                self._read(size, stamp)
+                known = self._read(size, stamp)
+            if not known:
+                await asyncio.to_thread(self._read_from_start, size, stamp)
         except UNREADABLE:
             return False
         return True
@@ -74,13 +76,37 @@ class Follower:
         except UNREADABLE:
             return True
 
-    def _read(self, size: int, stamp: float) -> None:
-        session, cursor = self.session, self._cursor
-        if size and self._seen and (size < cursor.offset or stamp != self._seen[1]):
-            session, cursor = Session(agent=self._transcript.agent), START
-        reader = source(self._transcript.agent).read(self._transcript, cursor, how="quick")
-        self.session = fold(session, reader)
-        self._cursor, self._seen, self._ahead = reader.cursor, (size, stamp), None
+    def drop_stored_calls(self, stored: Session, keep: int) -> bool:
+        """Hold no more than the last calls of each thread that is stored; whether any went."""
+        before, self.session = self.session, drop_stored_calls(self.session, stored, keep)
+        return self.session is not before
+
+    def _read(self, size: int, stamp: float) -> bool:
+        """Read on; False, and nothing read, if that takes calls that were dropped."""
+        if size and self._seen and (size < self._cursor.offset or stamp != self._seen[1]):
+            self._read_from_start(size, stamp)
+            return True
+        reader = self._reader(self._cursor)
+        events: Iterable[AnyEvent] = reader
+        if any(thread.dropped.count for thread in self.session.threads.values()):
+            events = list(reader)
+            if refers_to_dropped_call(self.session, events):
+                return False
+        self._fold(self.session, events, reader, (size, stamp))
+        return True
+
+    def _read_from_start(self, size: int, stamp: float) -> None:
+        reader = self._reader(START)
+        self._fold(Session(agent=self._transcript.agent), reader, reader, (size, stamp))
+
+    def _reader(self, cursor: Cursor) -> Reader:
+        return source(self._transcript.agent).read(self._transcript, cursor, how="quick")
+
+    def _fold(
+        self, session: Session, events: Iterable[AnyEvent], reader: Reader, seen: tuple[int, float]
+    ) -> None:
+        self.session = fold(session, events)
+        self._cursor, self._seen, self._ahead = reader.cursor, seen, None
 
 
 def _look(transcript: Transcript) -> tuple[int, float]:
@@ -142,6 +168,17 @@ class Files:
         if self.own is not None and (found is None or found.path != self.own):
             new = await self._followers[self.own, ""].catch_up() or new
         if new:
+            self._session = None
+
+    def drop_stored_calls(self, keep: int) -> None:
+        """Hold no more than the last calls of each thread: the store has all of them by now.
+
+        Two files may tell of one thread, and only one of them is stored: the other stays as it is.
+        """
+        stored, pushed = self.session, self._pushed
+        dropped = [each.drop_stored_calls(stored, keep) for each in self._followers.values()]
+        self._pushed = drop_stored_calls(pushed, stored, keep)
+        if any(dropped) or self._pushed is not pushed:
             self._session = None
 
     def _of(self, found: Transcript) -> Follower:

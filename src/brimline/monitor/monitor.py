@@ -1,8 +1,8 @@
 """The monitor: what is heard -> fold -> decide -> store -> messages. Nothing else is wired."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from weakref import WeakValueDictionary
 
 from brimline.events import MAIN
 from brimline.handoff import Document
@@ -25,6 +25,13 @@ from brimline.store.rows import HandoffRow, ThreadRow
 from brimline.tracker import Reading
 from brimline.windows import ClientSettings
 
+KEPT_CALLS = 128
+"""So many last calls of a thread are held in memory: the store has them all.
+
+A forecast needs 101 of them. A call that is told again is known among these; copies in real
+transcripts are neighbours (3,014 of 3,014 in 35 sessions of Claude Code).
+"""
+
 
 class Monitor:
     """Every session that is heard of, its state in a store; one at a time for each session."""
@@ -35,19 +42,21 @@ class Monitor:
         clock: Callable[[], float],
         rules: Rules | None = None,
         around: Surroundings | None = None,
+        kept_calls: int = KEPT_CALLS,
     ) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules or Rules()
         self._around = around or Surroundings()
         self._sessions: dict[str, Known] = {}
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._kept_calls = kept_calls
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._recovery = Recovery(store, clock)
         self._answering = Answering(store, clock, self._rules, self._recovery)
 
     async def hear(self, heard: Heard) -> Reply:
         """Take in one thing, once, and answer it."""
-        async with self._locks[heard.session]:
+        async with self._lock(heard.session):
             if _may_be_known(heard) and await self._store.known(heard.id):
                 return AGAIN
             session = await self._session(heard.session, heard.agent)
@@ -167,7 +176,7 @@ class Monitor:
 
         Whoever has written it is not asked for it any more.
         """
-        async with self._locks[session]:
+        async with self._lock(session):
             row, now = await self._store.session(session), self._clock()
             if row is None:
                 return await self._recovery.keep(session, When(now), document, author)
@@ -182,6 +191,10 @@ class Monitor:
                 known.before.seen(thread.cycle, measured(thread, self._rules.of))
             known.watched.files.expect(None)
             return kept
+
+    def _lock(self, session: str) -> asyncio.Lock:
+        """The lock of a session, which is there as long as somebody holds it or waits for it."""
+        return self._locks.setdefault(session, asyncio.Lock())
 
     async def _session(self, session: str, agent: str) -> Known:
         """A session as it was known, also to a monitor before this one."""
@@ -231,7 +244,8 @@ class Monitor:
         for write, new in zip(writes, won[len(once) :], strict=True):
             if new and isinstance(write, Fire):
                 self._around.signalled(write.signal, watched)
-        self._rest(session, state)
+        watched.files.drop_stored_calls(self._kept_calls)
+        self._rest(session, watched.state(settings))
         return True
 
     def _owe(self, heard: Heard, session: Known) -> None:

@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 import msgspec
 
@@ -43,9 +42,8 @@ class Stored:
         self._readings.update(readings)
         for name, thread in watched.folded.threads.items():
             if thread.calls:
-                self._calls[name] = len(thread.calls), next(reversed(thread.calls.values()))
-        for row in self._new_compactions(watched):
-            self._compactions[row.thread, row.cycle] = row
+                self._calls[name] = thread.call_count, next(reversed(thread.calls.values()))
+        self._compactions = {(row.thread, row.cycle): row for row in _all_compactions(watched)}
 
     def seen_lately(self, at: float) -> bool:
         """Whether the store has it that the session lived not long before a time."""
@@ -67,14 +65,13 @@ class Stored:
             first, last = self._calls.get(name, (0, None))
             if last is not None and thread.calls.get(last.id) != last:
                 first = first - 1 if last.id in thread.calls else 0
-            if first < len(thread.calls):
+            if first < thread.call_count:
                 yield from call_rows(watched.id, thread, first)
 
     def _new_compactions(self, watched: Watched) -> Iterator[CompactionRow]:
-        for thread in watched.folded.threads.values():
-            for row in compaction_rows(watched, thread):
-                if self._compactions.get((row.thread, row.cycle)) != row:
-                    yield row
+        for row in _all_compactions(watched):
+            if self._compactions.get((row.thread, row.cycle)) != row:
+                yield row
 
 
 def session_row(heard: Heard, watched: Watched) -> SessionRow:
@@ -114,15 +111,16 @@ def thread_row(watched: Watched, name: str, reading: Reading) -> ThreadRow:
         percent=reading.percent,
         percent_raw=reading.percent_raw,
         percent_of_limit=reading.percent_of_limit,
-        peak_sent=watched.slim(thread).peak_sent if thread else None,
-        calls=len(thread.calls) if thread else 0,
+        peak_sent=thread.peak_sent if thread else None,
+        calls=thread.call_count if thread else 0,
         model=thread.model if thread else None,
     )
 
 
 def call_rows(session: str, thread: Thread, first: int = 0) -> Iterator[CallRow]:
-    """The calls of a thread from one on."""
-    for place, call in islice(enumerate(thread.calls.values()), first, None):
+    """The calls of a thread from one on, as far as it still holds them."""
+    first = max(first, thread.dropped.count)
+    for place, call in enumerate(thread.calls_from(first), first):
         yield CallRow(
             session=session,
             thread=thread.name,
@@ -138,8 +136,13 @@ def call_rows(session: str, thread: Thread, first: int = 0) -> Iterator[CallRow]
         )
 
 
+def _all_compactions(watched: Watched) -> Iterator[CompactionRow]:
+    for thread in watched.folded.threads.values():
+        yield from compaction_rows(watched, thread)
+
+
 def compaction_rows(watched: Watched, thread: Thread) -> Iterator[CompactionRow]:
-    """The compactions of a thread."""
+    """The compactions of a thread, as far as it still holds them."""
     for made in thread.compactions:
         yield CompactionRow(
             session=watched.id,

@@ -4,11 +4,18 @@ from collections.abc import Iterable, Sequence
 
 from brimline.events import MAIN
 from brimline.policy.levels import still_passed
-from brimline.policy.signals import Said
+from brimline.policy.signals import THRASH_WITHIN, Said
 from brimline.store.rows import HandoffRow, SignalRow
 
 NONE: frozenset[float] = frozenset()
 COMPACTED = (MAIN, "compacted")
+
+KEPT_CYCLES = 16
+"""Of so many last cycles of a thread it is held in memory what was said.
+
+A thread's cycle goes back only if its file is replaced. What would then be said again has no effect
+in the store, which knows the signals of all cycles.
+"""
 
 
 class Before:
@@ -55,6 +62,24 @@ class Before:
             self._levels[key] = self._levels.get(key, NONE) | {said.level}
         elif said.kind == "compacted" and thread == MAIN:
             self.compactions.append(at)
+        if said.kind in ("compacted", "cleared"):
+            self._drop_cycles(thread, said.cycle - KEPT_CYCLES)
+
+    def _drop_cycles(self, thread: str, before: int) -> None:
+        """Hold nothing of the cycles of a thread before this one."""
+        if before <= 0:
+            return
+        self._once = {key for key in self._once if key[0] != thread or key[1] >= before}
+        self._levels = {
+            key: levels
+            for key, levels in self._levels.items()
+            if key[0] != thread or key[1] >= before
+        }
+        if thread == MAIN:
+            since = self.compacted_at - 2 * THRASH_WITHIN
+            self.compactions = [at for at in self.compactions if at >= since]
+            self._passed = {cycle: at for cycle, at in self._passed.items() if cycle >= before}
+            self._handed = [cycle for cycle in self._handed if cycle >= before]
 
     def arm(self, thread: str, cycle: int) -> int:
         """How often the levels of a cycle were armed anew."""

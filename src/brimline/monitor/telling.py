@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from itertools import islice
 
 import msgspec
 
@@ -36,8 +35,8 @@ def left_for(watched: Watched, thread: str, reading: Reading) -> int | None:
     known = watched.folded.threads.get(thread)
     if known is None or reading.held is None or reading.limit is None:
         return None
-    begun = max(known.begun, len(known.calls) - RECENT)
-    sents = [call.usage.sent for call in islice(known.calls.values(), begun, None)]
+    begun = max(known.begun, known.call_count - RECENT)
+    sents = [call.usage.sent for call in known.calls_from(begun)]
     return calls_left(sents, reading.held, reading.limit.tokens)
 
 

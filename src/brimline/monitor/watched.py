@@ -10,7 +10,6 @@ from brimline.monitor.claim import Claim
 from brimline.monitor.follow import Files
 from brimline.monitor.heard import UNPROMPTED, Environment, Heard, Pane
 from brimline.monitor.present import BY_FILE, Present
-from brimline.monitor.slim import Slim
 from brimline.monitor.state import State
 from brimline.sources.base import Expected, Look
 from brimline.store.rows import ThreadRow
@@ -64,7 +63,6 @@ class Watched:
         self.unheard = 0
         self.files = Files(agent)
         self._presents: dict[str, Present] = {}
-        self._slims: dict[str, Slim] = {}
         self._calls_then, self._cycle_then, self._compacting_at = 0, 0, 0.0
 
     def recall(self, row: ThreadRow, seen_at: float) -> None:
@@ -179,7 +177,7 @@ class Watched:
         """
         main = self._main
         if main.calls:
-            ended = main.cycle - 1 if len(main.calls) in main.ends else main.cycle
+            ended = main.cycle - 1 if main.call_count in main.ends else main.cycle
         else:
             ended = self.cycle if self.claim.call or self.compacting else self.cycle - 1
         self.compacting, self.cycle = False, max(self.cycle, ended + 1)
@@ -239,7 +237,7 @@ class Watched:
     @property
     def calls(self) -> int:
         """The unique calls of the main thread so far."""
-        return len(self._main.calls)
+        return self._main.call_count
 
     def model_of(self, thread: str) -> str | None:
         """The model of a thread's last call; before its first one what hooks tell."""
@@ -249,7 +247,7 @@ class Watched:
     @property
     def begun(self) -> float | None:
         """When the first call of the main thread was made."""
-        return next((call.at for call in self._main.calls.values()), None)
+        return self._main.first_at
 
     def next_seq(self) -> int:
         """The place of what is told now in this session's order: by its calls, then by turn."""
@@ -270,10 +268,6 @@ class Watched:
                 self.last[name] = present.reading(self._alone(thread), by, overrides)
         return self.last
 
-    def slim(self, thread: Thread) -> Thread:
-        """A thread with no more calls than its figures need."""
-        return self._slims.setdefault(thread.name, Slim()).of(thread)
-
     def _present(self, thread: Thread, settings: ClientSettings) -> Present:
         if thread.name != MAIN:
             return Present(thread, self.folded.windows, settings=settings)
@@ -284,12 +278,12 @@ class Watched:
         )  # fmt: skip
 
     def _alone(self, thread: Thread) -> Session:
-        """The session with this thread, and no more calls than its figures need."""
+        """The session with this thread alone."""
         return msgspec.structs.replace(
             self.folded,
             agent=self.agent,
             version=self.folded.version or self.version,
-            threads={thread.name: self.slim(thread)},
+            threads={thread.name: thread},
         )
 
 

@@ -40,6 +40,9 @@ SILENCE = Answer(b"")
 WAITED = 3.0
 """So many seconds after it was run no client waits for an answer: it went on alone long before."""
 
+MAX_SPAWNERS = 4_096
+"""So many sessions, at most, are held with what spawned them; of others it is asked again."""
+
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrimlineError)
 """What a request ends with that is no hook's, nor a status line's: text that is no UTF-8, or JSON
 that is nested without an end, among others."""
@@ -169,6 +172,8 @@ class Desk:
         if not heard.late and request.pid:
             found = await asyncio.to_thread(spawner, request.pid, heard.session)
             self._spawners[heard.session] = found
+            if len(self._spawners) > MAX_SPAWNERS:
+                del self._spawners[next(iter(self._spawners))]
 
 
 def _goes_by(request: Request) -> Environment | None:

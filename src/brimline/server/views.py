@@ -142,7 +142,7 @@ class Views:
         main = watched.folded.threads.get(MAIN) if watched else None
         if main is None:
             return []
-        sent = [call.usage.sent for call in main.calls.values()][main.begun :]
+        sent = main.sents_of_cycle
         step = -(-len(sent) // TREND) or 1
         return sent[::-step][::-1]
 

@@ -18,7 +18,7 @@ from brimline.survey.packed import Saved, unpack
 from brimline.survey.summary import Summary
 
 NAME = "state"
-VERSION = f"{__version__} 3"
+VERSION = f"{__version__} 4"
 """Whose state is believed: the number counts up when what is kept changes its shape."""
 
 TAIL = 64

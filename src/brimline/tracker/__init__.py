@@ -2,7 +2,20 @@
 
 from brimline.tracker.folding import FALL_BY, FALL_TO, SYNTHETIC, fold
 from brimline.tracker.reading import Reading, ReadingState, client_shows, known_of, read
-from brimline.tracker.state import LEARN_FROM, Compaction, Session, Thread, main_of, total
+from brimline.tracker.retention import (
+    drop_old_calls,
+    drop_stored_calls,
+    refers_to_dropped_call,
+)
+from brimline.tracker.state import (
+    LEARN_FROM,
+    Compaction,
+    DroppedCalls,
+    Session,
+    Thread,
+    main_of,
+    total,
+)
 
 __all__ = [
     "FALL_BY",
@@ -10,14 +23,18 @@ __all__ = [
     "LEARN_FROM",
     "SYNTHETIC",
     "Compaction",
+    "DroppedCalls",
     "Reading",
     "ReadingState",
     "Session",
     "Thread",
     "client_shows",
+    "drop_old_calls",
+    "drop_stored_calls",
     "fold",
     "known_of",
     "main_of",
     "read",
+    "refers_to_dropped_call",
     "total",
 ]

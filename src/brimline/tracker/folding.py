@@ -103,6 +103,11 @@ class _ThreadDraft:
         self._at = thread.at
         self._edits, self._edited = thread.edits, thread.edited
         self._clears = thread.clears
+        self._dropped = thread.dropped
+
+    @property
+    def _call_count(self) -> int:
+        return self._dropped.count + len(self._calls)
 
     def thread(self) -> Thread:
         return Thread(
@@ -119,6 +124,7 @@ class _ThreadDraft:
             self._edits,
             self._edited,
             self._clears,
+            self._dropped,
         )
 
     def call(self, call: Call, infer: bool) -> None:
@@ -152,6 +158,8 @@ class _ThreadDraft:
                 self._edit(call)
             case Rewound(to=call) if call is None or call in self._calls:
                 self._current = call
+            case Rewound() if self._dropped.count:
+                self._current = None  # perhaps a dropped call: what it held is not known any more
             case WindowReported():
                 self._window = event.tokens
             case Spent():
@@ -164,7 +172,7 @@ class _ThreadDraft:
             self._at = event.at
 
     def _clear(self) -> None:
-        self._clears = (*self._clears, len(self._calls))
+        self._clears = (*self._clears, self._call_count)
         self._cycle += 1
         self._current = None
         self._compacting = False
@@ -178,7 +186,7 @@ class _ThreadDraft:
     def _told_already(self, event: Compacted) -> bool:
         """Whether this is the last compaction again; it may know now what is left."""
         last = self._compactions[-1] if self._compactions else None
-        if last is None or last.calls != len(self._calls) or last.at is None or last.at != event.at:
+        if last is None or last.calls != self._call_count or last.at is None or last.at != event.at:
             return False
         if event.after is not None:
             self._compactions[-1] = msgspec.structs.replace(last, after=event.after)
@@ -194,7 +202,7 @@ class _ThreadDraft:
     ) -> None:
         model = self._calls[self._current].model if self._current is not None else self._model()
         made = Compaction(
-            at, trigger, before, after, len(self._calls), self._cycle, model, inferred
+            at, trigger, before, after, self._call_count, self._cycle, model, inferred
         )
         self._compactions.append(made)
         self._cycle += 1
@@ -217,7 +225,7 @@ class _ThreadDraft:
             return
         self._edits, self._edited = self._edits + 1, call
         last = self._compactions[-1] if self._compactions else None
-        fell_here = last is not None and last.inferred and last.calls == len(self._calls) - 1
+        fell_here = last is not None and last.inferred and last.calls == self._call_count - 1
         if fell_here and self._current == call:
             self._compactions.pop()
             self._cycle -= 1
@@ -232,5 +240,5 @@ class _ThreadDraft:
 
     def _first_after_compaction(self, call: Call) -> None:
         last = self._compactions[-1]
-        if last.calls == len(self._calls) and last.cycle + 1 == self._cycle:
+        if last.calls == self._call_count and last.cycle + 1 == self._cycle:
             self._compactions[-1] = msgspec.structs.replace(last, after=call.usage.sent)

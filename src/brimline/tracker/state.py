@@ -1,6 +1,7 @@
 """A session and its threads: what was folded from events, and every figure of a thread."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
@@ -30,8 +31,36 @@ class Compaction(msgspec.Struct, frozen=True):
     inferred: bool = False
 
 
+class DroppedCalls(msgspec.Struct, frozen=True):
+    """The figures of the oldest calls of a thread, which it no longer holds one by one.
+
+    `most_sent` is by model, in the order of first use. `cycle_ends` counts the compactions and
+    clears that were dropped with them, `cycle_start` is the number of calls before the last of
+    these. `automatic` has, by model, what the last automatic compactions among them found.
+    `sents` is what each `stride`th call since `cycle_start` sent.
+    """
+
+    count: int = 0
+    usage: Usage = NOTHING
+    first_at: float | None = None
+    most_sent: dict[str | None, int] = msgspec.field(default_factory=dict[str | None, int])
+    cycle_ends: int = 0
+    cycle_start: int = 0
+    automatic: dict[str | None, tuple[int, ...]] = msgspec.field(
+        default_factory=dict[str | None, tuple[int, ...]]
+    )
+    sents: tuple[int, ...] = ()
+    stride: int = 1
+
+
+NO_CALLS_DROPPED = DroppedCalls()
+
+
 class Thread(msgspec.Struct, frozen=True):
     """One context window: its unique calls in order, its cycles, what it holds now.
+
+    The fold keeps every call. `retention.drop_old_calls` reduces the oldest ones, and the
+    compactions before them, to their figures in `dropped`: no property changes by that.
 
     `current` is the id of the call that tells what is held now; None: unknown. `window` is what the
     client said of this thread, whatever its model. `edits` counts the calls that the API itself cut
@@ -51,6 +80,16 @@ class Thread(msgspec.Struct, frozen=True):
     edits: int = 0
     edited: str | None = None
     clears: tuple[int, ...] = ()
+    dropped: DroppedCalls = NO_CALLS_DROPPED
+
+    @property
+    def call_count(self) -> int:
+        """The unique calls so far, the dropped ones included."""
+        return self.dropped.count + len(self.calls)
+
+    def calls_from(self, place: int) -> Iterator[Call]:
+        """The calls from a place among all calls on, as far as they are still held."""
+        return islice(self.calls.values(), max(0, place - self.dropped.count), None)
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -60,11 +99,11 @@ class Thread(msgspec.Struct, frozen=True):
     @property
     def begun(self) -> int:
         """The calls before the present cycle."""
-        return max(self.ends, default=0)
+        return max((self.dropped.cycle_start, *self.ends))
 
     def cycle_of(self, place: int) -> int:
-        """The cycle of a call by its place among the calls."""
-        return sum(1 for calls in self.ends if calls <= place)
+        """The cycle of a call by its place among the calls, which is still held."""
+        return self.dropped.cycle_ends + sum(1 for calls in self.ends if calls <= place)
 
     @property
     def last(self) -> Call | None:
@@ -79,14 +118,37 @@ class Thread(msgspec.Struct, frozen=True):
         return None if self.current is None else self.calls[self.current]
 
     @property
+    def first_at(self) -> float | None:
+        """When the first call was made."""
+        if self.dropped.count:
+            return self.dropped.first_at
+        return next((call.at for call in self.calls.values()), None)
+
+    @property
     def peak_sent(self) -> int | None:
         """The most that a call of this thread ever sent."""
-        return max((call.usage.sent for call in self.calls.values()), default=None)
+        held = (call.usage.sent for call in self.calls.values())
+        return max((*self.dropped.most_sent.values(), *held), default=None)
 
     @property
     def total(self) -> Usage:
         """All tokens billed: each call once, and what was billed without telling its calls."""
-        return sum((call.usage for call in self.calls.values()), self.spent)
+        held = (call.usage for call in self.calls.values())
+        return sum(held, self.spent + self.dropped.usage)
+
+    @property
+    def sents_of_cycle(self) -> list[int]:
+        """What the calls of the present cycle sent, in their order.
+
+        Of a cycle with many dropped calls it is evenly spaced calls, and the last one.
+        """
+        dropped, begun = self.dropped, self.begun
+        if begun >= dropped.count:
+            return [call.usage.sent for call in self.calls_from(begun)]
+        held = [call.usage.sent for call in self.calls.values()]
+        first = -(dropped.count - dropped.cycle_start) % dropped.stride
+        last = held[-1:] if (len(held) - 1 - first) % dropped.stride else []
+        return [*dropped.sents, *held[first :: dropped.stride], *last]
 
     @property
     def model(self) -> str | None:
@@ -97,7 +159,9 @@ class Thread(msgspec.Struct, frozen=True):
     @property
     def models(self) -> tuple[str, ...]:
         """The models in the order in which they were first used."""
-        return tuple(dict.fromkeys(c.model for c in self.calls.values() if c.model is not None))
+        held = (call.model for call in self.calls.values())
+        used = dict.fromkeys((*self.dropped.most_sent, *held))
+        return tuple(model for model in used if model is not None)
 
     @property
     def learned(self) -> int | None:
@@ -105,13 +169,15 @@ class Thread(msgspec.Struct, frozen=True):
         model = self.last.model if self.last else None
         automatic = [c for c in self.compactions if c.trigger == "auto" and c.model == model]
         seen = [c.before for c in automatic if c.before is not None]
-        return min(seen[-LEARN_FROM:], default=None)
+        all_seen = (*self.dropped.automatic.get(model, ()), *seen)
+        return min(all_seen[-LEARN_FROM:], default=None)
 
     @property
     def most_sent(self) -> int:
         """The most that a call on the thread's present model sent: no less is its window."""
         model = self.last.model if self.last else None
-        return max((c.usage.sent for c in self.calls.values() if c.model == model), default=0)
+        held = (call.usage.sent for call in self.calls.values() if call.model == model)
+        return max((self.dropped.most_sent.get(model, 0), *held))
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -129,7 +195,10 @@ class Session(msgspec.Struct, frozen=True):
 
 
 def total(threads: Iterable[Thread]) -> tuple[int, Usage]:
-    """The unique calls and all tokens of many threads: a call in two files counts once."""
+    """The unique calls and all tokens of many threads: a call in two files counts once.
+
+    The threads must hold all their calls.
+    """
     calls: dict[str, Usage] = {}
     spent = NOTHING
     for thread in threads:

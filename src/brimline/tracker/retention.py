@@ -1,0 +1,129 @@
+"""Which calls a thread holds one by one, and which only as figures.
+
+A daemon follows sessions for weeks: what it holds of each must not grow with their calls.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from brimline.events import AnyEvent, Call, Rewound
+from brimline.tracker.state import LEARN_FROM, Compaction, DroppedCalls, Session, Thread
+
+MAX_SENTS = 256
+"""So many points, at most, a thread keeps of what the dropped calls of its cycle sent."""
+
+
+def drop_old_calls(thread: Thread, keep: int) -> Thread:
+    """The thread with its last `keep` calls, the older ones reduced to their figures.
+
+    It drops nothing until there are a quarter more than that, so that a thread that grows is not
+    copied for each call. The current call and those after it are kept in any case, and the last
+    compaction.
+    """
+    keep = max(2, keep)  # an `Edited` may still undo a compaction before the last call
+    excess = len(thread.calls) - keep
+    if excess <= keep // 4:
+        return thread
+    ids = list(thread.calls)
+    if thread.current is not None:
+        excess = min(excess, ids.index(thread.current))
+    if not excess:
+        return thread
+    old = [thread.calls[id] for id in ids[:excess]]
+    count = thread.dropped.count + excess
+    compactions = [made for made in thread.compactions[:-1] if made.calls <= count]
+    clears = [calls for calls in thread.clears if calls <= count]
+    return msgspec.structs.replace(
+        thread,
+        calls={id: thread.calls[id] for id in ids[excess:]},
+        compactions=thread.compactions[len(compactions) :],
+        clears=thread.clears[len(clears) :],
+        dropped=_added(thread, old, compactions, len(compactions) + len(clears)),
+    )
+
+
+def drop_stored_calls(session: Session, stored: Session, keep: int) -> Session:
+    """The session without old calls, in each thread that is the very same in `stored`."""
+    threads = {
+        name: drop_old_calls(thread, keep) if stored.threads.get(name) is thread else thread
+        for name, thread in session.threads.items()
+    }
+    if all(threads[name] is thread for name, thread in session.threads.items()):
+        return session
+    return msgspec.structs.replace(session, threads=threads)
+
+
+def refers_to_dropped_call(session: Session, events: Iterable[AnyEvent]) -> bool:
+    """Whether some of these events may be about calls that were dropped.
+
+    That is a rewind to a call that is not held, and a call that is not held and is older than all
+    that are: every source gives a copy the time of its call.
+    """
+    threads = {name: thread for name, thread in session.threads.items() if thread.dropped.count}
+    oldest = {name: _oldest_at(thread) for name, thread in threads.items()}
+    new: set[tuple[str, str]] = set()
+    for event in events:
+        if not isinstance(event, (Call, Rewound)) or event.thread not in threads:
+            continue
+        id = event.id if isinstance(event, Call) else event.to
+        if id is None or id in threads[event.thread].calls or (event.thread, id) in new:
+            continue
+        is_old = event.at is not None and event.at < oldest[event.thread]
+        if is_old or isinstance(event, Rewound):
+            return True
+        new.add((event.thread, id))
+    return False
+
+
+def _oldest_at(thread: Thread) -> float:
+    return min((call.at for call in thread.calls.values() if call.at is not None), default=0.0)
+
+
+def _added(
+    thread: Thread, calls: list[Call], compactions: list[Compaction], cycle_ends: int
+) -> DroppedCalls:
+    """The figures of the dropped calls with those of the next ones."""
+    dropped = thread.dropped
+    count = dropped.count + len(calls)
+    most_sent = dict(dropped.most_sent)
+    for call in calls:
+        most_sent[call.model] = max(call.usage.sent, most_sent.get(call.model, 0))
+    ended = [calls for calls in thread.ends if calls <= count]
+    start = max((dropped.cycle_start, *ended))
+    sents, stride = _sampled(dropped, calls, start)
+    return DroppedCalls(
+        count=count,
+        usage=sum((call.usage for call in calls), dropped.usage),
+        first_at=dropped.first_at if dropped.count else calls[0].at,
+        most_sent=most_sent,
+        cycle_ends=dropped.cycle_ends + cycle_ends,
+        cycle_start=start,
+        automatic=_automatic(dropped, compactions),
+        sents=sents,
+        stride=stride,
+    )
+
+
+def _automatic(
+    dropped: DroppedCalls, compactions: list[Compaction]
+) -> dict[str | None, tuple[int, ...]]:
+    """By model, what the last automatic compactions found; a limit is learned from these."""
+    automatic = dict(dropped.automatic)
+    for made in compactions:
+        if made.trigger == "auto" and made.before is not None:
+            found = (*automatic.get(made.model, ()), made.before)
+            automatic[made.model] = found[-LEARN_FROM:]
+    return automatic
+
+
+def _sampled(dropped: DroppedCalls, calls: list[Call], start: int) -> tuple[tuple[int, ...], int]:
+    """What every nth call since `start` sent, and n: it doubles when there are too many."""
+    same = start == dropped.cycle_start
+    sents, stride = (list(dropped.sents), dropped.stride) if same else ([], 1)
+    for place, call in enumerate(calls, dropped.count):
+        if place >= start and (place - start) % stride == 0:
+            sents.append(call.usage.sent)
+        if len(sents) > MAX_SENTS:
+            sents, stride = sents[::2], 2 * stride
+    return tuple(sents), stride

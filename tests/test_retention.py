@@ -1,0 +1,198 @@
+"""Old calls that a thread no longer holds: every figure stays as it was."""
+
+from itertools import count, pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Cleared,
+    Compacted,
+    Compacting,
+    Edited,
+    Rewound,
+    SessionSeen,
+    Spent,
+    Trigger,
+    Trimmed,
+    WindowReported,
+)
+from brimline.tracker import (
+    Session,
+    Thread,
+    drop_old_calls,
+    drop_stored_calls,
+    fold,
+    read,
+    refers_to_dropped_call,
+)
+from brimline.tracker.retention import MAX_SENTS
+from brimline.usage import Usage
+
+KEEP = 4
+"""A copy, an edit and a rewind are of one of so many last calls."""
+
+TRIGGERS: tuple[Trigger | None, ...] = (None, "auto", "manual")
+MODELS = st.sampled_from([None, "claude-sonnet-4-5", "claude-opus-5-5", "my-local"])
+SENT = st.integers(0, 300_000)
+BACK = st.integers(0, KEEP - 1)
+STEPS = st.one_of(
+    st.tuples(st.just("call"), SENT, MODELS),
+    st.tuples(st.just("call"), SENT, MODELS),
+    st.tuples(st.just("call"), SENT, MODELS),
+    st.tuples(st.just("copy"), BACK, SENT),
+    st.tuples(st.just("rewind"), BACK, st.none()),
+    st.tuples(st.just("edit"), BACK, st.none()),
+    st.tuples(st.just("compact"), st.integers(0, 2), SENT),
+    st.tuples(st.just("compact again"), st.none(), SENT),
+    st.sampled_from([(Cleared(), None, None), (Trimmed(), None, None), (Compacting(), None, None)]),
+    st.sampled_from(
+        [
+            (Rewound(to=None), None, None),
+            (Spent(usage=Usage(1, 2, 3, 4)), None, None),
+            (WindowReported(tokens=258_400), None, None),
+            (SessionSeen(agent="claude", records_compactions=True), None, None),
+            (SessionSeen(records_compactions=False), None, None),
+        ]
+    ),
+)
+
+
+def call(id: int, sent: int, model: str | None, output: int = 10) -> Call:
+    """A call whose time is its number."""
+    usage = Usage(sent, 0, 0, output)
+    return Call(at=float(id), id=f"c{id}", usage=usage, model=model)
+
+
+def events_of(steps: list[tuple[object, object, object]]) -> list[AnyEvent]:
+    """The events of some steps; ids and times grow with the calls."""
+    ids = count(1)
+    made: list[int] = []
+    events: list[AnyEvent] = []
+    for step in steps:
+        match step:
+            case ("call", int(sent), None | str() as model):
+                made.append(next(ids))
+                events.append(call(made[-1], sent, model))
+            case ("copy", int(back), int(sent)) if back < len(made):
+                events.append(call(made[-1 - back], sent, "claude-sonnet-4-5", 99))
+            case ("rewind", int(back), _) if back < len(made):
+                events.append(Rewound(to=f"c{made[-1 - back]}"))
+            case ("edit", int(back), _) if back < len(made):
+                events.append(Edited(call=f"c{made[-1 - back]}", kind="cleared"))
+            case ("compact", int(number), int(before)):
+                trigger = TRIGGERS[number]
+                events.append(Compacted(at=float(len(events)), trigger=trigger, before=before))
+            case ("compact again", _, int(after)):
+                events += [each for each in events[-1:] if isinstance(each, Compacted)]
+                events.append(Compacted(at=float(len(events)), after=after))
+            case (SessionSeen() | Spent() | Cleared() | Trimmed() | Compacting() as event, _, _):
+                events.append(event)
+            case (Rewound() | WindowReported() as event, _, _):
+                events.append(event)
+            case _:
+                pass
+    return events
+
+
+def figures(session: Session) -> dict[str, object]:
+    """All that is read of the main thread."""
+    thread = session.threads.get(MAIN) or Thread(MAIN)
+    held = range(thread.call_count - min(KEEP, thread.call_count), thread.call_count)
+    return {
+        "count": thread.call_count,
+        "current": thread.current,
+        "cycle": thread.cycle,
+        "begun": thread.begun,
+        "first_at": thread.first_at,
+        "last": thread.last,
+        "holding": thread.holding,
+        "peak_sent": thread.peak_sent,
+        "most_sent": thread.most_sent,
+        "total": thread.total,
+        "model": thread.model,
+        "models": thread.models,
+        "learned": thread.learned,
+        "sents": thread.sents_of_cycle,
+        "cycles": [thread.cycle_of(place) for place in held],
+        "held": list(thread.calls_from(held.start)),
+        "ended_now": thread.call_count in thread.ends,
+        "compaction": thread.compactions[-1:],
+        "reading": read(session, thread, "transcript"),
+    }
+
+
+def without_old_calls(session: Session) -> Session:
+    """The session with only its last calls."""
+    return drop_stored_calls(session, session, KEEP)
+
+
+@given(st.lists(STEPS, max_size=60))
+def test_dropping_calls_changes_no_figure(steps: list[tuple[object, object, object]]) -> None:
+    """After each event, what is left of a thread tells the same as the whole of it."""
+    whole = short = Session()
+    for event in events_of(steps):
+        whole, short = fold(whole, [event]), without_old_calls(fold(short, [event]))
+        assert figures(short) == figures(whole)
+
+
+@given(st.lists(STEPS, max_size=60), st.data())
+def test_events_about_dropped_calls_are_noticed(
+    steps: list[tuple[object, object, object]], data: st.DataObject
+) -> None:
+    """With a copy of any old call, or a rewind to it, the events are folded again: exact again."""
+    events = events_of(steps)
+    calls = [event for event in events if isinstance(event, Call)]
+    if calls:
+        place = data.draw(st.integers(0, len(events)))
+        old = data.draw(st.sampled_from(calls))
+        again = data.draw(st.sampled_from([old, Rewound(to=old.id)]))
+        told = [each for each in events[:place] if isinstance(each, Call)]
+        events = [*events[:place], *([again] if old in told else ()), *events[place:]]
+    whole = short = Session()
+    for number, event in enumerate(events):
+        whole = fold(whole, [event])
+        if refers_to_dropped_call(short, [event]):
+            short = fold(Session(), events[: number + 1])
+        else:
+            short = fold(short, [event])
+        short = without_old_calls(short)
+        assert figures(short) == figures(whole)
+
+
+def test_events_that_grow_on_refer_to_nothing_dropped() -> None:
+    """New calls, copies of late ones and a rewind to one of them need no call that was dropped."""
+    short = without_old_calls(fold(Session(), (call(n, 1_000 + n, None) for n in range(1, 40))))
+    late = [call(39, 5, None), call(40, 6, None), Rewound(to="c40"), Rewound(to=None)]
+    assert short.threads[MAIN].dropped.count
+    assert not refers_to_dropped_call(short, late)
+    assert refers_to_dropped_call(short, [call(2, 5, None)])
+    assert refers_to_dropped_call(short, [Rewound(to="c2")])
+
+
+def test_rewind_to_a_dropped_call_is_unknown() -> None:
+    """What a dropped call held is not known any more, and no other call's figure is shown."""
+    short = without_old_calls(fold(Session(), (call(n, 1_000 + n, None) for n in range(1, 40))))
+    assert fold(short, [Rewound(to="c2")]).threads[MAIN].holding is None
+
+
+def test_only_threads_that_are_stored_lose_calls() -> None:
+    """A thread that is not the stored one may have calls that nobody else has."""
+    session = fold(Session(), (call(n, 1_000, None) for n in range(1, 40)))
+    other = fold(Session(), (call(n, 1_000, None) for n in range(1, 40)))
+    assert drop_stored_calls(session, other, KEEP) is session
+
+
+def test_a_long_cycle_is_sampled() -> None:
+    """Of a cycle without end a bounded number of evenly spaced calls is known, the last with it."""
+    thread, sents = Thread(MAIN), list[int]()
+    for number in range(5_000):
+        grown = fold(Session(threads={MAIN: thread}), [call(number + 1, number, None)])
+        thread = drop_old_calls(grown.threads[MAIN], KEEP)
+        sents = thread.sents_of_cycle
+        assert len(sents) <= MAX_SENTS + KEEP + 2
+        assert (sents[0], sents[-1]) == (0, number)
+    assert len({after - before for before, after in pairwise(sents[:-1])}) == 1
