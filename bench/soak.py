@@ -201,6 +201,11 @@ class Samples:
         moved = sum((at - middle) * (mb - size) for at, mb in zip(times, sizes, strict=True))
         return 3_600 * moved / spread if spread else 0.0
 
+    def by_minute(self) -> str:
+        """Its course."""
+        every = max(1, round(60 / SAMPLE_EVERY_S))
+        return " ".join(f"{megabytes:.1f}" for megabytes in self.megabytes[::every])
+
     def row(self, name: str) -> str:
         """As it stands in the table."""
         half = self.megabytes[len(self.megabytes) // 2]
@@ -266,8 +271,9 @@ def main() -> None:
     print(f"{rate:.0f} calls/s for {options.seconds:.0f} s, Python {sys.version.split()[0]}\n")
     print(f"{'resident MB':16}{'start':>9}{'half':>9}{'end':>9}{'MB an hour':>12}")
     print(samples[0].row("loaded daemon"), samples[1].row("idle daemon"), sep="\n")
+    print(f"\nloaded daemon, MB by the minute: {samples[0].by_minute()}")
     grown = samples[0].slope_an_hour()
-    print(f"\ntarget: <= {MAX_MB_AN_HOUR:g} MB an hour in the second half of 600 s: ", end="")
+    print(f"target: <= {MAX_MB_AN_HOUR:g} MB an hour in the second half of 600 s: ", end="")
     print("yes" if grown <= MAX_MB_AN_HOUR else "NO", f"({grown:.2f})")
     print("files:", ", ".join(f"{name} {size:.1f} MB" for name, size in sorted(files.items())))
     if missing:
