@@ -72,6 +72,7 @@ bench: setup  ## Measure against the references
 	$(BIN)/python bench/hook.py
 	$(BIN)/python bench/client.py
 	$(BIN)/python bench/store.py
+	$(BIN)/python bench/soak.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -1,11 +1,9 @@
 """What the monitor holds of a session does not grow with its calls, and nothing it says changes."""
 
 import asyncio
-import gc
 import tempfile
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import msgspec
@@ -13,14 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound
-from brimline.monitor.heard import Heard
-from brimline.monitor.monitor import KEPT_CALLS, Monitor
+from brimline.monitor.heard import Heard, Pane
+from brimline.monitor.monitor import IDLE_SESSION_S, IDLE_SUBAGENT_S, KEPT_CALLS, Monitor
 from brimline.monitor.telling import RECENT
 from brimline.monitor.watched import Watched
 from brimline.server.views import Views
+from brimline.sources.base import Transcript
 from brimline.store.rows import CallRow
 from brimline.tracker import Thread
 from brimline.usage import Usage
+from object_graph import count_reachable
 from trying import examples
 
 from .agent import MODEL, Agent
@@ -191,20 +191,6 @@ def test_pushed_calls_are_dropped(tmp_path: Path) -> None:
     run(go())
 
 
-def reachable(root: object, without: object) -> int:
-    """How many objects are held by an object, but for what another one holds."""
-    seen = {id(without)}
-    left, objects = [root], 0
-    skipped = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, asyncio.Task)
-    while left:
-        each = left.pop()
-        if id(each) not in seen and not isinstance(each, skipped):
-            seen.add(id(each))
-            objects += 1
-            left += gc.get_referents(each)
-    return objects
-
-
 async def lives_on(agent: Agent, cycles: int, begin: int) -> int:
     """A session that goes on for so many cycles, with levels reached; the objects held then."""
     number = begin
@@ -220,7 +206,7 @@ async def lives_on(agent: Agent, cycles: int, begin: int) -> int:
         await agent.monitor.hear(pushed(agent, Compacted(at=float(number), trigger="auto")))
         agent.time += 300
     agent.around.signals.clear()  # the test's own
-    return reachable(agent.monitor, agent.store)
+    return count_reachable(agent.monitor, agent.store)
 
 
 def test_memory_does_not_grow_with_calls_and_cycles(tmp_path: Path) -> None:
@@ -240,12 +226,12 @@ def test_no_lock_stays_behind(tmp_path: Path) -> None:
 
     async def go() -> None:
         agent = Agent(tmp_path)
-        without = reachable(agent.monitor, agent.store)
+        without = count_reachable(agent.monitor, agent.store)
         for number in range(50):
             heard = msgspec.structs.replace(agent.heard("prompt"), session=f"s{number}")
             await agent.monitor.hear(heard)
         await agent.monitor.forget(agent.time + 1)
-        assert reachable(agent.monitor, agent.store) <= without + 10
+        assert count_reachable(agent.monitor, agent.store) <= without + 10
 
     run(go())
 
@@ -259,5 +245,82 @@ def test_one_at_a_time_for_each_session(tmp_path: Path) -> None:
         events = [pushed(agent, call_of(number, 1_000)) for number in range(20)]
         await asyncio.gather(*(monitor.hear(each) for each in events))
         assert len(await agent.store.calls("sdk-1")) == 20
+
+    run(go())
+
+
+def test_idle_session_is_released(tmp_path: Path) -> None:
+    """A session that was idle for a day is in the store alone, and goes on as it was."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path, None, FEW_CALLS)
+        for number in range(1, 21):
+            line_of(agent, number, 6_000 * number)
+            await agent.tell("tool")
+        agent.boundary()
+        await agent.tell("compacted")
+        agent.time += IDLE_SESSION_S - 10
+        agent.monitor.release_idle()
+        assert watched(agent).calls == 20
+        agent.time += 20
+        agent.monitor.release_idle()
+        assert agent.monitor.watched("s1") is None
+        line_of(agent, 21, 120_000)
+        await agent.tell("tool")
+        assert (watched(agent).calls, agent.reading()) == (21, (120_000, "measured", 1))
+        signals = [(row.kind, row.cycle, row.level) for row in await agent.store.signals()]
+        assert signals == [("level", 0, 50.0), ("compacted", 0, 0.0), ("level", 1, 50.0)]
+        assert [row.seq for row in await agent.store.calls("s1")] == list(range(21))
+
+    run(go())
+
+
+def test_session_in_a_pane_is_not_released(tmp_path: Path) -> None:
+    """The store does not know where a session runs: messages are typed into that pane."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        await agent.tell("prompt", pane=Pane("/tmp/tmux", "%1"))
+        agent.time += 2 * IDLE_SESSION_S
+        agent.monitor.release_idle()
+        assert watched(agent).pane is not None
+        await agent.tell("ended")
+        agent.time += 2 * IDLE_SESSION_S
+        agent.monitor.release_idle()
+        assert agent.monitor.watched("s1") is None
+
+    run(go())
+
+
+def test_idle_subagents_are_released(tmp_path: Path) -> None:
+    """However many subagents a session had, those that are done take no memory; rows stay."""
+
+    async def works(agent: Agent, name: str, sent: int) -> None:
+        path = tmp_path / f"agent-{name}.jsonl"
+        usage = {"input_tokens": sent, "output_tokens": 10}
+        message = {"id": f"{name}-{sent}", "model": MODEL, "usage": usage}
+        record = {"type": "assistant", "isSidechain": True, "agentId": name, "sessionId": "s1"}
+        with path.open("ab") as file:
+            file.write(msgspec.json.encode({**record, "message": message}) + b"\n")
+        found = Transcript("claude", str(path), agent.time, path.stat().st_size, "s1", name)
+        await agent.tell("tool", thread=name, file=found)
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        line_of(agent, 1, 5_000)
+        await agent.tell("tool")
+        alone = count_reachable(agent.monitor, agent.store)
+        for number in range(30):
+            await works(agent, f"a{number}", 10_000)
+        agent.time += IDLE_SUBAGENT_S + 60
+        await works(agent, "a7", 20_000)
+        agent.monitor.release_idle()
+        assert set(watched(agent).folded.threads) == {MAIN, "a7"}
+        assert count_reachable(agent.monitor, agent.store) < alone + 200
+        await works(agent, "a3", 30_000)
+        threads = {row.thread: (row.sent, row.calls) for row in await agent.store.threads("s1")}
+        assert threads["a3"] == (30_000, 2)
+        assert threads["a7"] == (20_000, 2)
+        assert len(threads) == 31
 
     run(go())

@@ -1,6 +1,7 @@
 """The desk: what could not be kept is told again, and what never can be is counted."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -20,7 +21,9 @@ BODIES: dict[Kind, bytes] = {
 }
 
 
-def desk_of(hear: Callable[[Heard], Awaitable[Reply]], now: float = 0.0) -> Desk:
+def desk_of(
+    hear: Callable[[Heard], Awaitable[Reply]], now: float = 0.0, max_spawners: int = 100
+) -> Desk:
     """A desk where requests are heard so."""
 
     def nobody(project: str | None) -> None:
@@ -28,7 +31,9 @@ def desk_of(hear: Callable[[Heard], Awaitable[Reply]], now: float = 0.0) -> Desk
 
     monitor = SimpleNamespace(hear=hear, now=lambda: now)
     clearing = SimpleNamespace(busy=False)
-    return Desk(cast("Any", monitor), cast("Any", None), cast("Any", clearing), nobody)
+    return Desk(
+        cast("Any", monitor), cast("Any", None), cast("Any", clearing), nobody, max_spawners
+    )
 
 
 def failing(error: StoreFailed) -> Desk:
@@ -73,3 +78,20 @@ def test_client_that_has_gone(kind: Kind) -> None:
     assert asyncio.run(desk.take(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]))) is SILENCE
     assert [one.late for one in heard] == [True]
     assert desk.hooks == {}
+
+
+def test_spawners_are_bounded() -> None:
+    """However many sessions a daemon hears of, it holds no more than the last of their spawners."""
+
+    async def hear(one: Heard) -> Reply:
+        return NOTHING
+
+    desk = desk_of(hear, max_spawners=3)
+
+    def hold(first: int) -> int:
+        for number in range(first, first + 10):
+            body = b'{"session_id": "s%d", "hook_event_name": "Stop"}' % number
+            asyncio.run(desk.take(Request("hook", "claude", f"{number}-1", os.getpid(), {}, body)))
+        return len(cast("dict[str, Any]", vars(desk))["_spawners"])
+
+    assert hold(10) == hold(100)

@@ -76,6 +76,11 @@ class Follower:
         except UNREADABLE:
             return True
 
+    def is_idle(self, before: float) -> bool:
+        """Whether it is a subagent's file that was last written before a time."""
+        written_at = self._transcript.modified
+        return 0.0 < written_at < before and MAIN not in self.session.threads
+
     def drop_stored_calls(self, stored: Session, keep: int) -> bool:
         """Hold no more than the last calls of each thread that is stored; whether any went."""
         before, self.session = self.session, drop_stored_calls(self.session, stored, keep)
@@ -180,6 +185,19 @@ class Files:
         self._pushed = drop_stored_calls(pushed, stored, keep)
         if any(dropped) or self._pushed is not pushed:
             self._session = None
+
+    def release_idle(self, before: float) -> list[str]:
+        """Let go of subagents' files that were last written before a time; their threads.
+
+        A file that is written again is read from its start.
+        """
+        own = (self.own, "")
+        others = ((key, each) for key, each in self._followers.items() if key != own)
+        idle = [key for key, each in others if each.is_idle(before)]
+        released = [self._followers.pop(key) for key in idle]
+        if released:
+            self._session = None
+        return [name for each in released for name in each.session.threads]
 
     def _of(self, found: Transcript) -> Follower:
         """What follows a file; in a database each thread is as good as a file."""

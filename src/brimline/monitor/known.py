@@ -38,6 +38,22 @@ class Known:
         """All is kept as it is now."""
         self._kept, self.at_rest = state, True
 
+    def is_idle(self, before: float) -> bool:
+        """Whether it was last seen before a time, and the store has all there is to know of it.
+
+        The store does not know the pane of a session, nor what its sources do not agree on.
+        """
+        watched = self.watched
+        in_pane = watched.pane is not None and watched.ended_at is None
+        seen_before = self.stored.seen_before(before)
+        return self.at_rest and seen_before and not in_pane and not watched.doubted
+
+    def release_idle_threads(self, before: float) -> None:
+        """Let go of subagents that wrote nothing since a time."""
+        if self.at_rest:
+            for thread in self.watched.release_idle_threads(before):
+                self.stored.release(thread)
+
     def glance(self, heard: Heard) -> Glance:
         """What a hook would change, where it is owed nothing.
 

@@ -32,6 +32,12 @@ A forecast needs 101 of them. A call that is told again is known among these; co
 transcripts are neighbours (3,014 of 3,014 in 35 sessions of Claude Code).
 """
 
+IDLE_SESSION_S = 24 * 3_600.0
+"""After so many seconds a session is in the store alone: by then no page shows its trend."""
+
+IDLE_SUBAGENT_S = 3_600.0
+"""After so many seconds without a call a subagent is in the store alone."""
+
 
 class Monitor:
     """Every session that is heard of, its state in a store; one at a time for each session."""
@@ -120,7 +126,27 @@ class Monitor:
         """Forget every session that was last seen before a time: told again, all of it is new."""
         await self._store.write([Forget(before)])
         old = [id for id, known in self._sessions.items() if known.stored.seen_before(before)]
-        for id in old:
+        self._drop_sessions(old)
+
+    def release_idle(self) -> None:
+        """Hold nothing in memory of sessions and subagents that were idle for long.
+
+        What is heard of them later is heard as after a restart: the store and the files tell what
+        was before.
+        """
+        now = self._clock()
+        free = {
+            id: known
+            for id, known in self._sessions.items()
+            if id not in self._locks and not self._recovery.is_busy(id)
+        }
+        idle = [id for id, known in free.items() if known.is_idle(now - IDLE_SESSION_S)]
+        self._drop_sessions(idle)
+        for known in free.values():
+            known.release_idle_threads(now - IDLE_SUBAGENT_S)
+
+    def _drop_sessions(self, ids: Sequence[str]) -> None:
+        for id in ids:
             del self._sessions[id]
             self._recovery.forget(id)
 

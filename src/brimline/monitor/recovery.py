@@ -87,6 +87,11 @@ class Recovery:
         if before is None or not before.is_for(ended, calls):
             self._begin(watched, transcript, at, ended, calls)
 
+    def is_busy(self, session: str) -> bool:
+        """Whether something is being made ready for a session."""
+        preparing = self._preparing.get(session)
+        return preparing is not None and not preparing.task.done()
+
     def forget(self, session: str) -> None:
         """Know nothing of a session any more; what is being written is not waited for."""
         self._preparing.pop(session, None)

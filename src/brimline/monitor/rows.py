@@ -53,6 +53,11 @@ class Stored:
         """Whether the store has it that the session was last seen before a time."""
         return self._session is not None and self._session.seen_at < at
 
+    def release(self, thread: str) -> None:
+        """Hold nothing of a thread: if it is heard of again, all of it is written again."""
+        self._readings.pop(thread, None)
+        self._calls.pop(thread, None)
+
     def _differs(self, row: SessionRow) -> bool:
         known = self._session
         if known is None or not self.seen_lately(row.seen_at):

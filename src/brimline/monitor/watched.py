@@ -268,6 +268,16 @@ class Watched:
                 self.last[name] = present.reading(self._alone(thread), by, overrides)
         return self.last
 
+    def release_idle_threads(self, before: float) -> list[str]:
+        """Let go of subagents that wrote nothing since a time; which these are."""
+        released = [
+            name for name in self.files.release_idle(before) if name not in self.folded.threads
+        ]
+        for name in released:
+            self.last.pop(name, None)
+            self._presents.pop(name, None)
+        return released
+
     def _present(self, thread: Thread, settings: ClientSettings) -> Present:
         if thread.name != MAIN:
             return Present(thread, self.folded.windows, settings=settings)

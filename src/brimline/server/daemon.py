@@ -224,6 +224,7 @@ class Daemon:
         """Sessions that nobody has seen for as long as they are to be kept."""
         while True:
             await monitor.forget(time.time() - seconds(self._settings.daemon.keep))
+            monitor.release_idle()
             await asyncio.sleep(FORGET_EVERY)
 
 

@@ -57,13 +57,21 @@ class Desk:
     `hooks` is when each agent was last heard.
     """
 
-    def __init__(self, monitor: Monitor, lines: Lines, clearing: Clearing, parent: Parent) -> None:
+    def __init__(
+        self,
+        monitor: Monitor,
+        lines: Lines,
+        clearing: Clearing,
+        parent: Parent,
+        max_spawners: int = MAX_SPAWNERS,
+    ) -> None:
         self._monitor = monitor
         self._lines = lines
         self._clearing = clearing
         self._parent = parent
         self._afterwards = Afterwards(monitor)
         self._spawners: dict[str, str | None] = {}
+        self._max_spawners = max_spawners
         self._cleared = Cleared()
         self.heard = 0
         self.malformed = 0
@@ -172,7 +180,7 @@ class Desk:
         if not heard.late and request.pid:
             found = await asyncio.to_thread(spawner, request.pid, heard.session)
             self._spawners[heard.session] = found
-            if len(self._spawners) > MAX_SPAWNERS:
+            if len(self._spawners) > self._max_spawners:
                 del self._spawners[next(iter(self._spawners))]
 
 
