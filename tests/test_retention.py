@@ -163,6 +163,15 @@ def test_events_about_dropped_calls_are_noticed(
         assert figures(short) == figures(whole)
 
 
+def test_clear_of_long_ago() -> None:
+    """A cycle that began by a clear is known after the calls before it, and the clear, are gone."""
+    events: list[AnyEvent] = [call(n, 1_000 + n, None) for n in range(1, 21)]
+    events[10:10] = [Compacted(at=1.0, trigger="auto"), call(100, 5, None), Cleared()]
+    short = without_old_calls(fold(Session(), events)).threads[MAIN]
+    assert (short.clears, short.begun, short.cycle_of(20)) == ((), 11, 2)
+    assert short.sents_of_cycle == [1_000 + n for n in range(11, 21)]
+
+
 def test_events_that_grow_on_refer_to_nothing_dropped() -> None:
     """New calls, copies of late ones and a rewind to one of them need no call that was dropped."""
     short = without_old_calls(fold(Session(), (call(n, 1_000 + n, None) for n in range(1, 40))))

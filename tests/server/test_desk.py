@@ -92,6 +92,6 @@ def test_spawners_are_bounded() -> None:
         for number in range(first, first + 10):
             body = b'{"session_id": "s%d", "hook_event_name": "Stop"}' % number
             asyncio.run(desk.take(Request("hook", "claude", f"{number}-1", os.getpid(), {}, body)))
-        return len(cast("dict[str, Any]", vars(desk))["_spawners"])
+        return len(vars(desk)["_spawners"])
 
     assert hold(10) == hold(100)
