@@ -199,7 +199,7 @@ def test_draft_that_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert "0 calls before the compaction" in told
         assert (await agent.tell("tool")).context is None
 
-    monkeypatch.setattr(asyncio, "to_thread", slowly)
+    monkeypatch.setattr(recovery.Recovery, "_read", slowly)
     monkeypatch.setattr(recovery, "PATIENCE", 0.01)
     run(go())
 
