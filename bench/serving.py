@@ -78,6 +78,7 @@ class Daemon:
     pid: int
     state: Path
     boot: float
+    address: str = ""
 
     @property
     def socket(self) -> Path:
@@ -119,11 +120,12 @@ class Daemon:
 
     def cost_of(self, work: Callable[[], None]) -> float:
         """The microseconds of CPU that it takes while something is done."""
-        before = self._cpu()
+        before = self.cpu_ns
         work()
-        return (self._cpu() - before) / 1e3
+        return (self.cpu_ns - before) / 1e3
 
-    def _cpu(self) -> int:
+    @property
+    def cpu_ns(self) -> int:
         """The nanoseconds of CPU so far."""
         threads = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
         return sum(int(thread.read_text().split()[0]) for thread in threads)
@@ -145,9 +147,11 @@ def serving(work: Path, words: Sequence[str] = ()) -> Generator[Daemon]:
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            if "serves at" not in process.stdout.readline():
+            line = process.stdout.readline()
+            if "serves at" not in line:
                 raise SystemExit("bench: the daemon did not start")
-            yield Daemon(process.pid, work / "state", time.perf_counter() - begun)
+            address = line.partition("serves at ")[2].split()[0]
+            yield Daemon(process.pid, work / "state", time.perf_counter() - begun, address)
         finally:
             process.terminate()
 

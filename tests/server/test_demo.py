@@ -35,10 +35,12 @@ class Stage(NamedTuple):
 
     player: Player
     views: Views
+    store: MemoryStore
 
     async def seen(self) -> dict[str, SessionView]:
         """The sessions of the last day."""
-        return {view.session.id: view for view in await self.views.all(NOW - DAY)}
+        seen = [row for row in await self.store.sessions() if row.seen_at >= NOW - DAY]
+        return {row.id: await self.views.one(row) for row in seen}
 
 
 async def stage(at: float) -> Stage:
@@ -46,7 +48,7 @@ async def stage(at: float) -> Stage:
     store = MemoryStore()
     player = Player(store, lambda: NOW)
     await player.begin(at)
-    return Stage(player, Views(store, player.monitor, RULES))
+    return Stage(player, Views(store, player.monitor, RULES), store)
 
 
 def at(second: float, ask: Callable[[Stage], Awaitable[Any]]) -> Any:

@@ -379,3 +379,26 @@ def test_close_while_they_talk(place: Path) -> None:
             assert await received(idle) == b""
 
     uvloop.run(run())
+
+
+def test_hooks_that_wait_are_taken_together(place: Path) -> None:
+    """A loop that is busy has few rounds per second: each takes all connections that wait."""
+
+    async def run() -> int:
+        desk = Answering(Answer(b"text"))
+        hooks = HookSocket(place, cast("Desk", desk))
+        hooks.open()
+        clients = [socket.socket(socket.AF_UNIX) for _ in range(10)]
+        for client in clients:
+            client.connect(str(place))
+            client.sendall(REQUEST)
+        rounds = 0
+        while len(desk.asked) < len(clients):
+            rounds += 1
+            await asyncio.sleep(0)
+        for client in clients:
+            client.close()
+        await hooks.close()
+        return rounds
+
+    assert uvloop.run(run()) < 5

@@ -25,6 +25,7 @@ from brimline.server.answers import Routes
 from brimline.server.app import Posted, Running, application
 from brimline.server.around import Machine, parents
 from brimline.server.bodies import Status
+from brimline.server.broadcast import ChangeBroadcaster
 from brimline.server.desk import Desk
 from brimline.server.following import Following
 from brimline.server.herald import Herald
@@ -40,6 +41,7 @@ from brimline.server.page import Page
 from brimline.server.panes import Panes
 from brimline.server.port_file import read_port, write_port
 from brimline.server.secret import load_or_create_secret
+from brimline.server.session_cache import SessionCache
 from brimline.server.sessions import Sessions
 from brimline.server.sockets import HOST, LOCK, Alone, loopback, unix
 from brimline.server.stream import Stream
@@ -142,11 +144,12 @@ class Daemon:
         access: AccessControl,
     ) -> Starlette:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
+        encoded = SessionCache(store, views)
         parts: list[Routes] = [
             Running(self.status, self.stop, access),
-            Sessions(store, monitor, views, panes.clearing),
+            Sessions(store, monitor, views, encoded, panes.clearing),
             Histories(store, partial(of_files, self._places, cache)),
-            Stream(store, views, self._stopping),
+            Stream(encoded, ChangeBroadcaster(encoded, self._stopping)),
             Legacy(store, monitor),
             Posted(desk),
         ]

@@ -29,6 +29,9 @@ PIECE, LARGER = 16 << 10, 256 << 10
 AT_ONCE = socket.MSG_DONTWAIT
 """For each call on a connection: cheaper than to say once that it never waits."""
 
+MAX_ACCEPTS = 16
+"""Connections that are taken in one round of the loop; others have their turn then."""
+
 PATIENCE = 4.0
 """So many seconds a client may take for its request and its word that it passed the answer on."""
 
@@ -81,20 +84,33 @@ class HookSocket:
         await self.desk.close()
 
     def _accept(self) -> None:
-        assert self._socket is not None
+        """Take the connections that wait, not one in each round of the loop.
+
+        A busy loop may need some milliseconds for a round: then hooks would come faster than they
+        are taken, and the queue of the socket would grow.
+        """
+        for _ in range(MAX_ACCEPTS):
+            if not self._accept_one():
+                return
+
+    def _accept_one(self) -> bool:
+        """Take one connection; whether another may wait."""
+        if self._socket is None:
+            return False
         try:
             connection = self._socket.next()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return
+            return False
         except OSError as error:  # no more files can be open: some that are have to end first
             LOGGER.warning("no hook is heard for a while: %s", error)
             self._loop.remove_reader(self._socket)
             self._loop.call_later(SWEEP, self._listen)
-            return
+            return False
         if user_of(connection) in self._users:
             _Talk(self, connection).read()
         else:
             connection.close()
+        return True
 
     def wait_for(self, talk: "_Talk", to_write: bool = False) -> None:
         """Go on with a connection when there is more to read, or room to write."""

@@ -1,11 +1,11 @@
 """Sessions over HTTP: what they hold, what happened, what is said to them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from brimline.channels.clearing import Clearing
 from brimline.channels.intents import Intent
@@ -26,7 +26,9 @@ from brimline.server.bodies import (
     Sent,
     Taken,
 )
+from brimline.server.fair_share import Turns
 from brimline.server.openapi import Endpoint
+from brimline.server.session_cache import SessionCache, in_pieces
 from brimline.server.views import HandoffView, SessionView, Timeline, Views
 from brimline.store.base import Store
 from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
@@ -67,18 +69,22 @@ class Sessions:
         store: Store,
         monitor: Monitor,
         views: Views,
+        cache: SessionCache,
         clearing: Clearing | None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._monitor = monitor
         self._views = views
+        self._cache = cache
         self._clearing = clearing
         self._clock = clock
 
     async def sessions(self, request: Request) -> Response:
         """The sessions that were seen since a span, the last seen first."""
-        return json(await self._views.all(since(request, LATELY, self._clock())))
+        seen_since = since(request, LATELY, self._clock())
+        await self._cache.refresh()
+        return _array_response(self._cache.seen_since(seen_since), self._cache.turns)
 
     async def session(self, request: Request, row: SessionRow) -> Response:
         """One session."""
@@ -176,6 +182,23 @@ class Sessions:
         """A producer's time; the present where it is none, or one that is far from having come."""
         now = self._clock()
         return at if at is not None and 0 < at < now + DAY else now
+
+
+def _array_response(items: Sequence[bytes], turns: Turns) -> Response:
+    """A JSON array of encoded items, sent in pieces."""
+    commas = max(0, len(items) - 1)
+    headers = {"content-length": str(sum(map(len, items)) + commas + len(b"[]"))}
+    pieces = in_pieces(_array_parts(items), turns)
+    return StreamingResponse(pieces, headers=headers, media_type="application/json")
+
+
+def _array_parts(items: Sequence[bytes]) -> Iterator[bytes]:
+    separator = b"["
+    for item in items:
+        yield separator
+        yield item
+        separator = b","
+    yield b"]" if items else b"[]"
 
 
 def _session(request: Request) -> str:

@@ -1,77 +1,53 @@
 """Sessions as they change, as server-sent events."""
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from brimline.server.broadcast import ChangeBroadcaster
 from brimline.server.openapi import Endpoint
-from brimline.server.views import Views
-from brimline.store.base import Store
+from brimline.server.session_cache import SessionCache
 
-EVENTS = "text/event-stream"
-EVERY = 0.2
-"""How often, in seconds, it is looked for what changed; a change is out well within a second."""
+MEDIA_TYPE = "text/event-stream"
+MAX_MARK_DIGITS = 18
+"""No store gives a longer mark."""
 
-HEARTBEAT = 15.0
-"""After so many seconds of silence a line says that the connection lives."""
-
-DIGITS = 18
-"""No store gives a mark that is longer."""
-
-LATELY = 24 * 3_600.0
-"""Who does not say where to go on from is told of the sessions of so many seconds."""
+HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+CONNECTED = b": connected\nretry: 1000\n\n"
 
 
 class Stream:
-    """The route of the stream; it ends when the daemon is `stopping`."""
+    """The route of the stream.
+
+    It sends `session` events with whole views of what changed since Last-Event-ID, or of the last
+    day, and then `change` events with the fields that changed (`session_change`).
+    """
 
     endpoints = (
-        Endpoint("GET", "/v1/stream", "stream", "Sessions as they change.", str, media=EVENTS),
+        Endpoint("GET", "/v1/stream", "stream", "Sessions as they change.", str, media=MEDIA_TYPE),
     )
 
-    def __init__(
-        self,
-        store: Store,
-        views: Views,
-        stopping: Callable[[], bool],
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._store = store
-        self._views = views
-        self._stopping = stopping
-        self._clock = clock
+    def __init__(self, cache: SessionCache, broadcaster: ChangeBroadcaster) -> None:
+        self._cache = cache
+        self._broadcaster = broadcaster
 
     async def stream(self, request: Request) -> Response:
-        """Sessions as they change; goes on from Last-Event-ID."""
-        after = await self._after(request.headers.get("last-event-id", ""))
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self._changes(request, after), media_type=EVENTS, headers=headers)
+        """Open a stream; it resumes from Last-Event-ID."""
+        await self._cache.refresh()
+        after = self._resume_mark(request.headers.get("last-event-id", ""))
+        return StreamingResponse(self._events(after), media_type=MEDIA_TYPE, headers=HEADERS)
 
-    async def _after(self, told: str) -> int:
-        """The mark to go on from; 0, the start, where it is none that this store has given.
+    def _resume_mark(self, last_event_id: str) -> int:
+        """The mark to resume from; 0, the start, if this store has not given it.
 
-        A page may have been told by a store that was put aside since.
+        A page may have it from a store that was moved aside since.
         """
-        mark = int(told) if told.isdecimal() and len(told) <= DIGITS else 0
-        given = await self._store.changes() if mark else []
-        return mark if given and mark <= given[-1][0] else 0
+        is_mark = last_event_id.isdecimal() and len(last_event_id) <= MAX_MARK_DIGITS
+        mark = int(last_event_id) if is_mark else 0
+        return mark if mark <= self._cache.mark else 0
 
-    async def _changes(self, request: Request, after: int) -> AsyncIterator[bytes]:
-        yield b": connected\nretry: 1000\n\n"
-        said, since = time.monotonic(), 0.0 if after else self._clock() - LATELY
-        while not (self._stopping() or await request.is_disconnected()):
-            for mark, id in await self._store.changes(after):
-                after = mark
-                row = await self._store.session(id)
-                if row is not None and row.seen_at >= since:
-                    view = msgspec.json.encode(await self._views.one(row))
-                    yield b"id: %d\nevent: session\ndata: %s\n\n" % (mark, view)
-                    said = time.monotonic()
-            if time.monotonic() - said > HEARTBEAT:
-                said = time.monotonic()
-                yield b": alive\n\n"
-            await asyncio.sleep(EVERY)
+    async def _events(self, after: int) -> AsyncGenerator[bytes, None]:
+        yield CONNECTED
+        async for data in self._broadcaster.follow(after):
+            yield data

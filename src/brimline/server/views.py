@@ -1,7 +1,7 @@
 """What the HTTP API serves of sessions: rows of the store, as JSON says them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -17,6 +17,9 @@ from brimline.usage import percent_raw
 
 TREND = 60
 """So many points a trend has, at most."""
+
+MAX_SINGLE_READS = 500
+"""For more sessions whole tables are read: four long reads beat thousands of short ones."""
 
 RowT = TypeVar("RowT", ThreadRow, Message, HandoffRow)
 HandoffState: TypeAlias = Literal["none", "fresh", "old", "draft"]
@@ -50,6 +53,21 @@ class SessionView(msgspec.Struct, frozen=True):
     unread: int
     calls_left: int | None
     last_handoff_path: str | None
+
+
+class SessionRows(NamedTuple):
+    """All rows that a session's view is made from."""
+
+    session: SessionRow
+    threads: Sequence[ThreadRow]
+    waiting: Sequence[Message]
+    handoffs: Sequence[HandoffRow]
+
+    @property
+    def expires_at(self) -> float | None:
+        """When the view changes without a write: the first of its messages expires."""
+        expiries = [each.expires for each in self.waiting if each.expires is not None]
+        return min(expiries, default=None)
 
 
 class HandoffHead(msgspec.Struct, frozen=True):
@@ -89,24 +107,44 @@ class Views:
         self._monitor = monitor
         self._rules = rules
 
-    async def all(self, since: float = 0.0) -> list[SessionView]:
-        """Every session that was seen since a time, the last seen first."""
-        rows = [row for row in await self._store.sessions() if row.seen_at >= since]
+    async def read_rows(self, sessions: Sequence[str]) -> list[SessionRows]:
+        """The rows of these sessions, in their order; a session that is gone is left out."""
+        if len(sessions) > MAX_SINGLE_READS:
+            return await self._read_tables(sessions)
+        single = [await self._read_session(id) for id in sessions]
+        return [rows for rows in single if rows is not None]
+
+    async def _read_session(self, id: str) -> SessionRows | None:
+        session = await self._store.session(id)
+        return await self._complete(session) if session else None
+
+    async def _complete(self, session: SessionRow) -> SessionRows:
+        threads = await self._store.threads(session.id)
+        waiting = await self._store.waiting(session.id)
+        return SessionRows(session, threads, waiting, await self._store.last_handoffs(session.id))
+
+    async def _read_tables(self, sessions: Sequence[str]) -> list[SessionRows]:
+        by_id = {row.id: row for row in await self._store.sessions()}
         threads = _grouped(await self._store.threads())
         waiting = _grouped(await self._store.waiting())
         handoffs = _grouped(await self._store.last_handoffs())
         return [
-            self._view(
-                row, threads.get(row.id, []), waiting.get(row.id, []), handoffs.get(row.id, [])
-            )
-            for row in rows
+            SessionRows(by_id[id], threads.get(id, []), waiting.get(id, []), handoffs.get(id, []))
+            for id in sessions
+            if id in by_id
         ]
 
     async def one(self, row: SessionRow) -> SessionView:
         """One session as it is now."""
-        threads = await self._store.threads(row.id)
-        waiting = await self._store.waiting(row.id)
-        return self._view(row, threads, waiting, await self._store.last_handoffs(row.id))
+        return self.build(await self._complete(row))
+
+    def known_calls(self, session: str) -> int | None:
+        """How many calls the monitor holds of a session; None if it has not read it yet.
+
+        `trend` and `calls_left` come from those, and so change without a write.
+        """
+        watched = self._monitor.watched(session)
+        return watched.calls if watched else None
 
     async def handoff(self, session: str) -> Handoff:
         """How a session's last document is."""
@@ -114,13 +152,9 @@ class Views:
         watched = self._monitor.watched(session)
         return _handoff(last[0] if last else None, watched.calls if watched else None)
 
-    def _view(
-        self,
-        row: SessionRow,
-        threads: Sequence[ThreadRow],
-        waiting: Sequence[Message],
-        handoffs: Sequence[HandoffRow],
-    ) -> SessionView:
+    def build(self, rows: SessionRows) -> SessionView:
+        """The view of a session, from its rows and what the monitor knows."""
+        row, threads, waiting, handoffs = rows
         main = next((thread for thread in threads if thread.thread == MAIN), None)
         window, limit = (main.window, main.limit) if main else (None, None)
         levels = self._rules.levels_of(row.id, row.agent, row.model)
@@ -142,9 +176,7 @@ class Views:
         main = watched.folded.threads.get(MAIN) if watched else None
         if main is None:
             return []
-        sent = main.sents_of_cycle
-        step = -(-len(sent) // TREND) or 1
-        return sent[::-step][::-1]
+        return sample(main.sents_of_cycle)
 
     async def timeline(self, session: str) -> Timeline:
         """A session's calls and compactions, what was said about it, and to it."""
@@ -156,6 +188,15 @@ class Views:
             messages=[as_of(each, now) for each in await self._store.messages(session)],
             handoffs=[_head(row) for row in await self._store.handoffs(session)],
         )
+
+
+def sample(points: list[int], most: int = TREND) -> list[int]:
+    """At most so many points, the first and the last among them.
+
+    They are taken at fixed places, so that with one more point nearly all of them stay.
+    """
+    step = max(1, -(-(len(points) - 1) // (most - 1)))
+    return points[:-1:step] + points[-1:]
 
 
 def _living(row: SessionRow) -> SessionRow:

@@ -17,11 +17,13 @@ from brimline.server.access import AccessControl
 from brimline.server.answers import Routes
 from brimline.server.app import Running, application
 from brimline.server.bodies import Status
+from brimline.server.broadcast import ChangeBroadcaster
 from brimline.server.demo.player import RULES, SPEED, Player
 from brimline.server.history import Histories
 from brimline.server.http import server, stop_by_signal
 from brimline.server.http_protocol import ConnectionLimits, raise_descriptor_limit
 from brimline.server.page import Page
+from brimline.server.session_cache import SessionCache
 from brimline.server.sessions import Sessions
 from brimline.server.sockets import HOST, PORT, loopback
 from brimline.server.stream import Stream
@@ -84,11 +86,12 @@ class Demo:
     def _application(self, access: AccessControl) -> Starlette:
         store, player, clock = self._store, self._player, self._clock
         views = Views(store, player.monitor, RULES)
+        cache = SessionCache(store, views, clock)
         parts: list[Routes] = [
             Running(self.status, self.stop, access),
-            Sessions(store, player.monitor, views, None, clock),
+            Sessions(store, player.monitor, views, cache, None, clock),
             Histories(store, player.items, clock),
-            Stream(store, views, self._stopping, clock),
+            Stream(cache, ChangeBroadcaster(cache, self._stopping, clock)),
         ]
         return application(store, parts, Page().routes(), access)
 

@@ -1,0 +1,334 @@
+"""Hook latency of a real daemon with many open pages, beside the same daemon without any."""
+
+import argparse
+import asyncio
+import http.client
+import multiprocessing
+import os
+import selectors
+import socket
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import msgspec
+
+from brimline.hooks.frame import Request, encode_request, parse_reply
+from brimline.store.base import PutSession, PutThread, Write
+from brimline.store.rows import SessionRow, ThreadRow
+from brimline.store.sqlite import SqliteStore
+from serving import Daemon, serving
+
+MAX_ADDED_P99_MS = 5.0
+"""The target: open pages may add this much to the 99th percentile."""
+
+ACTIVE_SESSIONS = 600
+"""The hooks come from this many of the sessions, in turn."""
+
+WRITES_PER_TRANSACTION = 500
+SETTLE_S = 3.0
+"""The daemon comes to rest for this long between two phases."""
+
+RECONNECT_S = 0.002
+"""A Unix socket whose backlog is full refuses at once: the hook tries again after this."""
+
+REPLY_TIMEOUT_S = 30.0
+NOON = "2026-11-15T12:00:00.000Z"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is sent to the daemon: hooks per second, for some seconds."""
+
+    rate: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The time from the scheduled start of each hook to its answer, in milliseconds."""
+
+    p50: float
+    p99: float
+    worst: float
+
+    @classmethod
+    def of(cls, samples_ms: list[float]) -> "Latency":
+        """The percentiles of some samples."""
+        percentiles = statistics.quantiles(samples_ms, n=100, method="inclusive")
+        return cls(percentiles[49], percentiles[98], max(samples_ms))
+
+
+class HookSender:
+    """Runs in its own process: sends hooks on a fixed schedule, whether or not answers come.
+
+    Before each hook the session's transcript grows by one call, as in a real session.
+    """
+
+    def __init__(self, hook_socket: str, transcripts: Path, sessions: int) -> None:
+        self._hook_socket = hook_socket
+        self._transcripts = transcripts
+        self._sessions = sessions
+        self._sent = 0
+
+    def serve(self, commands: Connection) -> None:
+        """Carry out each load that is received, and return the samples."""
+        while (load := commands.recv()) is not None:
+            commands.send(asyncio.run(self._send_all(load)))
+
+    async def _send_all(self, load: Load) -> list[float]:
+        start = time.perf_counter() + 0.1
+        hooks: list[asyncio.Task[float]] = []
+        for number in range(int(load.rate * load.seconds)):
+            due = start + number / load.rate
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            hooks.append(asyncio.create_task(self._send(due)))
+        return await asyncio.gather(*hooks)
+
+    async def _send(self, due: float) -> float:
+        number, self._sent = self._sent, self._sent + 1
+        request = self._request(number % self._sessions, number // self._sessions)
+        loop = asyncio.get_running_loop()
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.setblocking(False)
+            while not _connected(connection, self._hook_socket):
+                await asyncio.sleep(RECONNECT_S)
+            await loop.sock_sendall(connection, request)
+            reply = b""
+            while parse_reply(reply) is None:
+                piece = await loop.sock_recv(connection, 1 << 16)
+                if not piece:
+                    raise SystemExit("bench: the daemon hung up")
+                reply += piece
+        return (time.perf_counter() - due) * 1e3
+
+    def _request(self, session: int, call: int) -> bytes:
+        path = self._transcripts / f"{session_id(session)}.jsonl"
+        with path.open("ab") as file:
+            file.write(call_record(session, call))
+        body = msgspec.json.encode(
+            {
+                "session_id": session_id(session),
+                "transcript_path": str(path),
+                "hook_event_name": "PostToolUse",
+            }
+        )
+        id = f"{time.time_ns()}-{os.getpid()}"
+        return encode_request(Request("hook", "claude", id, os.getpid(), {}, body))
+
+
+class Viewers:
+    """Runs in its own process: open pages that read whatever the daemon sends."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._sockets: list[socket.socket] = []
+        self._received = 0
+
+    def serve(self, commands: Connection) -> None:
+        """Open as many pages as are asked for; report the bytes received since the last time."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(commands, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is commands:
+                        if (wanted := commands.recv()) is None:
+                            return
+                        self._resize(wanted, selector)
+                        commands.send(self._received)
+                        self._received = 0
+                    else:
+                        self._read(key.fileobj)
+
+    def _resize(self, wanted: int, selector: selectors.DefaultSelector) -> None:
+        while len(self._sockets) > wanted:
+            page = self._sockets.pop()
+            selector.unregister(page)
+            page.close()
+        while len(self._sockets) < wanted:
+            page = socket.create_connection(("127.0.0.1", self._port))
+            page.sendall(b"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % self._port)
+            page.setblocking(False)
+            selector.register(page, selectors.EVENT_READ)
+            self._sockets.append(page)
+
+    def _read(self, page: object) -> None:
+        assert isinstance(page, socket.socket)
+        data = page.recv(1 << 18)
+        if not data:
+            raise SystemExit("bench: the daemon closed a stream")
+        self._received += len(data)
+
+
+def _connected(connection: socket.socket, path: str) -> bool:
+    try:
+        connection.connect(path)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def session_id(number: int) -> str:
+    """The id of a session by its number."""
+    return f"{number:08}-0000-4000-8000-000000000000"
+
+
+def call_record(session: int, call: int) -> bytes:
+    """A line of a transcript: a call that holds a little more than the one before."""
+    usage = {"input_tokens": 4, "cache_read_input_tokens": 50_000 + call, "output_tokens": 9}
+    message = {"id": f"msg_{session}_{call}", "model": "claude-sonnet-4-5", "usage": usage}
+    record = {
+        "isSidechain": False,
+        "type": "assistant",
+        "sessionId": session_id(session),
+        "version": "2.1.325",
+        "timestamp": NOON,
+        "message": message,
+    }
+    return msgspec.json.encode(record) + b"\n"
+
+
+async def fill_store(path: Path, sessions: int, transcripts: Path) -> None:
+    """Write so many sessions of the last hours, each with its main thread."""
+    path.parent.mkdir(parents=True)
+    store = await SqliteStore.open(path)
+    now = time.time()
+    writes: list[Write] = []
+    for number in range(sessions):
+        id = session_id(number)
+        writes.append(PutSession(_session_row(id, now - 3_600 - number, transcripts)))
+        writes.append(PutThread(_thread_row(id, now - 3_600 - number)))
+    for start in range(0, len(writes), WRITES_PER_TRANSACTION):
+        await store.write(writes[start : start + WRITES_PER_TRANSACTION])
+    await store.close()
+
+
+def _session_row(id: str, at: float, transcripts: Path) -> SessionRow:
+    return SessionRow(
+        id,
+        "claude",
+        at,
+        host="workstation",
+        project=f"/home/user/projects/project-{id[:8]}",
+        model="claude-sonnet-4-5",
+        version="2.1.325",
+        transcript=str(transcripts / f"{id}.jsonl"),
+    )
+
+
+def _thread_row(id: str, at: float) -> ThreadRow:
+    return ThreadRow(
+        id, "main", 0, 1, "transcript", "measured", at, 40_000, 41_000, 200_000, "known", 167_000,
+        "known", 20.0, 20.0, 24.6, 40_000, 0, "claude-sonnet-4-5",
+    )  # fmt: skip
+
+
+@contextmanager
+def process(serve: Callable[[Connection], None]) -> Generator[Connection]:
+    """A process that answers commands, as long as the block runs."""
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=serve, args=(theirs,), daemon=True)
+    child.start()
+    theirs.close()
+    try:
+        yield ours
+        ours.send(None)
+        child.join(REPLY_TIMEOUT_S)
+    finally:
+        child.terminate()
+
+
+def ask(commands: Connection, command: object) -> object:
+    """The answer of a process to one command."""
+    commands.send(command)
+    return commands.recv()
+
+
+def measure(hooks: Connection, load: Load) -> Latency:
+    """The latency of the hooks of one phase."""
+    samples = ask(hooks, load)
+    assert isinstance(samples, list)
+    return Latency.of(samples)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def list_sessions_ms(port: int) -> float:
+    """How long GET /v1/sessions takes, in milliseconds."""
+    start = time.perf_counter()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REPLY_TIMEOUT_S)
+    connection.request("GET", "/v1/sessions")
+    connection.getresponse().read()
+    connection.close()
+    return (time.perf_counter() - start) * 1e3
+
+
+def run(work: Path, sessions: int, viewers: int, load: Load) -> None:
+    """Measure without pages, while they open, with them open, and without again; print it."""
+    transcripts = work / "transcripts"
+    transcripts.mkdir()
+    asyncio.run(fill_store(work / "state" / "brimline.db", sessions, transcripts))
+    with serving(work) as daemon:
+        port = _port_of(daemon)
+        active = min(ACTIVE_SESSIONS, sessions)
+        sender = HookSender(str(daemon.socket), transcripts, active)
+        with process(sender.serve) as hooks, process(Viewers(port).serve) as pages:
+            measure(hooks, Load(load.rate, active / load.rate))  # each session is read once
+            time.sleep(SETTLE_S)
+            before = measure(hooks, load)
+            ask(pages, viewers)
+            opening = measure(hooks, load)
+            while ask(pages, viewers):  # until every page has what it gets at first
+                time.sleep(SETTLE_S)
+            cpu, started = daemon.cpu_ns, time.perf_counter()
+            beside = measure(hooks, load)
+            busy = (daemon.cpu_ns - cpu) / 1e7 / (time.perf_counter() - started)
+            received = ask(pages, viewers)
+            listing_ms = list_sessions_ms(port)
+            ask(pages, 0)
+            time.sleep(SETTLE_S)
+            after = measure(hooks, load)
+    assert isinstance(received, int)
+    _print_row("no pages", before)
+    _print_row(f"{viewers} pages open", opening)
+    _print_row(f"{viewers} pages read", beside)
+    _print_row("no pages again", after)
+    reference = (before.p99 + after.p99) / 2
+    added = beside.p99 - reference
+    verdict = "yes" if added <= MAX_ADDED_P99_MS else "NO"
+    print(f"added to p99        {added:8.2f} ms <= {MAX_ADDED_P99_MS:g} ms: {verdict}")
+    print(f"ratio of p99        {beside.p99 / reference:8.2f} x")
+    print(f"received by a page  {received / viewers / load.seconds / 1024:8.1f} KiB/s")
+    print(f"CPU of the daemon   {busy:8.1f} % of a core, with the pages")
+    print(f"GET /v1/sessions    {listing_ms:8.1f} ms, once they are open")
+
+
+def _port_of(daemon: Daemon) -> int:
+    return int(daemon.address.rpartition(":")[2])
+
+
+def _print_row(name: str, latency: Latency) -> None:
+    print(
+        f"{name:18}  p50 {latency.p50:7.2f} ms   p99 {latency.p99:8.2f} ms"
+        f"   worst {latency.worst:8.2f} ms"
+    )
+
+
+def main() -> None:
+    """Run the benchmark with the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--viewers", type=int, default=100, help="open pages (default: 100)")
+    parser.add_argument("--sessions", type=int, default=6_000, help="in the store (default: 6000)")
+    parser.add_argument("--rate", type=int, default=300, help="hooks per second (default: 300)")
+    parser.add_argument("--seconds", type=float, default=10, help="per phase (default: 10)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        load = Load(options.rate, options.seconds)
+        run(Path(folder), options.sessions, options.viewers, load)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,370 @@
+"""The broadcaster and its cache: one encoding for all viewers, bounded memory, nothing lost."""
+
+import asyncio
+import contextlib
+import random
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from brimline.inbox import LIFETIME
+from brimline.server.fair_share import Turns
+from brimline.server.session_cache import PIECE_BYTES, in_pieces
+from brimline.server.views import MAX_SINGLE_READS
+from brimline.store.base import Forget
+from brimline.store.failures import StoreFailed
+from brimline.store.memory import MemoryStore
+
+from .viewing import NOW, Server, Viewer, until
+
+DAY_S = 86_400.0
+
+
+class CountingStore(MemoryStore):
+    """Counts the reads of changes; it can fail, and it lets others run before it answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.fails = False
+
+    async def changes(self, after: int = 0) -> list[tuple[int, str]]:
+        """The sessions that changed since a mark."""
+        self.reads += 1
+        await asyncio.sleep(0)
+        if self.fails:
+            raise StoreFailed("brimline.db", "disk I/O error", "Is that disk full or failing?")
+        return await super().changes(after)
+
+
+def test_a_change_is_encoded_once_for_all_viewers() -> None:
+    """However many viewers there are, they get the same bytes object."""
+
+    async def run() -> None:
+        server, viewers = Server(), [Viewer() for _ in range(50)]
+        await server.put("s1")
+        await server.cache.refresh()
+        tasks = [server.view(viewer) for viewer in viewers]
+        await until(lambda: all(viewer.views for viewer in viewers))
+        encoded = server.cache.encoded
+        await server.put("s1", sent=2)
+        await until(lambda: all("change" in viewer.events for viewer in viewers))
+        assert server.cache.encoded == encoded + 1
+        assert len({id(viewer.frames[-1]) for viewer in viewers}) == 1
+        server.stopping = True
+        await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+
+
+def test_changes_within_an_interval_are_sent_once() -> None:
+    """A session that changed 100 times meanwhile is encoded and sent once."""
+
+    async def run() -> None:
+        server, viewer = Server(), Viewer()
+        await server.put("s1")
+        await server.cache.refresh()
+        task = server.view(viewer)
+        await until(lambda: viewer.views)
+        encoded = server.cache.encoded
+        for sent in range(2, 102):
+            await server.put("s1", sent=sent)
+        await until(lambda: "change" in viewer.events)
+        assert (viewer.events, server.cache.encoded - encoded) == (["session", "change"], 1)
+        assert viewer.views == await server.current_views()
+        task.cancel()
+
+    asyncio.run(run())
+
+
+def test_views_follow_random_changes() -> None:
+    """After any changes, each viewer's views are those of GET /v1/sessions/ID."""
+
+    async def run() -> None:
+        server, viewers, chance = Server(), list[Viewer](), random.Random(5)
+        tasks: list[asyncio.Task[None]] = []
+        for step in range(2, 60):
+            if step % 10 == 0:  # some viewers come later
+                await server.cache.refresh()
+                viewers.append(Viewer())
+                tasks.append(server.view(viewers[-1]))
+            await server.put(*chance.sample("abcdefgh", 3), sent=step, seen_at=NOW + step)
+            if chance.random() < 0.3:
+                await server.monitor.send(chance.choice("abcdefgh"), f"message {step}")
+            await asyncio.sleep(chance.random() * 0.02)
+        current = await server.current_views()
+        await until(lambda: all(viewer.views == current for viewer in viewers))
+        assert all("change" in viewer.events for viewer in viewers)
+        for viewer in viewers:
+            assert all(earlier <= later for earlier, later in pairwise(viewer.marks))
+        server.stopping = True
+        await asyncio.gather(*tasks)
+
+    asyncio.run(run())
+
+
+def test_a_slow_viewer_is_not_buffered_for() -> None:
+    """The frames that are kept have a limit; who falls behind gets whole views, and all of them."""
+
+    async def run() -> None:
+        server, quick, slow = Server(max_backlog_bytes=2_000), Viewer(), Viewer()
+        await server.put("a", "b")
+        await server.cache.refresh()
+        task = server.view(quick)
+        stream = server.broadcaster.follow(0)
+        slow.read(await anext(stream))
+        for sent in range(2, 40):
+            await server.put("a", sent=sent)
+            wanted = quick.events.count("change") + 1
+            await until(lambda wanted=wanted: quick.events.count("change") >= wanted)
+            assert server.broadcaster.backlog_bytes <= 2_000
+        reading = asyncio.create_task(slow.follow(stream))
+        current = await server.current_views()
+        await until(lambda: slow.views == current)
+        assert slow.events == ["session", "session", "session"]
+        await server.put("b", sent=50)
+        await until(lambda: slow.events[-1] == "change")
+        assert slow.views == await server.current_views()
+        server.stopping = True
+        await asyncio.gather(task, reading)
+
+    asyncio.run(run())
+
+
+def test_a_session_that_was_not_seen_for_a_day_is_sent_whole() -> None:
+    """A viewer that came later did not get it: fields alone would be useless."""
+
+    async def run() -> None:
+        server, viewer = Server(), Viewer()
+        await server.put("old", seen_at=NOW - DAY_S - 1)
+        await server.put("new")
+        await server.cache.refresh()
+        task = server.view(viewer)
+        await until(lambda: viewer.views)
+        assert list(viewer.views) == ["new"]
+        await server.put("old", sent=2)
+        await until(lambda: "old" in viewer.views)
+        assert viewer.views == await server.current_views()
+        task.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_pass_publishes_what_it_encoded() -> None:
+    """A page that is closed while its list is made does not keep changes from the others."""
+
+    async def run() -> None:
+        server, viewer = Server(), Viewer()
+        ids = [f"s{number}" for number in range(MAX_SINGLE_READS * 2)]
+        await server.put(*ids)
+        await server.cache.refresh()
+        task = server.view(viewer)
+        await until(lambda: len(viewer.views) == len(ids))
+        await server.put(*ids, sent=2)
+        asking = asyncio.create_task(server.cache.refresh())
+        encoded = server.cache.encoded
+        while server.cache.encoded == encoded:
+            await asyncio.sleep(0)
+        asking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asking
+        current = await server.current_views()
+        await until(lambda: viewer.views == current)
+        assert server.cache.encoded == 2 * len(ids)
+        task.cancel()
+
+    asyncio.run(run())
+
+
+def test_waiting_requests_share_one_pass() -> None:
+    """100 lists that are asked for at once need three passes at most, and see every write."""
+
+    async def run() -> None:
+        store = CountingStore()
+        server = Server(store)
+        first = asyncio.create_task(server.cache.refresh())
+        await asyncio.sleep(0)
+        await server.put("s1")  # after the first pass has read what changed
+        await asyncio.gather(first, *(server.cache.refresh() for _ in range(100)))
+        assert store.reads <= 3
+        assert len(server.cache.seen_since(0.0)) == 1
+        assert server.cache.encoded == 1
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_pass_is_not_taken_for_a_whole_one() -> None:
+    """Who waited for it makes another pass."""
+
+    async def run() -> None:
+        server = Server(CountingStore())
+        await server.put("s1")
+        first = asyncio.create_task(server.cache.refresh())
+        await asyncio.sleep(0)
+        second = asyncio.create_task(server.cache.refresh())
+        await asyncio.sleep(0)
+        first.cancel()
+        await second
+        assert len(server.cache.seen_since(0.0)) == 1
+
+    asyncio.run(run())
+
+
+def test_long_lists_leave_the_loop_to_others() -> None:
+    """While thousands of sessions are encoded, other tasks run again and again."""
+
+    async def run() -> int:
+        server = Server()
+        await server.put(*(f"s{number}" for number in range(2_000)))
+        rounds = 0
+        refresh = asyncio.create_task(server.cache.refresh())
+        while not refresh.done():
+            rounds += 1
+            await asyncio.sleep(0)
+        return rounds
+
+    assert asyncio.run(run()) > 10
+
+
+def test_one_viewer_in_each_round_of_the_loop() -> None:
+    """However many viewers are ready, other tasks run between any two of them."""
+
+    async def run() -> None:
+        turns, taken = Turns(), list[int]()
+
+        async def take(number: int) -> None:
+            await turns.take()
+            taken.append(number)
+
+        tasks = [asyncio.create_task(take(number)) for number in range(20)]
+        while len(taken) < len(tasks):
+            before = len(taken)
+            await asyncio.sleep(0)
+            assert len(taken) <= before + 1
+        assert taken == list(range(20))
+
+    asyncio.run(run())
+
+
+def test_pieces_are_of_bounded_size() -> None:
+    """Long answers go out in pieces, and nothing is lost between them."""
+
+    async def run() -> None:
+        parts = [b"%d," % number for number in range(50_000)]
+        pieces = [piece async for piece in in_pieces(parts, Turns())]
+        assert b"".join(pieces) == b"".join(parts)
+        assert len(pieces) > 3
+        assert max(map(len, pieces)) < PIECE_BYTES + 10
+
+    asyncio.run(run())
+
+
+def test_tables_and_single_reads_give_the_same_rows() -> None:
+    """How many sessions are asked for does not change what is read of them."""
+
+    async def run() -> None:
+        server = Server()
+        ids = [f"s{number}" for number in range(MAX_SINGLE_READS + 1)]
+        await server.put(*ids)
+        await server.monitor.send("s7", "hello")
+        many = await server.views.read_rows([*ids, "unknown"])
+        single = [(await server.views.read_rows([id]))[0] for id in ids]
+        assert many == single
+        assert await server.views.read_rows(["unknown"]) == []
+
+    asyncio.run(run())
+
+
+def test_a_message_that_expires_is_not_counted_any_more() -> None:
+    """Time changes a view without a write: the list and the streams notice."""
+
+    async def run() -> None:
+        server, viewer = Server(), Viewer()
+        await server.put("s1", seen_at=NOW + LIFETIME)
+        await server.monitor.send("s1", "hello")
+        await server.cache.refresh()
+        task = server.view(viewer)
+        await until(lambda: viewer.views)
+        assert viewer.views["s1"]["unread"] == 1
+        server.now += LIFETIME
+        await server.cache.refresh()
+        await until(lambda: viewer.views["s1"]["unread"] == 0)
+        task.cancel()
+
+    asyncio.run(run())
+
+
+def test_the_list_is_sorted_and_has_no_forgotten_sessions() -> None:
+    """The last seen first, by id where two were seen at once; what the store forgot is gone."""
+
+    async def run() -> list[str]:
+        server = Server()
+        await server.put("old", seen_at=NOW - 50)
+        await server.put("b", "a", seen_at=NOW - 5)
+        await server.put("c", seen_at=NOW)
+        await server.put("gone", seen_at=NOW - 100)
+        await server.cache.refresh()
+        await server.store.write([Forget(NOW - 70)])
+        await server.cache.refresh()
+        views = server.cache.seen_since(NOW - 60)
+        return [msgspec.json.decode(view)["session"]["id"] for view in views]
+
+    assert asyncio.run(run()) == ["c", "a", "b", "old"]
+
+
+def test_a_store_that_fails_ends_no_stream(caplog: pytest.LogCaptureFixture) -> None:
+    """It is reported, and the changes come when the store is well again."""
+
+    async def run() -> None:
+        store = CountingStore()
+        server, viewer = Server(store), Viewer()
+        await server.put("s1")
+        await server.cache.refresh()
+        task = server.view(viewer)
+        await until(lambda: viewer.views)
+        store.fails, reads = True, store.reads
+        await server.put("s1", sent=2)
+        await until(lambda: store.reads > reads + 1)
+        store.fails = False
+        await until(lambda: "change" in viewer.events)
+        task.cancel()
+
+    asyncio.run(run())
+    assert "open pages do not get what changes" in caplog.text
+
+
+def test_nothing_is_polled_or_kept_without_viewers() -> None:
+    """The poll ends with the last viewer, and so do the frames; the next viewer starts it again."""
+
+    async def run() -> None:
+        store = CountingStore()
+        server, viewer = Server(store), Viewer()
+        for sent in (2, 3):
+            await server.put("s1", sent=sent)
+            await server.cache.refresh()
+            task = server.view(viewer)
+            await until(lambda: viewer.views)
+            await server.put("s1", sent=sent + 10)
+            await until(lambda: viewer.events[-1] == "change")
+            task.cancel()
+            await until(lambda: server.broadcaster.backlog_bytes == 0)
+            reads = store.reads
+            await asyncio.sleep(0.05)
+            assert store.reads == reads
+
+    asyncio.run(run())
+
+
+def test_silence_is_filled_with_comments() -> None:
+    """A connection on which nothing changes shows that it is alive."""
+
+    async def run() -> None:
+        server, viewer = Server(), Viewer()
+        task = server.view(viewer)
+        await until(lambda: viewer.frames.count(b": alive\n\n") == 2)
+        assert viewer.events == []
+        server.stopping = True
+        await task
+
+    asyncio.run(run())

@@ -1,0 +1,138 @@
+"""Changes of a session's view: applied, they give the view that was encoded."""
+
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.server.session_change import Json, apply_change, find_change
+from brimline.server.views import NO_HANDOFF, Handoff, SessionView, sample
+from brimline.store.rows import SessionRow, ThreadRow
+
+TOKENS = st.integers(0, 3)
+"""Few values, so that fields go back to what they were."""
+
+THREADS = st.builds(
+    ThreadRow,
+    session=st.just("s1"),
+    thread=st.just("main"),
+    cycle=TOKENS,
+    seq=TOKENS,
+    source=st.just("transcript"),
+    state=st.sampled_from(["measured", "compacting"]),
+    at=st.none() | st.floats(0, 3),
+    sent=st.none() | TOKENS,
+    model=st.none() | st.sampled_from(["a", "b"]),
+)
+
+
+@st.composite
+def thread_lists(draw: st.DrawFn) -> list[ThreadRow]:
+    """Threads with different names, in any order."""
+    names = draw(st.lists(st.sampled_from(["main", "sub-1", "sub-2"]), unique=True))
+    return [msgspec.structs.replace(draw(THREADS), thread=name) for name in names]
+
+
+VIEWS = st.builds(
+    SessionView,
+    session=st.builds(
+        SessionRow,
+        id=st.just("s1"),
+        agent=st.just("claude"),
+        seen_at=st.floats(0, 3),
+        title=st.none() | st.sampled_from(["x", "y"]),
+    ),
+    threads=thread_lists(),
+    levels=st.sampled_from([[50.0, 65.0], []]),
+    limit_at=st.none() | st.floats(0, 100),
+    trend=st.lists(TOKENS, max_size=6),
+    handoff=st.just(NO_HANDOFF) | st.builds(Handoff, st.just("fresh"), st.floats(0, 3)),
+    unread=TOKENS,
+    calls_left=st.none() | TOKENS,
+    last_handoff_path=st.none() | st.just("/h.md"),
+).map(lambda view: decode(msgspec.json.encode(view)))
+
+
+def decode(data: bytes) -> Json:
+    """JSON, as a viewer reads it."""
+    return msgspec.json.decode(data)
+
+
+def send(before: Json, after: Json) -> Json | None:
+    """The change between two views, after it went over the wire."""
+    return decode(msgspec.json.encode(find_change(before, after)))
+
+
+@given(st.lists(VIEWS, min_size=2, max_size=6), st.data())
+def test_changes_lead_to_the_last_view_from_any_later_start(
+    views: list[Json], data: st.DataObject
+) -> None:
+    """Who holds a view of any moment and gets all changes since an earlier one has the last."""
+    held: Json = data.draw(st.sampled_from(views))
+    for before, after in pairwise(views):
+        change = send(before, after)
+        if change is not None:
+            held = apply_change(held, change)
+    assert held == views[-1]
+
+
+@given(VIEWS)
+def test_equal_views_have_no_change(view: Json) -> None:
+    """Nothing is sent if nothing changed."""
+    assert find_change(view, decode(msgspec.json.encode(view))) is None
+
+
+def test_a_change_has_only_what_changed() -> None:
+    """A call changes some figures of one thread, and adds a point to the trend."""
+    before = example(sent=10, trend=[5, 10])
+    after = example(sent=20, trend=[5, 10, 20])
+    assert find_change(before, after) == {
+        "id": "s1",
+        "threads": {"main": {"sent": 20}},
+        "trend": {"keep": 2, "add": [20]},
+    }
+
+
+def test_a_new_thread_replaces_the_list() -> None:
+    """Names alone cannot say where a new thread stands."""
+    before, after = example(sent=10), example(sent=10)
+    after["threads"].append({**after["threads"][0], "thread": "sub-1"})
+    assert find_change(before, after) == {"id": "s1", "threads": after["threads"]}
+
+
+def test_values_that_become_unknown_are_sent_as_null() -> None:
+    """None is a value, not the absence of a change."""
+    change = send(example(sent=10), example(sent=None))
+    assert change == {"id": "s1", "threads": {"main": {"sent": None}}}
+
+
+def test_apply_leaves_the_view_before_as_it_was() -> None:
+    """Others may hold it."""
+    before = example(sent=10, trend=[10])
+    copy = decode(msgspec.json.encode(before))
+    apply_change(
+        before, {"id": "s1", "threads": {"main": {"sent": 1}}, "trend": {"keep": 0, "add": []}}
+    )
+    assert before == copy
+
+
+@given(st.integers(0, 500))
+def test_one_more_call_keeps_nearly_all_of_the_trend(calls: int) -> None:
+    """Points are taken at fixed places: the change is short unless their distance grows."""
+    before, after = sample(list(range(calls))), sample(list(range(calls + 1)))
+    assert len(after) <= 60
+    assert after[-1:] == [calls]
+    assert not before or (before[0], after[0]) == (0, 0)
+    grows = (calls - 1) % 59 == 0
+    common = sum(old == new for old, new in zip(before, after, strict=False))
+    assert grows or common >= len(before) - 1
+
+
+def example(sent: int | None, **fields: Any) -> Json:
+    """A view with one thread."""
+    row = ThreadRow("s1", "main", 0, 1, "transcript", "measured", sent=sent)
+    session = SessionRow("s1", "claude", 1.0)
+    view = SessionView(session, [row], [], None, [], NO_HANDOFF, 0, None, None)
+    return {**decode(msgspec.json.encode(view)), **fields}
