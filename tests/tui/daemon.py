@@ -25,6 +25,7 @@ class FakeDaemon:
         self.slow = 0.0
         self.asked: list[str] = []
         self._marks: list[str] = []
+        self._changes: list[Json] = []
         self._open: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
         self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
@@ -36,6 +37,10 @@ class FakeDaemon:
     def put(self, *views: Json) -> None:
         """Tell of sessions as they are now."""
         self._do(self._put(views))
+
+    def change(self, change: Json) -> None:
+        """Send a change of a session to who listens."""
+        self._do(self._change(change))
 
     def start(self) -> None:
         """Serve."""
@@ -59,6 +64,9 @@ class FakeDaemon:
         for view in views:
             self.views[view["session"]["id"]] = view
             self._marks.append(view["session"]["id"])
+
+    async def _change(self, change: Json) -> None:
+        self._changes.append(change)
 
     async def _start(self) -> None:
         self.socket.unlink(missing_ok=True)
@@ -124,7 +132,7 @@ class FakeDaemon:
         head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked"
         writer.write(f"{head}\r\n\r\n".encode())
         _chunk(writer, b": connected\n\n")
-        told = 0
+        told = sent = 0
         while not writer.is_closing():
             for mark, id in list(enumerate(self._marks))[told:]:
                 if id not in self.views:
@@ -134,6 +142,10 @@ class FakeDaemon:
                 _chunk(writer, event[: len(event) // 2])
                 _chunk(writer, event[len(event) // 2 :])
             told = len(self._marks)
+            for change in self._changes[sent:]:
+                data = json.dumps(change).encode()
+                _chunk(writer, b"id: %d\nevent: change\ndata: %s\n\n" % (told, data))
+            sent = len(self._changes)
             await writer.drain()
             await asyncio.sleep(0.02)
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +82,53 @@ def test_bad_event_is_passed_over(daemon: FakeDaemon) -> None:
     daemon.put({"session": {"id": "bad"}}, view("good", 1_000))
     news = asyncio.run(heard(Daemon(daemon.socket), lambda news: "good" in ids(news)))
     assert "bad" not in ids(news)
+
+
+def test_changes_are_applied_to_the_known_view(daemon: FakeDaemon) -> None:
+    """A change has only the fields that changed; the others stay as they were."""
+    daemon.put(view("s9", 1_000, title="before"))
+    daemon.change({"id": "s9", "session": {"title": "after"}, "unread": 3})
+    daemon.change({"id": "s9", "threads": {"main": {"sent": 5}}, "trend": {"keep": 0, "add": [7]}})
+    news = asyncio.run(heard(Daemon(daemon.socket), lambda news: ids(news).count("s9") == 3))
+    told = news[-1]
+    assert isinstance(told, Changed)
+    assert (told.view.session.title, told.view.unread, told.view.trend) == ("after", 3, (7,))
+    assert told.view.main
+    assert (told.view.main.sent, told.view.main.window) == (5, 200_000)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, [], {"id": "nobody", "unread": 1}, {"id": "s9", "threads": {"main": 1}},
+     {"id": "s9", "trend": {"keep": "x", "add": []}}, {"id": "s9", "session": {"seen_at": "x"}}],
+)  # fmt: skip
+def test_changes_that_cannot_be_applied_are_passed_over(daemon: FakeDaemon, change: Any) -> None:
+    """The next one is taken, and nothing ends."""
+    daemon.put(view("s9", 1_000))
+    daemon.change(change)
+    daemon.change({"id": "s9", "unread": 3})
+    news = asyncio.run(heard(Daemon(daemon.socket), lambda news: ids(news).count("s9") == 2))
+    told = news[-1]
+    assert isinstance(told, Changed)
+    assert told.view.unread == 3
+
+
+def test_events_of_unknown_kinds_are_passed_over(tmp_path: Path) -> None:
+    """A newer daemon may send more."""
+    events = b"event: other\ndata: {}\n\ndata: {}\n\nevent: session\ndata: %s\n\n"
+    session = json.dumps(view("s9", 1_000)).encode()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.readuntil(b"\r\n\r\n")
+        body = events % session if b"/v1/stream" in asked else b"[]"
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)
+        writer.close()
+
+    async def test() -> list[News]:
+        async with await asyncio.start_unix_server(serve, tmp_path / "s"):
+            return await heard(Daemon(tmp_path / "s"), lambda news: len(news) == 2)
+
+    assert ids(asyncio.run(test())) == ["s9"]
 
 
 def test_no_daemon(nobody: Path) -> None:

@@ -8,9 +8,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.errors import BrimlineError, NotRunning
-from brimline.tui import told
-from brimline.tui.link import Daemon
-from brimline.tui.told import View
+from brimline.tui.link import Daemon, Event
+from brimline.tui.told import LiveViews, View
 
 LinkState: TypeAlias = Literal["connecting", "live", "lost", "files"]
 ReadFiles: TypeAlias = Callable[[], Awaitable[list[View]]]
@@ -76,17 +75,28 @@ async def follow(
 
 
 async def _live(daemon: Daemon, pace: Pace) -> AsyncGenerator[News, None]:
-    """Everything first, so that what was forgotten goes; then the stream, which tells it again."""
-    answer = await daemon.ask("GET", "/v1/sessions")
+    """All sessions first, so that forgotten ones go; then the stream, which sends them again."""
+    answer, sessions = await daemon.ask("GET", "/v1/sessions"), LiveViews()
     try:
-        yield Everything(told.views(answer.body), Link("live"))
+        yield Everything(sessions.take_all(answer.body), Link("live"))
     except msgspec.DecodeError as error:
         raise NotRunning(f"something that is no daemon of ours: {error}") from error
     async with contextlib.aclosing(daemon.stream("/v1/stream", pace.silence)) as events:
-        async for data in events:
-            view = told.view(data)
+        async for event in events:
+            view = _view_after(event, sessions)
             if view is not None:
                 yield Changed(view)
+
+
+def _view_after(event: Event, sessions: LiveViews) -> View | None:
+    """The session that an event is about; None for an unknown event, or one that is unreadable."""
+    match event.kind:
+        case "session":
+            return sessions.take(event.data)
+        case "change":
+            return sessions.change(event.data)
+        case _:
+            return None
 
 
 async def _from_files(read: ReadFiles) -> News:

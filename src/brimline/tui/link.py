@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,6 +39,13 @@ class _Problem(msgspec.Struct, frozen=True):
     error: str
 
 
+class Event(NamedTuple):
+    """A server-sent event; its kind is `message` if the server does not name it."""
+
+    kind: str
+    data: bytes
+
+
 class Daemon:
     """Asks the daemon; NotRunning is raised whenever it does not answer, or not in time."""
 
@@ -54,14 +62,14 @@ class Daemon:
         except GONE as error:
             raise NotRunning(str(self._socket)) from error
 
-    async def stream(self, target: str, silence: float) -> AsyncGenerator[bytes, None]:
-        """The data of each event; raises NotRunning when it ends, or says nothing for so long."""
+    async def stream(self, target: str, silence: float) -> AsyncGenerator[Event, None]:
+        """Each event; raises NotRunning when the stream ends, or is silent for so long."""
         try:
             async with self._asked("GET", target) as (status, parts):
                 if status != 200:
                     raise EOFError(f"HTTP {status}")
-                async for data in _events(parts, silence):
-                    yield data
+                async for event in _events(parts, silence):
+                    yield event
         except GONE as error:
             raise NotRunning(str(self._socket)) from error
         raise NotRunning(str(self._socket))
@@ -103,8 +111,8 @@ async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
         await reader.readexactly(2)
 
 
-async def _events(parts: AsyncIterator[bytes], silence: float) -> AsyncIterator[bytes]:
-    """The data of each event; a comment is no event, but a sign of life."""
+async def _events(parts: AsyncIterator[bytes], silence: float) -> AsyncIterator[Event]:
+    """Each event; a comment is none, but a sign of life."""
     rest = b""
     while True:
         async with asyncio.timeout(silence):
@@ -114,7 +122,12 @@ async def _events(parts: AsyncIterator[bytes], silence: float) -> AsyncIterator[
         *whole, rest = (rest + part).split(b"\n\n")
         if len(rest) > LONGEST:
             raise ValueError("an event without an end")
-        for event in whole:
-            lines = [line[5:].lstrip() for line in event.split(b"\n") if line.startswith(b"data:")]
-            if lines:
-                yield b"\n".join(lines)
+        for text in whole:
+            lines = text.split(b"\n")
+            kinds, data = _field(lines, b"event:"), _field(lines, b"data:")
+            if data:
+                yield Event(kinds[-1].decode() if kinds else "message", b"\n".join(data))
+
+
+def _field(lines: Sequence[bytes], name: bytes) -> list[bytes]:
+    return [line.removeprefix(name).lstrip() for line in lines if line.startswith(name)]

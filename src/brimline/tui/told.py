@@ -5,12 +5,13 @@ that cannot be read is counted, and the others are shown.
 """
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from brimline.events import MAIN
 from brimline.inbox import Message
+from brimline.server.session_change import apply_change
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
 from brimline.usage import percent_raw
 
@@ -118,6 +119,63 @@ class _Told(msgspec.Struct, frozen=True):
     compactions: tuple[msgspec.Raw, ...] = ()
     signals: tuple[msgspec.Raw, ...] = ()
     handoffs: tuple[msgspec.Raw, ...] = ()
+
+
+class _ThreadName(msgspec.Struct, frozen=True):
+    thread: str
+
+
+class _ViewShape(msgspec.Struct, frozen=True):
+    session: dict[str, Any]
+    threads: list[_ThreadName]
+    trend: list[int]
+
+
+class _TrendChange(msgspec.Struct, frozen=True):
+    keep: int
+    add: list[int]
+
+
+class _ChangeShape(msgspec.Struct, frozen=True):
+    id: str
+    session: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    threads: dict[str, dict[str, Any]] | list[_ThreadName] | msgspec.UnsetType = msgspec.UNSET
+    trend: _TrendChange | msgspec.UnsetType = msgspec.UNSET
+
+
+class LiveViews:
+    """The sessions as JSON, so that the stream's changes can be applied to them.
+
+    An event that cannot be read, or changes a session that is not known, is left out.
+    """
+
+    def __init__(self) -> None:
+        self._encoded: dict[str, bytes] = {}
+
+    def take_all(self, data: bytes) -> list[View]:
+        """The sessions of a list; raises msgspec.DecodeError if it is none."""
+        encoded = map(bytes, msgspec.json.decode(data, type=list[msgspec.Raw]))
+        taken = [self.take(each) for each in encoded]
+        return [each for each in taken if each is not None]
+
+    def take(self, data: bytes) -> View | None:
+        """A whole view; None if it cannot be read."""
+        read = view(data)
+        if read is not None:
+            self._encoded[read.session.id] = data
+        return read
+
+    def change(self, data: bytes) -> View | None:
+        """A session after a change; None if it cannot be applied."""
+        try:
+            before = self._encoded.get(msgspec.json.decode(data, type=_ChangeShape).id)
+            if before is None:
+                return None
+            msgspec.json.decode(before, type=_ViewShape)
+        except msgspec.DecodeError:
+            return None
+        after = apply_change(msgspec.json.decode(before), msgspec.json.decode(data))
+        return self.take(msgspec.json.encode(after))
 
 
 def view(data: bytes) -> View | None:
