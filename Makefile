@@ -73,6 +73,7 @@ bench: setup  ## Measure against the references
 	$(BIN)/python bench/client.py
 	$(BIN)/python bench/store.py
 	$(BIN)/python bench/soak.py
+	$(BIN)/python bench/viewers.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -37,9 +37,14 @@ BATCH = 10
 
 LISTEN = """() => {
   window.heard = new Map();
-  new EventSource("/v1/stream").addEventListener("session", (event) => {
+  const stream = new EventSource("/v1/stream");
+  stream.addEventListener("session", (event) => {
     const view = JSON.parse(event.data);
     window.heard.set(view.session.id, view);
+  });
+  stream.addEventListener("change", (event) => {
+    const change = JSON.parse(event.data);
+    window.heard.set(change.id, { ...window.heard.get(change.id), ...change });
   });
 }"""
 """All that any page must do: take the same changes in, and show nothing."""

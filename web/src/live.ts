@@ -5,7 +5,8 @@ import * as api from "./api";
 import { LIVE_FOR } from "./reading";
 import type { Board } from "./state/board";
 import { gather } from "./state/gather";
-import type { Daemon, SessionView } from "./types";
+import { Incoming } from "./state/incoming";
+import type { Daemon, SessionChange, SessionView } from "./types";
 
 /** How often the page is drawn when much changes at once, in milliseconds between. */
 const PAUSE = 500;
@@ -26,14 +27,15 @@ export class Live {
   private wait = FIRST_WAIT;
   private past = false;
   private retry: number | undefined;
-  private readonly take: (view: SessionView) => void;
+  private readonly incoming: Incoming;
 
   constructor(private readonly board: Board) {
-    this.take = gather(
+    const later = gather<SessionView>(
       (view) => view.session.id,
-      (views) => board.put(views),
+      (views) => this.incoming.flush(views),
       PAUSE,
     );
+    this.incoming = new Incoming(board, later, sessionOrNone);
   }
 
   /** Connect, and stay so: after sleep, a lost network and a restart of the daemon. */
@@ -68,7 +70,10 @@ export class Live {
     stream.onopen = () => this.opened();
     stream.onerror = () => this.failed(stream);
     stream.addEventListener("session", (event: MessageEvent<string>) => {
-      this.take(JSON.parse(event.data) as SessionView);
+      this.incoming.put(JSON.parse(event.data) as SessionView);
+    });
+    stream.addEventListener("change", (event: MessageEvent<string>) => {
+      void this.incoming.change(JSON.parse(event.data) as SessionChange);
     });
   }
 
@@ -123,5 +128,15 @@ export class Live {
     const before = this.daemon.peek();
     this.daemon.value = daemon;
     if (before !== null && before.pid !== daemon.pid) this.again();
+  }
+}
+
+/** A session, or nothing if the daemon has none of that id, or does not answer. */
+async function sessionOrNone(id: string): Promise<SessionView | undefined> {
+  try {
+    return await api.session(id);
+  } catch (error) {
+    if (!(error instanceof api.Refused)) throw error;
+    return undefined;
   }
 }

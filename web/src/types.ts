@@ -62,6 +62,16 @@ export interface SessionView {
   last_handoff_path: string | null;
 }
 
+/** What changed in a session: the stream's event `change`. A field that is absent did not change. */
+export interface SessionChange extends Partial<Omit<SessionView, "session" | "threads" | "trend">> {
+  id: string;
+  session?: Partial<SessionRow>;
+  /** The changed fields by thread; or all threads, if one is new or their order changed. */
+  threads?: Record<string, Partial<ThreadRow>> | ThreadRow[];
+  /** So many points stay, these follow. */
+  trend?: { keep: number; add: number[] };
+}
+
 export interface CallRow {
   session: string;
   thread: string;

@@ -1,0 +1,26 @@
+/** What changed in a session, as the stream sends it, and the view after it. Pure. */
+
+import type { SessionChange, SessionView, ThreadRow } from "../types";
+
+/** The view after a change; it sets values, and so may be applied twice. */
+export function applyChange(view: SessionView, change: SessionChange): SessionView {
+  const { id: _, session, threads, trend, ...rest } = change;
+  return {
+    ...view,
+    ...rest,
+    session: { ...view.session, ...session },
+    threads: threads === undefined ? view.threads : threadsAfter(view.threads, threads),
+    trend: trend === undefined ? view.trend : [...view.trend.slice(0, trend.keep), ...trend.add],
+  };
+}
+
+function threadsAfter(
+  before: ThreadRow[],
+  change: NonNullable<SessionChange["threads"]>,
+): ThreadRow[] {
+  if (Array.isArray(change)) return change;
+  return before.map((row) => {
+    const fields = Object.hasOwn(change, row.thread) ? change[row.thread] : undefined;
+    return fields === undefined ? row : { ...row, ...fields };
+  });
+}

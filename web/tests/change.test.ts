@@ -1,0 +1,94 @@
+import { expect, test } from "vitest";
+import { Board } from "../src/state/board";
+import { applyChange } from "../src/state/change";
+import { Incoming } from "../src/state/incoming";
+import type { SessionView } from "../src/types";
+import { threadRow, view } from "./views";
+
+const NOBODY = () => Promise.resolve(undefined);
+
+/** Events that go to the board when the returned function is called. */
+function incoming(board: Board, ask: (id: string) => Promise<SessionView | undefined> = NOBODY) {
+  const waiting = new Map<string, SessionView>();
+  const events = new Incoming(board, (one) => waiting.set(one.session.id, one), ask);
+  const flush = () => {
+    events.flush([...waiting.values()]);
+    waiting.clear();
+  };
+  return { events, flush };
+}
+
+test("a change sets the fields that it has, and leaves the others", () => {
+  const before = view({ title: "old", host: "h" }, [threadRow(), threadRow({ thread: "sub" })], {
+    trend: [1, 2, 3],
+    unread: 1,
+  });
+  const after = applyChange(before, {
+    id: "s",
+    session: { title: "new" },
+    threads: { sub: { sent: 7, limit: null } },
+    trend: { keep: 2, add: [9] },
+    calls_left: 4,
+  });
+  expect(after).toEqual({
+    ...before,
+    session: { ...before.session, title: "new" },
+    threads: [threadRow(), threadRow({ thread: "sub", sent: 7, limit: null })],
+    trend: [1, 2, 9],
+    calls_left: 4,
+  });
+  expect(before.trend).toEqual([1, 2, 3]);
+});
+
+test("a list of threads replaces the list", () => {
+  const threads = [threadRow({ thread: "sub" }), threadRow()];
+  expect(applyChange(view(), { id: "s", threads }).threads).toEqual(threads);
+});
+
+test("a thread named like a property of every object is only a name", () => {
+  const before = view({}, [threadRow({ thread: "constructor" })]);
+  expect(applyChange(before, { id: "s", threads: {} })).toEqual(before);
+});
+
+test("changes that come before the board is drawn are merged, none is lost", () => {
+  const board = new Board();
+  const { events, flush } = incoming(board);
+  events.put(view({ title: "a" }));
+  void events.change({ id: "s", session: { host: "h" } });
+  void events.change({ id: "s", unread: 2 });
+  expect(board.of("s")).toBeUndefined();
+  flush();
+  void events.change({ id: "s", calls_left: 3 });
+  flush();
+  const shown = board.of("s")?.value;
+  expect([shown?.session.title, shown?.session.host]).toEqual(["a", "h"]);
+  expect([shown?.unread, shown?.calls_left]).toEqual([2, 3]);
+});
+
+test("a session that is not known is asked for once, and what changed meanwhile is applied", async () => {
+  const board = new Board();
+  const asked: string[] = [];
+  let answer = (_: SessionView | undefined) => {};
+  const { events, flush } = incoming(board, (id) => {
+    asked.push(id);
+    return new Promise((done) => {
+      answer = done;
+    });
+  });
+  const first = events.change({ id: "s", unread: 1 });
+  void events.change({ id: "s", unread: 2 });
+  answer(view({ title: "asked for" }));
+  await first;
+  flush();
+  expect(asked).toEqual(["s"]);
+  expect(board.of("s")?.value.session.title).toBe("asked for");
+  expect(board.of("s")?.value.unread).toBe(2);
+});
+
+test("a session that is gone when it is asked for stays unknown", async () => {
+  const board = new Board();
+  const { events, flush } = incoming(board);
+  await events.change({ id: "s", unread: 1 });
+  flush();
+  expect(board.of("s")).toBeUndefined();
+});
