@@ -268,10 +268,11 @@ def test_tables_and_single_reads_give_the_same_rows() -> None:
         ids = [f"s{number}" for number in range(MAX_SINGLE_READS + 1)]
         await server.put(*ids)
         await server.monitor.send("s7", "hello")
-        many = await server.views.read_rows([*ids, "unknown"])
-        single = [(await server.views.read_rows([id]))[0] for id in ids]
+        many = [rows async for rows in server.views.read_rows([*ids, "unknown"])]
+        single = [rows for id in ids async for rows in server.views.read_rows([id])]
         assert many == single
-        assert await server.views.read_rows(["unknown"]) == []
+        assert len(many) == len(ids)
+        assert [rows async for rows in server.views.read_rows(["unknown"])] == []
 
     asyncio.run(run())
 

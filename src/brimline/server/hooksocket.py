@@ -29,7 +29,7 @@ PIECE, LARGER = 16 << 10, 256 << 10
 AT_ONCE = socket.MSG_DONTWAIT
 """For each call on a connection: cheaper than to say once that it never waits."""
 
-MAX_ACCEPTS = 16
+MAX_ACCEPTS = 8
 """Connections that are taken in one round of the loop; others have their turn then."""
 
 PATIENCE = 4.0

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -50,6 +51,7 @@ class SessionCache:
         self._views = views
         self._clock = clock
         self._sessions: dict[str, EncodedSession] = {}  # in the order of their marks
+        self._sorted: list[EncodedSession] = []  # by time; empty until it is asked for
         self._mark = 0
         self._lock = asyncio.Lock()
         self._asked = self._fresh = 0
@@ -74,8 +76,9 @@ class SessionCache:
                 return
             started = self._asked
             marks = await self._store.changes()
-            self._drop_all_but({id for _, id in marks})
             await self._encode(await self._outdated(marks))
+            if len(self._sessions) > len(marks):
+                self._drop_all_but(id for _, id in marks)
             self._fresh = started
 
     async def update(self) -> None:
@@ -99,13 +102,15 @@ class SessionCache:
 
     def seen_since(self, at: float) -> list[bytes]:
         """The views of the sessions that were seen since a time, the last seen first."""
-        sessions = [each for each in reversed(self._sessions.values()) if each.seen_at >= at]
-        sessions.sort(key=lambda each: (-each.seen_at, each.id))
-        return [each.json for each in sessions]
+        if not self._sorted:
+            self._sorted = sorted(self._sessions.values(), key=attrgetter("id"))
+            self._sorted.sort(key=attrgetter("seen_at"), reverse=True)  # equal ones stay in order
+        return [each.json for each in self._sorted if each.seen_at >= at]
 
-    def _drop_all_but(self, ids: set[str]) -> None:
-        for id in self._sessions.keys() - ids:
+    def _drop_all_but(self, ids: Iterable[str]) -> None:
+        for id in self._sessions.keys() - set(ids):
             del self._sessions[id]
+        self._sorted = []
 
     async def _outdated(self, marks: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
         now, time_slice = self._clock(), TimeSlice()
@@ -132,10 +137,9 @@ class SessionCache:
         if not marks:
             return
         mark_of = {id: mark for mark, id in marks}
-        all_rows = await self._views.read_rows(list(mark_of))
         time_slice, events = TimeSlice(), EventBuffer()
         try:
-            for rows in all_rows:
+            async for rows in self._views.read_rows(list(mark_of)):
                 mark = mark_of[rows.session.id]
                 events.add(mark, self._encode_session(rows, mark))
                 self._mark = max(self._mark, mark)
@@ -161,6 +165,7 @@ class SessionCache:
         if before is not None and before.mark != mark:
             del self._sessions[id]  # it moves to the end: the order is that of marks
         self._sessions[id] = encoded
+        self._sorted = []
         return self._event(before, encoded)
 
     def _event(self, before: EncodedSession | None, after: EncodedSession) -> bytes:
@@ -206,19 +211,24 @@ class EventBuffer:
 
 
 async def in_pieces(parts: Iterable[bytes], turns: Turns) -> AsyncIterator[bytes]:
-    """Parts joined to pieces of about PIECE_BYTES, each in its turn."""
+    """Parts joined to pieces of about PIECE_BYTES; each is made in a turn of its own."""
+    rest = iter(parts)
+    await turns.take()
+    while piece := _next_piece(rest):
+        yield piece
+        await turns.take()
+
+
+def _next_piece(parts: Iterator[bytes]) -> bytes:
+    """The next parts, joined; empty if there are no more."""
     piece: list[bytes] = []
     size = 0
     for part in parts:
         piece.append(part)
         size += len(part)
         if size >= PIECE_BYTES:
-            await turns.take()
-            yield b"".join(piece)
-            piece, size = [], 0
-    if piece:
-        await turns.take()
-        yield b"".join(piece)
+            break
+    return b"".join(piece)
 
 
 def _decode(json: bytes) -> Json:

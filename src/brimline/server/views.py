@@ -1,6 +1,6 @@
 """What the HTTP API serves of sessions: rows of the store, as JSON says them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -107,32 +107,32 @@ class Views:
         self._monitor = monitor
         self._rules = rules
 
-    async def read_rows(self, sessions: Sequence[str]) -> list[SessionRows]:
+    async def read_rows(self, sessions: Sequence[str]) -> AsyncIterator[SessionRows]:
         """The rows of these sessions, in their order; a session that is gone is left out."""
         if len(sessions) > MAX_SINGLE_READS:
-            return await self._read_tables(sessions)
-        single = [await self._read_session(id) for id in sessions]
-        return [rows for rows in single if rows is not None]
-
-    async def _read_session(self, id: str) -> SessionRows | None:
-        session = await self._store.session(id)
-        return await self._complete(session) if session else None
+            async for rows in self._read_tables(sessions):
+                yield rows
+            return
+        for id in sessions:
+            session = await self._store.session(id)
+            if session is not None:
+                yield await self._complete(session)
 
     async def _complete(self, session: SessionRow) -> SessionRows:
         threads = await self._store.threads(session.id)
         waiting = await self._store.waiting(session.id)
         return SessionRows(session, threads, waiting, await self._store.last_handoffs(session.id))
 
-    async def _read_tables(self, sessions: Sequence[str]) -> list[SessionRows]:
+    async def _read_tables(self, sessions: Sequence[str]) -> AsyncIterator[SessionRows]:
         by_id = {row.id: row for row in await self._store.sessions()}
         threads = _grouped(await self._store.threads())
         waiting = _grouped(await self._store.waiting())
         handoffs = _grouped(await self._store.last_handoffs())
-        return [
-            SessionRows(by_id[id], threads.get(id, []), waiting.get(id, []), handoffs.get(id, []))
-            for id in sessions
-            if id in by_id
-        ]
+        for id in sessions:
+            if id in by_id:
+                yield SessionRows(
+                    by_id[id], threads.get(id, []), waiting.get(id, []), handoffs.get(id, [])
+                )
 
     async def one(self, row: SessionRow) -> SessionView:
         """One session as it is now."""
