@@ -85,6 +85,8 @@ def test_a_page_that_follows_has_what_the_api_answers(daemon: Running, tmp_path:
             with transcript.open("a") as file:
                 file.write(json.dumps(call(number)) + "\n")
             daemon.hook({**told, "hook_event_name": "PostToolUse"})
+            while not viewer.views:  # the rest comes as changes
+                viewer.read(read_event(answer))
             if number == 40:
                 daemon.post("/v1/sessions/s1/messages", {"text": "hello"})
         daemon.hook({**told, "hook_event_name": "PreCompact", "trigger": "manual"})

@@ -72,9 +72,10 @@ class ChangeBroadcaster:
         seen_since = 0.0 if after else self._clock() - RECENT_S
         try:
             while not poll.done():
+                await self._cache.turns.take()
                 number, mark = self._next, self._cache.mark
-                whole = self._whole_views(after, seen_since)
-                async for piece in in_pieces(whole, self._cache.turns):
+                changed = self._cache.changed_after(after, seen_since)
+                async for piece in in_pieces(self._whole_views(changed), self._cache.turns):
                     yield piece
                 after, seen_since = max(after, mark), 0.0
                 async for frame in self._frames_from(number, wake, poll):
@@ -83,12 +84,12 @@ class ChangeBroadcaster:
         finally:
             self._viewers.discard(wake)
 
-    def _whole_views(self, after: int, seen_since: float) -> Iterator[bytes]:
-        """Each session that changed after a mark, as it is when its turn comes.
+    def _whole_views(self, changed: Sequence[tuple[int, str]]) -> Iterator[bytes]:
+        """Each of these sessions, as it is when its turn comes.
 
-        The mark is the one of when this began: who resumes from it misses none of those behind it.
+        The mark is the one of when they were listed: who resumes from it gets all that follow.
         """
-        for mark, id in self._cache.changed_after(after, seen_since):
+        for mark, id in changed:
             if (session := self._cache.get(id)) is not None:
                 yield session_event(mark, session.json)
 
