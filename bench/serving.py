@@ -127,8 +127,16 @@ class Daemon:
     @property
     def cpu_ns(self) -> int:
         """The nanoseconds of CPU so far."""
+        return self._schedstat(0)
+
+    @property
+    def cpu_wait_ns(self) -> int:
+        """The nanoseconds that it was ready to run and had no CPU: other processes had them."""
+        return self._schedstat(1)
+
+    def _schedstat(self, field: int) -> int:
         threads = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
-        return sum(int(thread.read_text().split()[0]) for thread in threads)
+        return sum(int(thread.read_text().split()[field]) for thread in threads)
 
     @property
     def megabytes(self) -> float:

@@ -21,7 +21,7 @@ DAY_S = 86_400.0
 
 
 class CountingStore(MemoryStore):
-    """Counts the reads of changes; it can fail, and it lets others run before it answers."""
+    """Counts the reads of changes; it can fail, and others run before it answers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,10 +31,11 @@ class CountingStore(MemoryStore):
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         """The sessions that changed since a mark."""
         self.reads += 1
+        changes = await super().changes(after)
         await asyncio.sleep(0)
         if self.fails:
             raise StoreFailed("brimline.db", "disk I/O error", "Is that disk full or failing?")
-        return await super().changes(after)
+        return changes
 
 
 def test_a_change_is_encoded_once_for_all_viewers() -> None:
