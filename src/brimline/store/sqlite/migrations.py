@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from brimline.store.failures import NewerStore
+from brimline.store.sqlite.header import APPLICATION_ID
 
 Step: TypeAlias = tuple[str, ...]
 
@@ -259,7 +260,9 @@ _FOURTH: Step = (
     "ALTER TABLE sessions ADD COLUMN became_at REAL",
 )
 
-MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
+_FIFTH: Step = (f"PRAGMA application_id = {APPLICATION_ID}",)
+
+MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 """What brings a database from version 0, which is empty, to the newest: a step for each."""
 
 

@@ -54,7 +54,7 @@ class Near:
             return None
         try:
             return self._carried_out(writes)
-        except (sqlite3.Error, *REFUSED):
+        except (sqlite3.Error, UnicodeDecodeError, *REFUSED):
             return None
 
     def _carried_out(self, writes: Sequence[Write]) -> list[bool]:
@@ -75,7 +75,7 @@ class Near:
             return None
         try:
             return query(self._connection, *values)
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             return None
 
     def version(self) -> int | None:

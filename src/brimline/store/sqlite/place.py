@@ -1,41 +1,40 @@
 """The file: made for its owner alone, brought to this version, put aside where it is broken."""
 
-import fcntl
-import logging
 import os
 import sqlite3
-from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 
 from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import statements as sql
+from brimline.store.sqlite.header import Unusable, inspect_file
+from brimline.store.sqlite.integrity import check_values, interrupted, quick_check
 from brimline.store.sqlite.migrations import migrate
+from brimline.store.sqlite.quarantine import locked_folder, quarantine, sidecars
 
 BUSY = 5.0
 """So many seconds one process waits for the writes of another."""
 
-CHECKED = 8 << 20
-"""Up to this size a file is read through when it is opened; it takes about 20 ms."""
-
-log = logging.getLogger("brimline.store")
+CHECK_BUDGET_S = 0.3  # a larger file is checked as far as this goes; the daemon checks all of it
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _GARBLED = "Could not decode to UTF-8"
-_WRITABLE, _FORMAT = b"\2", b"\0\0\0\4"
 _WRITES = (
     sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_CALL, sql.PUT_COMPACTION, sql.FIRE, sql.QUEUE,
     sql.PUT_HANDOFF, sql.ONCE, sql.CHANGED, sql.KEEP_MARK,
 )  # fmt: skip
+_RESTARTS = "The daemon moves the damaged file aside and starts a new store."
 _HINTS = {
     sqlite3.SQLITE_FULL: "Free some space on that disk; nothing was written.",
     sqlite3.SQLITE_IOERR: "Is that disk full or failing? Nothing was written.",
     sqlite3.SQLITE_BUSY: "Another program keeps it locked; nothing was written.",
     sqlite3.SQLITE_READONLY: "Its folder and file must be yours to write.",
     sqlite3.SQLITE_CANTOPEN: "Its folder and file must be yours to write.",
-    sqlite3.SQLITE_CORRUPT: "Start Brimline anew: the broken file is then put aside.",
-    sqlite3.SQLITE_NOTADB: "Start Brimline anew: the broken file is then put aside.",
+    sqlite3.SQLITE_CORRUPT: _RESTARTS,
+    sqlite3.SQLITE_NOTADB: _RESTARTS,
 }
 
 
@@ -51,12 +50,18 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def prepare(path: Path) -> None:
+def connect_for_reading(path: Path) -> sqlite3.Connection:
+    """Connect without the right to write; the database must be open elsewhere already."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    return sqlite3.connect(uri, timeout=BUSY, uri=True, check_same_thread=False)
+
+
+def prepare(path: Path, check_budget_s: float = CHECK_BUDGET_S) -> None:
     """Make the file ready to be connected to; StoreFailed or NewerStore where that cannot be."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _alone(path.parent):
-            _repaired(path)
+        with locked_folder(path.parent):
+            _prepare_alone(path, check_budget_s)
     except OSError as error:
         reason = error.strerror or str(error)
         raise StoreFailed(str(path), reason, _HINTS[sqlite3.SQLITE_CANTOPEN]) from error
@@ -67,43 +72,101 @@ def prepare(path: Path) -> None:
 def failed(path: Path, error: Exception) -> StoreFailed:
     """What to tell of an error of SQLite's, or of a value that it does not take.
 
-    A file that turns out to be broken is read through when it is opened next, whatever its size.
+    If the file turns out to be damaged, that is noted beside it for whoever can replace it.
     """
     code = _code(error)
     if code in _BROKEN:
-        with suppress(OSError):
-            _doubt(path).touch()
+        note_damage(path, str(error))
     hint = _HINTS.get(code) if code is not None else None
     return StoreFailed(str(path), str(error), hint)
 
 
-def _repaired(path: Path) -> None:
+def note_damage(path: Path, reason: str) -> None:
+    """Leave a note that the file is damaged; the first reason is kept."""
+    with suppress(OSError), _note(path).open("x", encoding="utf-8", errors="replace") as file:
+        file.write(reason)
+
+
+def noted_damage(path: Path) -> str | None:
+    """Return why the file is damaged, as noted before; None if nobody found damage."""
     try:
-        _ready(path)
+        return _note(path).read_text("utf-8", "replace") or "unknown"
+    except OSError:
+        return None
+
+
+def forget_damage(path: Path) -> None:
+    """Remove the note: the damaged file was set aside."""
+    _note(path).unlink(missing_ok=True)
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error says that the file's content is damaged."""
+    return _code(error) in _BROKEN
+
+
+def damaged(reason: str) -> Unusable:
+    """Return the finding for a damaged database."""
+    return Unusable("broken", f"was damaged ({reason})")
+
+
+def _prepare_alone(path: Path, check_budget_s: float) -> None:
+    _set_aside_unusable(path)
+    try:
+        _open_checked(path, check_budget_s)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        if _code(error) not in _BROKEN:
+        if not is_damage(error):
             raise
-        log.warning("%s is broken (%s): put aside as %s", path, error, _aside(path))
-        _ready(path)
+        quarantine(path, damaged(str(error)))
+        _open_checked(path, check_budget_s)
 
 
-def _ready(path: Path) -> None:
-    _make(path)
-    _check_head(path)
+def _set_aside_unusable(path: Path) -> None:
+    reason = noted_damage(path)
+    try:
+        unusable = inspect_file(path)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if not is_damage(error):
+            raise
+        unusable = damaged(str(error))
+    if unusable is None and reason is not None and os.path.lexists(path):
+        unusable = damaged(reason)
+    if unusable is not None:
+        quarantine(path, unusable)
+    forget_damage(path)
+
+
+def _open_checked(path: Path, check_budget_s: float) -> None:
+    """Bring the file to this version; raise as SQLite would if a check finds damage."""
+    if not os.path.lexists(path):
+        _create(path)
+    _restrict_mode(path)
+    end = time.monotonic() + check_budget_s
     with closing(connect(path)) as connection:
-        doubted = _doubt(path).exists()
-        if doubted or path.stat().st_size <= CHECKED:
-            _check_pages(connection)
-        if doubted:
-            _check_texts(connection)
+        _check_until(end, connection, quick_check)
         migrate(connection, str(path))
         _check_tables(connection)
-    _doubt(path).unlink(missing_ok=True)
+        _check_until(end, connection, check_values)
 
 
-def _make(path: Path) -> None:
-    """There, and for its owner alone: SQLite gives the files beside it the same mode."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _create(path: Path) -> None:
+    """Create a complete store under another name first: an empty file at its path is damage."""
+    draft = path.with_name(f"{path.name}.new")
+    for leftover in (draft, *sidecars(draft), *sidecars(path)):
+        leftover.unlink(missing_ok=True)
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        with closing(connect(draft)) as connection:
+            migrate(connection, str(path))
+        draft.rename(path)
+    finally:
+        for leftover in (draft, *sidecars(draft)):
+            leftover.unlink(missing_ok=True)
+
+
+def _restrict_mode(path: Path) -> None:
+    """For its owner alone: SQLite gives the files beside it the same mode."""
+    file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         if os.fstat(file).st_mode & 0o077:
             os.fchmod(file, 0o600)
@@ -111,27 +174,24 @@ def _make(path: Path) -> None:
         os.close(file)
 
 
-def _check_head(path: Path) -> None:
-    """Raise where the file is of a format that no SQLite of today would write to."""
-    with path.open("rb") as file:
-        head = file.read(100)
-    if head[18:19] > _WRITABLE or head[44:48] > _FORMAT:
-        raise _damage("unknown file format")
-
-
-def _check_pages(connection: sqlite3.Connection) -> None:
-    """Raise as SQLite would when it comes upon the damage."""
-    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise _damage(found)
-
-
-def _check_texts(connection: sqlite3.Connection) -> None:
-    """Raise where a text cannot be read: SQLite itself takes any bytes for one."""
-    named = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    for (name,) in named:
-        for _ in connection.execute(f'SELECT * FROM "{name}"'):
-            pass
+def _check_until(
+    end: float,
+    connection: sqlite3.Connection,
+    check: Callable[[sqlite3.Connection], str | None],
+) -> None:
+    """Run a check until a time; what it did not reach is checked by the daemon later."""
+    remaining_s = end - time.monotonic()
+    if remaining_s <= 0:
+        return
+    try:
+        with interrupted(connection, threading.Event(), remaining_s):
+            reason = check(connection)
+    except sqlite3.OperationalError as error:
+        if _code(error) != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return
+    if reason is not None:
+        raise _damage(reason)
 
 
 def _check_tables(connection: sqlite3.Connection) -> None:
@@ -151,33 +211,7 @@ def _damage(found: str) -> sqlite3.DatabaseError:
     return error
 
 
-def _aside(path: Path) -> Path:
-    """Move the file out of the way, under a name that is free.
-
-    What another process keeps beside it goes along: it must not be taken for the new file's.
-    """
-    stem = f"{path.name}.broken-{datetime.now(UTC):%Y-%m-%dT%H%M%S}"
-    names = (stem, *(f"{stem}-{number}" for number in range(2, 1_000)))
-    target = next(there for there in (path.with_name(name) for name in names) if not there.exists())
-    for suffix in ("", "-wal", "-shm"):
-        part = path.with_name(path.name + suffix)
-        if part.exists():
-            part.rename(target.with_name(target.name + suffix))
-    return target
-
-
-@contextmanager
-def _alone(folder: Path) -> Generator[None, None, None]:
-    """One process at a time: two that find a broken file must not put the new one aside too."""
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _doubt(path: Path) -> Path:
+def _note(path: Path) -> Path:
     return path.with_name(f"{path.name}.doubt")
 
 

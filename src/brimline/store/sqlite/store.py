@@ -1,7 +1,9 @@
 """The store on a SQLite file: a thread that writes, one that reads, and what is done at once."""
 
 import asyncio
+import logging
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -13,14 +15,28 @@ from brimline.store.base import Write
 from brimline.store.failures import StoreFailed
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import queries as query
+from brimline.store.sqlite.database_file import DatabaseFile
 from brimline.store.sqlite.desk import Desk
+from brimline.store.sqlite.integrity import check_values, full_check, interrupted
 from brimline.store.sqlite.near import Near, never_wait
-from brimline.store.sqlite.place import connect, failed, prepare
+from brimline.store.sqlite.place import (
+    CHECK_BUDGET_S,
+    connect,
+    connect_for_reading,
+    failed,
+    is_damage,
+    note_damage,
+    prepare,
+)
 from brimline.store.sqlite.quiet import Quiet, may_queue
 from brimline.store.sqlite.writer import Writer
 
 TOGETHER = 64
 """So many lists, at most, are one transaction."""
+
+REPLACED = "The daemon moves the damaged file aside and starts a new store."
+
+LOGGER = logging.getLogger("brimline.store")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -37,14 +53,19 @@ class SqliteStore:
         writing: sqlite3.Connection,
         reading: sqlite3.Connection,
         near: sqlite3.Connection,
+        file: DatabaseFile,
     ) -> None:
         writer = Writer(path, writing)
         self._path = path
+        self._file = file
+        self._damage: str | None = None
+        self._check_stopped = threading.Event()
+        self._content_check: asyncio.Future[None] | None = None
         self._open = True
         self._writer = Desk[Sequence[Write], list[bool]](
             "brimline-store-writes",
             writer.together,
-            partial(_close, near, writing),
+            partial(_close, file, near, writing),
             TOGETHER,
         )
         self._near = Near(near)
@@ -54,13 +75,14 @@ class SqliteStore:
         )
 
     @classmethod
-    async def open(cls, path: Path) -> "SqliteStore":
+    async def open(cls, path: Path, check_budget_s: float = CHECK_BUDGET_S) -> "SqliteStore":
         """The store in a file, made where there is none, brought to this version where it is older.
 
-        A broken file is put aside, with a warning, and a new one begun. NewerStore where a newer
+        A damaged file, and one of another program, is set aside and reported, and a new one is
+        created; a large file is checked for at most `check_budget_s`. NewerStore where a newer
         Brimline has written it; StoreFailed where it cannot be used.
         """
-        return cls(path, *await asyncio.to_thread(_connections, path))
+        return cls(path, *await asyncio.to_thread(_connections, path, check_budget_s))
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
         """Carry these out; what others write meanwhile may share the transaction."""
@@ -141,10 +163,36 @@ class SqliteStore:
         """The sessions that changed since a mark, each with the mark of its last change."""
         return await self._read(query.changes, after)
 
+    def find_problem(self) -> str | None:
+        """Return what happened to the open file, if anything; `close` then keeps its content.
+
+        A file whose content is damaged is not written to any more.
+        """
+        finding = self._file.find_problem() if self._open else None
+        if finding is None:
+            return None
+        if finding.kind == "damaged":
+            self._damage = finding.unusable.reason
+        return finding.unusable.reason
+
+    async def check_content(self) -> None:
+        """Read the whole file beside what else goes on; damage is what `find_problem` returns."""
+        self._check()
+        work = asyncio.to_thread(_check_content, self._path, self._check_stopped)
+        self._content_check = asyncio.ensure_future(work)
+        await asyncio.shield(self._content_check)  # `close` ends it, and waits for it
+
     async def close(self) -> None:
-        """Finish what is under way, and let go of the file; a second time does nothing."""
+        """Finish what is under way, and let go of the file; a second time does nothing.
+
+        If the file is damaged or no longer in place, its content is kept first, and that is
+        reported.
+        """
         if self._open:
             self._open = False
+            self._check_stopped.set()
+            if self._content_check is not None:
+                await self._content_check
             await self._reader.close()
             await self._writer.close()
 
@@ -161,11 +209,15 @@ class SqliteStore:
     def _check(self) -> None:
         if not self._open:
             raise StoreFailed(str(self._path), "the store was closed")
+        if self._damage is not None:
+            raise StoreFailed(str(self._path), self._damage, REPLACED)
 
 
-def _connections(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection, sqlite3.Connection]:
-    """What writes, what reads, and what does a little of both."""
-    prepare(path)
+def _connections(
+    path: Path, check_budget_s: float
+) -> tuple[sqlite3.Connection, sqlite3.Connection, sqlite3.Connection, DatabaseFile]:
+    """What writes, what reads, what does a little of both, and the file itself."""
+    prepare(path, check_budget_s)
     with ExitStack() as opened:
         try:
             writing = opened.enter_context(closing(connect(path)))
@@ -173,15 +225,36 @@ def _connections(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection, sq
             reading.execute("PRAGMA query_only = ON")
             near = opened.enter_context(closing(connect(path)))
             never_wait(near)
+            file = DatabaseFile(path)
         except sqlite3.Error as error:
             raise failed(path, error) from error
+        except OSError as error:
+            raise StoreFailed(str(path), error.strerror or str(error), REPLACED) from error
         opened.pop_all()
-    return writing, reading, near
+    return writing, reading, near, file
 
 
-def _close(*connections: sqlite3.Connection) -> None:
-    for connection in connections:
-        connection.close()
+def _close(file: DatabaseFile, near: sqlite3.Connection, writing: sqlite3.Connection) -> None:
+    try:
+        file.settle(writing)
+    except OSError as error:
+        LOGGER.warning("cannot keep the content of the store: %s", error)
+    near.close()
+    writing.close()
+    file.close()
+
+
+def _check_content(path: Path, stop: threading.Event) -> None:
+    """Note damage that a check of the whole file finds; do nothing if it cannot be read now."""
+    try:
+        with closing(connect_for_reading(path)) as connection, interrupted(connection, stop):
+            reason = full_check(connection) or check_values(connection)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if not is_damage(error):
+            return
+        reason = str(error)
+    if reason is not None:
+        note_damage(path, reason)
 
 
 def _answers(
@@ -189,5 +262,5 @@ def _answers(
 ) -> list[Any | Exception]:
     try:
         return [query(connection, *values) for query, values in asks]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         return [failed(path, error) for _ in asks]

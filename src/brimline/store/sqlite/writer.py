@@ -36,7 +36,7 @@ class Writer:
             self._begin(lists)
             outcomes = self._each(lists)
             self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self._undo()
             return [failed(self._path, error) for _ in lists]
         return outcomes

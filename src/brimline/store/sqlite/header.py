@@ -1,0 +1,96 @@
+"""What a file at the store's path is, found out without writing to it."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+APPLICATION_ID = 0x4252494D  # "BRIM": `file` and other programs read it from the header
+
+Label: TypeAlias = Literal["broken", "foreign", "replaced"]
+"""How a file that was set aside is named: `brimline.db.broken-TIME`."""
+
+_MAGIC = b"SQLite format 3\0"
+_HEADER_BYTES = 100
+# https://www.sqlite.org/fileformat.html: a higher number means that a newer SQLite is needed.
+_WRITE_VERSION, _NEWEST_WRITE_VERSION = slice(18, 19), b"\2"
+_SCHEMA_FORMAT, _NEWEST_SCHEMA_FORMAT = slice(44, 48), b"\0\0\0\4"
+_APPLICATION_ID = slice(68, 72)
+
+# Every version of ours has these; stores of version 4 and older have no application id.
+_OUR_TABLES = {
+    "sessions", "threads", "calls", "signals", "messages", "handoffs", "once", "changes",
+}  # fmt: skip
+
+
+class Unusable(NamedTuple):
+    """Why a file cannot be the store; `reason` completes a sentence that begins with its path."""
+
+    label: Label
+    reason: str
+
+
+def inspect_file(path: Path) -> Unusable | None:
+    """Return why the file at a path is not a store of ours; None if it is, or there is none.
+
+    Must not be called while this process has the database open: closing the file here would drop
+    SQLite's locks (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    """
+    if not os.path.lexists(path):
+        return _inspect_leftover_log(path)
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    return inspect_header(header) or _inspect_owner(path, application_id(header))
+
+
+def inspect_header(header: bytes) -> Unusable | None:
+    """Return why a file with this header is no database that we can write to."""
+    if not header:
+        return Unusable("broken", "was empty (0 bytes)")
+    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        return Unusable("broken", "was not a SQLite database")
+    newer = (
+        header[_WRITE_VERSION] > _NEWEST_WRITE_VERSION
+        or header[_SCHEMA_FORMAT] > _NEWEST_SCHEMA_FORMAT
+    )
+    return Unusable("broken", "had an unknown file format") if newer else None
+
+
+def application_id(header: bytes) -> int:
+    """Return the number by which a program marks its SQLite files; 0 if it does not."""
+    return int.from_bytes(header[_APPLICATION_ID], "big")
+
+
+def log_path(path: Path) -> Path:
+    """Return where SQLite keeps the write-ahead log of a database."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def _inspect_leftover_log(path: Path) -> Unusable | None:
+    """A log without its database must not be applied to a new one: SQLite would not notice."""
+    log = log_path(path)
+    if not log.is_file() or not log.stat().st_size:
+        return None
+    return Unusable("broken", "was missing, and only its write-ahead log was left")
+
+
+def _inspect_owner(path: Path, found: int) -> Unusable | None:
+    if found == APPLICATION_ID:
+        return None
+    foreign = Unusable("foreign", "was a database of another program")
+    return foreign if found or not _has_our_tables(path) else None
+
+
+def _has_our_tables(path: Path) -> bool:
+    """Whether an unmarked database is one of ours, or empty; reads it without changing it."""
+    # An immutable database is read without locks and without files beside it; but its log is not.
+    mode = "mode=ro" if log_path(path).exists() else "mode=ro&immutable=1"
+    uri = f"{path.absolute().as_uri()}?{mode}"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        found = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        )
+        names = {name for (name,) in found}
+    return not names or (version > 0 and names >= _OUR_TABLES)

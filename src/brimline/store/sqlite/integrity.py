@@ -1,0 +1,90 @@
+"""Checks of a database's content, bounded in time; SQLite does the work without Python's lock."""
+
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+_INTERRUPT_EVERY_S = 0.02
+_TYPES = {"TEXT": "text", "INTEGER": "integer", "REAL": "real", "BOOLEAN": "integer"}
+_GROUPED = ("calls", "threads", "compactions")  # the tables whose key begins with the session
+
+
+def quick_check(connection: sqlite3.Connection) -> str | None:
+    """Return the first damage of the pages and rows; does not compare indexes with tables."""
+    return _first_finding(connection, "PRAGMA quick_check(1)")
+
+
+def full_check(connection: sqlite3.Connection) -> str | None:
+    """Return the first damage of pages, rows and indexes."""
+    return _first_finding(connection, "PRAGMA integrity_check(1)")
+
+
+def check_values(connection: sqlite3.Connection) -> str | None:
+    """Return the first table with a value of another type than its column's.
+
+    Raises what SQLite raises if a text is not UTF-8: SQLite itself takes any bytes for a text.
+    """
+    for table in _tables(connection):
+        for _, wrong in connection.execute(_values_query(connection, table)):
+            if wrong:
+                return f"a value in the table {table} has the wrong type"
+    return None
+
+
+@contextmanager
+def interrupted(
+    connection: sqlite3.Connection, stop: threading.Event, after_s: float = math.inf
+) -> Generator[None]:
+    """Interrupt what runs on a connection after a time, or when `stop` is set."""
+    done = threading.Event()
+    end = time.monotonic() + after_s
+
+    def interrupt() -> None:
+        # Again and again: an interrupt between two statements has no effect.
+        while not done.wait(_INTERRUPT_EVERY_S):
+            if stop.is_set() or time.monotonic() >= end:
+                connection.interrupt()
+
+    watcher = threading.Thread(target=interrupt, name="brimline-store-interrupt", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _first_finding(connection: sqlite3.Connection, check: str) -> str | None:
+    (found,) = connection.execute(check).fetchone()
+    return None if found == "ok" else found
+
+
+def _tables(connection: sqlite3.Connection) -> Iterator[str]:
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+    yield from (name for (name,) in connection.execute(query).fetchall())
+
+
+def _values_query(connection: sqlite3.Connection, table: str) -> str:
+    """Join texts and count wrong types, so that Python decodes few long texts instead of many.
+
+    Rows are joined by session if the table is stored in that order; 3.8 s instead of 5.6 s for
+    200 MB of calls, and the daemon's other threads run meanwhile.
+    """
+    columns = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
+    texts = [f"coalesce(\"{name}\", '')" for _, name, kind, *_ in columns if kind == "TEXT"]
+    wrong = [_wrong_type(name, kind, bool(strict)) for _, name, kind, strict, *_ in columns]
+    joined, count = " || ".join(texts) or "''", " OR ".join(wrong)
+    if table in _GROUPED:
+        joined, count = f"group_concat({joined}, '')", f"total({count})"
+    order = " GROUP BY session" if table in _GROUPED else ""
+    return f'SELECT {joined}, {count} FROM "{table}"{order}'
+
+
+def _wrong_type(name: str, kind: str, strict: bool) -> str:
+    if kind not in _TYPES:
+        return "FALSE"
+    allowed = f"'{_TYPES[kind]}'" if strict else f"'{_TYPES[kind]}', 'null'"
+    return f'typeof("{name}") NOT IN ({allowed})'
