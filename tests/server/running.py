@@ -58,6 +58,7 @@ class Running:
         self.port = free_port()
         self.process: subprocess.Popen[str] | None = None
         self.link = ""
+        self.boot_log = ""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -87,8 +88,11 @@ class Running:
             text=True,
         )
         assert self.process.stdout is not None
-        said = self.process.stdout.readline()
-        assert "serves at" in said, said + self.process.stdout.read()
+        self.boot_log = ""
+        while "serves at" not in self.boot_log:
+            line = self.process.stdout.readline()
+            assert line, self.boot_log
+            self.boot_log += line
         self.process.stdout.readline()  # how to open the link
         self.link = self.process.stdout.readline().strip()
 

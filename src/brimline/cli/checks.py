@@ -15,6 +15,7 @@ from brimline.paint import age, counted
 from brimline.setup.found import Found, Line
 from brimline.setup.plan import RECIPES
 from brimline.sources import source
+from brimline.store.problems import open_problems
 
 AHEAD = 60.0
 """A word that comes from so far in the future tells of a clock that is wrong."""
@@ -207,6 +208,13 @@ def store(state: Path, least: int = LEAST) -> Check:
     free = shutil.disk_usage(folder).free
     told += f", and {_amount(free)} free on its disk" if free < least else ""
     return Check("store", free >= least, told, ROOM)
+
+
+def store_problems(state: Path, now: float) -> Iterator[Check]:
+    """Return a failed check for each problem that the store had lately."""
+    for problem in open_problems(state, now):
+        told = f"{age(max(0.0, now - problem.at))} ago: {problem.what}"
+        yield Check("store problem", False, told, problem.advice)
 
 
 def spool(state: Path) -> Check:

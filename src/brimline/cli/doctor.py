@@ -18,6 +18,7 @@ from brimline.cli.checks import (
     spool,
     status_line,
     store,
+    store_problems,
     version,
 )
 from brimline.cli.context import Context, emit_json
@@ -68,6 +69,7 @@ def _checks(context: Context) -> Iterator[Check]:
     yield service
     yield _autostart(context, [one for places in found.values() for one in places], heard)
     yield store(wish.state)
+    yield from store_problems(wish.state, context.now)
     yield spool(wish.state)
 
 

@@ -11,6 +11,7 @@ from brimline.cli import background, uncollected
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
 from brimline.cli.open import PRINTED
+from brimline.cli.store_problems import print_store_problems
 from brimline.errors import AlreadyRunning, NotRunning
 from brimline.paint import age
 from brimline.server.access import LINK_PATH
@@ -100,6 +101,7 @@ def _address(link: str) -> str:
 
 
 def _status(context: Context, as_json: bool) -> int:
+    print_store_problems(context)
     try:
         told = ask(context, "GET", background.DAEMON)
     except NotRunning as error:

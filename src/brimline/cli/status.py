@@ -6,6 +6,7 @@ import sys
 import msgspec
 
 from brimline.cli.context import Context, emit_json
+from brimline.cli.store_problems import print_store_problems
 from brimline.events import MAIN
 from brimline.paint import Cell, Column, age, bar, clean, cut, shade, table, tilde
 from brimline.settings import seconds
@@ -56,6 +57,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     found = glances(context.places, agents, since, context.settings.overrides, context.cache)
     for problem in found.problems:
         print(f"brimline: {clean(problem)}", file=sys.stderr)
+    print_store_problems(context)
     rows = sorted(found.glances, key=lambda glance: _order(glance.main.reading))
     if options.json:
         emit_json([_json(context, g, r) for g in rows for r in g.rows])

@@ -8,6 +8,7 @@ import msgspec
 
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
+from brimline.cli.store_problems import print_store_problems
 from brimline.errors import NotRunning
 from brimline.paint import counted
 from brimline.settings import seconds, socket_path, state_dir
@@ -25,8 +26,11 @@ def run(context: Context, options: argparse.Namespace) -> int:
     files = Files(context.places, context.settings, context.cache, agents, bool(options.all))
     look = Look(context.places.home, agents=agents if options.agent else ())
     if options.once or options.json or not _on_terminal(context):
-        return _frame(context, options, files, look)
-    return _watch(context, options, files, look)
+        code = _frame(context, options, files, look)
+    else:
+        code = _watch(context, options, files, look)
+    print_store_problems(context)  # now: before, the full screen would hide it
+    return code
 
 
 def _on_terminal(context: Context) -> bool:

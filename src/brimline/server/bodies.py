@@ -6,6 +6,7 @@ import msgspec
 
 from brimline.events import AnyEvent
 from brimline.monitor.heard import Pane
+from brimline.store.problems import StoreProblem
 
 MOST_EVENTS = 1_000
 """So many events can be told at once."""
@@ -20,7 +21,8 @@ class Health(msgspec.Struct, frozen=True):
 class Status(msgspec.Struct, frozen=True):
     """What a running daemon says of itself; `demo` is set where it shows recorded sessions.
 
-    `hooks` is when the last hook or status line of each agent was heard since it runs.
+    `hooks` is when the last hook or status line of each agent was heard since it runs. `problems`
+    is what happened to the store's file, as long as that is to be shown.
     """
 
     version: str
@@ -32,6 +34,7 @@ class Status(msgspec.Struct, frozen=True):
     dropped: int
     demo: bool = False
     hooks: dict[str, float] = {}
+    problems: list[StoreProblem] = []
 
 
 class PageLink(msgspec.Struct, frozen=True):

@@ -44,20 +44,23 @@ from brimline.server.secret import load_or_create_secret
 from brimline.server.session_cache import SessionCache
 from brimline.server.sessions import Sessions
 from brimline.server.sockets import HOST, LOCK, Alone, loopback, unix
+from brimline.server.store_watch import StoreWatch
 from brimline.server.stream import Stream
 from brimline.server.tcp_peer import TcpPeers
-from brimline.server.troubles import Work, go_on
+from brimline.server.troubles import Work, go_on, pauses
 from brimline.server.views import Views
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
 from brimline.sources.base import Places
 from brimline.store.base import Store
 from brimline.store.failures import StoreFailed
+from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
 
 LOGGER = logging.getLogger("brimline.server")
 SPOOL_EVERY = 1.0
 FORGET_EVERY = 3_600.0
 FOUND_EVERY = 1.0
+RESTARTED_LATELY_S = 60.0
 UNWRITABLE = (
     "The daemon keeps its state there: let it be yours to write, or set BRIMLINE_STATE_DIR."
 )
@@ -78,18 +81,31 @@ class Daemon:
         self._dropped = 0
         self._desk: Desk | None = None
         self._http: uvicorn.Server | None = None
+        self._stopped = False
+        self._restarting = False
         self.lost = False
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until it is told to stop; `ready` is told the address, with a link to the page."""
         with _own(self.state):
-            store = await SqliteStore.open(self.state / "brimline.db")
-            try:
-                await self._serve(store, ready)
-            finally:
-                await store.close()
+            waits = pauses()
+            await self._serve_store(ready)
+            while self._restarting and not self._stopped and not self.lost:
+                if time.time() - self._since > RESTARTED_LATELY_S:
+                    waits = pauses()
+                await asyncio.sleep(next(waits))  # a failing disk may damage every new store
+                self._restarting, self._since = False, time.time()
+                await self._serve_store(lambda address: None)
 
-    async def _serve(self, store: Store, ready: Callable[[str], None]) -> None:
+    async def _serve_store(self, ready: Callable[[str], None]) -> None:
+        """Serve from the store that is at its path now; nothing in memory outlives that store."""
+        store = await SqliteStore.open(self.state / "brimline.db")
+        try:
+            await self._serve(store, ready)
+        finally:
+            await store.close()
+
+    async def _serve(self, store: SqliteStore, ready: Callable[[str], None]) -> None:
         last = read_port(self.state)
         listening = loopback(self._port, last)  # before anything is there that others would find
         self._port = port = int(listening.getsockname()[1])
@@ -114,11 +130,15 @@ class Daemon:
         application = self._application(store, monitor, views, desk, panes, access)
         self._http = server(application, limits)
         stop_by_signal(self.stop)
+        self._http.should_exit = self._stopped
         _warm_up()
         http = unix(self._socket("http"))
         ready(access.page_link())
         works = self._beside(monitor, desk, panes.mail(monitor, around))
         works["being found"] = partial(self._end_unless, hooks.is_there, http.is_there)
+        watch = StoreWatch(store, self._restart)
+        works["watching the store's file"] = watch.watch_file
+        works["checking the store's content"] = watch.check_content
         beside = [asyncio.create_task(go_on(what, work)) for what, work in works.items()]
         try:
             await self._http.serve(sockets=[listening, http])
@@ -187,6 +207,7 @@ class Daemon:
             malformed=desk.malformed if desk else 0,
             dropped=self._dropped,
             hooks=desk.hooks if desk else {},
+            problems=open_problems(self.state, time.time()),
         )
 
     def _stopping(self) -> bool:
@@ -194,8 +215,27 @@ class Daemon:
 
     def stop(self) -> None:
         """End, after what is under way."""
+        self._stopped = True
+        self._end_serving()
+
+    def _end_serving(self) -> None:
         if self._http is not None:
             self._http.should_exit = True
+
+    def _restart(self, problem: str) -> None:
+        """Close the store, which keeps the file or its content, and serve from a new one.
+
+        Hook clients spool meanwhile. If the whole folder is gone there is nothing to serve for.
+        """
+        if self._stopping():
+            return
+        if not self.state.is_dir():
+            LOGGER.warning("%s is gone, and so the daemon ends", self.state)
+            self.lost = True
+        else:
+            LOGGER.warning("%s %s; restarting", self.state / "brimline.db", problem)
+            self._restarting = True
+        self._end_serving()
 
     async def _keep_taking(self, desk: Desk) -> None:
         while True:

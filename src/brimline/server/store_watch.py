@@ -1,0 +1,43 @@
+"""Watches the file of the store while the daemon runs."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+WATCH_EVERY_S = 1.0
+FIRST_CHECK_AFTER_S = 5.0  # when the daemon has read what it found at its start
+CHECK_EVERY_S = 86_400.0
+
+
+class WatchedStore(Protocol):
+    """A store in a file that others can delete, replace or damage."""
+
+    def find_problem(self) -> str | None:
+        """Return what happened to the file, if anything, at little cost."""
+        ...
+
+    async def check_content(self) -> None:
+        """Read the whole file; damage is what `find_problem` returns from then on."""
+        ...
+
+
+class StoreWatch:
+    """Calls `react` with what happened to the file, within seconds; damage inside it is searched
+    for after the start and once a day."""
+
+    def __init__(self, store: WatchedStore, react: Callable[[str], None]) -> None:
+        self._store = store
+        self._react = react
+
+    async def watch_file(self) -> None:
+        """Look at the file every second until something happened to it."""
+        while (problem := self._store.find_problem()) is None:
+            await asyncio.sleep(WATCH_EVERY_S)
+        self._react(problem)
+
+    async def check_content(self) -> None:
+        """Check the whole content regularly."""
+        await asyncio.sleep(FIRST_CHECK_AFTER_S)
+        while True:
+            await self._store.check_content()
+            await asyncio.sleep(CHECK_EVERY_S)
