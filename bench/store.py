@@ -20,7 +20,7 @@ from brimline.store.rows import CallRow, HandoffRow, SessionRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
 from brimline.store.sqlite import queries as query
 from brimline.store.sqlite import statements as sql
-from brimline.store.sqlite.place import connect, prepare
+from brimline.store.sqlite.place import CHECK_BUDGET_S, connect, prepare
 
 BATCHES = (1, 50, 500)
 AT_ONCE = 64
@@ -256,6 +256,72 @@ def _costs(steps: Sequence[Step]) -> Iterator[str]:
         yield f"{step.name:36}{ours:8.0f}{bare:10.0f}{ours / bare:8.2f}"
 
 
+ROW_BYTES = 125
+"""What a row of `_fill_calls` takes in the file."""
+
+FILL = """WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+INSERT INTO calls SELECT printf('%08d-0000-4000-8000-000000000000', n / 500), 'main',
+    printf('msg_%024d', n), n, 0, 3, 90000, 900, 700, 'claude-opus-4-5', 1e9 FROM numbers"""
+
+
+@dataclass
+class Boot:
+    """A store of a size: seconds to open it with and without the check, and to check all of it."""
+
+    megabytes: float
+    checked: list[float] = field(default_factory=list[float])
+    unchecked: list[float] = field(default_factory=list[float])
+    whole: float = 0.0
+
+
+def _fill_calls(path: Path, megabytes: int) -> None:
+    prepare(path)
+    with closing(connect(path)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute(FILL, (megabytes * (1 << 20) // ROW_BYTES,))
+
+
+async def _opened_s(path: Path, check_budget_s: float) -> float:
+    start = time.perf_counter()
+    store = await SqliteStore.open(path, check_budget_s)
+    seconds = time.perf_counter() - start
+    await store.close()
+    return seconds
+
+
+async def _whole_check_s(path: Path) -> float:
+    store = await SqliteStore.open(path, 0.0)
+    start = time.perf_counter()
+    await store.check_content()
+    seconds = time.perf_counter() - start
+    await store.close()
+    return seconds
+
+
+def _boot(folder: Path, megabytes: int, rounds: int) -> Boot:
+    """Open a store of a size with and without the check, in turn."""
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        path = Path(work) / "boot.db"
+        _fill_calls(path, megabytes)
+        boot = Boot(path.stat().st_size / (1 << 20))
+        for _ in range(rounds):
+            boot.checked.append(asyncio.run(_opened_s(path, CHECK_BUDGET_S)))
+            boot.unchecked.append(asyncio.run(_opened_s(path, 0.0)))
+        boot.whole = asyncio.run(_whole_check_s(path))
+    return boot
+
+
+def _boots(boots: Sequence[Boot]) -> Iterator[str]:
+    yield f"{'ms to open a store':24}{'checked':>9}{'not':>7}{'ratio':>8}{'whole check, s':>17}"
+    for boot in boots:
+        checked, unchecked = (
+            statistics.median(times) * 1e3 for times in (boot.checked, boot.unchecked)
+        )
+        name = f"{boot.megabytes:,.0f} MB"
+        ratio = checked / unchecked
+        yield f"{name:24}{checked:9.0f}{unchecked:7.0f}{ratio:8.1f}{boot.whole:17.1f}"
+
+
 def main() -> int:
     """Print the comparisons; nothing is asserted."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -263,11 +329,17 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=4_000, help="in each case")
     parser.add_argument("--hooks", type=int, default=2_000)
     parser.add_argument("--folder", type=Path, help="whose disk is used; else the temporary one's")
+    parser.add_argument("--boot-mb", type=int, nargs="*", default=[10, 200], help="of each store")
+    parser.add_argument("--boot-only", action="store_true", help="nothing but the opening")
     args = parser.parse_args()
     folder = args.folder or Path(tempfile.gettempdir())
     cases = [Case(kind, batch) for kind in (CALL, MESSAGE) for batch in BATCHES]
     cases += [Case(kind, 1, AT_ONCE) for kind in (CALL, MESSAGE)]
     print(f"sqlite {sqlite3.sqlite_version}, {os.cpu_count()} cores, {args.rounds} rounds\n")
+    boots = [_boot(folder, megabytes, args.rounds) for megabytes in args.boot_mb]
+    print(*_boots(boots), "", sep="\n")
+    if args.boot_only:
+        return 0
     print(*_costs(asyncio.run(_hooks(folder, args.hooks))), "", sep="\n")
     for _ in range(args.rounds):
         for case in cases:

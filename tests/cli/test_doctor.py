@@ -31,6 +31,7 @@ from brimline.settings import Settings
 from brimline.setup.found import Found
 from brimline.setup.switch import Off
 from brimline.sources.base import Places
+from brimline.store.problems import StoreProblem, report_problem
 
 NOW = 1_800_000_000.0
 SETUP: dict[str, Any] = {
@@ -310,6 +311,25 @@ def test_store(tmp_path: Path) -> None:
     taken = store(tmp_path / "brimline.db")
     assert (taken.well, taken.told) == (False, f"{tmp_path}/brimline.db is no folder")
     assert "BRIMLINE_STATE_DIR" in str(taken.hint)
+
+
+def test_store_problems(user: User) -> None:
+    """What happened to the store fails the check, without a daemon too, until it is dealt with."""
+    state = user.home / ".local/state/brimline"
+    state.mkdir(parents=True)
+    kept = state / "brimline.db.broken"
+    kept.touch()
+    report_problem(state, StoreProblem(NOW - 3_600, "It broke.", str(kept), "Do this."))
+    code, told = user.doctor()
+    problem = told["store problem"]
+    assert code == 1
+    assert (problem["well"], problem["told"], problem["hint"]) == (
+        False,
+        "1h ago: It broke.",
+        "Do this.",
+    )
+    kept.unlink()
+    assert "store problem" not in user.doctor()[1]
 
 
 def test_spool(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from brimline.store.sqlite import SqliteStore
 from brimline.store.sqlite.header import APPLICATION_ID
 from brimline.testing.store.suite import call, message
 
-from .using import on
+from .using import CHECK_BUDGET_S, on
 
 T = TypeVar("T")
 
@@ -64,9 +64,9 @@ def kept_file(problem: StoreProblem) -> Path:
 
 
 def while_open(
-    path: Path, use: Callable[[SqliteStore], Awaitable[T]], check_budget_s: float = 1.0
+    path: Path, use: Callable[[SqliteStore], Awaitable[T]], check_budget_s: float = CHECK_BUDGET_S
 ) -> T:
-    """Use a store that is opened without a wait for the background check, and close it."""
+    """Use a store that was checked for so long when it was opened, and close it."""
 
     async def run() -> T:
         store = await SqliteStore.open(path, check_budget_s)

@@ -11,6 +11,7 @@ from brimline.inbox import Message
 from brimline.store.base import Forget, Once, PutCompaction, PutThread, Queue, Store
 from brimline.store.failures import NewerStore
 from brimline.store.rows import CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.store.sqlite.header import APPLICATION_ID
 from brimline.store.sqlite.migrations import MIGRATIONS, Step, migrate
 from brimline.store.sqlite.place import connect
 from brimline.store.sqlite.statements import OWNED, SESSIONS
@@ -89,6 +90,21 @@ def test_writing_to_a_released_version(file: Path, path: Path) -> None:
         assert await store.messages() == await store.changes() == []
 
     on(path, use)
+
+
+@pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
+def test_released_version_is_marked(file: Path, path: Path) -> None:
+    """A store without the mark of our files is recognised by its tables, and gets the mark."""
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(file.read_text("utf-8"))
+
+    async def nothing(store: Store) -> None:
+        return None
+
+    on(path, nothing)
+    assert int.from_bytes(path.read_bytes()[68:72], "big") == APPLICATION_ID
+    assert [file.name for file in path.parent.iterdir()] == ["brimline.db"]
 
 
 @pytest.mark.parametrize("first", range(len(MIGRATIONS) + 1))

@@ -10,12 +10,14 @@ from brimline.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 
+CHECK_BUDGET_S = 60.0  # a busy machine is slow, and not wrong
+
 
 def on(path: Path, use: Callable[[Store], Awaitable[T]]) -> T:
     """What comes of using the store in a file, which is opened and closed for it."""
 
     async def used() -> T:
-        store = await SqliteStore.open(path)
+        store = await SqliteStore.open(path, CHECK_BUDGET_S)
         try:
             return await use(store)
         finally:

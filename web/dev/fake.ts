@@ -14,6 +14,8 @@ const POLICY =
   "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const clock = () => Date.now() / 1000;
+/** The page takes another start for another store. */
+const BEGAN = clock() - 5_000;
 
 class World {
   readonly views = new Map<string, SessionView>();
@@ -62,11 +64,12 @@ function answer(world: World, path: string): unknown {
     return {
       version: "0.5.0",
       pid: process.pid,
-      since: now - 5_000,
+      since: BEGAN,
       address: "http://127.0.0.1:8420",
       heard: 18_204,
       malformed: 2,
       dropped: 0,
+      problems: [],
       demo: true,
     };
   const [, , , id = "", part] = path.split("/");

@@ -127,7 +127,8 @@ export class Live {
   private met(daemon: Daemon): void {
     const before = this.daemon.peek();
     this.daemon.value = daemon;
-    if (before !== null && before.pid !== daemon.pid) this.again();
+    const restarted = before?.pid !== daemon.pid || before.since !== daemon.since;
+    if (before !== null && restarted) this.again();
   }
 }
 

@@ -205,6 +205,14 @@ export interface History {
   sessions: PastSession[];
 }
 
+/** Something that happened to the store's file; `kept` is where that file is now. */
+export interface StoreProblem {
+  at: number;
+  what: string;
+  kept: string | null;
+  advice: string;
+}
+
 export interface Daemon {
   version: string;
   pid: number;
@@ -214,4 +222,5 @@ export interface Daemon {
   malformed: number;
   dropped: number;
   demo: boolean;
+  problems: StoreProblem[];
 }

@@ -1,15 +1,19 @@
-"""One line on standard error for each problem of the store that is to be shown."""
+"""The last problem of the store on standard error."""
 
 import sys
 
 from brimline.cli.context import Context
-from brimline.paint import clean
+from brimline.paint import clean, counted
 from brimline.settings import state_dir
 from brimline.store.problems import open_problems
 
 
 def print_store_problems(context: Context) -> None:
-    """Print what happened to the store, also if no daemon runs."""
-    state = state_dir(context.places.env, context.places.home)
-    for problem in open_problems(state, context.now):
-        print(f"brimline: {clean(problem.what)} {clean(problem.advice)}", file=sys.stderr)
+    """Print what happened to the store last, also if no daemon runs."""
+    problems = open_problems(state_dir(context.places.env, context.places.home), context.now)
+    if not problems:
+        return
+    text = f"{problems[-1].what} {problems[-1].advice}"
+    if len(problems) > 1:
+        text += f" `brimline doctor` lists {counted(len(problems), 'problem')}."
+    print(f"brimline: {clean(text)}", file=sys.stderr)

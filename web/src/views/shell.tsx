@@ -3,6 +3,7 @@
 import { helpOpen, live } from "../app";
 import { ago, count } from "../format";
 import { ConnectionState } from "../parts/connection";
+import { StoreProblems } from "../parts/problems";
 import { now } from "../state/clock";
 import { type Route, route } from "../state/route";
 import { Help } from "./help";
@@ -21,6 +22,7 @@ export function Shell() {
         To the content
       </button>
       <Top view={route.value.view} />
+      <StoreProblems />
       <main id="content" tabIndex={-1} data-view={route.value.view}>
         <Content route={route.value} />
       </main>

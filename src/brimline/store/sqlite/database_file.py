@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from brimline.store.sqlite.header import APPLICATION_ID, Unusable, application_id, inspect_header
 from brimline.store.sqlite.place import damaged, forget_damage, noted_damage
 from brimline.store.sqlite.quarantine import (
+    DISMISS,
     free_name,
     locked_folder,
     quarantine,
@@ -138,7 +139,7 @@ class DatabaseFile:
             if _file_id(file) == self._sidecar_ids[file]:
                 file.unlink(missing_ok=True)  # SQLite would apply it to the other file
         if copied:
-            advice = f"The file that is there now is used from here on. {_STOP_FIRST}"
+            advice = f"The file that is there now is used from here on. {_STOP_FIRST} {DISMISS}"
             report(self._path, f"{what}; the data until then is kept as {kept}.", advice, kept)
         else:
             report(self._path, f"{what}; the data until then is lost.", _STOP_FIRST, None)

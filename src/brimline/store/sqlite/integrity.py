@@ -74,7 +74,11 @@ def _values_query(connection: sqlite3.Connection, table: str) -> str:
     200 MB of calls, and the daemon's other threads run meanwhile.
     """
     columns = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
-    texts = [f"coalesce(\"{name}\", '')" for _, name, kind, *_ in columns if kind == "TEXT"]
+    texts = [
+        f'"{name}"' if strict else f"coalesce(\"{name}\", '')"
+        for _, name, kind, strict, *_ in columns
+        if kind == "TEXT"
+    ]
     wrong = [_wrong_type(name, kind, bool(strict)) for _, name, kind, strict, *_ in columns]
     joined, count = " || ".join(texts) or "''", " OR ".join(wrong)
     if table in _GROUPED:
@@ -86,5 +90,6 @@ def _values_query(connection: sqlite3.Connection, table: str) -> str:
 def _wrong_type(name: str, kind: str, strict: bool) -> str:
     if kind not in _TYPES:
         return "FALSE"
-    allowed = f"'{_TYPES[kind]}'" if strict else f"'{_TYPES[kind]}', 'null'"
-    return f'typeof("{name}") NOT IN ({allowed})'
+    if strict:
+        return f"typeof(\"{name}\") <> '{_TYPES[kind]}'"
+    return f"typeof(\"{name}\") NOT IN ('{_TYPES[kind]}', 'null')"

@@ -18,7 +18,7 @@ from brimline.store.sqlite.quarantine import locked_folder, quarantine, sidecars
 BUSY = 5.0
 """So many seconds one process waits for the writes of another."""
 
-CHECK_BUDGET_S = 0.3  # a larger file is checked as far as this goes; the daemon checks all of it
+CHECK_BUDGET_S = 0.25  # a larger file is checked as far as this goes; the daemon checks all of it
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _GARBLED = "Could not decode to UTF-8"

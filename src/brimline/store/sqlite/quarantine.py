@@ -57,18 +57,17 @@ def free_name(path: Path, label: Label) -> Path:
 def quarantine(path: Path, unusable: Unusable) -> None:
     """Set a file aside and report it; the caller holds the folder's lock."""
     kept = set_aside(path, unusable.label)
-    advice = LOST
+    advice = f"{LOST} {DISMISS}"
     if unusable.label == "foreign":
         advice = (
-            f"It was not changed. Move it to where it belongs: `mv {kept} FOLDER`. "
-            f"A new store was started at {path}."
+            f"It was not changed, and a new store was started at {path}. Move it to where it "
+            f"belongs: `mv {kept} FOLDER`."
         )
     report(path, f"{path} {unusable.reason}; it is kept as {kept}.", advice, kept)
 
 
 def report(path: Path, what: str, advice: str, kept: Path | None) -> None:
     """Log and record a problem of the store at a path."""
-    advice = advice if kept is None else f"{advice} {DISMISS}"
     problem = StoreProblem(time.time(), what, None if kept is None else str(kept), advice)
     report_problem(path.parent, problem)
 
