@@ -1,5 +1,6 @@
 """A daemon whose store is damaged, deleted or replaced reports it, and goes on."""
 
+import asyncio
 import os
 import random
 import shutil
@@ -12,6 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from brimline.server.store_watch import StoreWatch
+from brimline.store.base import Queue
+from brimline.store.sqlite import SqliteStore
+from brimline.testing.store.suite import message
 
 from .running import PATIENCE, Running
 from .test_daemon import SESSION, hook_input, said, status_input
@@ -28,7 +34,7 @@ def database(daemon: Running) -> Path:
 
 def wait_for(daemon: Running, path: str, fits: Callable[[Any], object]) -> Any:
     """Return what the API answers once it fits; the daemon may be away meanwhile."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + 3 * PATIENCE
     while True:
         try:
             if fits(answer := daemon.get(path)):
@@ -151,6 +157,51 @@ def test_bytes_flipped_while_the_daemon_runs(daemon: Running) -> None:
     assert wait_for(daemon, MESSAGES, lambda messages: messages == []) == []
     daemon.client(hook_input("PreCompact", trigger="auto"))
     assert wait_for(daemon, "/v1/sessions", lambda sessions: sessions)
+
+
+FILL = """WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+INSERT INTO calls SELECT 'session', 'main', printf('msg_%08d', n), n, 0, 3, 9, 9, 9, 'm', 1e9
+FROM numbers"""
+
+
+def test_damage_that_the_check_at_start_does_not_reach(daemon: Running) -> None:
+    """A large store opens at once; the check of the whole file finds the damage within a minute."""
+    daemon.stop()
+    with closing(sqlite3.connect(database(daemon))) as connection:
+        connection.execute(FILL, (800_000,))
+        connection.commit()
+    data = bytearray(database(daemon).read_bytes())
+    at = data.index(b"msg_00799999")
+    data[at] = 0xFF
+    database(daemon).write_bytes(data)
+    daemon.start()
+    assert daemon.get("/v1/daemon")["problems"] == []
+    assert Path(reported(daemon)["kept"]).exists()
+    daemon.hook(status_input(90_000), "statusline")
+    assert len(daemon.get("/v1/sessions")) == 1
+
+
+def test_damage_found_by_the_background_check_is_reacted_to(tmp_path: Path) -> None:
+    """The watch calls back with what the check found."""
+    path = tmp_path / "brimline.db"
+
+    async def watched() -> str:
+        store = await SqliteStore.open(path)
+        await store.write([Queue(message(str(number))) for number in range(10)])
+        await store.close()
+        path.write_bytes(path.read_bytes().replace(b"text of 3", b"te\xfft of 3"))
+        store = await SqliteStore.open(path, check_budget_s=0.0)
+        found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        watch = StoreWatch(store, found.set_result, first_check_after_s=0.0)
+        works = [asyncio.create_task(work()) for work in (watch.watch_file, watch.check_content)]
+        try:
+            return await asyncio.wait_for(found, PATIENCE)
+        finally:
+            for work in works:
+                work.cancel()
+            await store.close()
+
+    assert "damaged" in asyncio.run(watched())
 
 
 def test_problem_is_shown_by_the_commands(daemon: Running) -> None:

@@ -240,7 +240,29 @@ def damage_page(path: Path) -> None:
     path.write_bytes(damaged_page(path.read_bytes()))
 
 
-CONTENT_DAMAGE = [damage_text, damage_page, wrong_type]
+def damage_free_list(path: Path) -> None:
+    """Declare a page free that is in use; a later write would overwrite it."""
+    data = path.read_bytes()
+    path.write_bytes(data[:32] + b"\0\0\0\2" + b"\0\0\0\1" + data[40:])
+
+
+def lose_index_entries(path: Path) -> None:
+    """Delete rows without their entries in the indexes."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        query = "SELECT name, sql, rootpage FROM sqlite_master WHERE name = 'messages_of_session'"
+        name, text, page = connection.execute(query).fetchone()
+        connection.execute("DELETE FROM sqlite_master WHERE name = 'messages_of_session'")
+        connection.commit()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM messages WHERE id = '3'")
+        connection.execute("PRAGMA writable_schema = ON")
+        values = ("index", name, "messages", page, text)
+        connection.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", values)
+        connection.commit()
+
+
+CONTENT_DAMAGE = [damage_text, damage_page, wrong_type, damage_free_list]
 
 
 @pytest.mark.parametrize("damage", CONTENT_DAMAGE)
@@ -255,7 +277,7 @@ def test_damaged_content_is_found_at_start(path: Path, damage: Callable[[Path], 
     assert "damaged" in problem.what
 
 
-@pytest.mark.parametrize("damage", CONTENT_DAMAGE)
+@pytest.mark.parametrize("damage", [*CONTENT_DAMAGE, lose_index_entries])
 def test_damaged_content_is_found_in_the_background(
     path: Path, damage: Callable[[Path], None]
 ) -> None:

@@ -22,12 +22,20 @@ class WatchedStore(Protocol):
 
 
 class StoreWatch:
-    """Calls `react` with what happened to the file, within seconds; damage inside it is searched
-    for after the start and once a day."""
+    """Calls `react` within seconds with what happened to the file.
 
-    def __init__(self, store: WatchedStore, react: Callable[[str], None]) -> None:
+    Damage inside the file is searched for soon after the start and once a day.
+    """
+
+    def __init__(
+        self,
+        store: WatchedStore,
+        react: Callable[[str], None],
+        first_check_after_s: float = FIRST_CHECK_AFTER_S,
+    ) -> None:
         self._store = store
         self._react = react
+        self._first_check_after_s = first_check_after_s
 
     async def watch_file(self) -> None:
         """Look at the file every second until something happened to it."""
@@ -37,7 +45,7 @@ class StoreWatch:
 
     async def check_content(self) -> None:
         """Check the whole content regularly."""
-        await asyncio.sleep(FIRST_CHECK_AFTER_S)
+        await asyncio.sleep(self._first_check_after_s)
         while True:
             await self._store.check_content()
             await asyncio.sleep(CHECK_EVERY_S)
