@@ -21,7 +21,6 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
-from brimline.server.secret import read_secret
 from serving import serving
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -218,7 +217,7 @@ def main() -> int:
         port = _port()
         words = ("-m", "brimline", "serve", "--port", str(port))
         with serving(Path(work), words) as daemon:
-            secret = {"Authorization": f"Bearer {read_secret(daemon.state)}"}
+            secret = daemon.authorization
             browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
             for line in measured(browser, port, secret, args):
                 print(line, flush=True)

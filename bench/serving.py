@@ -18,6 +18,7 @@ import msgspec
 from brimline.hooks.frame import Kind, Request, encode_request, parse_reply
 from brimline.server.afterwards import LATER
 from brimline.server.hooksocket import ACK
+from brimline.server.secret import read_secret
 from brimline.settings import socket_path
 
 BOOTS, DAEMONS = 5, 5
@@ -79,6 +80,11 @@ class Daemon:
     state: Path
     boot: float
     address: str = ""
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        """The header that lets a program in."""
+        return {"Authorization": f"Bearer {read_secret(self.state)}"}
 
     @property
     def socket(self) -> Path:

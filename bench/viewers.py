@@ -122,8 +122,11 @@ class HookSender:
 class Viewers:
     """Runs in its own process: open pages that read whatever the daemon sends."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, headers: dict[str, str]) -> None:
         self._port = port
+        lines = {"Host": f"127.0.0.1:{port}", **headers}
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self._request = f"GET /v1/stream HTTP/1.1\r\n{head}\r\n".encode()
         self._sockets: list[socket.socket] = []
         self._received = 0
 
@@ -149,7 +152,7 @@ class Viewers:
             page.close()
         while len(self._sockets) < wanted:
             page = socket.create_connection(("127.0.0.1", self._port))
-            page.sendall(b"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % self._port)
+            page.sendall(self._request)
             page.setblocking(False)
             selector.register(page, selectors.EVENT_READ)
             self._sockets.append(page)
@@ -256,11 +259,11 @@ def measure(hooks: Connection, daemon: Daemon, load: Load) -> Latency:
     return Latency(percentiles[49], percentiles[98], max(samples), waited_percent)
 
 
-def list_sessions_ms(port: int) -> float:
+def list_sessions_ms(port: int, headers: dict[str, str]) -> float:
     """How long GET /v1/sessions takes, in milliseconds."""
     start = time.perf_counter()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REPLY_TIMEOUT_S)
-    connection.request("GET", "/v1/sessions")
+    connection.request("GET", "/v1/sessions", headers=headers)
     connection.getresponse().read()
     connection.close()
     return (time.perf_counter() - start) * 1e3
@@ -272,10 +275,10 @@ def run(work: Path, sessions: int, viewers: int, load: Load) -> None:
     transcripts.mkdir()
     asyncio.run(fill_store(work / "state" / "brimline.db", sessions, transcripts))
     with serving(work) as daemon:
-        port = _port_of(daemon)
+        port, headers = _port_of(daemon), daemon.authorization
         active = min(ACTIVE_SESSIONS, sessions)
         sender = HookSender(str(daemon.socket), transcripts, active)
-        with process(sender.serve) as hooks, process(Viewers(port).serve) as pages:
+        with process(sender.serve) as hooks, process(Viewers(port, headers).serve) as pages:
             measure(hooks, daemon, Load(load.rate, active / load.rate))  # each session is read once
             time.sleep(SETTLE_S)
             before = measure(hooks, daemon, load)
@@ -287,7 +290,7 @@ def run(work: Path, sessions: int, viewers: int, load: Load) -> None:
             beside = measure(hooks, daemon, load)
             busy = (daemon.cpu_ns - cpu) / 1e7 / (time.perf_counter() - started)
             received = ask(pages, viewers)
-            listing_ms = list_sessions_ms(port)
+            listing_ms = list_sessions_ms(port, headers)
             ask(pages, 0)
             time.sleep(SETTLE_S)
             after = measure(hooks, daemon, load)
