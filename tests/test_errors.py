@@ -19,6 +19,7 @@ from brimline.errors import (
     UnreadableTranscript,
     UnrecognisedFormat,
     UnrecognisedObject,
+    UnsafeFolder,
 )
 
 EVERY: list[BrimlineError] = [
@@ -36,6 +37,7 @@ EVERY: list[BrimlineError] = [
     BaselineFailed("claude", "it is not installed", "Install it."),
     CommandFailed("claude", "No such file or directory"),
     InvalidHandoff("handoff.md", "it is empty", "Write it."),
+    UnsafeFolder("state", "it belongs to another user", "Remove it."),
 ]
 
 

@@ -14,6 +14,9 @@ SOURCE = Path(__file__).parent.parent / "src" / "brimline"
 
 ORDER = (
     "errors",
+    "regular_file",
+    "private_folder",
+    "bounded_reads",
     "usage",
     "paint",
     "windows",

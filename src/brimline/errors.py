@@ -12,6 +12,7 @@
     ├── InvalidPolicy         a level or a policy that could never hold
     ├── BaselineFailed        a client that did not tell what a fresh session holds
     ├── CommandFailed         a command that could not be started
+    ├── UnsafeFolder          a folder of ours that other users could change
     ├── AlreadyRunning        another daemon of the user has the place
     ├── NotRunning            no daemon of the user answers
     └── InvalidHandoff        a file that cannot be taken as a handoff
@@ -141,6 +142,14 @@ class InvalidHandoff(BrimlineError):
     def __init__(self, path: str, reason: str, hint: str | None = None) -> None:
         self.path, self.reason, self.hint = path, reason, hint
         super().__init__(f"cannot take {path} as a handoff: {reason}")
+
+
+class UnsafeFolder(BrimlineError):
+    """A folder of ours that other users could change."""
+
+    def __init__(self, path: str, reason: str, hint: str | None = None) -> None:
+        self.path, self.reason, self.hint = path, reason, hint
+        super().__init__(f"{path} is not safe to use: {reason}")
 
 
 class AlreadyRunning(BrimlineError):

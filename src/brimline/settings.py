@@ -9,6 +9,7 @@ import msgspec
 
 from brimline.errors import InvalidSettings
 from brimline.looks import check
+from brimline.regular_file import read_regular_file
 from brimline.windows import Overrides
 
 PREFIX = "BRIMLINE_"
@@ -172,7 +173,12 @@ def socket_path(state: Path, user: int, name: str = "hook") -> Path:
     import hashlib
 
     place = hashlib.sha256(bytes(state)).hexdigest()[:12]
-    return Path("/tmp") / f"brimline-{user}" / f"{place}-{name}.sock"
+    return short_socket_folder(user) / f"{place}-{name}.sock"
+
+
+def short_socket_folder(user: int) -> Path:
+    """The folder of sockets whose own folder has too long a path."""
+    return Path("/tmp") / f"brimline-{user}"
 
 
 def _merge(merged: dict[str, Any], layer: Mapping[str, Any], place: str) -> None:
@@ -224,8 +230,11 @@ def _toml(path: Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        return tomllib.loads(read_regular_file(path).decode("utf-8"))
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror or error}"
+        raise InvalidSettings(str(path), "file", problem) from error
+    except (ValueError, RecursionError) as error:
         raise InvalidSettings(str(path), "file", str(error)) from error
 
 

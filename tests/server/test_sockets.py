@@ -3,17 +3,17 @@
 import fcntl
 import os
 import socket
+import stat
 import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from brimline.errors import AlreadyRunning
+from brimline.errors import AlreadyRunning, UnsafeFolder
 from brimline.server import sockets
 from brimline.server.peer import check_ours
 from brimline.server.sockets import HOST, PAUSE, PORT, Alone, loopback, silent, unix
-from brimline.store.failures import StoreFailed
 
 
 def test_port_that_is_asked_for() -> None:
@@ -108,24 +108,23 @@ def test_socket_of_another(tmp_path: Path) -> None:
         assert not path.exists()
 
 
-def another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Be another user than the one whose files and sockets are there."""
-    user = os.getuid() + 1
-    monkeypatch.setattr(os, "getuid", lambda: user)
-    monkeypatch.setattr(sockets, "ROOT", user)
+def test_folder_of_short_sockets_is_for_one_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder in /tmp is made 0700, and a link in its place is refused."""
+    folder = tmp_path / "brimline-0"
 
+    def short_folder(user: int) -> Path:
+        return folder
 
-@pytest.mark.parametrize("linked", [False, True])
-def test_folder_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool) -> None:
-    """In a folder that is another user's nothing is listened to: they could take our place."""
-    folder = tmp_path / "folder"
-    if linked:
-        folder.symlink_to(tmp_path)
-    another(monkeypatch)
-    with pytest.raises(StoreFailed, match="it belongs to another user") as refused:
+    monkeypatch.setattr(sockets, "short_socket_folder", short_folder)
+    folder.mkdir(mode=0o755)
+    unix(folder / "hook.sock").close()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(tmp_path / "moved")
+    with pytest.raises(UnsafeFolder, match="it is a link"):
         unix(folder / "hook.sock")
-    assert "BRIMLINE_STATE_DIR" in (refused.value.hint or "")
-    assert not (folder / "hook.sock").exists()
 
 
 def test_who_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +133,7 @@ def test_who_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(unix(path)), closing(socket.socket(socket.AF_UNIX)) as connection:
         connection.connect(str(path))
         check_ours(connection)
-        another(monkeypatch)
+        user = os.getuid() + 1
+        monkeypatch.setattr(os, "getuid", lambda: user)
         with pytest.raises(PermissionError, match="listens there"):
             check_ours(connection)

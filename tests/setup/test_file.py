@@ -276,7 +276,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     device.symlink_to("/dev/null")
     for path in (tmp_path, pipe, device):
-        with pytest.raises(InvalidSettings, match=r"cannot be read: (Is a d|no regular file)"):
+        with pytest.raises(InvalidSettings, match=r"cannot be read: (Is a d|not a regular file)"):
             told(path)
 
 

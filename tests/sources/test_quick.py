@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -16,7 +17,15 @@ from hypothesis import strategies as st
 from brimline.events import MAIN
 from brimline.sources.base import START, Cursor, Reader
 from brimline.sources.claude.calls import calls
-from brimline.sources.claude.quick import ID, NEEDLES, TAIL, EndReader, QuickReader, every
+from brimline.sources.claude.quick import (
+    ID,
+    MAX_TAIL_BYTES,
+    NEEDLES,
+    TAIL,
+    EndReader,
+    QuickReader,
+    every,
+)
 from brimline.sources.pick import CompiledPicker, Picker, PythonPicker
 from brimline.tracker import Session, Thread, fold
 from trying import examples
@@ -925,3 +934,14 @@ def test_threads(tmp_path: Path) -> None:
             assert list(pool.map(read, paths * 10)) == expected * 10
     finally:
         sys.setswitchinterval(before)
+
+
+def test_end_of_a_huge_file_is_held_in_part(path: Path) -> None:
+    """A file without calls is not read into memory whole to find one."""
+    with path.open("wb") as file:
+        file.truncate(6 * MAX_TAIL_BYTES)
+    tracemalloc.start()
+    assert found(EndReader(str(path))).threads == {}
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * MAX_TAIL_BYTES

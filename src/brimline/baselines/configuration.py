@@ -4,16 +4,19 @@ That is everything which puts text or tools into the prompt: settings, memory fi
 agents, skills, commands, output styles, plugins, and the variables that steer the client.
 """
 
+import errno
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from brimline.baselines.wire import NOTHING
+from brimline.regular_file import read_regular_file
 from brimline.sources.base import Places, files_below
-from brimline.sources.claude.paths import roots
+from brimline.sources.claude.paths import MAX_STATE_BYTES, STATE_FILE, roots
 from brimline.sources.document import told
 
 EXTENSIONS = ("rules", "agents", "skills", "commands", "output-styles")
@@ -105,10 +108,13 @@ def _below(path: Path) -> Iterator[tuple[str, bytes]]:
 
 def _content(path: Path) -> bytes | None:
     try:
-        size = path.stat().st_size
-        return path.read_bytes() if size <= LARGEST else str(size).encode()
-    except OSError:
-        return None
+        return read_regular_file(path, LARGEST)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            return None
+    with suppress(OSError):
+        return str(path.stat().st_size).encode()
+    return None
 
 
 def variables(env: Mapping[str, str]) -> list[str]:
@@ -123,7 +129,7 @@ def variables(env: Mapping[str, str]) -> list[str]:
 def _state(places: Places, cwd: Path) -> bytes:
     root = roots(places)[0]
     above = root if places.env.get("CLAUDE_CONFIG_DIR") else places.home
-    state = told(above / ".claude.json", _State) or _State()
+    state = told(above / STATE_FILE, _State, MAX_STATE_BYTES) or _State()
     project = state.projects.get(str(cwd), _Project())
     fields = (getattr(project, name) for name in project.__struct_fields__)
     return b"\0".join(map(bytes, (state.mcp_servers, *fields)))

@@ -15,6 +15,8 @@ import msgspec
 from brimline._version import __version__
 from brimline.baselines.answers import Answer
 from brimline.baselines.configuration import contents
+from brimline.private_folder import create_private_folder
+from brimline.regular_file import read_regular_file
 
 FOLDER = "baselines"
 KEPT_FOR = 86_400.0
@@ -42,7 +44,7 @@ def place(cache: Path, *parts: str) -> Path:
 def load(path: Path, now: float) -> Kept | None:
     """The answer in a file; None where it is missing, broken, too old, or of other memory files."""
     try:
-        kept = _kept.decode(path.read_bytes())
+        kept = _kept.decode(read_regular_file(path))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
     current = kept.version == __version__ and abs(now - kept.at) < KEPT_FOR
@@ -59,7 +61,7 @@ def save(path: Path, answer: Answer, now: float) -> Kept:
     kept = Kept(__version__, now, contents(answer.memory_files), answer)
     if not answer.estimated and not answer.without:
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            create_private_folder(path.parent)
             _tidy(path.parent, now)
             _write(path, msgspec.json.encode(kept))
     return kept

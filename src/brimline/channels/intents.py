@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.monitor.heard import Pane
+from brimline.regular_file import read_regular_file
 
 Step: TypeAlias = Literal["waiting", "clearing", "prompting", "done", "failed"]
 """`waiting` for the turn's end; `clearing`: `/clear` is typed, or is about to be; `prompting`: it
@@ -94,7 +95,7 @@ def _every(state: Path) -> Iterator[Intent]:
 
 def _read(path: Path) -> Iterator[Intent]:
     try:
-        yield msgspec.json.decode(path.read_bytes(), type=Intent)
+        yield msgspec.json.decode(read_regular_file(path), type=Intent)
     except (OSError, msgspec.DecodeError):
         return
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from brimline._version import __version__
+from brimline.regular_file import open_regular_file, read_regular_file
 from brimline.sources import SIGNS
 
 Read: TypeAlias = tuple[str, int, float, bytes | None]
@@ -23,6 +24,7 @@ TAIL = 64
 """How many of a file's last bytes are compared."""
 
 _KIND, _REGULAR = 0o170000, 0o100000
+MAX_KEPT_BYTES = 256 << 20
 MOST = 50_000
 """A report on more files than this is not kept."""
 
@@ -34,8 +36,7 @@ _NAMES.update(name for variables, _ in SIGNS.values() for name in variables)
 def recall(arguments: Sequence[str]) -> bytes | None:
     """The output of this command, if it would be the same again."""
     try:
-        with open(_place(), "rb") as file:
-            kept = file.read()
+        kept = read_regular_file(_place(), MAX_KEPT_BYTES)
     except OSError:
         return None
     sum_, _, rest = kept.partition(b"\n")
@@ -55,6 +56,11 @@ def keep(
 
     Nothing is kept where a file is not any more as it was read.
     """
+    # Not at the top: `recall` is fast because it imports nothing that Python did not.
+    from pathlib import Path
+
+    from brimline.private_folder import create_private_folder
+
     try:
         seen = [_unchanged(file) for file in files]
         witnesses = "\n".join([*folders, *filter(None, seen)])
@@ -62,7 +68,7 @@ def keep(
             return
         rest = b"\n".join([_key(arguments), witnesses.encode(), b"", output])
         place = _place()
-        os.makedirs(os.path.dirname(place), exist_ok=True)  # noqa: PTH103 - no pathlib here
+        create_private_folder(Path(place).parent)
         _write(place, _sum(rest) + b"\n" + rest)
     except (OSError, UnicodeEncodeError):
         return
@@ -132,7 +138,7 @@ def _told(status: os.stat_result, end: bytes) -> str:
 
 
 def _end(path: str, size: int) -> bytes:
-    file = os.open(path, os.O_RDONLY)
+    file = open_regular_file(path)
     try:
         return os.pread(file, TAIL, max(0, size - TAIL))
     finally:

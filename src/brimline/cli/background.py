@@ -11,6 +11,7 @@ from brimline.cli.ask import ask
 from brimline.cli.context import Context
 from brimline.errors import CommandFailed, NotRunning
 from brimline.hooks.starting import COMMAND, LOG, environment
+from brimline.private_folder import make_private_folder
 from brimline.server.sockets import LOCK, Silent, silent
 from brimline.settings import state_dir
 
@@ -123,10 +124,10 @@ def log_of(context: Context) -> Path:
 def opened(log: Path) -> int:
     """The log, to append to, for the user alone; one that has grown too large is put aside."""
     try:
-        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(log.parent)
         if log.is_file() and log.stat().st_size > LARGEST:
             log.replace(log.with_name(f"{LOG}.1"))
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         return os.open(log, flags, 0o600)
     except OSError as error:
         raise CommandFailed("brimline serve", f"{log}: {error.strerror}", UNWRITABLE) from error

@@ -22,6 +22,7 @@ from pathlib import Path
 from brimline.hooks.alone import PAUSE, is_alone
 from brimline.hooks.asking import LINE_LONGEST, PREFIX
 from brimline.hooks.frame import InvalidFrame, Request, parse_line, parse_request
+from brimline.regular_file import open_regular_file
 
 NAME = "spool"
 PATIENCE = 0.2
@@ -43,7 +44,7 @@ class Batch:
 
     def __iter__(self) -> Iterator[Request]:
         self.skipped = 0
-        with self._path.open("rb") as file:
+        with os.fdopen(open_regular_file(self._path, follow_links=False), "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 return
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -115,7 +116,7 @@ def _is_file(path: Path) -> bool:
 
 def _usable(taking: Path) -> Batch:
     """The events of a file that can be read, and taken away afterwards."""
-    os.close(os.open(taking, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+    os.close(open_regular_file(taking, follow_links=False))
     effective = os.access in os.supports_effective_ids
     if not os.access(taking.parent, os.W_OK | os.X_OK, effective_ids=effective):
         raise PermissionError(errno.EACCES, "its folder may not be written to")
@@ -132,7 +133,7 @@ def _renamed(spool: Path, taking: Path) -> bool:
     """Whether there was one to be renamed; nobody is writing to it then."""
     if not _is_file(spool):
         return False
-    file = os.open(spool, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = open_regular_file(spool, follow_links=False)
     try:
         if not _locked(file):
             return False

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from brimline.errors import InvalidSettings
+from brimline.regular_file import read_regular_file
 
 SECTION, KEY = "event_loop", "context_window_tokens"
 
@@ -49,6 +50,6 @@ def _fields(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text("utf-8").splitlines()
+        return read_regular_file(path).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSettings(str(path), "file", str(error)) from error

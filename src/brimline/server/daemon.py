@@ -20,6 +20,7 @@ from brimline.hooks.spool import take, take_dropped
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.watched import Watched
+from brimline.private_folder import make_private_folder
 from brimline.server.access import AccessControl
 from brimline.server.answers import Routes
 from brimline.server.app import Posted, Running, application
@@ -134,7 +135,7 @@ class Daemon:
         _warm_up()
         http = unix(self._socket("http"))
         ready(access.page_link())
-        works = self._beside(monitor, desk, panes.mail(monitor, around))
+        works = self._beside(monitor, desk, panes.mail(monitor))
         works["being found"] = partial(self._end_unless, hooks.is_there, http.is_there)
         watch = StoreWatch(store, self._restart)
         works["watching the store's file"] = watch.watch_file
@@ -273,10 +274,10 @@ class Daemon:
 
 @contextmanager
 def _own(state: Path) -> Generator[None, None, None]:
-    """Hold a state folder, made where there is none; StoreFailed where it cannot be written to."""
+    """Hold a state folder, created if missing; StoreFailed or UnsafeFolder if it cannot be used."""
     with ExitStack() as held:
         try:
-            state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(state)
             held.enter_context(Alone(state / LOCK))
         except OSError as error:
             raise StoreFailed(str(state), error.strerror or str(error), UNWRITABLE) from error

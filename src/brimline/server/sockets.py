@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from brimline.errors import AlreadyRunning, NotRunning
-from brimline.store.failures import StoreFailed
+from brimline.private_folder import make_private_folder
+from brimline.settings import short_socket_folder
 
 HOST = "127.0.0.1"
 PORT = 8420
@@ -24,11 +25,6 @@ PATIENCE, PAUSE = 0.2, 0.01
 
 DIGITS = 20
 """No process has a longer number."""
-
-ROOT = 0
-ANOTHERS = (
-    "The daemon listens there: remove it, or set BRIMLINE_STATE_DIR to a shorter path of yours."
-)
 
 File: TypeAlias = tuple[int, int, int]
 
@@ -163,21 +159,13 @@ class Listening(socket.socket):
 def unix(path: Path) -> Listening:
     """A socket for this user alone; what a dead daemon left in its place is taken away.
 
-    StoreFailed where its folder is another user's, who could put another in its place.
+    UnsafeFolder if another user could put another socket in its place.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _is_ours(path.parent):
-        raise StoreFailed(str(path.parent), "it belongs to another user", ANOTHERS)
+    make_private_folder(path.parent, strict=path.parent == short_socket_folder(os.getuid()))
     path.unlink(missing_ok=True)
     made = Listening(socket.AF_UNIX, socket.SOCK_STREAM)
     made.open(path)
     return made
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether a folder, and a link that leads to it, is this user's or the system's."""
-    users = {os.getuid(), ROOT}
-    return folder.lstat().st_uid in users and folder.stat().st_uid in users
 
 
 def _file_at(path: Path) -> File | None:

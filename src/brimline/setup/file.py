@@ -11,7 +11,6 @@ import os
 import secrets
 import shlex
 import shutil
-import stat
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -19,10 +18,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from brimline.errors import InvalidSettings
+from brimline.private_folder import make_private_folder
+from brimline.regular_file import read_regular_file
 
 LOCK, BACKUP, NEW = ".brimline-lock", ".brimline-backup", ".brimline-new-"
 PATIENCE = 10.0
 """How many seconds another process may hold the file."""
+
+MAX_FILE_BYTES = 16 << 20
+"""The limit for a file that is edited; a client's own state may be in it."""
 
 TRIES = 20
 """How often a file may change between reading and writing."""
@@ -77,7 +81,7 @@ def held(path: Path, private: bool = False, patience: float = PATIENCE) -> Gener
     target = Path(os.path.realpath(path))
     lock = _lock_of(target)
     with _refused(path, "written"):
-        handle = _locked(lock, path, 0o700 if private else 0o777, patience)
+        handle = _locked(lock, path, private, patience)
     try:
         with _refused(path, "written"):
             _tidy(target, path)
@@ -123,13 +127,9 @@ def unmake(path: Path, made: Path) -> None:
 def read(path: Path) -> bytes | None:
     """A regular file's content; None where there is none. Raises OSError for anything else."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        return read_regular_file(path, MAX_FILE_BYTES)
     except FileNotFoundError:
         return None
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError("no regular file")
-        return file.read()
 
 
 def told(path: Path, name: Path | None = None) -> bytes | None:
@@ -152,14 +152,17 @@ def _lock_of(target: Path) -> Path:
     return target.with_name(target.name + LOCK)
 
 
-def _locked(lock: Path, path: Path, mode: int, patience: float) -> int:
+def _locked(lock: Path, path: Path, private: bool, patience: float) -> int:
     """A handle that holds the lock, whose file goes when it is let go.
 
     Its folder is made anew each time: another process may have removed it with the last file.
     """
     end = time.monotonic() + patience
     while True:
-        lock.parent.mkdir(mode=mode, parents=True, exist_ok=True)
+        if private:
+            make_private_folder(lock.parent)
+        else:  # a project's folder, whose permissions are for its owner's umask to say
+            lock.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             if _taken(handle, lock):
@@ -212,7 +215,7 @@ def _swapped(target: Path, before: bytes | None, after: bytes | None, private: b
 def _writable(target: Path) -> None:
     """A rename would pass over a file that its owner made read-only: ask first."""
     with suppress(FileNotFoundError):
-        os.close(os.open(target, os.O_WRONLY))
+        os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK))
 
 
 def _written(target: Path, data: bytes, folder: Path | None = None, private: bool = False) -> Path:

@@ -12,6 +12,7 @@ from typing import BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from brimline.events import MAIN, AnyEvent, Call
+from brimline.regular_file import open_regular_file
 from brimline.windows import ClientSettings
 
 Form: TypeAlias = Literal["transcript", "stream"]
@@ -223,7 +224,7 @@ _SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
 def session_in(path: str) -> str | None:
     """The session that a file's beginning names, which never changes."""
     try:
-        with open(path, "rb") as file:
+        with os.fdopen(open_regular_file(path), "rb", buffering=0) as file:
             named = _SESSION.search(file.read(HEAD))
     except OSError:
         return None

@@ -1,5 +1,6 @@
 """JSON lines of a file that may be growing, broken or huge, in bounded memory."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import BinaryIO, Protocol, cast
@@ -8,6 +9,7 @@ import msgspec
 
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent
+from brimline.regular_file import open_regular_file
 from brimline.sources.base import START, Cursor, Parser, Tally
 from brimline.sources.scan import CHUNK, LONGEST
 
@@ -170,10 +172,11 @@ class JsonLines:
 
 
 def opened(path: str, offset: int = 0) -> BinaryIO:
-    """A transcript opened for reading at an offset; raises UnreadableTranscript and says why."""
+    """Open a regular file for reading at an offset; UnreadableTranscript for anything else."""
     try:
-        file = open(path, "rb", buffering=0)  # noqa: SIM115 - its reader closes it
-        file.seek(offset)
+        descriptor = open_regular_file(path)
     except OSError as error:
         raise UnreadableTranscript(path, error.strerror or str(error)) from error
+    file = os.fdopen(descriptor, "rb", buffering=0)
+    file.seek(offset)
     return cast("BinaryIO", file)

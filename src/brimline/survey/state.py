@@ -13,6 +13,8 @@ from pathlib import Path
 import msgspec
 
 from brimline._version import __version__
+from brimline.private_folder import create_private_folder
+from brimline.regular_file import open_regular_file, read_regular_file
 from brimline.sources.base import Transcript
 from brimline.survey.packed import Saved, unpack
 from brimline.survey.summary import Summary
@@ -20,6 +22,8 @@ from brimline.survey.summary import Summary
 NAME = "state"
 VERSION = f"{__version__} 4"
 """Whose state is believed: the number counts up when what is kept changes its shape."""
+
+MAX_STATE_BYTES = 1 << 30
 
 TAIL = 64
 """How many bytes before the cursor are compared."""
@@ -76,7 +80,7 @@ def _zone() -> str:
 def load(folder: Path) -> State:
     """The state as it was saved; an empty one where there is none that can be believed."""
     try:
-        data = memoryview((folder / NAME).read_bytes())
+        data = memoryview(read_regular_file(folder / NAME, MAX_STATE_BYTES))
     except OSError:
         return empty()
     if len(data) < 4 or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "little"):
@@ -94,7 +98,7 @@ def save(state: State, folder: Path) -> None:
     data = _encoder.encode(state)
     draft = folder / f"{NAME}.{os.getpid()}.{time.monotonic_ns()}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        create_private_folder(folder)
         with open(draft, "xb", opener=_private) as file:
             file.write(zlib.crc32(data).to_bytes(4, "little"))
             file.write(data)
@@ -110,7 +114,7 @@ def _private(path: str, flags: int) -> int:
 
 def mark(path: str, offset: int) -> Mark:
     """What a file looks like at an offset; raises OSError where it is gone."""
-    file = os.open(path, os.O_RDONLY)
+    file = open_regular_file(path)
     try:
         status = os.fstat(file)
         start = max(0, offset - TAIL)

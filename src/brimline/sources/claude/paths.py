@@ -7,13 +7,18 @@ from pathlib import Path
 import msgspec
 
 from brimline.events import MAIN
+from brimline.regular_file import MAX_SETTINGS_BYTES
 from brimline.sources.base import Places, Transcript, files_below, found, printable, session_in
 from brimline.sources.document import told
 from brimline.windows import ClientSettings
 
 SUBAGENT = "agent-"
 DEFAULTS = (".claude", ".config/claude")
+STATE_FILE = ".claude.json"
 PROJECT_FILES = ("settings.json", "settings.local.json")
+MAX_STATE_BYTES = 16 << 20
+"""The limit for the client's own .claude.json, which keeps a history of every project."""
+
 SHORT = 200_000
 """The window of every model while the long ones are switched off."""
 
@@ -77,7 +82,8 @@ def settings(places: Places, project: str | None) -> ClientSettings:
     windows: dict[str, int] = {}
     enabled: bool | None = None
     for path in _settings_files(places, project):
-        file = told(path, _Settings) or _Settings()
+        limit = MAX_STATE_BYTES if path.name == STATE_FILE else MAX_SETTINGS_BYTES
+        file = told(path, _Settings, limit) or _Settings()
         env |= file.env
         windows |= file.windows
         if file.auto_compact_enabled is not None:
@@ -113,4 +119,4 @@ def _settings_files(places: Places, project: str | None) -> list[Path]:
     root = roots(places)[0]
     above = root if places.env.get("CLAUDE_CONFIG_DIR") else places.home
     own = [Path(project, ".claude", name) for name in PROJECT_FILES] if project else []
-    return [above / ".claude.json", root / "settings.json", *own]
+    return [above / STATE_FILE, root / "settings.json", *own]

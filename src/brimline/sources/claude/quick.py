@@ -32,6 +32,9 @@ time, since several threads may read; to make one costs more than to read a smal
 TAIL = 32 << 10
 """How much of a file's end is looked at first."""
 
+MAX_TAIL_BYTES = 64 << 20
+"""A file that ends with this much and no call is not looked at further: it is held in memory."""
+
 
 def every(path: str, cursor: Cursor = START) -> JsonLines:
     """A reader that looks at every record."""
@@ -182,7 +185,7 @@ class EndReader:
                 data = file.read(size - start)
                 whole = data if start == 0 else data[data.find(b"\n") + 1 :]
                 events = _from_last_call(whole)
-                if events or start == 0:
+                if events or start == 0 or tail >= MAX_TAIL_BYTES:
                     return iter(events)
                 tail *= 4
 

@@ -1,11 +1,13 @@
 """Where Codex keeps its rollouts and its settings."""
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
+from brimline.regular_file import open_regular_file, read_regular_file
 from brimline.sources.base import Places, Transcript, files_below, found
 from brimline.sources.codex.wire import Line, Meta
 from brimline.windows import ClientSettings
@@ -50,7 +52,7 @@ def _header(path: str) -> Meta | None:
 @lru_cache(maxsize=1 << 16)
 def _first(path: str) -> Meta:
     """The first record of a rollout, which never changes; only it tells whose the file is."""
-    with open(path, "rb") as file:
+    with os.fdopen(open_regular_file(path), "rb") as file:
         line = msgspec.json.decode(file.readline(HEADER), type=Line)
     if line.type is None and line.id is not None:
         return Meta(id=line.id)
@@ -95,12 +97,12 @@ def settings(places: Places, project: str | None) -> ClientSettings:
 def _load(path: Path) -> _Profile:
     """A settings file; what cannot be read or is not as expected tells nothing: it is not ours."""
     try:
-        text = path.read_text("utf-8")
+        text = read_regular_file(path).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return _Profile()
     import tomllib
 
     try:
         return msgspec.convert(tomllib.loads(text), _Config).chosen()
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError):
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError):
         return _Profile()

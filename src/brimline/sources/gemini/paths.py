@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.events import MAIN
+from brimline.regular_file import read_regular_file
 from brimline.sources.base import Places, Transcript, session_in
 from brimline.sources.document import told
 from brimline.windows import ClientSettings
@@ -88,7 +89,7 @@ def _entries(folder: Path) -> "list[os.DirEntry[str]]":
 def _owner(folder: "os.DirEntry[str]") -> str | None:
     """The project that a folder of chats says it belongs to."""
     try:
-        return Path(folder.path, ".project_root").read_text(encoding="utf-8").strip() or None
+        return read_regular_file(Path(folder.path, ".project_root")).decode().strip() or None
     except (OSError, ValueError):
         return None
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.errors import UnreadableTranscript
+from brimline.regular_file import read_regular_file
 from brimline.sources.document import decoded
 from brimline.sources.opencode.history import Row
 from brimline.sources.opencode.wire import Part, SessionInfo
@@ -42,7 +43,7 @@ class FolderHistory:
     def _info(self) -> SessionInfo:
         path = str(self._path)
         try:
-            return decoded(_info, self._path.read_bytes())
+            return decoded(_info, read_regular_file(self._path, LARGEST))
         except OSError as error:
             raise UnreadableTranscript(path, error.strerror or str(error)) from error
         except msgspec.DecodeError as error:
@@ -56,7 +57,7 @@ class FolderHistory:
                 updated = told.st_mtime_ns // 1_000_000
                 if updated >= since:
                     small = told.st_size <= LARGEST
-                    data = Path(entry.path).read_bytes() if small else b""
+                    data = read_regular_file(entry.path, LARGEST) if small else b""
                     yield Row(entry.name.removesuffix(".json"), updated, data)
             except OSError:
                 continue
@@ -66,7 +67,7 @@ class FolderHistory:
         found: list[Part] = []
         for entry in files(self._parts / message):
             try:
-                found.append(decoded(_part, Path(entry.path).read_bytes()))
+                found.append(decoded(_part, read_regular_file(entry.path, LARGEST)))
             except (OSError, msgspec.DecodeError):
                 continue
         return found

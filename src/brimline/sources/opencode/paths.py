@@ -8,10 +8,11 @@ import msgspec
 
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
+from brimline.regular_file import read_regular_file
 from brimline.sources.base import Places, Transcript
 from brimline.sources.document import decoded
 from brimline.sources.opencode.database import sessions
-from brimline.sources.opencode.folder import files, folders
+from brimline.sources.opencode.folder import LARGEST, files, folders
 from brimline.sources.opencode.parse import seconds
 from brimline.sources.opencode.wire import SessionInfo
 
@@ -83,7 +84,7 @@ def _stored(storage: Path) -> Iterator[tuple[Path, SessionInfo]]:
             continue
         for entry in files(folder):
             try:
-                yield Path(entry.path), decoded(_info, Path(entry.path).read_bytes())
+                yield Path(entry.path), decoded(_info, read_regular_file(entry.path, LARGEST))
             except (OSError, msgspec.DecodeError):
                 continue
 

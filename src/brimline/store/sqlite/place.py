@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
+from brimline.private_folder import make_private_folder
 from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.header import Unusable, inspect_file
@@ -57,9 +58,9 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
 
 
 def prepare(path: Path, check_budget_s: float = CHECK_BUDGET_S) -> None:
-    """Make the file ready to be connected to; StoreFailed or NewerStore where that cannot be."""
+    """Make the file ready to be connected to; StoreFailed, NewerStore or UnsafeFolder if not."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         with locked_folder(path.parent):
             _prepare_alone(path, check_budget_s)
     except OSError as error:
@@ -166,7 +167,7 @@ def _create(path: Path) -> None:
 
 def _restrict_mode(path: Path) -> None:
     """For its owner alone: SQLite gives the files beside it the same mode."""
-    file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if os.fstat(file).st_mode & 0o077:
             os.fchmod(file, 0o600)
