@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from brimline.bounded_reads import ReadThreads
 from brimline.events import Call
 from brimline.handoff.document import Document
 from brimline.inbox import MOST, length
@@ -174,7 +175,7 @@ def test_draft_that_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """A draft that is not ready in time comes with a later hook; an older one never before it."""
     ready, drafts = asyncio.Event(), iter(["old draft", "new draft"])
 
-    async def slowly(work: Any, *given: Any) -> str:
+    async def slowly(threads: ReadThreads, read: Any, timeout_s: float) -> str:
         await ready.wait()
         return next(drafts)
 
@@ -199,7 +200,7 @@ def test_draft_that_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert "0 calls before the compaction" in told
         assert (await agent.tell("tool")).context is None
 
-    monkeypatch.setattr(recovery.Recovery, "_read", slowly)
+    monkeypatch.setattr(ReadThreads, "run", slowly)
     monkeypatch.setattr(recovery, "PATIENCE", 0.01)
     run(go())
 

@@ -141,13 +141,14 @@ class Running:
         kind: Kind = "hook",
         passed_on: bool = True,
         env: dict[str, str] | None = None,
+        agent: str = "claude",
     ) -> str:
         """The same for any body, and for a hook that dies before it passes the answer on."""
         id = f"{time.time_ns()}-{os.getpid()}"
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(PATIENCE)
             connection.connect(str(self.socket))
-            connection.sendall(encode_request(Request(kind, "claude", id, 1, env or {}, body)))
+            connection.sendall(encode_request(Request(kind, agent, id, 1, env or {}, body)))
             data = b""
             while (text := parse_reply(data)) is None:
                 got = connection.recv(65_536)

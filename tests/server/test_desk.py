@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from brimline.bounded_reads import CachedReads
 from brimline.hooks.frame import Kind, Request
 from brimline.monitor.heard import NOTHING, Heard, Reply
+from brimline.server.around import Parents
 from brimline.server.desk import SILENCE, WAITED, Desk
 from brimline.store.failures import StoreFailed
 
@@ -26,13 +28,15 @@ def desk_of(
 ) -> Desk:
     """A desk where requests are heard so."""
 
-    def nobody(project: str | None) -> None:
-        return None
-
     monitor = SimpleNamespace(hear=hear, now=lambda: now)
     clearing = SimpleNamespace(busy=False)
+    parents: Parents = CachedReads(lambda project: None, None)
     return Desk(
-        cast("Any", monitor), cast("Any", None), cast("Any", clearing), nobody, max_spawners
+        cast("Any", monitor),
+        cast("Any", None),
+        cast("Any", clearing),
+        parents,
+        max_spawners=max_spawners,
     )
 
 

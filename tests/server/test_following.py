@@ -6,13 +6,15 @@ import os
 import shutil
 import sqlite3
 import sys
+import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from watchfiles.main import FileChange
 
 from brimline.events import MAIN, sums_up
 from brimline.monitor.monitor import Monitor
@@ -349,3 +351,66 @@ def test_an_agent_that_cannot_be_looked_through(
 
     run(go())
     assert "the transcripts of codex are not followed for now" in caplog.text
+
+
+class WritingFirst(Following):
+    """A following during which a call is written just before the watch begins."""
+
+    home = Path()
+
+    def _watch(self, folders: list[str], stop: threading.Event) -> Iterator[set[FileChange]]:
+        write_call(self.home, FIRST, 2)
+        return super()._watch(folders, stop)
+
+
+def test_written_just_before_the_watch_begins(tmp_path: Path) -> None:
+    """What is written between the first look and the watch is read without another change."""
+
+    async def go() -> None:
+        home, store = tmp_path / "home", MemoryStore()
+        write_call(home, FIRST)
+        made = WritingFirst(Places(home=home, env={}), Monitor(store, time.time), 0.0, LOOK_EVERY)
+        made.home = home
+        task = asyncio.create_task(made.run())
+
+        async def has_both() -> bool:
+            return [row.input for row in await store.calls(FIRST)] == [1_000, 2_000]
+
+        assert await until(has_both)
+        await ended(task)
+
+    run(go())
+
+
+class BehindAtFirst(Monitor):
+    """A monitor for which a transcript takes too long, so many times."""
+
+    times = 3
+
+    def is_behind(self, session: str) -> bool:
+        """Whether it is one of the first times."""
+        self.times -= 1
+        return self.times >= 0
+
+
+def test_transcript_that_took_too_long_is_heard_of_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a slow read brings is taken in without another change of the file."""
+    monkeypatch.setattr(following, "HEAR_AGAIN", 0.1)
+
+    async def go() -> None:
+        home, monitor = tmp_path / "home", BehindAtFirst(MemoryStore(), time.time)
+        write_call(home, FIRST)
+        made = Following(Places(home=home, env={}), monitor, 0.0, LOOK_EVERY)
+        task = asyncio.create_task(made.run())
+
+        async def is_done() -> bool:
+            return monitor.times < 0
+
+        assert await until(is_done)
+        await asyncio.sleep(3 * LOOK_EVERY)
+        assert monitor.times == -1  # and not again after that
+        await ended(task)
+
+    run(go())

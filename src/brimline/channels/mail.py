@@ -18,7 +18,7 @@ EVERY = 2.0
 class Mail:
     """Goes round the messages that wait, and types or sends on those that no hook will bring.
 
-    `hooked` says whether a session has hooks; `pane` finds its pane, and may take its time;
+    `hooked` says whether a session has hooks and `pane` finds its pane: both may take their time.
     `compacting` says whether it is; `of_now` gives a message as it is by then.
     """
 
@@ -55,7 +55,9 @@ class Mail:
         if row is not None and row.heir is not None:
             await forward(self._store, session, row.heir, self._clock())
             return 0
-        if row is None or self._hooked(row) or self._compacting(session):
+        if row is None or self._compacting(session):
+            return 0
+        if await asyncio.to_thread(self._hooked, row):
             return 0
         pane = await asyncio.to_thread(self._pane, row)
         if pane is None:

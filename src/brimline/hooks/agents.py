@@ -18,6 +18,13 @@ STATUS_LINES = ("claude",)
 """Whose clients run a command for a status line."""
 
 
+def may_read_files(request: Request) -> bool:
+    """Whether `heard` may look at a client's files: those of its subagents."""
+    return request.agent == "gemini" or (
+        request.agent == "claude" and b'"agent_id"' in request.body
+    )
+
+
 def heard(request: Request, at: float, late: bool = False) -> Heard | None:
     """What a hook tells; None where that is nothing to us.
 

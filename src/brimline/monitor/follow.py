@@ -3,10 +3,14 @@
 import asyncio
 import os
 import stat
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
+from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent
 from brimline.sources import foresight, source
@@ -15,53 +19,140 @@ from brimline.tracker import Session, drop_stored_calls, fold, refers_to_dropped
 
 UNREADABLE = (OSError, UnreadableTranscript)
 
-AT_ONCE = 1 << 20
-"""So many bytes are read at once; more are read beside everything else."""
+TRANSCRIPT_WAIT_S = 5.0
+"""A transcript that takes longer hangs or is huge: the session goes on without it until then."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a transcript was read, and the session that was folded of it.
+
+    `seen` is the file's size and what identifies it, None before the first read.
+    """
+
+    session: Session
+    cursor: Cursor = START
+    seen: tuple[int, float] | None = None
+
+
+ReadOn: TypeAlias = Callable[[Transcript, Progress], Progress | None]
+
+
+def read_on_from(transcript: Transcript, before: Progress) -> Progress | None:
+    """Read what was written since; None if that is nothing, or cannot be read."""
+    try:
+        seen = _look(transcript)
+        return None if seen == before.seen else _read_on(transcript, before, seen)
+    except UNREADABLE:
+        return None
+
+
+def _read_on(transcript: Transcript, before: Progress, seen: tuple[int, float]) -> Progress:
+    """Read on; from the start if the file is another, or tells of calls that were dropped."""
+    size, stamp = seen
+    if size and before.seen and (size < before.cursor.offset or stamp != before.seen[1]):
+        return _read_from_start(transcript, seen)
+    reader = _reader(transcript, before.cursor)
+    events: Iterable[AnyEvent] = reader
+    if any(thread.dropped.count for thread in before.session.threads.values()):
+        events = list(reader)
+        if refers_to_dropped_call(before.session, events):
+            return _read_from_start(transcript, seen)
+    return Progress(fold(before.session, events), reader.cursor, seen)
+
+
+def _read_from_start(transcript: Transcript, seen: tuple[int, float]) -> Progress:
+    reader = _reader(transcript, START)
+    return Progress(fold(Session(agent=transcript.agent), reader), reader.cursor, seen)
+
+
+def _reader(transcript: Transcript, cursor: Cursor) -> Reader:
+    return source(transcript.agent).read(transcript, cursor, how="quick")
 
 
 class Follower:
-    """One transcript, and the session that was folded of it so far."""
+    """One transcript, and the session that was folded of it so far; it is read in a thread."""
 
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(
+        self,
+        transcript: Transcript,
+        read_on: ReadOn = read_on_from,
+        wait_s: float = TRANSCRIPT_WAIT_S,
+        threads: ReadThreads = SHARED_READS,
+    ) -> None:
         self._transcript = transcript
-        self._cursor: Cursor = START
-        self._seen: tuple[int, float] | None = None
+        self._read_on = read_on
+        self._wait_s = wait_s
+        self._threads = threads
+        self._progress = Progress(Session(agent=transcript.agent))
+        self._pending: asyncio.Future[Progress | None] | None = None
+        self._pending_since = 0.0
         self._ahead: Ahead | None = None
-        self.session = Session(agent=transcript.agent)
+
+    @property
+    def session(self) -> Session:
+        """What was read so far."""
+        return self._progress.session
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a read took too long, and was not taken in yet."""
+        return self._pending is not None
 
     async def catch_up(self, found: Transcript | None = None) -> bool:
-        """Read what was written since, and tell whether anything was.
+        """Read what was written since, and return whether anything was.
 
-        A file that is not there yet, or not to be read, tells nothing. One that became another, or
-        shorter, is read from its beginning.
+        A file that cannot be read, or not in time, changes nothing; a read that hangs is waited for
+        once, and goes on. A file that was replaced, or is shorter, is read from its beginning.
         """
         if found is not None:
             self._transcript = found
-        try:
-            size, stamp = _look(self._transcript)
-            if (size, stamp) == self._seen:
-                return False
-            if size - self._cursor.offset > AT_ONCE:
-                known = await asyncio.to_thread(self._read, size, stamp)
-            else:
-                known = self._read(size, stamp)
-            if not known:
-                await asyncio.to_thread(self._read_from_start, size, stamp)
-        except UNREADABLE:
+        late = self._pending is not None
+        if not await self._is_done():
             return False
+        changed = self._apply()
+        if late:  # what was read is of an earlier moment
+            changed = (await self._is_done() and self._apply()) or changed
+        return changed
+
+    async def _is_done(self) -> bool:
+        """Start a read, if none is under way, and wait for it as long as it may take."""
+        if self._pending is None:
+            try:
+                self._pending = self._threads.start(
+                    partial(self._read_on, self._transcript, self._progress)
+                )
+            except TimeoutError:
+                return False
+            self._pending_since = time.monotonic()
+        left = self._pending_since + self._wait_s - time.monotonic()
+        if left > 0 and not self._pending.done():
+            await asyncio.wait([self._pending], timeout=left)
+        return self._pending.done()
+
+    def _apply(self) -> bool:
+        assert self._pending is not None
+        done, self._pending = self._pending, None
+        progress = done.result()
+        if progress is None:
+            return False
+        self._progress, self._ahead = progress, None
         return True
 
     def expect(self, expected: Expected | None) -> None:
         """Expect calls of the main thread from here on; None: expect none."""
         look_ahead = foresight(self._transcript.agent)
-        size, stamp = self._seen or (0, 0.0)
+        size, stamp = self._progress.seen or (0, 0.0)
         if expected is None or look_ahead is None or not size:
             self._ahead = None
         else:
-            self._ahead = look_ahead(self._transcript.path, int(stamp), self._cursor, expected)
+            self._ahead = look_ahead(
+                self._transcript.path, int(stamp), self._progress.cursor, expected
+            )
 
     def look(self) -> Look:
         """What was written since, as far as that is seen without reading it."""
+        if self.is_behind:
+            return "unsure"
         if self._ahead is None:
             return "nothing" if self._is_read() else "unsure"
         look = self._ahead.look()
@@ -72,7 +163,7 @@ class Follower:
     def _is_read(self) -> bool:
         """Whether nothing was written since; also where nothing can be read."""
         try:
-            return _look(self._transcript) == self._seen
+            return _look(self._transcript) == self._progress.seen
         except UNREADABLE:
             return True
 
@@ -83,35 +174,11 @@ class Follower:
 
     def drop_stored_calls(self, stored: Session, keep: int) -> bool:
         """Hold no more than the last calls of each thread that is stored; whether any went."""
-        before, self.session = self.session, drop_stored_calls(self.session, stored, keep)
-        return self.session is not before
-
-    def _read(self, size: int, stamp: float) -> bool:
-        """Read on; False, and nothing read, if that takes calls that were dropped."""
-        if size and self._seen and (size < self._cursor.offset or stamp != self._seen[1]):
-            self._read_from_start(size, stamp)
-            return True
-        reader = self._reader(self._cursor)
-        events: Iterable[AnyEvent] = reader
-        if any(thread.dropped.count for thread in self.session.threads.values()):
-            events = list(reader)
-            if refers_to_dropped_call(self.session, events):
-                return False
-        self._fold(self.session, events, reader, (size, stamp))
+        session = drop_stored_calls(self.session, stored, keep)
+        if session is self.session:
+            return False
+        self._progress = msgspec.structs.replace(self._progress, session=session)
         return True
-
-    def _read_from_start(self, size: int, stamp: float) -> None:
-        reader = self._reader(START)
-        self._fold(Session(agent=self._transcript.agent), reader, reader, (size, stamp))
-
-    def _reader(self, cursor: Cursor) -> Reader:
-        return source(self._transcript.agent).read(self._transcript, cursor, how="quick")
-
-    def _fold(
-        self, session: Session, events: Iterable[AnyEvent], reader: Reader, seen: tuple[int, float]
-    ) -> None:
-        self.session = fold(session, events)
-        self._cursor, self._seen, self._ahead = reader.cursor, seen, None
 
 
 def _look(transcript: Transcript) -> tuple[int, float]:
@@ -162,6 +229,11 @@ class Files:
         if found is not None or (own is not None and own != self.own):
             return "unsure"
         return "nothing" if self.own is None else self._followers[self.own, ""].look()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a file took too long to read: what it tells comes with the next thing heard."""
+        return any(follower.is_behind for follower in self._followers.values())
 
     def push(self, events: Iterable[AnyEvent]) -> None:
         """Take in what no file tells."""

@@ -77,8 +77,10 @@ class Monitor:
     async def _take(self, heard: Heard, session: Known) -> bool:
         """Take in one thing; False where it was heard before."""
         watched, session.at_rest = session.watched, False
+        await self._refresh(watched)
         known = {} if watched.is_new else dict(watched.last or self._read(watched))
         await watched.hear(heard)
+        await self._refresh(watched)
         if not await self._keep(heard, session, known):
             return False
         watched.is_new = False
@@ -112,6 +114,11 @@ class Monitor:
         """A session that was heard of."""
         known = self._sessions.get(session)
         return known.watched if known else None
+
+    def is_behind(self, session: str) -> bool:
+        """Whether a session's files took too long to read, and should be heard of again."""
+        known = self._sessions.get(session)
+        return known is not None and known.watched.files.is_behind
 
     def reading(self, session: str) -> Reading:
         """The present reading of the main thread of a session that was heard of."""
@@ -233,6 +240,9 @@ class Monitor:
     async def _stored(self, session: str) -> list[ThreadRow]:
         """The main thread as it was kept last; its files may not have been read again yet."""
         return [row for row in await self._store.threads(session) if row.thread == MAIN]
+
+    async def _refresh(self, watched: Watched) -> None:
+        await self._around.refresh(watched.agent, watched.project, watched.env)
 
     def _settings(self, watched: Watched) -> ClientSettings:
         return self._around.settings(watched.agent, watched.project, watched.env)

@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from brimline.bounded_reads import ReadThreads
 from brimline.errors import UnknownAgent, UnreadableTranscript
 from brimline.events import MAIN
 from brimline.handoff import Document, changed_since, draft, freshness, records, rendered
@@ -18,11 +17,14 @@ from brimline.monitor.watched import Watched
 from brimline.store.base import PutHandoff, Store
 from brimline.store.rows import HandoffRow
 
-T = TypeVar("T")
 LOGGER = logging.getLogger("brimline.monitor")
 
 PATIENCE = 0.05
 """So many seconds a hook waits for what is not ready yet: its client gives up after 0.12."""
+
+DRAFT_THREADS = 2
+DRAFT_WAIT_S = 60.0
+"""A draft that takes longer is given up: its transcript hangs."""
 
 
 class When(NamedTuple):
@@ -51,12 +53,14 @@ class Preparing(NamedTuple):
 class Recovery:
     """What a session goes on with after a compaction."""
 
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, store: Store, clock: Callable[[], float], threads: ReadThreads | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
-        # One thread reads transcripts, one at a time: the C library keeps memory for each thread
-        # that ever needed much. With six of them a daemon grew by 15 MB in four minutes.
-        self._reading = ThreadPoolExecutor(1, "brimline-drafts")
+        # A few threads of their own, each for one draft at a time: the C library keeps memory for
+        # each thread that ever needed much. With six of them a daemon grew by 15 MB in four minutes.
+        self._threads = threads or ReadThreads(DRAFT_THREADS, hung_after_s=DRAFT_WAIT_S)
         self._preparing: dict[str, Preparing] = {}
         self._changed: dict[str, tuple[str, int]] = {}
 
@@ -148,18 +152,15 @@ class Recovery:
     async def _prepare(self, watched: Watched, transcript: str, when: When) -> None:
         row = _best(await self._store.handoffs(watched.id))
         if row is not None and not row.draft:
-            changed = await self._read(partial(_changed, watched, transcript, row.at))
+            read = partial(_changed, watched, transcript, row.at)
+            changed = await self._threads.run(read, DRAFT_WAIT_S)
             if changed is not None:
                 self._changed[watched.id] = row.id, changed
             return
-        text = await self._read(partial(_drafted, watched, transcript))
+        text = await self._threads.run(partial(_drafted, watched, transcript), DRAFT_WAIT_S)
         if text:
             document = Document.of(text, transcript, when.at)
             await self.keep(watched.id, when, document, OURS, draft=True)
-
-    async def _read(self, work: Callable[[], T]) -> T:
-        """The result of reading a transcript, beside everything else."""
-        return await asyncio.get_running_loop().run_in_executor(self._reading, work)
 
 
 def _tell(task: "asyncio.Task[None]") -> None:
@@ -180,15 +181,9 @@ def _calls_before(watched: Watched) -> int:
     return made.calls if made and made.cycle == watched.cycle - 1 else watched.calls
 
 
-def _records(watched: Watched, transcript: str) -> Iterator[bytes]:
-    if not Path(transcript).is_file():  # a device or a pipe would never end
-        raise UnreadableTranscript(transcript, "not a file")
-    return records(transcript, watched.id)
-
-
 def _drafted(watched: Watched, transcript: str) -> str:
     try:
-        return draft(_records(watched, transcript), watched.agent, where=transcript)
+        return draft(records(transcript, watched.id), watched.agent, where=transcript)
     except (OSError, UnreadableTranscript, UnknownAgent):
         return ""
 
@@ -196,6 +191,6 @@ def _drafted(watched: Watched, transcript: str) -> str:
 def _changed(watched: Watched, transcript: str, since: float) -> int | None:
     """How many files an agent's tools changed since a time; None where nobody can tell."""
     try:
-        return len(changed_since(_records(watched, transcript), watched.agent, since))
+        return len(changed_since(records(transcript, watched.id), watched.agent, since))
     except (OSError, UnreadableTranscript, UnknownAgent):
         return None

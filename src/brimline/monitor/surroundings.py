@@ -9,6 +9,9 @@ from brimline.windows import UNTOLD, ClientSettings
 class Surroundings:
     """What a monitor asks of the machine that it runs on; by default there is nothing to know."""
 
+    async def refresh(self, agent: str, project: str | None, env: Environment | None) -> None:
+        """Have what `settings` and `hooked_since` return read again, if it may have changed."""
+
     def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
         """What the user told an agent's client, also by these variables; None: they are unknown."""
         return UNTOLD

@@ -1,11 +1,11 @@
 """What the monitor asks of this machine: the clients' settings, our hooks, and who is told."""
 
 import os
-import time
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
+from brimline.bounded_reads import CachedReads
 from brimline.errors import InvalidSettings
 from brimline.hooks import asking
 from brimline.monitor.heard import Environment
@@ -18,7 +18,11 @@ from brimline.sources.base import Places
 from brimline.store.rows import SignalRow
 from brimline.windows import UNTOLD, ClientSettings
 
-MINUTE = 60.0
+Parents: TypeAlias = CachedReads[str | None, str | None]
+"""The session that is named as the parent of a project's sessions, by the project."""
+
+_SettingsKey: TypeAlias = tuple[str, str | None, Environment | None]
+_HooksKey: TypeAlias = tuple[str, str | None]
 
 GOES_BY = frozenset(name.decode() for name in asking.GOES_BY)
 """Variables of an agent that tell where its client compacts, or where its settings are; the daemon
@@ -26,7 +30,7 @@ has others, or none."""
 
 
 class Machine(Surroundings):
-    """This machine; what it says is asked again when a minute has passed."""
+    """This machine; its files are read in threads, and again when a minute has passed."""
 
     def __init__(
         self,
@@ -37,16 +41,23 @@ class Machine(Surroundings):
     ) -> None:
         self._told = told
         self._silent = silent
-        self._settings = lru_cache(maxsize=256)(_settings_of(places))
-        self._hooked = lru_cache(maxsize=256)(_hooked_of(state))
+        self._settings = CachedReads(_settings_reader(places), UNTOLD)
+        self._hooked: CachedReads[_HooksKey, float | None] = CachedReads(
+            lambda key: hooks_installed_at(state, *key), None
+        )
+
+    async def refresh(self, agent: str, project: str | None, env: Environment | None) -> None:
+        """Read again what is older than a minute, and wait for that no longer than a hook may."""
+        await self._settings.refresh((agent, project, env))
+        await self._hooked.refresh((agent, project))
 
     def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
         """What the user told an agent's client, also by these variables; None: by the daemon's."""
-        return self._settings(agent, project, env, time.time() // MINUTE)
+        return self._settings.get((agent, project, env))
 
     def hooked_since(self, agent: str, project: str | None) -> float | None:
         """When hooks were installed for an agent, or were last changed."""
-        return self._hooked(agent, project, time.time() // MINUTE)
+        return self._hooked.get((agent, project))
 
     def silent(self, session: str) -> bool:
         """Whether a session is being cleared: what waits for it waits until after that."""
@@ -57,27 +68,23 @@ class Machine(Surroundings):
         self._told(signal, watched)
 
 
-def parents(places: Places) -> Callable[[str | None], str | None]:
+def parents(places: Places) -> Parents:
     """Who is told of a project's sessions, by the settings that are for it."""
 
-    @lru_cache(maxsize=256)
-    def read(project: str | None, minute: float) -> str | None:
+    def read(project: str | None) -> str | None:
         try:
             return load_settings(places.env, places.home, Path(project or "/")).parent
         except InvalidSettings:
             return None
 
-    return lambda project: read(project, time.time() // MINUTE)
+    return CachedReads(read, None)
 
 
-def _settings_of(
-    places: Places,
-) -> Callable[[str, str | None, Environment | None, float], ClientSettings]:
+def _settings_reader(places: Places) -> Callable[[_SettingsKey], ClientSettings]:
     others = {name: value for name, value in places.env.items() if name not in GOES_BY}
 
-    def read(
-        agent: str, project: str | None, env: Environment | None, minute: float
-    ) -> ClientSettings:
+    def read(key: _SettingsKey) -> ClientSettings:
+        agent, project, env = key
         if agent not in AGENTS:
             return UNTOLD
         told = places.env if env is None else {**others, **dict(env)}
@@ -86,20 +93,17 @@ def _settings_of(
     return read
 
 
-def _hooked_of(state: Path) -> Callable[[str, str | None, float], float | None]:
-    def read(agent: str, project: str | None, minute: float) -> float | None:
-        try:
-            files = load(state)
-            since = os.stat(state / NAME).st_mtime
-        except (InvalidSettings, OSError):
-            return None
-        root = os.path.realpath(project) if project else None
-        own = [
-            path
-            for path, kept in files.items()
-            if kept.agent == agent
-            and (kept.scope == "user" or str(Path(path).parent.parent) == root)
-        ]
-        return since if own else None
-
-    return read
+def hooks_installed_at(state: Path, agent: str, project: str | None) -> float | None:
+    """When hooks were installed for an agent in a project, or were last changed; it reads files."""
+    try:
+        files = load(state)
+        since = os.stat(state / NAME).st_mtime
+    except (InvalidSettings, OSError):
+        return None
+    root = os.path.realpath(project) if project else None
+    own = [
+        path
+        for path, kept in files.items()
+        if kept.agent == agent and (kept.scope == "user" or str(Path(path).parent.parent) == root)
+    ]
+    return since if own else None

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
+from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.channels.clearing import Clearing
 from brimline.errors import BrimlineError
 from brimline.hooks import agents
@@ -14,7 +15,7 @@ from brimline.hooks.frame import Request
 from brimline.monitor.heard import NOTHING, Environment, Heard, Reply
 from brimline.monitor.monitor import Monitor
 from brimline.server.afterwards import Afterwards
-from brimline.server.around import GOES_BY
+from brimline.server.around import GOES_BY, Parents
 from brimline.server.cleared import Cleared
 from brimline.server.lines import Lines
 from brimline.server.spawned import pane_of, spawner
@@ -47,8 +48,8 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrimlineE
 """What a request ends with that is no hook's, nor a status line's: text that is no UTF-8, or JSON
 that is nested without an end, among others."""
 
-Parent = Callable[[str | None], str | None]
-"""The session that is named as the parent of a project's sessions."""
+SUBAGENT_FILE_WAIT_S = 0.1
+"""A hook that needs a look at its subagent's file waits this long for it."""
 
 
 class Desk:
@@ -62,13 +63,15 @@ class Desk:
         monitor: Monitor,
         lines: Lines,
         clearing: Clearing,
-        parent: Parent,
+        parents: Parents,
+        threads: ReadThreads = SHARED_READS,
         max_spawners: int = MAX_SPAWNERS,
     ) -> None:
         self._monitor = monitor
+        self._threads = threads
         self._lines = lines
         self._clearing = clearing
-        self._parent = parent
+        self._parents = parents
         self._afterwards = Afterwards(monitor)
         self._spawners: dict[str, str | None] = {}
         self._max_spawners = max_spawners
@@ -79,7 +82,7 @@ class Desk:
 
     def has_none(self, request: Request) -> bool:
         """Whether it is plain that there is no answer to a hook; what it brings is heard later."""
-        if request.kind != "hook" or self._clearing.busy:
+        if request.kind != "hook" or self._clearing.busy or agents.may_read_files(request):
             return False
         try:
             heard = agents.heard(request, request.at)
@@ -120,6 +123,8 @@ class Desk:
             LOGGER.warning("a %s of %s cannot be kept: %s", request.kind, request.agent, error)
         except UNREADABLE:
             pass
+        except TimeoutError as error:
+            LOGGER.warning("a %s of %s is dropped: %s", request.kind, request.agent, error)
         except Exception:  # a fault of ours must not end the daemon, nor hold up an agent
             LOGGER.exception("a %s of %s was not answered", request.kind, request.agent)
         self.malformed += 1
@@ -131,7 +136,7 @@ class Desk:
         await told(answer.reply)
 
     async def _hook(self, request: Request, late: bool) -> Answer:
-        heard = agents.heard(request, request.at, late)
+        heard = await self._heard(request, late)
         if heard is None:
             return SILENCE
         self._hears(heard)
@@ -140,6 +145,7 @@ class Desk:
         if (before := self._cleared.before(request.pid, heard)) is not None:
             await self._monitor.cleared(before, heard.session, heard.at)
         self._cleared.hear(request.pid, heard)
+        await self._parents.refresh(heard.project)
         placed = self._placed(heard, request)
         reply = await self._monitor.hear(placed)
         if self._clearing.busy:
@@ -154,10 +160,18 @@ class Desk:
         self._hears(heard)
         if heard.session not in self._spawners:
             await self._find_spawner(heard, request)
+        await self._parents.refresh(heard.project)
         await self._monitor.hear(self._placed(heard, request))
         if late:
             return SILENCE
         return Answer(await self._lines.drawn(request, told, heard.project))
+
+    async def _heard(self, request: Request, late: bool) -> Heard | None:
+        """Decode a hook; TimeoutError if it needs a look at a file that hangs."""
+        decode = partial(agents.heard, request, request.at, late)
+        if agents.may_read_files(request):
+            return await self._threads.run(decode, SUBAGENT_FILE_WAIT_S)
+        return decode()
 
     def _hears(self, heard: Heard) -> None:
         """Remember when an agent was last heard; the spool tells of a time before that."""
@@ -168,7 +182,7 @@ class Desk:
         """The same with where it runs, and whose it is: as its environment says, as its project's
         settings name it, or the session that spawned it."""
         spawned_by = self._spawners.get(heard.session)
-        parent = heard.parent or self._parent(heard.project) or spawned_by
+        parent = heard.parent or self._parents.get(heard.project) or spawned_by
         pane = pane_of(request.env)
         env = _goes_by(request)
         if parent is None and pane is None and env is None:

@@ -5,11 +5,13 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.heard import Heard
 from brimline.monitor.monitor import Monitor
 from brimline.server.troubles import Troubles, may_pass
@@ -46,9 +48,15 @@ class Following:
     """Tells a monitor of every transcript that is written, from those of late on."""
 
     def __init__(
-        self, places: Places, monitor: Monitor, since: float, look_every: float = LOOK_EVERY
+        self,
+        places: Places,
+        monitor: Monitor,
+        since: float,
+        look_every: float = LOOK_EVERY,
+        threads: ReadThreads = SHARED_READS,
     ) -> None:
         self._places = places
+        self._threads = threads
         self._monitor = monitor
         self._since = since
         self._every = look_every
@@ -61,9 +69,13 @@ class Following:
     async def run(self) -> None:
         """Follow until it is cancelled."""
         while True:
-            folders = self._folders()
+            folders = await self._threads.run(self._folders)
             await self._look(set(folders.values()))
+            is_first = True
             async for paths in self._changes(folders):
+                if is_first:  # nobody told of what was written before the watch began
+                    await self._look(set(folders.values()))
+                    is_first = False
                 await self._changed(folders, paths)
                 await self._again(folders)
 
@@ -88,8 +100,10 @@ class Following:
             changes = self._watch(watched, stop)
             while (found := await asyncio.to_thread(next, changes, None)) is not None:
                 yield {path for _, path in found}
-                if time.monotonic() > end and set(self._folders()) != set(watched):
-                    return
+                if time.monotonic() > end:
+                    folders = await self._threads.run(self._folders)
+                    if set(folders) != set(watched):
+                        return
         except Exception as error:  # noqa: BLE001 - no more watches, a name that is no UTF-8
             what = f"transcripts are looked through every {POLLED:g} s"
             self._troubles.tell(what, error, foreseen=True)
@@ -137,7 +151,7 @@ class Following:
     async def _transcripts(self, agent: str) -> list[Transcript]:
         """All of an agent; none for now where they cannot be looked for."""
         try:
-            return await asyncio.to_thread(transcripts, self._places, [agent])
+            return await self._threads.run(partial(transcripts, self._places, [agent]))
         except Exception as error:  # noqa: BLE001 - the other agents' are followed all the same
             self._troubles.tell(f"the transcripts of {agent} are not followed for now", error)
             return []
@@ -145,7 +159,7 @@ class Following:
     async def _file(self, path: str) -> None:
         known = self._files[path]
         try:
-            status = os.stat(path)
+            status = await self._threads.run(partial(os.stat, path))
         except OSError:
             return
         size, modified = status.st_size, status.st_mtime
@@ -158,7 +172,8 @@ class Following:
         if self._known.get(key) == now or self._is_put_off(key, now):
             return
         if found.size:
-            self._files[os.path.realpath(found.path)] = found
+            real_path = await self._threads.run(partial(os.path.realpath, found.path))
+            self._files[real_path] = found
         try:
             await self._monitor.hear(_heard(found, found.session))
         except Exception as error:  # noqa: BLE001 - its own fault or the store's: others go on
@@ -168,8 +183,11 @@ class Following:
             else:  # it is heard of again when it changes
                 self._known[key] = now
         else:
-            self._known[key] = now
             self._failed.pop(key, None)
+            if self._monitor.is_behind(found.session):
+                self._failed[key] = now, time.monotonic() + HEAR_AGAIN
+            else:
+                self._known[key] = now
 
     def _is_put_off(self, key: Key, version: Version) -> bool:
         """Whether it is as it was when it could not be heard of, and that was just now."""

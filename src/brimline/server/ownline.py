@@ -6,9 +6,11 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process, create_subprocess_shell
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
+from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import InvalidSettings
 from brimline.hooks.asking import NAMES
 from brimline.setup.kept import NAME, StatusLine, status_line
@@ -45,6 +47,10 @@ class Place(NamedTuple):
     transcript: str | None = None
 
 
+_SetUp: TypeAlias = tuple[tuple[int, int, int] | None, StatusLine | None]
+_NEVER_READ: _SetUp = (None, None)
+
+
 class Asked(NamedTuple):
     """A run that is wanted: the command, and what the client gives it."""
 
@@ -57,13 +63,16 @@ class Asked(NamedTuple):
 class OwnLine:
     """Runs the user's command for a session, at most once at a time, and remembers what it said."""
 
-    def __init__(self, state: Path, longest: float = LONGEST) -> None:
+    def __init__(
+        self, state: Path, longest: float = LONGEST, threads: ReadThreads = SHARED_READS
+    ) -> None:
         self._state = state
+        self._threads = threads
         self._longest = longest
         self._said: dict[str, str] = {}
         self._asked: dict[str, Asked] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._known: dict[Place, tuple[object, StatusLine | None]] = {}
+        self._known: dict[Place, _SetUp] = {}
 
     async def beside(
         self,
@@ -79,7 +88,7 @@ class OwnLine:
         """
         if INSIDE in env:
             return ours
-        set_up = self._set_up(place)
+        set_up = await self._set_up(place)
         command = set_up.own.command if set_up is not None and set_up.own is not None else None
         if set_up is None or command is None or set_up.mode == "replace":
             return ours
@@ -95,24 +104,15 @@ class OwnLine:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    def _set_up(self, place: Place) -> StatusLine | None:
+    async def _set_up(self, place: Place) -> StatusLine | None:
         """How it was set up; the file is read again when it was changed."""
-        try:
-            now = os.stat(self._state / NAME)
-        except OSError:
-            return None
-        version = (now.st_mtime_ns, now.st_size, now.st_ino)
-        known, found = self._known.get(place, (None, None))
-        if known != version:
-            found = self._read(place)
-            _remember(self._known, place, (version, found))
-        return found
-
-    def _read(self, place: Place) -> StatusLine | None:
-        try:
-            return status_line(self._state, place.project, place.transcript)
-        except InvalidSettings:
-            return None
+        known = self._known.get(place, _NEVER_READ)
+        with suppress(TimeoutError):  # what was known before is used
+            known = await self._threads.run(
+                partial(_read_set_up, self._state, place, known), PATIENCE
+            )
+            _remember(self._known, place, known)
+        return known[1]
 
     async def _own(self, session: str, asked: Asked) -> str:
         self._asked[session] = asked
@@ -121,15 +121,36 @@ class OwnLine:
         await asyncio.wait([self._running[session]], timeout=PATIENCE)
         return self._said.get(session, "")
 
+    async def _folder(self, cwd: str | None) -> str | None:
+        """The folder to run in; None if it is gone or hangs: the loop would hang with the child."""
+        if not cwd:
+            return None
+        try:
+            return cwd if await self._threads.run(Path(cwd).is_dir, self._longest) else None
+        except TimeoutError:
+            return None
+
     async def _run(self, session: str) -> None:
         """Run it, and again with what was asked for meanwhile: what is shown next is the latest."""
         try:
             while (asked := self._asked.pop(session, None)) is not None:
-                said = await _said(asked, self._longest)
+                said = await _said(asked, await self._folder(asked.cwd), self._longest)
                 if said is not None:
                     _remember(self._said, session, said)
         finally:
             del self._running[session]
+
+
+def _read_set_up(state: Path, place: Place, known: _SetUp) -> _SetUp:
+    """How it is set up, with the version of the file that says so; `known` if that is the same."""
+    try:
+        now = os.stat(state / NAME)
+        version = (now.st_mtime_ns, now.st_size, now.st_ino)
+        if version == known[0]:
+            return known
+        return version, status_line(state, place.project, place.transcript)
+    except (OSError, InvalidSettings):
+        return _NEVER_READ
 
 
 def _remember(kept: dict[_Key, _Value], key: _Key, value: _Value) -> None:
@@ -140,7 +161,7 @@ def _remember(kept: dict[_Key, _Value], key: _Key, value: _Value) -> None:
         del kept[next(iter(kept))]
 
 
-async def _said(asked: Asked, longest: float) -> str | None:
+async def _said(asked: Asked, folder: str | None, longest: float) -> str | None:
     """What a command says: nothing where it fails, as in the client; None where it is too slow."""
     ours, theirs = os.pipe()
     try:
@@ -149,7 +170,7 @@ async def _said(asked: Asked, longest: float) -> str | None:
             stdin=PIPE,
             stdout=theirs,
             stderr=DEVNULL,
-            cwd=asked.cwd if asked.cwd and Path(asked.cwd).is_dir() else None,
+            cwd=folder,
             env=_environment(asked.env),
             start_new_session=True,
         )

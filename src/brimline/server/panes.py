@@ -13,7 +13,7 @@ from brimline.channels.tmux import Tmux
 from brimline.monitor.heard import Pane
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.succession import succeed
-from brimline.monitor.surroundings import Surroundings
+from brimline.server.around import hooks_installed_at
 from brimline.server.herald import Herald
 from brimline.sources import AGENTS
 from brimline.sources.base import Places
@@ -27,17 +27,18 @@ class Panes:
     def __init__(self, store: Store, places: Places, state: Path, herald: Herald) -> None:
         self._store = store
         self._places = places
+        self._state = state
         self._herald = herald
         self._tmux = Tmux(state)
         self.clearing = Clearing(state, self._tmux, time.time, self._ended)
 
-    def mail(self, monitor: Monitor, around: Surroundings) -> Mail:
+    def mail(self, monitor: Monitor) -> Mail:
         """What brings messages that no hook of ours will."""
 
         def hooked(row: SessionRow) -> bool:
             if row.agent not in AGENTS:
                 return True  # a program's own, which no pane shows as we know it
-            return around.hooked_since(row.agent, row.project) is not None
+            return hooks_installed_at(self._state, row.agent, row.project) is not None
 
         def compacting(session: str) -> bool:
             watched = monitor.watched(session)

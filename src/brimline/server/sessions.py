@@ -2,15 +2,19 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.channels.clearing import Clearing
 from brimline.channels.intents import Intent
+from brimline.errors import InvalidHandoff
 from brimline.events import MAIN
 from brimline.formulas import series
+from brimline.handoff import Document
 from brimline.handoff.document import take
 from brimline.inbox import MOST, Message, as_of, length
 from brimline.monitor.heard import AGAIN, Heard
@@ -37,6 +41,7 @@ from brimline.usage import Usage
 ONE = "/v1/sessions/{id}"
 LATELY = "24h"
 DAY = 86_400.0
+HANDOFF_WAIT_S = 5.0
 TOO_LONG = "Agents cut longer ones off: write it into a file, and send its path."
 
 
@@ -72,11 +77,13 @@ class Sessions:
         cache: SessionCache,
         clearing: Clearing | None,
         clock: Callable[[], float] = time.time,
+        threads: ReadThreads = SHARED_READS,
     ) -> None:
         self._store = store
         self._monitor = monitor
         self._views = views
         self._cache = cache
+        self._threads = threads
         self._clearing = clearing
         self._clock = clock
 
@@ -143,7 +150,7 @@ class Sessions:
     async def hand_over(self, request: Request) -> Response:
         """Read a document, once, and keep it."""
         told = await body(request, NewHandoff)
-        document = take(_absolute(told.path))
+        document = await self._document(told.path)
         kept = await self._monitor.hand_over(_session(request), document, told.author)
         return json(kept, 201)
 
@@ -156,9 +163,16 @@ class Sessions:
         pane = told.pane or (watched.pane if watched else None)
         if pane is None:
             raise Refused(422, f"no tmux pane is known of {row.id}", "`--spawn` starts it anew.")
-        document = take(_absolute(told.path))
+        document = await self._document(told.path)
         begun = await self._clearing.begin(row.id, row.agent, pane, document)
         return json(begun, 201)
+
+    async def _document(self, path: str) -> Document:
+        """Read a document in a thread; InvalidHandoff if it cannot be read, or not in time."""
+        try:
+            return await self._threads.run(partial(take, _absolute(path)), HANDOFF_WAIT_S)
+        except TimeoutError as error:
+            raise InvalidHandoff(path, str(error), "Is its file system reachable?") from error
 
     async def events(self, request: Request) -> Response:
         """Take events in, in their order, each once; what is answered is kept."""

@@ -11,6 +11,7 @@ import os
 import secrets
 import shlex
 import shutil
+import stat
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress

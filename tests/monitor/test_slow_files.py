@@ -1,0 +1,141 @@
+"""Files on a file system that hangs: a session goes on without them, and gets them afterwards."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from brimline.bounded_reads import CachedReads
+from brimline.events import MAIN
+from brimline.monitor.follow import Follower, Progress, read_on_from
+from brimline.monitor.heard import Environment
+from brimline.sources.base import Transcript
+from brimline.windows import UNTOLD, ClientSettings
+
+from .agent import Agent, Around
+
+PATIENCE_S = 20.0
+SHORT_WAIT_S = 0.01
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a test's coroutine, which may not hang."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await work
+
+    asyncio.run(bounded())
+
+
+class HangingDisk:
+    """Reads transcripts, but only when it is let go."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.released = threading.Event()
+
+    def read_on(self, transcript: Transcript, before: Progress) -> Progress | None:
+        """Hang, then read as usual."""
+        self.reads += 1
+        assert self.released.wait(PATIENCE_S)
+        return read_on_from(transcript, before)
+
+
+def calls_of(follower: Follower) -> int:
+    """How many calls of the main thread were read."""
+    main = follower.session.threads.get(MAIN)
+    return len(main.calls) if main else 0
+
+
+def test_transcript_that_hangs_is_waited_for_once(tmp_path: Path) -> None:
+    """One read is under way however often it is asked for; what it brings is taken in later."""
+
+    async def go() -> None:
+        agent, disk = Agent(tmp_path), HangingDisk()
+        agent.call(90_000)
+        transcript = Transcript("claude", str(agent.path), 0.0, 0)
+        follower = Follower(transcript, disk.read_on, SHORT_WAIT_S)
+        assert [await follower.catch_up() for _ in range(5)] == [False] * 5
+        assert (disk.reads, calls_of(follower), follower.look()) == (1, 0, "unsure")
+        disk.released.set()
+        while not await follower.catch_up():
+            await asyncio.sleep(0.001)
+        assert calls_of(follower) == 1
+
+    run(go())
+
+
+def test_what_was_written_during_a_read_that_hung(tmp_path: Path) -> None:
+    """When a read that hung is done, what was written since is read as well."""
+
+    async def go() -> None:
+        agent, disk = Agent(tmp_path), HangingDisk()
+        agent.call(90_000)
+        begun = threading.Event()
+
+        def read_then_hang(transcript: Transcript, before: Progress) -> Progress | None:
+            progress = read_on_from(transcript, before)
+            begun.set()
+            assert disk.released.wait(PATIENCE_S)
+            return progress
+
+        transcript = Transcript("claude", str(agent.path), 0.0, 0)
+        follower = Follower(transcript, read_then_hang, 2 * SHORT_WAIT_S)
+        assert not await follower.catch_up()
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        agent.call(95_000)
+        disk.released.set()
+        while not await follower.catch_up():
+            await asyncio.sleep(0.001)
+        assert calls_of(follower) == 2
+
+    run(go())
+
+
+class SlowMachine(Around):
+    """A machine whose settings hang."""
+
+    def __init__(self, disk: HangingDisk) -> None:
+        super().__init__()
+
+        def read(key: tuple[str, str | None]) -> ClientSettings:
+            disk.reads += 1
+            assert disk.released.wait(PATIENCE_S)
+            return ClientSettings(limit=123_456, place="the settings")
+
+        self.cached = CachedReads(read, UNTOLD, wait_s=SHORT_WAIT_S)
+
+    async def refresh(self, agent: str, project: str | None, env: Environment | None) -> None:
+        """Wait for them no longer than a hook may."""
+        await self.cached.refresh((agent, project))
+
+    def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
+        """What is known of them."""
+        return self.cached.get((agent, project))
+
+
+def test_hooks_are_answered_while_settings_hang(tmp_path: Path) -> None:
+    """Hooks go on with the default, and with the settings once they were read."""
+
+    async def go() -> None:
+        agent, disk = Agent(tmp_path), HangingDisk()
+        agent.around = machine = SlowMachine(disk)
+        agent.new_monitor()
+        agent.call(90_000)
+        for _ in range(3):
+            await agent.tell("prompt")
+        assert agent.reading()[0] == 90_000
+        assert agent.monitor.reading("s1").limit != 123_456
+        assert disk.reads <= 2  # before and after the transcript told the project
+        disk.released.set()
+        while machine.settings("claude", "/project", None) is UNTOLD:
+            await asyncio.sleep(0.001)
+        await agent.tell("stopped")
+        limit = agent.monitor.reading("s1").limit
+        assert limit is not None
+        assert limit.tokens == 123_456
+
+    run(go())
