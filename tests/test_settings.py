@@ -1,5 +1,6 @@
 """Settings: argument > environment > project file > user file > default."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import msgspec
 import pytest
 
 from brimline.errors import InvalidSettings
+from brimline.regular_file import MAX_SETTINGS_BYTES
 from brimline.settings import (
     PROJECT_FILE,
     Settings,
@@ -159,6 +161,8 @@ def test_windows_as_loops_call_them_in_layers(desk: Desk) -> None:
         ("colur = 1", "settings", "Object contains unknown field `colur`"),
         ("windows = {a = 1.5}", "windows[...]", "Expected `int`, got `float`"),
         ("= 5", "file", "Invalid"),
+        ("a = " + 100_000 * "[", "file", "recursion"),
+        ("#".ljust(MAX_SETTINGS_BYTES + 1), "file", "cannot be read: larger than 1,048,576 bytes"),
         ("context_window_tokens = 0", "context_window_tokens", "expected more than 0: got 0"),
         ("context_window_tokens = 'x'", "context_window_tokens", "Expected `int`, got `str`"),
         ("context_window_tokens = {a = 1.5}", "context_window_tokens", "Expected `int`"),
@@ -173,6 +177,14 @@ def test_file_that_cannot_be_used(desk: Desk, text: str, field: str, problem: st
     assert caught.value.place == str(path)
     assert caught.value.field == field
     assert problem in caught.value.problem
+
+
+def test_fifo_in_place_of_a_file_is_passed_over(desk: Desk) -> None:
+    """What is no file is no settings file, and is not waited for."""
+    path = desk.project("")
+    path.unlink()
+    os.mkfifo(path)
+    assert desk.load() == Settings()
 
 
 def test_file_that_is_no_text(desk: Desk) -> None:

@@ -1,6 +1,7 @@
 """The hash over what changes the overhead of a session."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,14 @@ def test_unreadable_is_passed_over(machine: Machine, ordinary: None) -> None:
         assert of(machine) == before
     finally:
         (machine.home / ".claude/agents").chmod(0o755)
+
+
+def test_fifo_is_passed_over(machine: Machine) -> None:
+    """A FIFO in place of a memory file is not waited for."""
+    before = of(machine)
+    os.mkfifo(machine.project / "CLAUDE.md")
+    os.mkfifo(machine.home / ".claude.json")
+    assert of(machine) == before
 
 
 def test_contents(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The one key of a Ralph YAML that we read."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,8 @@ def test_cannot_be_read(tmp_path: Path, text: str, line: int, field: str, proble
 
 def test_no_file(tmp_path: Path) -> None:
     """A file that is not there, or no text, is an error with its path."""
-    for path in (tmp_path / "none.yml", tmp_path):
+    os.mkfifo(tmp_path / "fifo.yml")
+    for path in (tmp_path / "none.yml", tmp_path, tmp_path / "fifo.yml"):
         with pytest.raises(InvalidSettings) as caught:
             window(path)
         assert caught.value.place == str(path)

@@ -1,6 +1,7 @@
 """The daemon: one per user, its socket, its API, its end, and what a kill leaves."""
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from brimline.hooks.frame import Kind
+from brimline.hooks.starting import LOG
 
 from .running import PATIENCE, Running, free_port
 
@@ -430,6 +432,45 @@ def test_state_that_cannot_be_kept(tmp_path: Path, place: str) -> None:
     assert done.stderr.startswith(f"brimline: {place}: ")
     assert "set BRIMLINE_STATE_DIR" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_state_folder_that_others_could_replace(tmp_path: Path) -> None:
+    """It says which folder others can write to, and how to change that."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    place = str(shared / "state")
+    for words in (("serve", "--port", "any"), ("serve", "--background")):
+        done = Running(tmp_path).command(*words, BRIMLINE_STATE_DIR=place)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"brimline: {place} is not safe to use: other users can")
+        assert f"`chmod go-w {shared}`" in done.stderr
+    assert not (shared / "state").exists()
+
+
+def test_state_folder_that_others_could_write_to(tmp_path: Path) -> None:
+    """Their permission is removed when the daemon starts, and the log says so."""
+    running = Running(tmp_path)
+    running.state.mkdir()
+    running.state.chmod(0o777)
+    words = ("serve", "--background", "--port", "any")
+    done = running.command(*words)
+    try:
+        assert done.returncode == 0, done.stderr
+        assert stat.S_IMODE(running.state.stat().st_mode) == 0o755
+        assert f"{running.state}: removed the permissions 022 of other users" in done.stderr
+    finally:
+        running.command("serve", "--stop")
+
+
+def test_log_that_is_a_fifo(tmp_path: Path) -> None:
+    """A FIFO in place of the log is refused, and not waited for."""
+    running = Running(tmp_path)
+    running.state.mkdir(mode=0o700)
+    os.mkfifo(running.state / LOG)
+    done = running.command("serve", "--background", "--port", "any")
+    assert done.returncode == 2
+    assert str(running.state / LOG) in done.stderr
 
 
 def test_modes(daemon: Running) -> None:

@@ -598,7 +598,10 @@ def test_settings_of_a_profile_and_a_project(tmp_path: Path) -> None:
     assert settings_of(tmp_path, user, project) == (30_000, {"*": 47_500}, None)
 
 
-@pytest.mark.parametrize("text", ["not toml [", 'model_context_window = "big"', "", "\0"])
+NESTED = "a = " + 100_000 * "["
+
+
+@pytest.mark.parametrize("text", ["not toml [", 'model_context_window = "big"', "", "\0", NESTED])
 def test_settings_that_do_not_parse(tmp_path: Path, text: str) -> None:
     """A file that is not as expected tells nothing and breaks nothing."""
     assert settings_of(tmp_path, text) == (None, {}, None)

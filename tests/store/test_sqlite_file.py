@@ -236,3 +236,11 @@ def test_no_file(path: Path) -> None:
     with pytest.raises(StoreFailed, match="directory"):
         on(path, count)
     assert path.is_dir()
+
+
+def test_fifo_in_place_of_the_file(path: Path) -> None:
+    """A FIFO there is a clear error, and is not waited for."""
+    path.parent.mkdir()
+    os.mkfifo(path)
+    with pytest.raises(StoreFailed, match="not a regular file"):
+        on(path, count)

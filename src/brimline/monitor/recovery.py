@@ -58,8 +58,8 @@ class Recovery:
     ) -> None:
         self._store = store
         self._clock = clock
-        # A few threads of their own, each for one draft at a time: the C library keeps memory for
-        # each thread that ever needed much. With six of them a daemon grew by 15 MB in four minutes.
+        # Threads of their own, and few: the C library keeps memory for each thread that ever needed
+        # much. With six of them a daemon grew by 15 MB in four minutes.
         self._threads = threads or ReadThreads(DRAFT_THREADS, hung_after_s=DRAFT_WAIT_S)
         self._preparing: dict[str, Preparing] = {}
         self._changed: dict[str, tuple[str, int]] = {}

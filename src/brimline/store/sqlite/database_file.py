@@ -40,7 +40,7 @@ class DatabaseFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         opened = os.fstat(self._handle)
         self._id: FileId = (opened.st_dev, opened.st_ino)
         self._largest_bytes = opened.st_size

@@ -6,6 +6,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
+from brimline.regular_file import open_regular_file
+
 APPLICATION_ID = 0x4252494D  # "BRIM": `file` and other programs read it from the header
 
 Label: TypeAlias = Literal["broken", "foreign", "replaced"]
@@ -39,7 +41,7 @@ def inspect_file(path: Path) -> Unusable | None:
     """
     if not os.path.lexists(path):
         return _inspect_leftover_log(path)
-    with path.open("rb") as file:
+    with os.fdopen(open_regular_file(path), "rb") as file:
         header = file.read(_HEADER_BYTES)
     return inspect_header(header) or _inspect_owner(path, application_id(header))
 
