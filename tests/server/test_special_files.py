@@ -131,8 +131,8 @@ def test_handoff_of_anything_but_a_file_is_refused(scene: Scene) -> None:
     """The path of a document is refused with a reason, and the daemon goes on."""
     scene.daemon.start()
     path = str(scene.project / PROJECT_FILES[0])
-    body = json.dumps({"path": path, "author": "agent"}).encode()
-    code, said = scene.daemon.refused("/v1/sessions/s1/handoff", body)
+    body = {"path": path, "author": "agent"}
+    code, said = scene.daemon.over_unix("POST", "/v1/sessions/s1/handoff", body)
     assert code == 422
     assert path in said["error"]
     scene.check_daemon()
