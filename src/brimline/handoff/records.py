@@ -18,6 +18,9 @@ WHOLE = 64 << 20
 HEAD = 4 << 20
 """So much of the beginning: the user's first words are there."""
 
+CHUNK_BYTES = 64 << 10
+"""So much is read at a time: a daemon drafts all day, and its memory goes up by what that takes."""
+
 PAGE = 500
 """How many parts of messages one query fetches."""
 
@@ -56,7 +59,7 @@ def records(path: str, session: str | None = None) -> Iterator[bytes]:
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    lines = Lines(file)
+    lines = Lines(file, chunk_bytes=CHUNK_BYTES)
     for line in lines:
         yield line
         if size > WHOLE and lines.offset > HEAD:
@@ -68,7 +71,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 def _tail(file: BinaryIO, size: int) -> Iterator[bytes]:
     """The lines of the end; the first is a part of one, which no listener can read."""
     file.seek(max(HEAD, size - WHOLE + HEAD))
-    lines = Lines(file)
+    lines = Lines(file, chunk_bytes=CHUNK_BYTES)
     yield from lines
     yield lines.rest
 

@@ -23,8 +23,9 @@ MALFORMED = (msgspec.DecodeError, InvalidUsage, RecursionError, UnicodeDecodeErr
 class Lines:
     """The complete lines of a file from where it stands; `rest` is the last one without an end."""
 
-    def __init__(self, file: BinaryIO, offset: int = 0) -> None:
+    def __init__(self, file: BinaryIO, offset: int = 0, chunk_bytes: int = CHUNK) -> None:
         self.file = file
+        self._chunk_bytes = chunk_bytes
         self.offset = offset
         """Where the line after the last one given begins."""
         self.rest = b""
@@ -33,7 +34,7 @@ class Lines:
     def __iter__(self) -> Iterator[bytes]:
         held = b""
         skipping = 0
-        while chunk := self.file.read(CHUNK):
+        while chunk := self.file.read(self._chunk_bytes):
             first, *others = chunk.split(b"\n")
             held += first
             if skipping or len(held) > LONGEST:
