@@ -172,6 +172,19 @@ def test_clear_of_long_ago() -> None:
     assert short.sents_of_cycle == [1_000 + n for n in range(11, 21)]
 
 
+def test_limit_that_dropped_compactions_teach() -> None:
+    """The last five automatic compactions of a model count, dropped or not."""
+    events: list[AnyEvent] = [SessionSeen(agent="claude", records_compactions=True)]
+    short = Session()
+    for number, before in enumerate((100, 160, 170, 155, 180, 190, 175)):
+        calls = (call(10 * number + n, 1_000 + n, "claude-sonnet-4-5") for n in range(1, 6))
+        events += [*calls, Compacted(at=float(number), trigger="auto", before=before)]
+    for event in events:
+        short = without_old_calls(fold(short, [event]))
+    assert len(short.threads[MAIN].compactions) == 2
+    assert short.threads[MAIN].learned == 155 == fold(Session(), events).threads[MAIN].learned
+
+
 def test_events_that_grow_on_refer_to_nothing_dropped() -> None:
     """New calls, copies of late ones and a rewind to one of them need no call that was dropped."""
     short = without_old_calls(fold(Session(), (call(n, 1_000 + n, None) for n in range(1, 40))))

@@ -1,5 +1,6 @@
 """The records of a transcript, however long it is."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,19 @@ def test_a_huge_line(tmp_path: Path) -> None:
     text = draft(records(str(path)), "claude")
     assert "> First." in text
     assert "> Last." in text
+
+
+def test_little_is_in_memory(tmp_path: Path) -> None:
+    """Of a long transcript only a small piece is in memory at a time."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes((b"x" * 1_999 + b"\n") * 2_000)
+    tracemalloc.start()
+    try:
+        assert sum(len(record) for record in records(str(path))) == 1_999 * 2_000
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 500_000
 
 
 @pytest.mark.slow
