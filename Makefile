@@ -11,7 +11,7 @@ STAMP := $(VENV)/.brimline-installed
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-COMPILED := $(wildcard src/brimline/sources/*.[ch] src/brimline/sources/*/*.[ch] src/brimline/hooks/*.c)
+COMPILED := $(wildcard src/brimline/sources/*.[ch] src/brimline/sources/*/*.[ch] src/brimline/hooks/*.[ch])
 
 $(STAMP): pyproject.toml constraints.txt scripts/setup.py hatch_build.py $(COMPILED)
 	@$(PYTHON) scripts/setup.py $(VENV)
@@ -70,6 +70,7 @@ bench: setup  ## Measure against the references
 	$(BIN)/python bench/report.py
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/hook.py
+	$(BIN)/python bench/starts.py
 	$(BIN)/python bench/client.py
 	$(BIN)/python bench/store.py
 	$(BIN)/python bench/soak.py

@@ -24,7 +24,9 @@ CLAUDE = SOURCES / "claude"
 READING = (SOURCES / "pick.c", CLAUDE / "calls.c", CLAUDE / "ahead.c")
 LIBRARY = SOURCES / "libsources.so"
 SUM = LIBRARY.with_suffix(".crc")
-CLIENT, PROGRAM = PACKAGE / "hooks" / "client.c", PACKAGE / "hooks" / "brimline-hook"
+HOOKS = PACKAGE / "hooks"
+CLIENT = tuple(HOOKS / name for name in ("client.c", "payload.c", "spool.c", "launch.c"))
+PROGRAM = HOOKS / "brimline-hook"
 PAGE = PACKAGE / "server" / "page"
 MADE = (LIBRARY, SUM, PROGRAM)
 SWITCH = "BRIMLINE_NO_COMPILER"
@@ -87,7 +89,7 @@ def build(root: Path) -> None:
     try:
         _compile(root, READING, LIBRARY, *SHARED)
         (root / SUM).write_text(f"{zlib.crc32((root / LIBRARY).read_bytes()):08x}")
-        _compile(root, (CLIENT,), PROGRAM)
+        _compile(root, CLIENT, PROGRAM)
     except NotCompiled:
         remove(root)
         raise

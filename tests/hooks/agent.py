@@ -13,11 +13,12 @@ from typing import TypeAlias
 from brimline import hooks
 from brimline.hooks import spool
 from brimline.hooks.frame import Request
+from brimline.hooks.payload import reduce_body
 
 from .daemon import Conversation, Daemon
 
 CLIENT = Path(hooks.__file__).with_name("client.py")
-SOURCE = CLIENT.with_suffix(".c")
+SOURCES = [CLIENT.with_name(f"{name}.c") for name in ("client", "payload", "spool", "launch")]
 TOO_LONG = 2.0
 """Seconds. A client takes 0.25 at most; a busy machine may take more to start one."""
 
@@ -108,11 +109,11 @@ class Agent:
         raise AssertionError("the daemon was not told anything")
 
     def spools(self, stdin: bytes | Path, kind: str = "hook") -> Done:
-        """Run it where nobody answers; all of its input is spooled then, once."""
+        """Run it where nobody answers; what the daemon needs of its input is spooled, once."""
         whole = stdin.read_bytes() if isinstance(stdin, Path) else stdin
         for _ in range(TRIES):
             done = self.run(stdin, kind)
-            if [kept.body for kept in self.spooled()] == [whole]:
+            if [kept.body for kept in self.spooled()] == [reduce_body(whole)]:
                 return done
         raise AssertionError("what it was told was not spooled as it was")
 
@@ -144,5 +145,5 @@ def compile_client(program: Path) -> None:
     """Compile the client; raises where the compiler has anything to say."""
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
     compiler = os.environ.get("CC", "cc").split()
-    command = [*compiler, "-std=c11", "-O2", *strict, "-o", str(program), str(SOURCE)]
+    command = [*compiler, "-std=c11", "-O2", *strict, "-o", str(program), *map(str, SOURCES)]
     subprocess.run(command, check=True)

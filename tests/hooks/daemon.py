@@ -166,3 +166,27 @@ def answers_late(connection: socket.socket, request: Request) -> bool:
     """Answer when the client does not wait any more."""
     connection.recv(1)
     return sends(encode_reply(b"late"))(connection, request)
+
+
+def gives_receipt(text: bytes, receipt: bytes, confirms: bool) -> Behaviour:
+    """Answer with a receipt; then confirm the delivery, or die before it is stored."""
+
+    def behave(connection: socket.socket, request: Request) -> bool:
+        connection.sendall(encode_reply(text, receipt))
+        acknowledged = connection.recv(1) == DONE
+        if acknowledged and confirms:
+            connection.sendall(DONE)
+        return acknowledged
+
+    return behave
+
+
+def never_confirms(text: bytes, receipt: bytes) -> Behaviour:
+    """Answer with a receipt, and say nothing more until the client goes away."""
+
+    def behave(connection: socket.socket, request: Request) -> bool:
+        acknowledged = gives_receipt(text, receipt, confirms=False)(connection, request)
+        connection.recv(1)
+        return acknowledged
+
+    return behave

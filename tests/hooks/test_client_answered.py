@@ -25,7 +25,7 @@ def test_request(agent: Agent, kind: Kind) -> None:
     with Daemon(agent.socket, answers(b"")) as daemon:
         done, heard = told.answered(daemon, HOOK, kind)
     assert (done.code, done.told) == (0, b"")
-    assert heard.request == Request(kind, "claude", heard.request.id, os.getpid(), ENV, HOOK)
+    assert heard.request == Request(kind, "claude", heard.request.id, os.getpid(), ENV, HOOK, True)
     assert re.fullmatch(rf"[0-9]{{19}}-{done.pid}", heard.request.id)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks import alone, asking, client, starting
+from brimline.hooks import alone, asking, client, payload, starting
 
 from .agent import CLIENT, Agent, compile_client, python_client
 from .test_client_line import CASES
@@ -32,8 +32,7 @@ def test_imports(tmp_path: Path, kind: str, way: list[str]) -> None:
     """A client imports C modules alone, and only those that it needs."""
     arguments = [str(CLIENT), *way, kind, "claude", str(tmp_path / "x"), str(tmp_path / "spool")]
     body, line = CASES["a call"]
-    unneeded = {"_json"} if kind != "statusline" else set[str]()
-    unneeded |= {"_socket"} if way else set()
+    unneeded = {"_socket"} if way else set[str]()
     assert imported(arguments, body) - imported(["-c", "pass"], b"") == MODULES - unneeded
     assert (tmp_path / "spool").exists()
     assert line
@@ -50,7 +49,7 @@ def test_modules_are_compiled() -> None:
 @pytest.fixture
 def moved(tmp_path: Path, folder: Path) -> Agent:
     """An agent whose client is a copy that was never imported."""
-    for part in (client, asking, alone, starting):
+    for part in (client, asking, payload, alone, starting):
         assert part.__file__
         shutil.copy(part.__file__, tmp_path)
     command = [*python_client()[:-1], str(tmp_path / "client.py")]
@@ -68,7 +67,7 @@ def test_no_cache(moved: Agent) -> None:
 @pytest.mark.parametrize("keep", [0, 8, 20, 200])
 def test_torn_cache(moved: Agent, keep: int) -> None:
     """A cache that a full disk cut off is passed over."""
-    for part in ("asking", "alone"):
+    for part in ("asking", "payload", "alone"):
         source = Path(moved.command[-1]).with_name(f"{part}.py")
         command = [sys.executable, "-m", "py_compile", str(source)]
         subprocess.run(command, check=True)

@@ -18,7 +18,7 @@ from brimline.hooks.frame import Request, encode_request
 from .agent import TOO_LONG, Agent, Done
 
 WEEK = 7 * 24 * 3600
-BODY = b'{"hook_event_name":"Stop","text":"%b"}' % (b"x" * 2000)
+BODY = b'{"hook_event_name":"Stop","cwd":"%b"}' % (b"x" * 2000)
 
 
 def check(done: Done) -> None:
@@ -34,7 +34,7 @@ def kept_at(at: float, number: int = 1) -> Request:
 
 def test_order(agent: Agent) -> None:
     """Events stand in the spool in the order in which they were, for nobody else to read."""
-    bodies = [b'{"number":%d}' % number for number in range(5)]
+    bodies = [b'{"session_id":"%d"}' % number for number in range(5)]
     for body in bodies:
         check(agent.run(body))
     mode = stat.S_IMODE((agent.folder / "spool").stat().st_mode)
@@ -45,7 +45,7 @@ def test_order(agent: Agent) -> None:
 
 def test_many_at_once(agent: Agent) -> None:
     """Clients that run at the same time do not tear each other's events."""
-    bodies = [b"%d" % number * 50_000 for number in range(6)]
+    bodies = [b'{"cwd":"%b"}' % (b"%d" % number * 4_000) for number in range(6)]
     with ThreadPoolExecutor(len(bodies)) as several:
         for done in several.map(agent.run, bodies):
             assert (done.code, done.out) == (0, b"")

@@ -20,7 +20,19 @@ from brimline.setup.plan import RECIPES
 from clients.install import node
 
 from .agent import CLIENT, TOO_LONG, Agent
-from .daemon import GARBAGE, NOBODY, Behaviour, Daemon, answers, answers_late, dies, sends, waits
+from .daemon import (
+    GARBAGE,
+    NOBODY,
+    Behaviour,
+    Daemon,
+    answers,
+    answers_late,
+    dies,
+    gives_receipt,
+    never_confirms,
+    sends,
+    waits,
+)
 
 AGENTS = [agent for agent, recipe in RECIPES.items() if recipe.extension]
 EVENT = {"session_id": "s", "hook_event_name": "SessionStart", "cwd": "/caf\u00e9"}
@@ -117,6 +129,32 @@ def test_answer(extended: Make, answer: bytes, said: str) -> None:
         done, heard = agent.answered(daemon, BODY)
     assert heard.acknowledged
     assert (done.code, done.out, done.told) == (0, said.encode(), b"")
+
+
+RECEIPT = b'{"messages":["m1"]}'
+
+
+def test_confirmed_delivery(extended: Make) -> None:
+    """What the daemon has stored needs no receipt."""
+    agent = extended()
+    with Daemon(agent.socket, gives_receipt(ANSWER, RECEIPT, confirms=True)) as daemon:
+        done, heard = agent.answered(daemon, BODY)
+    assert (done.out, heard.acknowledged) == (b"Write a handoff.", True)
+
+
+@pytest.mark.parametrize(
+    "behaviour", [gives_receipt(ANSWER, RECEIPT, False), never_confirms(ANSWER, RECEIPT)]
+)
+def test_unconfirmed_delivery(extended: Make, behaviour: Behaviour) -> None:
+    """The receipt of what the agent got is spooled if the daemon does not confirm it."""
+    agent = extended()
+    with Daemon(agent.socket, behaviour) as daemon:
+        done = agent.run(BODY)
+        heard = daemon.heard(done.pid)
+    assert (done.code, done.out, done.told) == (0, b"Write a handoff.", b"")
+    assert heard is not None
+    (kept,) = agent.spooled()
+    assert (kept.kind, kept.id, kept.body) == ("delivered", heard.request.id, RECEIPT)
 
 
 def takes_time(connection: socket.socket, request: Request) -> bool:

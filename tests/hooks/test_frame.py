@@ -81,7 +81,9 @@ def test_bad_header(header: bytes) -> None:
     """A header that is wrong says what was expected and what came."""
     with pytest.raises(InvalidFrame) as error:
         parse_request(header, b"")
-    assert error.value.problem.startswith("expected kind=hook or kind=statusline, agent=, id=")
+    assert error.value.problem.startswith(
+        "expected kind=hook, statusline or delivered, agent=, id="
+    )
     assert error.value.problem.endswith(f": got {header!r}")
     assert isinstance(error.value, BrimlineError)
 

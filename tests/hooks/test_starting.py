@@ -1,8 +1,10 @@
 """A session's start where there is no daemon: one is started that has nothing of the agent."""
 
+import fcntl
 import socket
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -71,10 +73,10 @@ def test_no_daemon(patient: Agent) -> None:
 
 @LINUX
 def test_streams(patient: Agent) -> None:
-    """Of the agent's descriptors it has none; what it says goes into the log."""
+    """Of the agent's descriptors it has none; it has the log, and the lock that a hook took."""
     patient.run(HOOK, "start")
-    log = str(patient.folder / "serve.log")
-    assert the_one(patient).streams == {"0": "/dev/null", "1": log, "2": log}
+    log, lock = str(patient.folder / "serve.log"), str(patient.folder / "start.lock")
+    assert the_one(patient).streams == {"0": "/dev/null", "1": log, "2": log, "3": lock}
     assert (patient.folder / "serve.log").read_text() == "it was started\n"
 
 
@@ -159,6 +161,34 @@ def test_crowded_daemon(patient: Agent) -> None:
         crowd(stack, patient.socket)
         patient.run(HOOK, "start")
     assert started(patient.folder) == []
+
+
+def test_many_sessions_start_one_daemon(direct: Agent, tmp_path: Path) -> None:
+    """Of many hooks at once one starts the daemon; all are recorded, and later one starts again."""
+    count, stay = 12, tmp_path / "stay"
+    stay.touch()
+    staying = replace(direct, env={STAY: str(stay)})
+    try:
+        with ThreadPoolExecutor(count) as several:
+            ended = list(several.map(staying.run, [HOOK] * count, ["start"] * count))
+        assert {(done.code, done.out, done.told) for done in ended} == {(0, b"", b"")}
+        while not started(direct.folder):
+            time.sleep(0.02)
+        staying.run(HOOK, "start")
+    finally:
+        stay.unlink()
+    wait_for_lock(direct.folder / "start.lock")
+    assert len(started(direct.folder)) == 1
+    assert (len(direct.spooled()), direct.dropped()) == (count + 1, 0)
+    direct.run(HOOK, "start")
+    while len(started(direct.folder)) < 2:
+        time.sleep(0.02)
+
+
+def wait_for_lock(path: Path) -> None:
+    """Wait until the daemon that holds the start lock has ended."""
+    with path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def test_daemon_that_answers(direct: Agent) -> None:

@@ -1,8 +1,10 @@
 """The real daemon, started by a session's hook: one of it, which hears what was told before."""
 
+import fcntl
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,7 +18,7 @@ import pytest
 
 from brimline.settings import socket_path
 
-from .agent import Agent, python_client
+from .agent import Agent, compiled_client, python_client
 
 pytestmark = pytest.mark.slow
 
@@ -77,6 +79,36 @@ def test_two_sessions_at_once(machine: Machine) -> None:
     log = (machine.agent.folder / "serve.log").read_text()
     assert log.count("serves at") == 1
     assert "taken" not in log
+
+
+def test_fifty_sessions_at_once(machine: Machine, compiled: Path) -> None:
+    """One daemon is started, and every session is in its store; none is dropped."""
+    agent = replace(machine.agent, command=compiled_client(compiled))
+    fast = replace(machine, agent=agent)
+    sessions = [f"session-{number}" for number in range(50)]
+    with ThreadPoolExecutor(len(sessions)) as several:
+        list(several.map(fast.start, sessions))
+    status = machine.status(len(sessions))
+    assert (status["heard"], status["dropped"], status["malformed"]) == (len(sessions), 0, 0)
+    with sqlite3.connect(agent.folder / "brimline.db") as database:
+        rows = database.execute("SELECT id FROM sessions").fetchall()
+    assert sorted(sessions) == sorted(row[0] for row in rows)
+    log = (agent.folder / "serve.log").read_text()
+    assert (log.count("serves at"), log.count("Traceback")) == (1, 0)
+
+
+def test_daemon_keeps_the_start_lock_to_itself(machine: Machine) -> None:
+    """It holds the lock as long as it lives, and no process that it runs inherits it."""
+    machine.start("one")
+    pid = machine.status(1)["pid"]
+    lock = machine.agent.folder / "start.lock"
+    with lock.open() as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    flags = Path(f"/proc/{pid}/fdinfo/3").read_text().split("flags:")[1].split()[0]
+    assert int(flags, 8) & os.O_CLOEXEC
+    machine.command("serve", "--stop")
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_after_a_kill(machine: Machine) -> None:

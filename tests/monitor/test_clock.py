@@ -7,6 +7,7 @@ import pytest
 
 from brimline.handoff import Document
 from brimline.inbox import LEASE
+from brimline.monitor.answering import SENT_AGAIN
 
 from .agent import Agent
 
@@ -83,6 +84,6 @@ def test_message_of_a_hook_that_vanished(tmp_path: Path) -> None:
         agent.time += LEASE / 2
         assert (await agent.tell("prompt")).context is None
         agent.time -= HOUR
-        assert (await agent.tell("prompt")).context == "hello"
+        assert (await agent.tell("prompt")).context == f"{SENT_AGAIN}\nhello"
 
     asyncio.run(go())

@@ -9,6 +9,7 @@ import pytest
 
 from brimline.events import MAIN
 from brimline.handoff.document import Document
+from brimline.monitor.answering import SENT_AGAIN
 from brimline.monitor.rules import Rules
 from brimline.monitor.texts import Texts
 
@@ -192,7 +193,7 @@ def test_hook_that_died(tmp_path: Path) -> None:
 
 
 def test_hook_that_vanished(tmp_path: Path) -> None:
-    """One of which nothing more was heard gets it again after a while."""
+    """One of which nothing more was heard gets it again after a while, and is told so."""
 
     async def go() -> None:
         agent = Agent(tmp_path)
@@ -201,7 +202,8 @@ def test_hook_that_vanished(tmp_path: Path) -> None:
         assert first.handed
         assert (await agent.tell("prompt")).context is None
         agent.time += 60
-        assert (await agent.tell("prompt")).context == first.context
+        assert (await agent.tell("prompt")).context == f"{SENT_AGAIN}\n{first.context}"
+        assert (await agent.tell("prompt")).context is None
 
     run(go())
 

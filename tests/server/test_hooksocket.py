@@ -13,7 +13,8 @@ import pytest
 import uvloop
 
 from brimline.hooks.asking import REPLY_LONGEST
-from brimline.hooks.frame import Request, encode_request, parse_reply
+from brimline.hooks.frame import Request, encode_request, parse_reply, parse_reply_parts
+from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.heard import Reply
 from brimline.server import hooksocket, troubles
 from brimline.server.desk import Answer, Desk
@@ -145,6 +146,29 @@ def test_an_answer(place: Path, after: float | None) -> None:
     talk(place, desk, client, clients=3)
     assert [request.env for request in desk.asked] == [{"TERM": "xterm"}] * 3
     assert desk.told == []
+
+
+def test_delivery_is_confirmed_when_it_is_stored(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that asks for a receipt gets it, and a byte once the store has the delivery."""
+    monkeypatch.setattr(troubles, "FIRST", 0.001)
+    asks = encode_request(Request("hook", "claude", "1-1", 1, {}, b"{}", wants_receipt=True))
+
+    async def client(connection: socket.socket, desk: Answering) -> None:
+        await sent(connection, asks)
+        data = b""
+        while (parts := parse_reply_parts(data)) is None:
+            data += await received(connection)
+        assert parts[0] == b"text"
+        assert decode_receipt(parts[1]).handed == ("m1",)
+        await sent(connection, ACK)
+        assert await received(connection) == ACK
+        assert desk.told == [True]
+        assert await received(connection) == b""
+
+    talk(place, Answering(MATTERS), client)
+    talk(place, Answering(MATTERS, fails=2), client)
 
 
 @pytest.mark.parametrize("after", [None, 0.01], ids=["at once", "later"])

@@ -405,4 +405,4 @@ def test_line_that_runs_our_client(daemon: Running) -> None:
     time.sleep(2)
     assert runs.read_text() == "x\n"
     nested, line = drawn(daemon, input, 2)
-    assert nested in (f"[me] {line}", "[me] ctx no call yet, 200K window")
+    assert nested in (f"[me] {line}", "[me] ctx unknown | no answer from the daemon")

@@ -4,13 +4,14 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
 from brimline.cli.ask import ask
 from brimline.cli.context import Context
 from brimline.errors import CommandFailed, NotRunning
-from brimline.hooks.starting import COMMAND, LOG, environment
+from brimline.hooks.starting import COMMAND, LOG, START_LOCK_FD, environment
 from brimline.private_folder import make_private_folder
 from brimline.server.sockets import LOCK, Silent, silent
 from brimline.settings import state_dir
@@ -131,6 +132,12 @@ def opened(log: Path) -> int:
         return os.open(log, flags, 0o600)
     except OSError as error:
         raise CommandFailed("brimline serve", f"{log}: {error.strerror}", UNWRITABLE) from error
+
+
+def keep_start_lock() -> None:
+    """Hold the start lock that a hook handed over until this process ends, and no child of it."""
+    with suppress(OSError):
+        os.set_inheritable(START_LOCK_FD, False)
 
 
 def log_to(log: Path) -> None:

@@ -80,6 +80,7 @@ def _started_by_hook(context: Context, port: int | None) -> int:
     """The same, into the log; nothing where that is switched off, or where one runs already."""
     if not context.settings.daemon.autostart:
         return 0
+    background.keep_start_lock()
     background.log_to(background.log_of(context))
     with suppress(AlreadyRunning):
         _here(context, port, _ready)

@@ -1,6 +1,6 @@
 """The way of an event to the daemon and of its answer to the agent: a part of client.py.
 
-frame.py tells what goes over the socket. client.c has the same in C, for all but the spool.
+frame.py tells what goes over the socket. client.c has the same in C.
 """
 
 import posix
@@ -12,13 +12,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
     from _socket import socket
-    from os import _exit as leave
 else:
     import _signal
-    from posix import _exit as leave
 
-STDIN, ANSWER, ALL = 0.080, 0.120, 0.240
-"""Seconds since the start: until then stdin is read, an answer is waited for, all is done."""
+STDIN, ANSWER, CONFIRMED, SPOOLED, ALL = 0.080, 0.120, 0.190, 0.230, 0.240
+"""Seconds since the start: until then stdin is read, an answer is waited for, its receipt is
+confirmed, the spool's lock is waited for, all is done."""
 
 AT_LEAST = 0.100
 """How long there is for what is left to do, however late it is by now."""
@@ -30,7 +29,11 @@ PIECE = 1 << 16
 PAUSE = 0.002
 PREFIX = b"BRIMLINE 1 "
 DONE = b"\x06"
-"""What is sent when the agent has the answer: only now is a message delivered."""
+"""What is sent when the agent has the answer: only now is a message delivered. The daemon sends it
+back when it has stored that."""
+
+RECEIPT = b"receipt=1\0"
+"""The header entry that asks for a receipt: daemons of earlier versions pass it over."""
 
 GOES_BY = (
     b"CLAUDE_CODE_AUTO_COMPACT_WINDOW",
@@ -64,10 +67,15 @@ NAMES = (
 """The variables that the daemon is told."""
 
 
+class TimeUp(BaseException):
+    """The time is over: this process was not run for a while, or a stream holds it up."""
+
+
 class Event:
     """What the agent tells, where to, and how much time there is for it.
 
-    `starts`: a session starts. `nobody`: there is no daemon, not even one that is slow.
+    `starts`: a session starts. `nobody`: there is no daemon, not even one that is slow. `answered`:
+    the daemon's answer is here. `receipt`: what was printed, until the daemon has confirmed it.
     """
 
     def __init__(self, arguments: list[str]) -> None:
@@ -78,6 +86,8 @@ class Event:
         self.kind = "hook" if self.starts else self.kind
         self.nobody = self.handed
         self.body = b""
+        self.answered = False
+        self.receipt = b""
         self._begun = time.monotonic() - self._gone()
 
     def _gone(self) -> float:
@@ -85,20 +95,33 @@ class Event:
         if not self.handed:
             return time.process_time()
         since = time.time_ns() - int(self.id.partition("-")[0])
-        return min(max(since / 1e9, 0.0), ALL)
+        return min(max(since / 1e9, 0.0), ALL - AT_LEAST)
 
     def left(self, until: float) -> float:
         """The seconds that are left until a moment; 0 where it has passed."""
         return max(0.0, self._begun + until - time.monotonic())
 
     @property
+    def spool_patience(self) -> float:
+        """How long to wait for the spool's lock. A process that is late for want of CPU time waits
+        longer than it should: whoever has the lock wants for it too."""
+        left = self.left(SPOOLED)
+        return left if left >= AT_LEAST else SPOOLED
+
+    @property
     def request(self) -> bytes:
-        """The event as it goes to the daemon or into the spool."""
-        told = ("kind", self.kind), ("agent", self.agent), ("id", self.id)
-        entries = [f"{key}={value[:VALUE_LONGEST]}\0" for key, value in told]
+        """The event as it goes to the daemon."""
+        return self.record(self.kind, self.body)
+
+    def record(self, kind: str, body: bytes) -> bytes:
+        """A frame about this event, for the daemon or the spool."""
+        origin = ("kind", kind), ("agent", self.agent), ("id", self.id)
+        entries = [f"{key}={value[:VALUE_LONGEST]}\0" for key, value in origin]
         entries.append(f"pid={posix.getppid()}\0")
-        header = "".join(entries).encode("utf-8", "surrogateescape") + variables()
-        return b"%b%d %d\n%b%b" % (PREFIX, len(header), len(self.body), header, self.body)
+        header = "".join(entries).encode("utf-8", "surrogateescape")
+        if kind == self.kind:
+            header += RECEIPT + variables()
+        return b"%b%d %d\n%b%b" % (PREFIX, len(header), len(body), header, body)
 
     def say(self, text: bytes) -> bool:
         """Tell the agent; whether it took it all. A pipe that is ready takes so much at once."""
@@ -111,13 +134,23 @@ class Event:
         return not rest
 
 
-def ask(arguments: list[str]) -> Event | None:
-    """Ask the daemon and print its answer; the event is given back where there is none."""
+def ask(arguments: list[str]) -> Event:
+    """Ask the daemon and print its answer; the event says what came of it."""
     event = Event(arguments)
-    prepare(event)
-    connection = None if event.handed else reach(event)
-    event.body = read_body(event)
-    return None if connection and answered(connection, event) else event
+    try:
+        prepare(event)
+        connection = None if event.handed else reach(event)
+        event.body = read_body(event)
+        if connection:
+            converse(connection, event)
+    except TimeUp:
+        pass
+    # The rest has time limits of its own; the alarm must not interrupt who has the spool's lock.
+    try:  # noqa: SIM105 - contextlib is not in C
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
+    except TimeUp:
+        pass
+    return event
 
 
 def prepare(event: Event) -> None:
@@ -134,8 +167,8 @@ def prepare(event: Event) -> None:
 
 
 def give_up(number: int, frame: object) -> None:
-    """The time is over."""
-    leave(0)
+    """End whatever is waited for."""
+    raise TimeUp
 
 
 def read_body(event: Event) -> bytes:
@@ -143,11 +176,13 @@ def read_body(event: Event) -> bytes:
 
     What is too much is read too, and forgotten: an agent may not bear it when nobody reads.
     """
+    # An extension writes all of it and closes it, but may come to that later than this process.
+    until = SPOOLED if event.handed else STDIN
     ready = select.poll()
     ready.register(0, select.POLLIN)
     pieces: list[bytes] = []
     size = 0
-    while (size < BODY_LONGEST or event.left(STDIN)) and ready.poll(event.left(STDIN) * 1000):
+    while (size < BODY_LONGEST or event.left(until)) and ready.poll(event.left(until) * 1000):
         piece = read_piece()
         if not piece:
             break
@@ -213,49 +248,58 @@ def in_time(connection: "socket", event: Event) -> None:
     connection.settimeout(left)
 
 
-def answered(connection: "socket", event: Event) -> bool:
-    """Whether the daemon answered; it is told when the answer is printed."""
+def converse(connection: "socket", event: Event) -> None:
+    """Ask the daemon, print its answer, and tell it when that is done."""
     try:
         in_time(connection, event)
         connection.sendall(event.request)
         answer = received(connection, event)
     except OSError:
-        return False
+        return
     if answer is None:
-        return False
-    if event.say(answer):
-        acknowledge(connection)
-    return True
+        return
+    event.answered = True
+    text, receipt = answer
+    if event.say(text):
+        event.receipt = receipt
+        acknowledge(connection, event)
 
 
-def received(connection: "socket", event: Event) -> bytes | None:
-    """What is to be printed; None where it is no answer."""
+def received(connection: "socket", event: Event) -> tuple[bytes, bytes] | None:
+    """What is to be printed, and its receipt; None where it is no answer."""
     data = b""
     while True:
         in_time(connection, event)
         piece = connection.recv(PIECE)
         data += piece
-        line, ended, answer = data.partition(b"\n")
+        line, ended, rest = data.partition(b"\n")
         if not piece or len(line) >= LINE_LONGEST:
             return None
-        size = announced(line) if ended else len(data)
-        if size is None:
+        sizes = read_sizes(line) if ended else (len(data), 0)
+        if sizes is None:
             return None
-        if len(answer) >= size:
-            return answer[:size]
+        text, receipt = sizes
+        if len(rest) >= text + receipt:
+            return rest[:text], rest[text : text + receipt]
 
 
-def announced(line: bytes) -> int | None:
-    """How long an answer is that has this first line; None where it is none."""
-    digits = line[len(PREFIX) :]
-    if not line.startswith(PREFIX) or not digits.isdigit():
+def read_sizes(line: bytes) -> tuple[int, int] | None:
+    """How long the text and the receipt are that a first line announces; None if it is none."""
+    sizes = line[len(PREFIX) :].split(b" ")
+    if not line.startswith(PREFIX) or len(sizes) > 2 or not all(map(bytes.isdigit, sizes)):
         return None
-    return size if (size := int(digits)) <= REPLY_LONGEST else None
+    text, receipt = int(sizes[0]), int(sizes[-1]) if len(sizes) > 1 else 0
+    return (text, receipt) if max(text, receipt) <= REPLY_LONGEST else None
 
 
-def acknowledge(connection: "socket") -> bool:
-    """Say that the answer reached the agent; what is not acknowledged is handed out again."""
+def acknowledge(connection: "socket", event: Event) -> None:
+    """Say that the answer reached the agent; the receipt is kept until that is confirmed."""
     try:
-        return connection.send(DONE) > 0
+        connection.send(DONE)
+        if not event.receipt:
+            return
+        connection.settimeout(event.left(CONFIRMED) or PAUSE)
+        if connection.recv(1) == DONE:
+            event.receipt = b""
     except OSError:
-        return False
+        return

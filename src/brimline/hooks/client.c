@@ -1,11 +1,11 @@
-/* What an agent runs at each hook and status line: client.py's way to the daemon, compiled.
+/* What an agent runs at each hook and status line: client.py, compiled.
  *
  *     brimline-hook PYTHON CLIENT_PY KIND AGENT SOCKET SPOOL
  *
- * client.py tells what is asked and answered, and has the same in Python; the same tests are run on
- * both. Where no answer comes in time this process becomes client.py, which does the rest; it is told
- * KIND `start` only where there is nobody to be reached. It exits with 0 whatever happens, and never
- * holds the agent up for longer than ALL milliseconds.
+ * client.py describes what is asked and answered, and does the same in Python; the same tests are
+ * run on both. Without an answer the event is appended to the spool, and a status line is what stdin
+ * alone can tell; Python is run only to start the daemon, and nobody waits for that. It exits with 0
+ * whatever happens, and never holds the agent up for longer than ALL milliseconds.
  */
 
 #define _GNU_SOURCE
@@ -17,15 +17,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Milliseconds since the start: until then stdin is read, an answer is waited for, all is done. */
-enum { STDIN = 80, ANSWER = 120, ALL = 240 };
+#include "launch.h"
+#include "payload.h"
+#include "spool.h"
+
+/* Milliseconds since the start: until then stdin is read, an answer is waited for, its receipt is
+ * confirmed, the spool's lock is waited for, all is done. */
+enum { STDIN = 80, ANSWER = 120, CONFIRMED = 190, SPOOLED = 230, ALL = 240 };
+
+/* The spool's lock is waited for so many milliseconds, however late it is for want of CPU time. */
+enum { MIN_PATIENCE_MS = 50 };
 
 /* Bytes at most: the first line, all before the body, the body, an answer; an entry's two parts. */
 enum { LINE = 64, HEAD = 28 << 10, BODY = 4 << 20, REPLY = 1 << 20, KEY = 64, VALUE = 1000 };
@@ -33,7 +40,6 @@ enum { LINE = 64, HEAD = 28 << 10, BODY = 4 << 20, REPLY = 1 << 20, KEY = 64, VA
 enum { PYTHON = 1, CLIENT, KIND, AGENT, SOCKET, SPOOL, ARGUMENTS };
 
 static const char PREFIX[] = "BRIMLINE 1 ", DONE[] = "\x06";
-static char hook[] = "hook", start[] = "start";
 static const char *const NAMES[] = {
     "COLUMNS",
     "NO_COLOR",
@@ -59,11 +65,22 @@ static const char *const NAMES[] = {
     "OPENCODE_DISABLE_AUTOCOMPACT",
 };
 
-static struct timespec begun;
-static char request[HEAD + BODY], reply[LINE + REPLY];
-static char *const body = request + HEAD;
 
-/* The milliseconds that are left until a moment; 0 where it has passed. */
+/* What is lost if this process ends now, and so goes to the spool first: nothing, what the agent
+ * told us, or the receipt of an answer that was printed and that the daemon has not confirmed. */
+enum { NOTHING, EVENT, RECEIPT };
+
+static char **arguments;
+static struct timespec begun;
+static char id[64];
+static char request[HEAD + BODY], reply[LINE + 2 * REPLY];
+static char *const body = request + HEAD;
+static volatile size_t body_size;
+static struct iovec receipt;
+static volatile sig_atomic_t unsaved = EVENT;
+static volatile sig_atomic_t is_daemon_off;
+
+/* The milliseconds that are left until a moment; 0 if it has passed. */
 static int left(int until) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -71,14 +88,104 @@ static int left(int until) {
     return gone < until ? until - (int)gone : 0;
 }
 
-static void give_up(int number) {
-    (void)number;
-    _exit(0);
-}
-
 static void alarm_in(int milliseconds) {
     const struct itimerval once = {.it_value = {.tv_usec = milliseconds * 1000}};
     setitimer(ITIMER_REAL, &once, NULL);
+}
+
+/* The header. */
+
+static int is_start(void) { return strcmp(arguments[KIND], "start") == 0; }
+
+/* The kind that the daemon is told: to it the start of a session is a hook like any other. */
+static const char *kind(void) { return is_start() ? "hook" : arguments[KIND]; }
+
+static size_t entry(char *into, const char *group, const char *key, const char *value) {
+    return (size_t)snprintf(into, KEY + VALUE, "%s%s=%.*s", group, key, VALUE, value) + 1;
+}
+
+/* Writes the entries that every request and every record has. */
+static size_t put_origin(char *into, const char *what) {
+    char pid[24];
+    snprintf(pid, sizeof pid, "%ld", (long)getppid());
+    size_t size = entry(into, "", "kind", what);
+    size += entry(into + size, "", "agent", arguments[AGENT]);
+    size += entry(into + size, "", "id", id);
+    return size + entry(into + size, "", "pid", pid);
+}
+
+static size_t put_header(char *into) {
+    size_t size = put_origin(into, kind());
+    size += entry(into + size, "", "receipt", "1");
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        const char *value = getenv(NAMES[i]);
+        if (value && strlen(value) <= VALUE)
+            size += entry(into + size, "env.", NAMES[i], value);
+    }
+    return size;
+}
+
+static size_t put_line(char *into, size_t header, size_t content) {
+    return (size_t)snprintf(into, LINE, "%s%zu %zu\n", PREFIX, header, content);
+}
+
+/* Without an answer. */
+
+static void append(char *header, size_t header_size, const char *content, size_t size) {
+    char line[LINE];
+    const struct iovec parts[] = {
+        {line, put_line(line, header_size, size)},
+        {header, header_size},
+        {(char *)content, size},
+    };
+    const int patience = left(SPOOLED);
+    append_record(arguments[SPOOL], parts, 3, patience > MIN_PATIENCE_MS ? patience : MIN_PATIENCE_MS);
+}
+
+static int written(int fd, const char *from, size_t size);
+
+/* Shows what stdin alone can tell. */
+static void show_status(const char *reduced, size_t size) {
+    char line[MAX_STATUS_BYTES];
+    const char *const state = is_daemon_off ? "daemon off" : "no answer from the daemon";
+    written(STDOUT_FILENO, line, short_status(reduced, size, state, line));
+}
+
+/* Appends the event to the spool, without the parts that the daemon does not read, as prompts and
+ * tool output are; a body that is not a JSON object is left out, and counted by the daemon. */
+static void save_event(void) {
+    static char header[HEAD], reduced[MAX_REDUCED_BYTES];
+    const size_t size = reduce_body(body, body_size, reduced);
+    if (strcmp(kind(), "statusline") == 0)
+        show_status(reduced, size);
+    append(header, put_header(header), reduced, size);
+    if (is_start() && is_daemon_off)
+        launch_daemon(arguments[PYTHON], arguments[CLIENT], arguments[SPOOL]);
+}
+
+/* Appends the receipt to the spool: the daemon then does not hand out again what was printed. */
+static void save_receipt(void) {
+    static char header[HEAD];
+    append(header, put_origin(header, "delivered"), receipt.iov_base, receipt.iov_len);
+}
+
+/* Saves what would be lost. The alarm is switched off first: it must not interrupt who has the
+ * spool's lock, and a wait for that lock has an end of its own. */
+static void finish(void) {
+    const int what = unsaved;
+    alarm_in(0);
+    unsaved = NOTHING;
+    if (what == EVENT)
+        save_event();
+    else if (what == RECEIPT)
+        save_receipt();
+}
+
+/* The time is over: this process was not run for a while, or a stream holds it up. */
+static void give_up(int number) {
+    (void)number;
+    finish();
+    _exit(0);
 }
 
 /* A stream that the agent closed is made to be an empty one that cannot be written to: else the
@@ -134,7 +241,7 @@ static int reach(const char *path) {
 
 /* Read stdin to its end, as far as it comes in time. What is too much is read too, and forgotten:
  * an agent may not bear it when nobody reads. */
-static size_t read_body(void) {
+static void read_body(void) {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     size_t size = 0;
     while ((size < BODY || left(STDIN)) && poll(&input, 1, left(STDIN)) > 0) {
@@ -143,34 +250,15 @@ static size_t read_body(void) {
         if (got <= 0)
             break;
         size += size < BODY ? (size_t)got : 0;
+        body_size = size;
     }
-    return size;
 }
 
-static size_t entry(char *into, const char *group, const char *key, const char *value) {
-    return (size_t)snprintf(into, KEY + VALUE, "%s%s=%.*s", group, key, VALUE, value) + 1;
-}
-
-static size_t header(char *into, char **told, const char *id) {
-    char pid[24];
-    snprintf(pid, sizeof pid, "%ld", (long)getppid());
-    size_t size = entry(into, "", "kind", told[KIND]);
-    size += entry(into + size, "", "agent", told[AGENT]);
-    size += entry(into + size, "", "id", id);
-    size += entry(into + size, "", "pid", pid);
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
-        const char *value = getenv(NAMES[i]);
-        if (value && strlen(value) <= VALUE)
-            size += entry(into + size, "env.", NAMES[i], value);
-    }
-    return size;
-}
-
-/* Put everything that comes before the body right in front of it; tells where that begins. */
-static char *frame(size_t body_size, char **told, const char *id) {
+/* Put everything that comes before the body right in front of it; returns where that begins. */
+static char *frame(void) {
     char entries[HEAD], line[LINE];
-    const size_t size = header(entries, told, id);
-    const size_t first = (size_t)snprintf(line, LINE, "%s%zu %zu\n", PREFIX, size, body_size);
+    const size_t size = put_header(entries);
+    const size_t first = put_line(line, size, body_size);
     memcpy(body - size, entries, size);
     return memcpy(body - size - first, line, first);
 }
@@ -185,14 +273,29 @@ static int sent(int fd, const char *from, const char *end) {
     return 1;
 }
 
-/* How long an answer is that has this first line; -1 where it is none. */
-static long announced(const char *line) {
-    const char *digits = line + sizeof PREFIX - 1;
+/* Reads a size in a reply's first line; -1 if it is none, or more than a reply may have. */
+static long read_size(const char **at) {
     char *end;
-    if (memcmp(line, PREFIX, sizeof PREFIX - 1) || *digits < '0' || *digits > '9')
+    if (**at < '0' || **at > '9')
         return -1;
-    const long size = strtol(digits, &end, 10);
-    return *end == '\n' && size <= REPLY ? size : -1;
+    const long size = strtol(*at, &end, 10);
+    *at = end;
+    return size <= REPLY ? size : -1;
+}
+
+/* Reads the first line of a reply: the size of the text, and that of the receipt behind it, which
+ * is there only if the daemon has to know that the text was printed. 0 if it is no reply. */
+static int read_line(const char *line, size_t *text, size_t *behind) {
+    const char *at = line + sizeof PREFIX - 1;
+    if (memcmp(line, PREFIX, sizeof PREFIX - 1))
+        return 0;
+    const long first = read_size(&at);
+    const long second = first >= 0 && *at == ' ' ? (at++, read_size(&at)) : 0;
+    if (first < 0 || second < 0 || *at != '\n')
+        return 0;
+    *text = (size_t)first;
+    *behind = (size_t)second;
+    return 1;
 }
 
 /* Wait for more of the answer. Who waits in `recv` is woken too when the daemon reads what was
@@ -202,7 +305,7 @@ static ssize_t more(int fd, char *into, size_t size) {
     return poll(&input, 1, left(ANSWER)) > 0 ? recv(fd, into, size, 0) : -1;
 }
 
-/* Wait for an answer; tells where it begins and how long it is, NULL where none comes. */
+/* Wait for an answer; returns where its text begins and how long that is, NULL if none comes. */
 static const char *received(int fd, size_t *size) {
     size_t have = 0;
     while (have < sizeof reply) {
@@ -211,11 +314,14 @@ static const char *received(int fd, size_t *size) {
             return NULL;
         have += (size_t)got;
         const char *end = memchr(reply, '\n', have < LINE ? have : LINE);
-        const long length = end ? announced(reply) : 0;
-        if (length < 0 || (!end && have >= LINE))
+        if (!end && have >= LINE)
             return NULL;
-        *size = (size_t)length;
-        if (end && have - (size_t)(end + 1 - reply) >= *size)
+        if (!end)
+            continue;
+        if (!read_line(reply, size, &receipt.iov_len))
+            return NULL;
+        receipt.iov_base = reply + (end + 1 - reply) + *size;
+        if (have - (size_t)(end + 1 - reply) >= *size + receipt.iov_len)
             return end + 1;
     }
     return NULL;
@@ -235,54 +341,41 @@ static int written(int fd, const char *from, size_t size) {
     return 1;
 }
 
-/* Give what was read of stdin to whoever reads it next. */
-static int given_back(size_t size) {
-#ifdef __linux__
-    const int fd = memfd_create("stdin", MFD_CLOEXEC);
-#else
-    FILE *file = tmpfile();
-    const int fd = file ? fileno(file) : -1;
-#endif
-    return fd >= 0 && written(fd, body, size) && lseek(fd, 0, SEEK_SET) == 0 &&
-           dup2(fd, STDIN_FILENO) == STDIN_FILENO;
+/* Whether the daemon says that it stored that the answer was printed. */
+static int is_confirmed(int fd) {
+    struct pollfd input = {.fd = fd, .events = POLLIN};
+    char byte;
+    return poll(&input, 1, left(CONFIRMED)) > 0 && recv(fd, &byte, 1, 0) == 1 && byte == *DONE;
 }
 
-/* Ask the daemon and print what it answers; it is told when that is done. 0 where stdin is still
- * to be dealt with: it did not answer, and may or may not have heard. */
-static int answered(int fd, char **told, const char *id) {
-    const size_t size = read_body();
-    size_t length;
-    const char *answer = sent(fd, frame(size, told, id), body + size) ? received(fd, &length) : NULL;
-    if (answer && written(STDOUT_FILENO, answer, length))
-        send(fd, DONE, 1, 0);
-    close(fd);
-    return answer || !given_back(size);
+/* Print the answer, and tell the daemon when that is done. */
+static void pass_on(int fd, const char *answer, size_t size) {
+    unsaved = NOTHING;
+    if (!written(STDOUT_FILENO, answer, size))
+        return;
+    if (receipt.iov_len)
+        unsaved = RECEIPT;
+    if (send(fd, DONE, 1, 0) == 1 && receipt.iov_len && is_confirmed(fd))
+        unsaved = NOTHING;
 }
 
-/* Where a session starts, the wire has a hook like any other; tells whether one does. */
-static int starts(char **told) {
-    if (strcmp(told[KIND], start))
-        return 0;
-    told[KIND] = hook;
-    return 1;
-}
-
-int main(int count, char **told) {
+int main(int count, char **given) {
     struct timespec now;
-    char id[64];
+    size_t size;
     clock_gettime(CLOCK_MONOTONIC, &begun);
     clock_gettime(CLOCK_REALTIME, &now);
     if (count != ARGUMENTS)
         return 0;
-    prepare();
+    arguments = given;
     snprintf(id, sizeof id, "%lld%09ld-%ld", (long long)now.tv_sec, now.tv_nsec, (long)getpid());
-    const int starting = starts(told), fd = reach(told[SOCKET]);
-    if (starting && fd < 0 && (errno == ENOENT || errno == ECONNREFUSED))
-        told[KIND] = start;
-    if (fd >= 0 && answered(fd, told, id))
-        return 0;
-    alarm_in(0);
-    execv(told[PYTHON], (char *[]){told[PYTHON], "-I", "-S", told[CLIENT], "--no-daemon", id,
-                                   told[KIND], told[AGENT], told[SOCKET], told[SPOOL], NULL});
+    prepare();
+    const int fd = reach(arguments[SOCKET]);
+    is_daemon_off = fd < 0 && (errno == ENOENT || errno == ECONNREFUSED);
+    read_body();
+    const char *answer = fd >= 0 && sent(fd, frame(), body + body_size) ? received(fd, &size) : NULL;
+    if (answer)
+        pass_on(fd, answer, size);
+    close(fd);
+    finish();
     return 0;
 }

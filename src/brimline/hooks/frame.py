@@ -1,13 +1,21 @@
 """What goes over the hook socket, and into the spool: one request, one reply, one byte.
 
     request  `BRIMLINE 1 <header bytes> <body bytes>\\n`, the header, the body
-    reply    `BRIMLINE 1 <bytes>\\n`, the bytes, which go to the agent as they are
+    reply    `BRIMLINE 1 <bytes>\\n`, the bytes, which go to the agent as they are; or
+             `BRIMLINE 1 <bytes> <receipt bytes>\\n`, the bytes, the receipt
     then     0x06 from the client, when the agent has them; the daemon waits for it where it
              matters, and else hangs up behind the reply
+    then     0x06 from the daemon, when it has stored that they were delivered
+
+A receipt comes only with an answer that has to be delivered once, and only to a client whose header
+has `receipt=1`; clients and daemons of earlier versions know nothing of it. A client that does not
+get the last byte appends a record of kind `delivered` to the spool, with the receipt as its body:
+the daemon may have died before it stored the delivery.
 
 The header is `key=value` entries, each ended by a NUL: kind, agent, id (`<unix ns>-<pid>`) and pid,
 the process that ran the client, the agent's mostly; then `env.NAME` for the variables that are set
-of those that matter. The body is stdin as it came, as far as it came in time, up to BODY_LONGEST.
+of those that matter. The body is stdin as it came, as far as it came in time, up to BODY_LONGEST;
+in the spool it has only the fields that the daemon reads (payload.py).
 asking.py, client.c and the extensions' asking.js write requests and read replies.
 """
 
@@ -17,22 +25,29 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import msgspec
 
 from brimline.errors import BrimlineError
-from brimline.hooks.asking import BODY_LONGEST, LINE_LONGEST, PREFIX, REPLY_LONGEST
+from brimline.hooks.asking import (
+    BODY_LONGEST,
+    LINE_LONGEST,
+    PREFIX,
+    RECEIPT,
+    REPLY_LONGEST,
+)
 
 HEADER_LONGEST = 24 << 10
 
-Kind: TypeAlias = Literal["hook", "statusline"]
+Kind: TypeAlias = Literal["hook", "statusline", "delivered"]
 _KINDS: dict[bytes, Kind] = {kind.encode(): kind for kind in get_args(Kind)}
 
 _REQUEST_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9}) ([0-9]{1,9})\n")
-_REPLY_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9})\n")
+_REPLY_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9})(?: ([0-9]{1,9}))?\n")
 _HEADER = re.compile(
-    rb"kind=(hook|statusline)\0agent=([^\0]+)\0id=([0-9]{1,20}-[0-9]{1,10})\0pid=([0-9]{1,10})\0"
+    rb"kind=(hook|statusline|delivered)\0agent=([^\0]+)\0id=([0-9]{1,20}-[0-9]{1,10})\0pid=([0-9]{1,10})\0"
     rb"((?:[^\0]*\0)*)"
 )
-_NEEDED = "kind=hook or kind=statusline, agent=, id=<unix ns>-<pid> and pid= in this order"
+_NEEDED = "kind=hook, statusline or delivered, agent=, id=<unix ns>-<pid> and pid= in this order"
 _LINE = "expected `BRIMLINE 1 <header> <body>`"
 _ENV = "env."
+_RECEIPT = RECEIPT.decode()
 
 
 class InvalidFrame(BrimlineError):
@@ -51,7 +66,10 @@ class Sizes(NamedTuple):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What an agent's hook or status line told. The id is the same however often it comes."""
+    """What an agent's hook or status line told. The id is the same however often it comes.
+
+    `wants_receipt`: its client gives a receipt back if a delivery is not confirmed.
+    """
 
     kind: Kind
     agent: str
@@ -59,6 +77,7 @@ class Request(msgspec.Struct, frozen=True):
     pid: int
     env: dict[str, str]
     body: bytes
+    wants_receipt: bool = False
 
     @property
     def at(self) -> float:
@@ -108,7 +127,8 @@ def _request(data: bytes | bytearray, begin: int, end: int, body: bytes) -> Requ
     kind, agent, id, pid, others = found.groups()
     env = _env(others) if others else {}
     name = agent.decode("utf-8", "replace")
-    return Request(_KINDS[kind], name, id.decode(), int(pid), env, body)
+    wants_receipt = others.startswith(RECEIPT)
+    return Request(_KINDS[kind], name, id.decode(), int(pid), env, body, wants_receipt)
 
 
 def _env(entries: bytes | bytearray) -> dict[str, str]:
@@ -120,24 +140,37 @@ def encode_request(request: Request) -> bytes:
     """A request as it goes over the socket and into the spool."""
     told = [f"kind={request.kind}", f"agent={request.agent}", f"id={request.id}"]
     told += [f"pid={request.pid}", *(f"{_ENV}{k}={v}" for k, v in request.env.items())]
+    if request.wants_receipt:
+        told.insert(4, _RECEIPT.rstrip("\0"))
     header = "".join(f"{entry}\0" for entry in told).encode()
     return b"%b%d %d\n%b%b" % (PREFIX, len(header), len(request.body), header, request.body)
 
 
-def encode_reply(text: bytes) -> bytes:
+def encode_reply(text: bytes, receipt: bytes = b"") -> bytes:
     """A reply as it goes over the socket; raises InvalidFrame where no client would take it."""
-    if len(text) > REPLY_LONGEST:
-        raise InvalidFrame(f"expected a reply of at most {REPLY_LONGEST} bytes: got {len(text)}")
-    return b"%b%d\n%b" % (PREFIX, len(text), text)
+    size = max(len(text), len(receipt))
+    if size > REPLY_LONGEST:
+        raise InvalidFrame(f"expected a reply of at most {REPLY_LONGEST} bytes: got {size}")
+    if not receipt:
+        return b"%b%d\n%b" % (PREFIX, len(text), text)
+    return b"%b%d %d\n%b%b" % (PREFIX, len(text), len(receipt), text, receipt)
 
 
 def parse_reply(data: bytes) -> bytes | None:
     """What a reply tells, None while it is not all there; raises InvalidFrame."""
-    line, ended, text = data.partition(b"\n")
+    parts = parse_reply_parts(data)
+    return None if parts is None else parts[0]
+
+
+def parse_reply_parts(data: bytes) -> tuple[bytes, bytes] | None:
+    """The text and the receipt of a reply, None while they are not all there; InvalidFrame."""
+    line, ended, rest = data.partition(b"\n")
     if not ended and len(line) < LINE_LONGEST:
         return None
     found = _REPLY_LINE.fullmatch(line + ended)
-    if found is None or int(found[1]) > REPLY_LONGEST:
+    if found is None or max(sizes := [int(size or 0) for size in found.groups()]) > REPLY_LONGEST:
         raise InvalidFrame(f"expected `BRIMLINE 1 <bytes>`: got {line[:LINE_LONGEST]!r}")
-    size = int(found[1])
-    return text[:size] if len(text) >= size else None
+    text, receipt = sizes
+    if len(rest) < text + receipt:
+        return None
+    return rest[:text], rest[text : text + receipt]

@@ -1,10 +1,12 @@
 """Starting the daemon where a session starts and there is none: a part of client.py.
 
 It belongs to the user and not to the agent: it has no stream, no folder, no process group and no
-session's variables of the agent's, and nobody waits for it. Which of two that are started at once
-lives is decided by the daemon's own lock.
+session's variables of the agent's, and nobody waits for it. One process takes the start lock; the
+daemon inherits it and holds it until it ends. So one daemon is started, however many sessions start
+at once. launch.c does the same in C.
 """
 
+import fcntl
 import posix
 import sys
 
@@ -15,6 +17,10 @@ else:
     from posix import _exit as leave
 
 LOG = "serve.log"
+START_LOCK = "start.lock"
+START_LOCK_FD = 3
+"""The name of the start lock in the state folder, and the descriptor that a daemon inherits."""
+
 SWITCH = b"BRIMLINE_AUTOSTART"
 COMMAND = ("-P", "-m", "brimline", "serve")
 """What Python is told; -P: nothing is imported from the folder that the agent works in."""
@@ -36,8 +42,8 @@ NOT = (b"BRIMLINE_PARENT", b"BRIMLINE_SESSION")
 
 
 def start(spool: str) -> None:
-    """Start a daemon for the state folder that a spool is in, unless that is switched off."""
-    if posix.environ.get(SWITCH) == b"0":
+    """Start a daemon for the state folder of a spool, unless that is switched off or under way."""
+    if posix.environ.get(SWITCH) == b"0" or not take_start_lock(spool):
         return
     child = posix.fork()
     if child:
@@ -46,18 +52,39 @@ def start(spool: str) -> None:
     try:
         posix.setsid()
         if not posix.fork():
-            become(spool.rpartition("/")[0])
+            become(spool)
     finally:
         leave(0)
 
 
-def become(state: str) -> None:
-    """Let this process be a daemon, with nothing of what it has of the agent."""
+def take_start_lock(spool: str) -> bool:
+    """Whether this process is the one that starts the daemon; it then has START_LOCK_FD."""
+    path = f"{state_of(spool)}/{START_LOCK}"
+    try:
+        file = posix.open(path, posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    if file != START_LOCK_FD:
+        posix.dup2(file, START_LOCK_FD)
+        posix.close(file)
+    posix.set_inheritable(START_LOCK_FD, True)
+    return True
+
+
+def state_of(spool: str) -> str:
+    """The state folder that a spool is in."""
+    return spool.rpartition("/")[0]
+
+
+def become(spool: str) -> None:
+    """Let this process be a daemon, with nothing of what it has of the agent but the start lock."""
+    state = state_of(spool)
     posix.chdir("/")
     log = opened(f"{state}/{LOG}")
     for stream, file in ((0, opened("/dev/null")), (1, log), (2, log)):
         posix.dup2(file, stream)
-    posix.closerange(3, DESCRIPTORS)
+    posix.closerange(START_LOCK_FD + 1, DESCRIPTORS)
     words = [sys.executable, *COMMAND, "--autostart"]
     posix.execve(sys.executable, words, environment(state, posix.environ))
 

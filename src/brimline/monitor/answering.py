@@ -14,6 +14,8 @@ from brimline.monitor.telling import Telling
 from brimline.policy.signals import Said
 from brimline.store.base import Mark, Store, Write
 
+SENT_AGAIN = "(Sent again: it is not known whether the first one reached you.)"
+
 MOMENTS: dict[str, Moment] = {"prompt": "turn", "stopped": "stop", "tool": "tool"}
 
 
@@ -65,10 +67,11 @@ class Answering:
         watched = session.watched
         found, now = await self._store.waiting(watched.id), self._clock()
         waiting = [message for message in found if message.id not in self.passed_on]
-        batch = fitting(due(waiting, moment, now, watched.compacting, thread), room)
+        mine = due(waiting, moment, now, watched.compacting, thread)
+        batch = fitting([_marked_if_repeated(self.of_now(session, m)) for m in mine], room)
         marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
         won = await self._store.write(marks) if marks else []
-        return [self.of_now(session, m) for m, got in zip(batch, won, strict=True) if got]
+        return [m for m, got in zip(batch, won, strict=True) if got]
 
     def of_now(self, session: Known, message: Message) -> Message:
         """A message as it is handed out: a level's tells how full the context is by then."""
@@ -78,6 +81,13 @@ class Answering:
         said = Said("level", last[thread].cycle, message.level)
         text = Telling.of(session, self._rules, thread, said, self._clock()).level_text()
         return msgspec.structs.replace(message, text=text)
+
+
+def _marked_if_repeated(message: Message) -> Message:
+    """A message with a note if it was handed out before and nobody said what came of that."""
+    if message.state != "handed":
+        return message
+    return msgspec.structs.replace(message, text=f"{SENT_AGAIN}\n{message.text}")
 
 
 def _ids(messages: Sequence[Message]) -> tuple[str, ...]:

@@ -158,9 +158,14 @@ class Monitor:
             self._recovery.forget(id)
 
     async def passed_on(self, reply: Reply) -> None:
-        """The hook says that it gave the answer to the agent: its messages are delivered."""
+        """The hook says that it gave the answer to the agent: its messages are delivered.
+
+        That may be said late, by a receipt: they may be queued again by then, or handed out again.
+        """
         now = self._clock()
-        writes: list[Write] = [Mark(id, "delivered", ("handed",), now) for id in reply.handed]
+        writes: list[Write] = [
+            Mark(id, "delivered", ("queued", "handed"), now) for id in reply.handed
+        ]
         self._answering.passed_on.update(reply.handed)
         if reply.handoff is not None:
             writes.append(UseHandoff(reply.handoff, now))

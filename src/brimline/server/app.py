@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -27,12 +28,14 @@ from brimline.server.bodies import Health, PageLink, Status
 from brimline.server.desk import Desk
 from brimline.server.guard import BodyLimit, RequestGuard, tcp_port
 from brimline.server.history import Histories
+from brimline.server.hooksocket import settle
 from brimline.server.legacy import Legacy
 from brimline.server.load_limit import LoadLimit
 from brimline.server.openapi import Endpoint, document
 from brimline.server.page import EXPLANATION_HEADERS, USED_LINK, explanation
 from brimline.server.sessions import Sessions
 from brimline.server.stream import Stream
+from brimline.server.troubles import Troubles
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 
@@ -103,7 +106,10 @@ class PageDoor:
 
 
 class Posted:
-    """Hooks that a client posts itself; an answer is passed on where the client still waits."""
+    """Hooks that a client posts itself; an answer is passed on where the client still waits.
+
+    It is marked as delivered when it was sent: a daemon that dies before has it sent again.
+    """
 
     endpoints = (
         Endpoint("POST", "/hooks/{agent}", "hook", "Answer a hook, as its agent takes it.",
@@ -112,6 +118,7 @@ class Posted:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._troubles = Troubles()
 
     async def hook(self, request: Request) -> Response:
         """Answer one."""
@@ -124,9 +131,12 @@ class Posted:
             body=await request.body(),
         )
         answer = await self._desk.take(told)
+        after = None
         if answer.matters:
-            await self._desk.done(answer, passed_on=not await request.is_disconnected())
-        return Response(answer.text or b"{}", media_type="application/json")
+            passed_on = not await request.is_disconnected()
+            after = BackgroundTask(settle, self._desk, answer, passed_on, self._troubles)
+        text = answer.text or b"{}"
+        return Response(text, media_type="application/json", background=after)
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (

@@ -12,6 +12,7 @@ from brimline.channels.clearing import Clearing
 from brimline.errors import BrimlineError
 from brimline.hooks import agents
 from brimline.hooks.frame import Request
+from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.heard import NOTHING, Environment, Heard, Reply
 from brimline.monitor.monitor import Monitor
 from brimline.server.afterwards import Afterwards
@@ -110,6 +111,8 @@ class Desk:
         Nor does anyone for one that was not heard for a while, as when the daemon was stopped.
         StoreFailed where it could not be kept, and is to be told again.
         """
+        if request.kind == "delivered":
+            return await self._take_receipt(request)
         self.heard += 1
         late = late or self._monitor.now() - request.at > WAITED
         try:
@@ -134,6 +137,16 @@ class Desk:
         """Whether the client got the answer to where it belongs; StoreFailed: not kept yet."""
         told = self._monitor.passed_on if passed_on else self._monitor.lost
         await told(answer.reply)
+
+    async def _take_receipt(self, request: Request) -> Answer:
+        """Mark as delivered what a client printed and got no confirmation of; StoreFailed."""
+        try:
+            await self._monitor.passed_on(decode_receipt(request.body))
+        except UNREADABLE as error:
+            if isinstance(error, StoreFailed) and may_pass(error):
+                raise
+            self.malformed += 1
+        return SILENCE
 
     async def _hook(self, request: Request, late: bool) -> Answer:
         heard = await self._heard(request, late)

@@ -1,4 +1,5 @@
-"""The hook socket: one request, one reply, and where it matters a byte that it was passed on.
+"""The hook socket: one request, one reply, and where it matters a byte that it was passed on,
+which is sent back when that is stored.
 
 Sockets are read as they are: a transport for each connection would cost more than the answer.
 """
@@ -8,10 +9,12 @@ import logging
 import os
 import socket
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from brimline.hooks.frame import InvalidFrame, Request, encode_reply, request_in
+from brimline.hooks.receipt import encode_receipt
 from brimline.server.desk import SILENCE, Answer, Desk
 from brimline.server.eager import begin
 from brimline.server.peer import user_of
@@ -132,6 +135,7 @@ class HookSocket:
         """Hang up on those that were waited for too long; look again while there are others."""
         late = time.monotonic() - PATIENCE
         for talk in [talk for talk, since in self._waited_for.items() if since < late]:
+            talk.read()  # timers run before what came while this process was stopped is read
             talk.end(False)
         waits = bool(self._waited_for)
         self._sweeper = self._loop.call_later(SWEEP, self._sweep) if waits else None
@@ -151,38 +155,45 @@ class HookSocket:
             talk.end(False)
             return
         try:
-            talk.reply(answer)
+            talk.reply(answer, with_receipt=request.wants_receipt)
         except InvalidFrame as error:
             self._troubles.tell(f"a {request.kind} of {request.agent} is not answered", error)
             talk.end(False)
         if answer.matters:
-            await self._done(answer, await talk.passed_on())
+            passed_on = await talk.passed_on()
+            await settle(self.desk, answer, passed_on, self._troubles)
+            talk.close(confirmed=passed_on)
 
-    async def _done(self, answer: Answer, passed_on: bool) -> None:
-        """Have it kept. What was not passed on is handed out again, though nobody could say so:
-        later that might be said of what the next hook was given."""
-        done = partial(self.desk.done, answer, passed_on)
-        if passed_on:
-            await until_kept("what an agent was told is not marked yet", done, self._troubles)
-            return
-        try:
-            await done()
-        except StoreFailed as error:
-            self._troubles.tell("what a hook did not pass on is not marked", error)
+
+async def settle(desk: Desk, answer: Answer, passed_on: bool, troubles: Troubles) -> None:
+    """Have the store keep whether a client passed an answer on, as soon as it can.
+
+    If it did not and that cannot be kept now, it is left: later that might be said of what the next
+    hook was given. The messages are handed out again after their lease all the same.
+    """
+    done = partial(desk.done, answer, passed_on)
+    if passed_on:
+        await until_kept("what an agent was told is not marked yet", done, troubles)
+        return
+    try:
+        await done()
+    except StoreFailed as error:
+        troubles.tell("what a hook did not pass on is not marked", error)
 
 
 class _Talk:
     """One connection."""
 
     __slots__ = (
-        "_asked", "_data", "_matters", "_passed_on", "_server", "_socket", "_unsent", "_waiting",
+        "_asked", "_confirms", "_data", "_matters", "_passed_on", "_server", "_socket", "_unsent",
+        "_waiting",
     )  # fmt: skip
 
     def __init__(self, server: HookSocket, connection: socket.SocketType) -> None:
         self._server = server
         self._socket = connection
         self._data: bytes | bytearray = b""
-        self._asked = self._matters = False
+        self._asked = self._matters = self._confirms = False
         self._unsent = b""
         self._passed_on: bool | None = None
         self._waiting: asyncio.Future[bool] | None = None
@@ -226,10 +237,11 @@ class _Talk:
             self._data = bytearray(self._data + data)
         return self._data
 
-    def reply(self, answer: Answer) -> None:
+    def reply(self, answer: Answer, with_receipt: bool = False) -> None:
         """Tell the client what to print; its word that it did is waited for where it matters."""
-        self._unsent = encode_reply(answer.text) if answer.text else QUIET
-        self._matters = answer.matters
+        receipt = encode_receipt(answer.reply) if answer.matters and with_receipt else b""
+        self._unsent = encode_reply(answer.text, receipt) if answer.text or receipt else QUIET
+        self._matters, self._confirms = answer.matters, bool(receipt)
         if self._passed_on is None:
             self.send()
 
@@ -259,11 +271,19 @@ class _Talk:
         return self._passed_on
 
     def end(self, passed_on: bool) -> None:
-        """Hang up."""
+        """Wait for this client no more; one that waits for a confirmation stays connected."""
         if self._passed_on is not None:
             return
         self._passed_on = passed_on
         self._server.forget(self)
-        self._socket.close()
+        if not (passed_on and self._confirms):
+            self._socket.close()
         if self._waiting is not None:
             self._waiting.set_result(passed_on)
+
+    def close(self, confirmed: bool) -> None:
+        """Hang up; before that tell a client that waits for it that its delivery is stored."""
+        if confirmed and self._confirms:
+            with suppress(OSError):  # it may not wait any more
+                self._socket.send(ACK, AT_ONCE)
+        self._socket.close()

@@ -4,8 +4,8 @@ import { connect } from "node:net"
 
 const TOLD = "@TOLD@"
 const NOBODY = ["ENOENT", "ECONNREFUSED"]
-const FIRST_LINE = /^BRIMLINE 1 ([0-9]{1,7})$/
-const DONE = "\x06" // the agent has the answer
+const FIRST_LINE = /^BRIMLINE 1 ([0-9]{1,7})(?: ([0-9]{1,7}))?$/
+const DONE = "\x06" // the agent has the answer; the daemon sends it back when it has stored that
 let events = 0
 
 /** Tells what happens; gives what the agent is to read, if anything. It never fails nor prints. */
@@ -26,6 +26,7 @@ function asked(id, body) {
   return new Promise((resolve, reject) => {
     if (statSync(TOLD.socket).uid !== process.geteuid()) throw new Error("another user's")
     const said = []
+    let receipt // of an answer that the agent has, until the daemon has confirmed it
     const late = () => line.destroy()
     let timer = setTimeout(late, TOLD.patience)
     const line = connect(TOLD.socket, () => {
@@ -36,15 +37,28 @@ function asked(id, body) {
     line.on("error", reject)
     line.on("close", () => {
       clearTimeout(timer)
+      if (receipt) alone(id, receipt, "delivered")
       reject(new Error("no answer"))
     })
     line.on("data", (part) => {
+      if (receipt) {
+        if (part.includes(DONE)) receipt = undefined
+        line.end()
+        return
+      }
       said.push(part)
       const answer = whole(Buffer.concat(said))
       if (answer === null) line.destroy()
       if (answer == null) return
-      resolve(answer)
-      line.end(DONE)
+      resolve(answer.text)
+      if (answer.receipt.length === 0) {
+        line.end(DONE)
+        return
+      }
+      receipt = answer.receipt
+      line.write(DONE)
+      clearTimeout(timer)
+      timer = setTimeout(late, TOLD.answer)
     })
     line.write(framed(id, body))
   })
@@ -53,6 +67,7 @@ function asked(id, body) {
 /** A request, as frame.py has it. */
 function framed(id, body) {
   const told = ["kind=hook", `agent=${TOLD.agent}`, `id=${id}`, `pid=${process.pid}`]
+  told.push("receipt=1")
   for (const name of TOLD.names) {
     const value = process.env[name]
     if (value !== undefined && Buffer.byteLength(value) <= TOLD.longest.value) {
@@ -64,15 +79,19 @@ function framed(id, body) {
   return Buffer.concat([line, header, body])
 }
 
-/** What an answer tells; undefined while it is not all there, null where it is none. */
+/** An answer's text and receipt; undefined while it is not all there, null where it is none. */
 function whole(data) {
   const end = data.indexOf("\n")
   if (end < 0) return data.length < TOLD.longest.line ? undefined : null
   const found = FIRST_LINE.exec(data.subarray(0, end).toString())
-  const [begin, size] = [end + 1, Number(found?.[1])]
-  if (!(size <= TOLD.longest.reply)) return null
-  if (data.length < begin + size) return undefined
-  return data.subarray(begin, begin + size).toString()
+  const [text, receipt] = [Number(found?.[1]), Number(found?.[2] ?? 0)]
+  if (!(text <= TOLD.longest.reply && receipt <= TOLD.longest.reply)) return null
+  const [begin, middle] = [end + 1, end + 1 + text]
+  if (data.length < middle + receipt) return undefined
+  return {
+    text: data.subarray(begin, middle).toString(),
+    receipt: data.subarray(middle, middle + receipt),
+  }
 }
 
 /** Goes on without the daemon, for which what happened is kept. */

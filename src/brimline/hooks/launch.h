@@ -1,0 +1,10 @@
+/* Starting the daemon from a hook; starting.py does the same for the client in Python. */
+
+#ifndef BRIMLINE_LAUNCH_H
+#define BRIMLINE_LAUNCH_H
+
+/* Starts a daemon for the state folder of this spool unless one is starting or running, or
+ * BRIMLINE_AUTOSTART is 0. Returns at once: nobody waits for the daemon. */
+void launch_daemon(char *python, char *client, char *spool);
+
+#endif

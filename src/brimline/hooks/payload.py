@@ -1,0 +1,201 @@
+"""The parts of a hook's or status line's input that the daemon reads: a part of client.py.
+
+While no daemon runs, only these parts go to disk: never a prompt, a tool's input or its output.
+payload.c does the same in C, and a test compares the two on generated bodies.
+"""
+
+import _json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_VALUE_BYTES = 4096
+MAX_REDUCED_BYTES = 64 << 10
+MAX_KEPT_DEPTH = 3
+MAX_TOKENS = 10**8  # more than any window holds, as statusline/told.py has it
+
+FIELDS = frozenset(
+    (
+        "agent_id",
+        "agent_transcript_path",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+        "context_window",
+        "context_window_size",
+        "cost",
+        "current_usage",
+        "cwd",
+        "display_name",
+        "hook_event_name",
+        "id",
+        "input_tokens",
+        "model",
+        "output_tokens",
+        "project_dir",
+        "session_id",
+        "source",
+        "stop_hook_active",
+        "tool_name",
+        "total_cost_usd",
+        "total_input_tokens",
+        "total_output_tokens",
+        "transcript_path",
+        "trigger",
+        "used_percentage",
+        "version",
+        "workspace",
+    )
+)
+"""Every field that a daemon reads, of all agents and at any depth; none of them is free text.
+
+Gemini CLI's `llm_request` and `llm_response` are read too, and are left out: they hold the
+conversation, and its chat file has the same usage.
+"""
+
+SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+SPACE = " \t\n\r"
+PIECE = 256
+
+
+class Rules:
+    """How JSON is scanned."""
+
+    strict = True
+    array_hook = object_hook = object_pairs_hook = None
+    parse_int, parse_float, parse_constant = int, float, float
+
+
+class SkippingRules(Rules):
+    """The same for values that are not needed: Python refuses to convert very long integers."""
+
+    parse_int = parse_float = parse_constant = str
+
+
+INVALID = (ValueError, StopIteration, SystemError, RecursionError)
+"""What the scanner raises if a text is not JSON, or is nested too deeply."""
+
+
+def scanner(rules: "Any") -> "Any":
+    """Return a function that reads the JSON value at a place: the value, and where it ends."""
+    return _json.make_scanner(rules)
+
+
+def reduce_body(body: bytes) -> bytes:
+    """Return the fields that the daemon reads as a JSON object; empty if the body is none.
+
+    Bytes outside ASCII are copied, not checked: the daemon rejects a text that is not UTF-8.
+    """
+    text = body.decode("latin-1")
+    try:
+        reduced, end = reduce_object(text, skip_space(text, 0), scanner(SkippingRules), 1)
+    except INVALID:
+        return b""
+    if skip_space(text, end) < len(text) or len(reduced) > MAX_REDUCED_BYTES:
+        return b""
+    return reduced.encode("latin-1")
+
+
+def reduce_object(text: str, begin: int, scan: "Any", depth: int) -> tuple[str, int]:
+    """Return the needed members of the object at a place, and where it ends."""
+    members, end = scan_members(text, begin, scan)
+    kept: list[str] = []
+    for key, value_at, value_end in members:
+        first = text[value_at]
+        if key not in FIELDS or first == "[":
+            continue
+        if first == "{":
+            if depth < MAX_KEPT_DEPTH:
+                kept.append(f'"{key}":{reduce_object(text, value_at, scan, depth + 1)[0]}')
+        elif value_end - value_at <= MAX_VALUE_BYTES:
+            kept.append(f'"{key}":{text[value_at:value_end]}')
+    return "{" + ",".join(kept) + "}", end
+
+
+def scan_members(text: str, at: int, scan: "Any") -> tuple[list[tuple[str, int, int]], int]:
+    """Return each member of the object at a place, as its key and the place of its value, and
+    where the object ends; raises ValueError or StopIteration if it is malformed."""
+    members: list[tuple[str, int, int]] = []
+    at = skip_space(text, expect(text, at, "{"))
+    while not text.startswith("}", at):
+        if members:
+            at = skip_space(text, expect(text, at, ","))
+        key_at = expect(text, at, '"')
+        key_end = _json.scanstring(text, key_at, True)[1]
+        value_at = skip_space(text, expect(text, skip_space(text, key_end), ":"))
+        value_end = scan(text, value_at)[1]
+        members.append((text[key_at : key_end - 1], value_at, value_end))
+        at = skip_space(text, value_end)
+    return members, at + 1
+
+
+def expect(text: str, at: int, mark: str) -> int:
+    """Return the place behind a mark; raises ValueError if it does not stand there."""
+    if not text.startswith(mark, at):
+        raise ValueError(mark)
+    return at + 1
+
+
+def skip_space(text: str, at: int) -> int:
+    """Return the next place that is not JSON's white space."""
+    while piece := text[at : at + PIECE]:
+        rest = piece.lstrip(SPACE)
+        at += len(piece) - len(rest)
+        if rest:
+            break
+    return at
+
+
+# The status line while no daemon answers: no limit, no forecast, no cost and no colour.
+
+
+def short_status(reduced: bytes, daemon_state: str) -> bytes:
+    """Return the line that a reduced body alone allows; empty if it names no context."""
+    context = get(decode(reduced), "context_window")
+    if type(context) is not dict:
+        return b""
+    sent = read_sent(get(context, "current_usage"))
+    figure = describe(sent, get(context, "context_window_size"))
+    return f"ctx {figure} | {daemon_state}\n".encode()
+
+
+def decode(reduced: bytes) -> "Any":
+    """Return a reduced body as a dictionary."""
+    return scanner(Rules)(reduced.decode("latin-1"), 0)[0] if reduced else {}
+
+
+def get(value: "Any", name: str) -> "Any":
+    """Return a member of a decoded object; None if there is none, or if it is no object."""
+    return value.get(name) if hasattr(value, "get") else None
+
+
+def describe(sent: int | None, window: "Any") -> str:
+    """Return the figure for people; a window that holds less than was sent is not believed."""
+    if not sent:
+        return "unknown"
+    if not is_count(window) or window < sent:
+        return f"{shorten(sent)} of an unknown window"
+    percent = (200 * sent + window) // (2 * window) or "<1"
+    return f"{percent}% {shorten(sent)}/{shorten(window)}"
+
+
+def read_sent(usage: "Any") -> int | None:
+    """Return what the last call sent; None if any part of it is missing or impossible."""
+    counts = [get(usage, name) for name in SENT]
+    return sum(counts) if all(is_count(count) for count in counts) else None
+
+
+def is_count(number: "Any") -> bool:
+    """Whether it is a count of tokens that a window could hold."""
+    return type(number) is int and 0 <= number < MAX_TOKENS
+
+
+def shorten(tokens: int) -> str:
+    """Return a token count for people, as `usage.shorten` does."""
+    if tokens < 1_000:
+        return str(tokens)
+    if tokens < 9_950:
+        return f"{tokens / 1_000:.1f}".removesuffix(".0") + "K"
+    if tokens < 999_500:
+        return f"{tokens / 1_000:.0f}K"
+    return f"{tokens / 1_000_000:.2f}".rstrip("0").rstrip(".") + "M"

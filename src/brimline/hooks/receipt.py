@@ -1,0 +1,27 @@
+"""What an answer delivers: its client gives that back if the delivery was not confirmed."""
+
+import msgspec
+
+from brimline.monitor.heard import Reply
+
+
+class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The messages and the handoff document in one answer; `session` is the document's."""
+
+    messages: tuple[str, ...] = ()
+    handoff: str | None = None
+    session: str = ""
+
+
+_decoder = msgspec.json.Decoder(Receipt)
+
+
+def encode_receipt(reply: Reply) -> bytes:
+    """Return the receipt of an answer."""
+    return msgspec.json.encode(Receipt(reply.handed, reply.handoff, reply.session))
+
+
+def decode_receipt(data: bytes) -> Reply:
+    """Return what was delivered, as the answer had it; raises msgspec.DecodeError."""
+    receipt = _decoder.decode(data)
+    return Reply(handed=receipt.messages, handoff=receipt.handoff, session=receipt.session)

@@ -1,0 +1,276 @@
+"""What goes to disk while no daemon runs: the fields that the daemon reads, and nothing else."""
+
+import json
+import os
+import re
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from brimline.hooks import payload, wire
+from brimline.hooks.extension import ExtensionInput
+from brimline.hooks.payload import (
+    FIELDS,
+    MAX_REDUCED_BYTES,
+    MAX_VALUE_BYTES,
+    reduce_body,
+    short_status,
+)
+from brimline.hooks.statusline import told
+
+from .agent import Agent
+
+SECRET = "canary-7f3a"
+FREE_TEXT = {
+    "prompt": SECRET,
+    "message": SECRET,
+    "custom_instructions": SECRET,
+    "last_assistant_message": SECRET,
+    "reason": SECRET,
+    "tool_input": {"command": SECRET, "model": SECRET, "cwd": SECRET},
+    "tool_response": {"stdout": SECRET, "id": SECRET},
+    "tool_calls": [{"id": SECRET, "tool_input": {"cwd": SECRET}}],
+    "llm_request": {"model": SECRET, "messages": [{"content": SECRET}]},
+    "llm_response": {"candidates": [{"content": SECRET}]},
+    "env": {"version": SECRET},
+    "cwd": [SECRET],
+    SECRET: SECRET,
+}
+"""What clients write beside what is read, and the same in a place where it is not expected."""
+
+NEEDED = {
+    "session_id": "s",
+    "hook_event_name": "PostToolUse",
+    "transcript_path": "/home/someone/caf\u00e9.jsonl",
+    "cwd": "/project",
+    "tool_name": "Bash",
+    "stop_hook_active": True,
+}
+NOT_KEPT = {"llm_request", "llm_response", "reason"}
+"""Read, and left out: the conversation, and what no code goes by."""
+
+Reduce: TypeAlias = Callable[[bytes], tuple[bytes, bytes]]
+
+
+@pytest.mark.parametrize("kind", ["hook", "statusline"])
+def test_no_free_text_is_spooled(agent: Agent, kind: str) -> None:
+    """The spool has what the daemon needs, and none of what the user or the model wrote."""
+    body = json.dumps({**FREE_TEXT, **NEEDED, **{f"x_{key}": SECRET for key in NEEDED}})
+    agent.run(body.encode(), kind)
+    assert SECRET.encode() not in (agent.folder / "spool").read_bytes()
+    (kept,) = agent.spooled()
+    assert json.loads(kept.body) == NEEDED
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        SECRET.encode(),
+        b'"%b"' % SECRET.encode(),
+        b'{"session_id":"s","prompt":"%b' % SECRET.encode(),
+    ],
+    ids=["text", "a string", "cut off"],
+)
+def test_a_body_that_is_no_object_is_left_out(agent: Agent, body: bytes) -> None:
+    """Its event is kept without it, so that the daemon counts it as malformed."""
+    agent.run(body)
+    (kept,) = agent.spooled()
+    assert (kept.kind, kept.body) == ("hook", b"")
+
+
+def test_a_value_that_is_too_long_is_left_out(agent: Agent) -> None:
+    """No kept field can hold more than a path."""
+    body = {"session_id": "s", "cwd": "x" * MAX_VALUE_BYTES, "model": "m" * (MAX_VALUE_BYTES - 2)}
+    agent.run(json.dumps(body).encode())
+    (kept,) = agent.spooled()
+    assert json.loads(kept.body) == {"session_id": "s", "model": body["model"]}
+
+
+def fields_of(kind: Any) -> Iterator[str]:
+    """The names of all fields that a type reads, at any depth."""
+    for each in (kind, *get_args(kind)):
+        if isinstance(each, type) and issubclass(each, msgspec.Struct):
+            for field in msgspec.structs.fields(each):
+                yield field.encode_name
+                if field.encode_name not in NOT_KEPT:
+                    yield from fields_of(field.type)
+
+
+def test_every_field_that_is_read_is_kept() -> None:
+    """A field that a daemon reads, of any agent, is in the list; the list has no other."""
+    status = told._Status  # pyright: ignore[reportPrivateUsage]
+    kinds = (wire.HookInput, wire.GeminiInput, ExtensionInput, wire.StatusInput, status)
+    read = {name for kind in kinds for name in fields_of(kind)}
+    assert read - NOT_KEPT == set(FIELDS)
+
+
+def test_both_clients_have_the_same_list() -> None:
+    """The list in C is the list in Python."""
+    source = Path(payload.__file__).with_suffix(".c").read_text()
+    table = source.partition("FIELDS[] = {")[2].partition("};")[0]
+    assert set(re.findall(r'"(\w+)"', table)) == set(FIELDS)
+
+
+# The scanner in C.
+
+
+@pytest.fixture(scope="session")
+def in_c(tmp_path_factory: pytest.TempPathFactory, compiled: Path) -> Iterator[Reduce]:
+    """The functions in C, under the sanitizers where the compiler has them."""
+    assert compiled
+    program = tmp_path_factory.mktemp("payload") / "driver"
+    here, source = Path(__file__).parent, Path(payload.__file__).with_suffix(".c")
+    command = [*os.environ.get("CC", "cc").split(), "-std=c11", "-g", "-O1", "-I"]
+    command += [str(source.parent), "-o", str(program), str(source), str(here / "payload_driver.c")]
+    checked = [*command, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    if subprocess.run(checked, capture_output=True, check=False).returncode:
+        subprocess.run(command, check=True)
+    env = {"ASAN_OPTIONS": "detect_leaks=0"}  # looking for leaks takes it many seconds to end
+    process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+    assert process.stdin
+    assert process.stdout
+    into, out = process.stdin, process.stdout
+
+    def part() -> bytes:
+        return out.read(struct.unpack("=I", out.read(4))[0])
+
+    def reduce(body: bytes) -> tuple[bytes, bytes]:
+        into.write(struct.pack("=I", len(body)) + body)
+        into.flush()
+        return part(), part()
+
+    yield reduce
+    into.close()
+    assert process.wait(30) == 0
+    out.close()
+
+
+def in_python(body: bytes) -> tuple[bytes, bytes]:
+    """The same in Python."""
+    reduced = reduce_body(body)
+    return reduced, short_status(reduced, "daemon off")
+
+
+names = st.sampled_from([*sorted(FIELDS), "prompt", "tool_input", 'a"b', "caf\u00e9", ""])
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> bytes:
+    """A body as clients may write it, mostly an object."""
+    value = draw(values | st.dictionaries(names, values, max_size=8))
+    indent = draw(st.sampled_from([None, 0, 2]))
+    text = json.dumps(value, ensure_ascii=draw(st.booleans()), indent=indent)
+    return text.encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A body that was cut off, or of which a few bytes are others."""
+    body = bytearray(draw(bodies()))
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(body)))
+        body[at : at + draw(st.integers(0, 2))] = draw(
+            st.sampled_from(
+                [
+                    b"",
+                    b'"',
+                    b"\\",
+                    b"{",
+                    b"}",
+                    b"]",
+                    b",",
+                    b":",
+                    b"\xff",
+                    b"\0",
+                    b"1",
+                    b"e",
+                    b"-",
+                    b".",
+                ]
+            )
+        )
+    return bytes(body)
+
+
+FUZZ = settings(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@FUZZ
+@given(body=bodies() | damaged() | st.binary(max_size=200))
+def test_c_and_python_agree(in_c: Reduce, body: bytes) -> None:
+    """Both keep the same bytes of any body, and show the same line; no byte beyond it is read."""
+    assert in_c(body) == in_python(body)
+
+
+@given(st.dictionaries(names, values, max_size=8))
+def test_kept_fields_are_as_they_were(value: dict[str, Any]) -> None:
+    """What is kept of an object is what a decoder finds in it."""
+    kept = json.loads(reduce_body(json.dumps(value).encode()))
+    scalar = {key: each for key, each in value.items() if not isinstance(each, list | dict)}
+    expected = {key: each for key, each in scalar.items() if key in FIELDS}
+    assert json.dumps({key: kept[key] for key in expected}) == json.dumps(expected)
+    assert set(kept) <= FIELDS
+
+
+CORNERS: dict[str, bytes] = {
+    "duplicates": b'{"cwd":1,"cwd":2}',
+    "an escaped key": b'{"cw\\u0064":1}',
+    "a comma too many": b'{"cwd":1,}',
+    "no comma": b'{"cwd":1 "id":2}',
+    "more behind it": b"{}{}",
+    "space behind it": b"{} \n\t\r",
+    "a leading zero": b'{"cwd":01}',
+    "half a fraction": b'{"cwd":1.}',
+    "half an exponent": b'{"cwd":1e}',
+    "an exponent": b'{"cwd":-1.5E+10}',
+    "a plus": b'{"cwd":+1}',
+    "constants": b'{"cwd":NaN,"id":-Infinity,"model":Infinity}',
+    "a control character": b'{"cwd":"\n"}',
+    "half an escape": b'{"cwd":"\\u12"}',
+    "an unknown escape": b'{"cwd":"\\x"}',
+    "half a surrogate": b'{"cwd":"\\ud800"}',
+    "no UTF-8": b'{"cwd":"\xff\xfe"}',
+    "NUL": b'{"cwd":"\0"}',
+    "as long as allowed": b'{"cwd":"%b"}' % (b"x" * (MAX_VALUE_BYTES - 2)),
+    "too long": b'{"cwd":"%b"}' % (b"x" * (MAX_VALUE_BYTES - 1)),
+    "as much as allowed": b"{%b}" % b",".join([b'"cwd":"%b"' % (b"x" * 1015)] * 64)[:-1],
+    "too much": b"{%b}" % b",".join([b'"cwd":"%b"' % (b"x" * 4_000)] * 20),
+    "deep": b'{"cwd":%b}' % (b"[" * 100_000),
+    "deep and closed": b'{"id":1,"x":%b%b}' % (b"[" * 100_000, b"]" * 100_000),
+    "less deep": b'{"id":1,"x":%b%b}' % (b"[" * 300, b"]" * 300),
+    "deep in what is kept": b'{"cost":' * 6 + b"1" + b"}" * 6,
+    "nothing": b"",
+    "only space": b"  ",
+    "half": b"{",
+}
+
+
+@pytest.mark.parametrize("body", CORNERS.values(), ids=CORNERS)
+def test_corners(in_c: Reduce, body: bytes) -> None:
+    """Where two scanners may differ, these do not."""
+    found = in_c(body)
+    assert found == in_python(body)
+    assert len(found[0]) <= MAX_REDUCED_BYTES
+
+
+def test_a_real_body_is_reduced_to_its_fields() -> None:
+    """An example, to see what is kept."""
+    body = b'{"session_id": "s", "model": {"id": "m", "x": 1}, "prompt": "hello", "cwd": "/a"}'
+    assert reduce_body(body) == b'{"session_id":"s","model":{"id":"m"},"cwd":"/a"}'
