@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from brimline.errors import UnknownAgent
-from brimline.setup.command import Program, installed
+from brimline.setup.command import GUARD, Program, installed
 from brimline.setup.plan import plan
 
 from .machine import HOOK, Machine, program
@@ -141,7 +141,7 @@ def test_compiled_client_is_taken_where_there_is_one(tmp_path: Path) -> None:
     fast.touch()
     found = installed(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
     assert found == Program("/py", str(script), "/state/hook.sock", "/state/spool")
-    assert found.start == ("/py", "-I", "-S", str(script))
+    assert found.start == ("/bin/sh", "-c", GUARD, "/py", "-I", "-S", str(script))
     fast.chmod(0o755)
     found = installed(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
     assert found.start == (str(fast), "/py", str(script))

@@ -20,6 +20,10 @@ CLIENT = "brimline-hook"
 SCRIPT = "brimline/hooks/client.py"
 """What the fast client and the slow one are called, wherever they are installed."""
 
+GUARD = '[ -x "$0" ] && [ -r "$3" ] && ! [ -d /dev/stdin ] || exit 0; exec "$0" "$@" 2>/dev/null'
+"""What a shell checks before it becomes Python's own client: Python fails with an error if it or
+its script is gone, or if stdin is a directory. An exit code of 2 keeps an agent from going on."""
+
 SIGN = "by=brimline"
 """By what an address of ours is known: others may have the same path."""
 
@@ -57,8 +61,10 @@ class Program(msgspec.Struct, frozen=True):
 
     @property
     def start(self) -> tuple[str, ...]:
-        """How the client is run; the compiled one goes on as Python's where nobody answers."""
-        return self.slow if self.fast is None else (self.fast, self.python, self.script)
+        """How the client is run; the compiled one is told of Python to start the daemon by it."""
+        if self.fast is None:
+            return "/bin/sh", "-c", GUARD, *self.slow
+        return self.fast, self.python, self.script
 
     def command(self, kind: Kind, agent: str) -> HookCommand:
         """What an agent is to run."""
