@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from .agent import TOO_LONG, Agent
+from .agent import TOO_LONG, TRIES, Agent
 from .daemon import Behaviour, Daemon, answers, gives_receipt, never_confirms
+from .test_client_unanswered import suspend, suspended
 
 HOOK = b'{"session_id":"s","hook_event_name":"Stop"}'
 TEXT, RECEIPT = b'{"reason":"Go on."}\n', b'{"messages":["m1","m2"],"handoff":"h"}'
@@ -33,6 +34,28 @@ def test_not_confirmed(agent: Agent, behaviour: Behaviour) -> None:
     (kept,) = agent.spooled()
     assert (kept.kind, kept.agent, kept.body) == ("delivered", "claude", RECEIPT)
     assert (kept.id, kept.env) == (heard.request.id, {})
+
+
+def test_suspended_before_it_is_confirmed(agent: Agent) -> None:
+    """A client that was not run until its time was over spools the receipt all the same."""
+    with Daemon(agent.socket, never_confirms(TEXT, RECEIPT)):
+        for _ in range(TRIES):
+            if suspend_after_print(agent) == TEXT:
+                break
+            agent.spooled()
+    assert [(one.kind, one.body) for one in agent.spooled()] == [("delivered", RECEIPT)]
+
+
+def suspend_after_print(agent: Agent) -> bytes:
+    """Run a client, suspend it when it has printed its answer; what that was."""
+    with suspended(agent, HOOK) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.close()
+        printed = process.stdout.read(len(TEXT))
+        suspend(process)
+    assert process.returncode == 0
+    return printed
 
 
 def test_not_printed(agent: Agent) -> None:

@@ -1,10 +1,14 @@
 """Without an answer: exit code 0, in time, what stdin alone tells, and the event in the spool."""
 
 import os
+import signal
 import socket
+import subprocess
 import sys
 import threading
-from contextlib import ExitStack
+import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -212,6 +216,17 @@ def test_open_stdin(agent: Agent, stopped: Path) -> None:
     os.close(writer)
 
 
+@pytest.mark.parametrize("place", ["nobody", "stopped"])
+def test_suspended_client(agent: Agent, stopped: Path, place: str) -> None:
+    """A client that was not run until its time was over spools its event all the same."""
+    socket = stopped if place == "stopped" else agent.socket
+    with suspended(replace(agent, socket=socket), LINE) as process:
+        time.sleep(0.03)
+        suspend(process)
+    assert process.returncode == 0
+    assert [kept.body for kept in agent.spooled()] == [LINE]
+
+
 def test_closed_streams(agent: Agent) -> None:
     """Where stdin, stdout and stderr are closed, nothing is lost but what was never there."""
 
@@ -236,6 +251,26 @@ def test_wrong_arguments(agent: Agent, arguments: list[str]) -> None:
     command = [*agent.command, *arguments]
     done = replace(agent, command=[sys.executable, "-c", RUN, *command]).run(LINE)
     assert (done.code, done.out) == (0, b"")
+
+
+@contextmanager
+def suspended(agent: Agent, stdin: bytes) -> Generator["subprocess.Popen[bytes]", None, None]:
+    """A client that runs, with a stdin that is not closed; it is waited for."""
+    words = [*agent.command, "hook", "claude", str(agent.socket), str(agent.folder / "spool")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env={}) as process:
+        assert process.stdin
+        process.stdin.write(stdin)
+        process.stdin.flush()
+        yield process
+        process.wait(TOO_LONG)
+
+
+def suspend(process: "subprocess.Popen[bytes]") -> None:
+    """Let a process not run until its time is over."""
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGCONT)
 
 
 RUN = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:-4], stderr=-3))"
