@@ -27,7 +27,7 @@ STDIN = (
     b'"context_window_size":200000,"current_usage":{"input_tokens":10,"output_tokens":400,'
     b'"cache_creation_input_tokens":990,"cache_read_input_tokens":89000},"used_percentage":45}}'
 )
-SAYS, ASKED = b"45% 90K/200K window", "█".encode()
+SAYS, ASKED = b"45% 90K/200K", "█".encode()
 """What every line of ours says, and what only the daemon's has in it."""
 
 MS_ABOVE_SHELL = 2.0
@@ -156,9 +156,9 @@ class Bench:
         took, shell, python = row.ms(scene), self.shell.ms(scene), self.python.ms(scene)
         if took is None or shell is None or python is None:
             return row.note
-        if row is self.asked:
+        if row in (self.asked, self.alone):
             return f"<= {MS_ABOVE_SHELL} ms above sh: {_holds(took <= shell + MS_ABOVE_SHELL)}"
-        if row in (self.alone, self.script_alone):
+        if row is self.script_alone:
             return f"<= {OF_PYTHON} x python3: {_holds(took <= OF_PYTHON * python)}"
         return ""
 

@@ -85,7 +85,8 @@ class Event:
         self.starts = self.kind == "start"
         self.kind = "hook" if self.starts else self.kind
         self.nobody = self.handed
-        self.body = b""
+        self.pieces: list[bytes] = []
+        self.is_read = False
         self.answered = False
         self.receipt = b""
         self._begun = time.monotonic() - self._gone()
@@ -100,6 +101,11 @@ class Event:
     def left(self, until: float) -> float:
         """The seconds that are left until a moment; 0 where it has passed."""
         return max(0.0, self._begun + until - time.monotonic())
+
+    @property
+    def body(self) -> bytes:
+        """What was read of stdin."""
+        return b"".join(self.pieces)[:BODY_LONGEST]
 
     @property
     def spool_patience(self) -> float:
@@ -140,7 +146,7 @@ def ask(arguments: list[str]) -> Event:
     try:
         prepare(event)
         connection = None if event.handed else reach(event)
-        event.body = read_body(event)
+        read_body(event)
         if connection:
             converse(connection, event)
     except TimeUp:
@@ -150,6 +156,7 @@ def ask(arguments: list[str]) -> Event:
         _signal.setitimer(_signal.ITIMER_REAL, 0)
     except TimeUp:
         pass
+    read_body(event)
     return event
 
 
@@ -171,8 +178,8 @@ def give_up(number: int, frame: object) -> None:
     raise TimeUp
 
 
-def read_body(event: Event) -> bytes:
-    """Stdin to its end, as far as it comes in time.
+def read_body(event: Event) -> None:
+    """Read stdin to its end, as far as it comes in time; what is there is read however late it is.
 
     What is too much is read too, and forgotten: an agent may not bear it when nobody reads.
     """
@@ -180,24 +187,36 @@ def read_body(event: Event) -> bytes:
     until = SPOOLED if event.handed else STDIN
     ready = select.poll()
     ready.register(0, select.POLLIN)
-    pieces: list[bytes] = []
-    size = 0
-    while (size < BODY_LONGEST or event.left(until)) and ready.poll(event.left(until) * 1000):
-        piece = read_piece()
-        if not piece:
+    size = sum(map(len, event.pieces))
+    while not event.is_read and (size < BODY_LONGEST or event.left(until)):
+        if not ready.poll(event.left(until) * 1000):
             break
-        if size < BODY_LONGEST:
-            pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces)[:BODY_LONGEST]
+        size += read_piece(event, size < BODY_LONGEST)
+    event.is_read = True
 
 
-def read_piece() -> bytes:
-    """What stdin has; empty at its end, or where it is nothing that can be read."""
+def read_piece(event: Event, is_kept: bool) -> int:
+    """Read what stdin has, and return how much that is; the alarm cannot come before it is kept."""
+    hold_alarm()
     try:
-        return posix.read(0, PIECE)
+        piece = posix.read(0, PIECE)
     except OSError:
-        return b""
+        piece = b""
+    if is_kept:
+        event.pieces.append(piece)
+    event.is_read = not piece
+    release_alarm()
+    return len(piece)
+
+
+def hold_alarm() -> None:
+    """Let the alarm wait."""
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGALRM])
+
+
+def release_alarm() -> None:
+    """Let the alarm come, which may have waited."""
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGALRM])
 
 
 def variables() -> bytes:
@@ -259,10 +278,18 @@ def converse(connection: "socket", event: Event) -> None:
     if answer is None:
         return
     event.answered = True
-    text, receipt = answer
-    if event.say(text):
-        event.receipt = receipt
+    if print_answer(event, *answer):
         acknowledge(connection, event)
+
+
+def print_answer(event: Event, text: bytes, receipt: bytes) -> bool:
+    """Whether the answer was printed; the alarm cannot come between that and the note of it."""
+    hold_alarm()
+    is_printed = event.say(text)
+    if is_printed:
+        event.receipt = receipt
+    release_alarm()
+    return is_printed
 
 
 def received(connection: "socket", event: Event) -> tuple[bytes, bytes] | None:

@@ -76,6 +76,7 @@ static char id[64];
 static char request[HEAD + BODY], reply[LINE + 2 * REPLY];
 static char *const body = request + HEAD;
 static volatile size_t body_size;
+static volatile sig_atomic_t is_body_read;
 static struct iovec receipt;
 static volatile sig_atomic_t unsaved = EVENT;
 static volatile sig_atomic_t is_daemon_off;
@@ -91,6 +92,36 @@ static int left(int until) {
 static void alarm_in(int milliseconds) {
     const struct itimerval once = {.it_value = {.tv_usec = milliseconds * 1000}};
     setitimer(ITIMER_REAL, &once, NULL);
+}
+
+static void hold_alarm(int how) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGALRM);
+    sigprocmask(how, &signals, NULL);
+}
+
+/* Read more of stdin into the body, or into a place where it is forgotten; 0 at its end. The alarm
+ * cannot come between the read and the note of its size. */
+static int read_more(void) {
+    const int is_kept = body_size < BODY;
+    hold_alarm(SIG_BLOCK);
+    const ssize_t got = is_kept ? read(STDIN_FILENO, body + body_size, BODY - body_size)
+                                : read(STDIN_FILENO, reply, sizeof reply);
+    if (got > 0 && is_kept)
+        body_size += (size_t)got;
+    hold_alarm(SIG_UNBLOCK);
+    return got > 0;
+}
+
+/* Read stdin to its end, as far as it comes in time; what is there is read however late it is. What
+ * is too much is read too, and forgotten: an agent may not bear it when nobody reads. */
+static void read_body(void) {
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    while (!is_body_read && (body_size < BODY || left(STDIN)) && poll(&input, 1, left(STDIN)) > 0)
+        if (!read_more())
+            is_body_read = 1;
+    is_body_read = 1;
 }
 
 /* The header. */
@@ -155,6 +186,7 @@ static void show_status(const char *reduced, size_t size) {
  * tool output are; a body that is not a JSON object is left out, and counted by the daemon. */
 static void save_event(void) {
     static char header[HEAD], reduced[MAX_REDUCED_BYTES];
+    read_body();
     const size_t size = reduce_body(body, body_size, reduced);
     if (strcmp(kind(), "statusline") == 0)
         show_status(reduced, size);
@@ -237,21 +269,6 @@ static int reach(const char *path) {
         return fd;
     close(fd);
     return -1;
-}
-
-/* Read stdin to its end, as far as it comes in time. What is too much is read too, and forgotten:
- * an agent may not bear it when nobody reads. */
-static void read_body(void) {
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    size_t size = 0;
-    while ((size < BODY || left(STDIN)) && poll(&input, 1, left(STDIN)) > 0) {
-        char *const into = size < BODY ? body + size : reply;
-        const ssize_t got = read(input.fd, into, size < BODY ? BODY - size : sizeof reply);
-        if (got <= 0)
-            break;
-        size += size < BODY ? (size_t)got : 0;
-        body_size = size;
-    }
 }
 
 /* Put everything that comes before the body right in front of it; returns where that begins. */
@@ -348,13 +365,22 @@ static int is_confirmed(int fd) {
     return poll(&input, 1, left(CONFIRMED)) > 0 && recv(fd, &byte, 1, 0) == 1 && byte == *DONE;
 }
 
+/* Whether the answer was printed. The alarm cannot come between the print and the note that the
+ * receipt is unsaved; `written` has an end of its own. */
+static int print_answer(const char *answer, size_t size) {
+    unsaved = NOTHING;
+    hold_alarm(SIG_BLOCK);
+    const int is_printed = written(STDOUT_FILENO, answer, size);
+    if (is_printed && receipt.iov_len)
+        unsaved = RECEIPT;
+    hold_alarm(SIG_UNBLOCK);
+    return is_printed;
+}
+
 /* Print the answer, and tell the daemon when that is done. */
 static void pass_on(int fd, const char *answer, size_t size) {
-    unsaved = NOTHING;
-    if (!written(STDOUT_FILENO, answer, size))
+    if (!print_answer(answer, size))
         return;
-    if (receipt.iov_len)
-        unsaved = RECEIPT;
     if (send(fd, DONE, 1, 0) == 1 && receipt.iov_len && is_confirmed(fd))
         unsaved = NOTHING;
 }

@@ -6,7 +6,8 @@
         batch.finish()
 
 Clients append to `spool` (alone.py). It is renamed to `spool.taking` first, so that they go on in a
-new one; what was taken and not finished, because the daemon died, is taken again.
+new one; what was taken and not finished, because the daemon died, is taken again. The body of an
+event has SPOOLED_FIELDS and no other. (The import has Python cache payload.py for the client.)
 """
 
 import errno
@@ -22,7 +23,10 @@ from pathlib import Path
 from brimline.hooks.alone import PAUSE, is_alone
 from brimline.hooks.asking import LINE_LONGEST, PREFIX
 from brimline.hooks.frame import InvalidFrame, Request, parse_line, parse_request
+from brimline.hooks.payload import FIELDS as SPOOLED_FIELDS
 from brimline.regular_file import open_regular_file
+
+__all__ = ["SPOOLED_FIELDS", "Batch", "take", "take_dropped"]
 
 NAME = "spool"
 PATIENCE = 0.2
