@@ -1,0 +1,173 @@
+"""Rules that find credentials by their format, and those that are taken from detect-secrets."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from string import ascii_letters, digits
+
+import msgspec
+
+DATA = Path(__file__).parent.parent / "data" / "secret_rules.json"
+
+WINDOW_CHARS = 1024
+"""A rule is tried on the lines with one of its keywords, no farther from it than this."""
+
+MORE_LINES_CHARS = 2048
+"""A rule for several lines is tried on so many characters after the line of its keyword."""
+
+LONG_WORD_CHARS = 24
+"""Rules without a rare keyword are tried on lines with a word of this length."""
+
+SECRET_WORD_CHARS = 11
+"""A secret that holds its keyword, as `sk-` and eight characters do, is a word of this length."""
+
+_WORD_CHARACTERS = f"-_.={ascii_letters}{digits}".encode()
+_SPACES_BETWEEN_WORDS = bytes(code if code in _WORD_CHARACTERS else 32 for code in range(256))
+_DIGIT = re.compile(r"\d")
+_REST_OF_WORD = re.compile(r"[\w+/=~-]*(?:\.[\w+/=~-]+)*")
+_AROUND = " \t\r\n\"'`:"
+
+Span = tuple[int, int]
+
+
+class SearchedText:
+    """A text with what all rules need of it: its lower case and its long words."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lower = _lower(text)
+        # Cutting the text into words once spares a search of the whole text for most keywords.
+        words = text.encode("utf-8", "replace").translate(_SPACES_BETWEEN_WORDS).split()
+        long_words = b"\n".join(word for word in words if len(word) >= SECRET_WORD_CHARS)
+        self._words = long_words.decode("ascii")
+
+    def may_hold(self, keyword: str) -> bool:
+        """Whether a keyword is part of a word that is long enough for a secret."""
+        return keyword in self._words
+
+    def lines_with(self, keyword: str, *, ignore_case: bool) -> Iterator[Span]:
+        """The lines that hold a keyword, each once; of a long line the part around it."""
+        where = self.lower if ignore_case else self.text
+        place = where.find(keyword)
+        while place >= 0:
+            start, end = self.line_around(place)
+            yield start, end
+            place = where.find(keyword, max(place + 1, min(end, place + WINDOW_CHARS)))
+
+    def lines_with_long_words(self) -> Iterator[Span]:
+        """The lines that hold a long word, each once; of a long line the part around it."""
+        place = done = 0
+        for word in self._words.split("\n"):
+            if len(word) < LONG_WORD_CHARS:
+                continue
+            place = self.text.find(word, place)
+            if place >= done:
+                start, end = self.line_around(place)
+                yield start, end
+                done = min(end, place + WINDOW_CHARS)
+            place += len(word)
+
+    def line_around(self, place: int) -> Span:
+        """The line at a place, or what is near the place if the line is long.
+
+        It begins with the line break before it, which some patterns want to see.
+        """
+        first = max(0, place - WINDOW_CHARS)
+        end = self.text.find("\n", place, place + 2 * WINDOW_CHARS)
+        start = max(first, self.text.rfind("\n", first, place))
+        return start, min(len(self.text), place + 2 * WINDOW_CHARS) if end < 0 else end
+
+
+class SecretRule(msgspec.Struct, frozen=True):
+    """A pattern, what stands in every match of it, and the group of the secret."""
+
+    id: str
+    keywords: tuple[str, ...]
+    regex: str
+    group: int = 0
+    ignore_case: bool = False
+    """Of the pattern; its keywords are in lower case then."""
+    in_word: bool = False
+    """Whether each keyword is part of the secret, and that a word of SECRET_WORD_CHARS."""
+    long_word: bool = False
+    """Whether the keywords are frequent, and the secret has LONG_WORD_CHARS."""
+    more_lines: bool = False
+
+    def spans(self, searched: SearchedText) -> Iterator[Span]:
+        """The places of secrets in a text."""
+        for start, end in self._lines(searched):
+            more = MORE_LINES_CHARS if self.more_lines else 0
+            yield from self._spans_between(searched.text, start, end + more)
+
+    def _lines(self, searched: SearchedText) -> Iterator[Span]:
+        if not self.long_word:
+            for keyword in self.keywords:
+                if self.in_word and not searched.may_hold(keyword):
+                    continue
+                yield from searched.lines_with(keyword, ignore_case=self.ignore_case)
+            return
+        where = searched.lower if self.ignore_case else searched.text
+        for start, end in searched.lines_with_long_words():
+            if any(where.find(keyword, start, end) >= 0 for keyword in self.keywords):
+                yield start, end
+
+    def _spans_between(self, text: str, place: int, end: int) -> Iterator[Span]:
+        pattern = _compile(self.regex, self.ignore_case)
+        while found := pattern.search(text, place, end):
+            span = _whole_word(text, *found.span(self.group), trim=not self.group)
+            # Names in code are long words too; random ones of that length have digits.
+            if not self.long_word or _DIGIT.search(text, *span):
+                yield span
+            place = max(span[1], found.end(), place + 1)
+
+
+class RuleFile(msgspec.Struct, frozen=True):
+    """The data file, as scripts/secret_rules.py writes it."""
+
+    made_from: str
+    rules: tuple[SecretRule, ...]
+
+
+@cache
+def imported_rules() -> tuple[SecretRule, ...]:
+    """The rules of the data file; it is read when a text is redacted for the first time."""
+    return msgspec.json.decode(DATA.read_bytes(), type=RuleFile).rules
+
+
+def merged(spans: list[Span]) -> list[Span]:
+    """The same places, sorted, with those that touch or overlap made one."""
+    whole: list[Span] = []
+    for start, end in sorted(spans):
+        if whole and start <= whole[-1][1]:
+            whole[-1] = (whole[-1][0], max(end, whole[-1][1]))
+        else:
+            whole.append((start, end))
+    return whole
+
+
+def _whole_word(text: str, start: int, end: int, *, trim: bool) -> Span:
+    """A match to the end of its word: a bound, or a fixed length, would leave the rest of it.
+
+    Patterns without a group of their own for the secret can match the delimiters around it.
+    """
+    while trim and start < end and text[start] in "=" + _AROUND:
+        start += 1
+    while end > start and text[end - 1] in (_AROUND if trim else " \t\r\n"):
+        end -= 1
+    rest = _REST_OF_WORD.match(text, end)
+    return start, rest.end() if rest else end
+
+
+@cache
+def _compile(regex: str, ignore_case: bool) -> re.Pattern[str]:
+    """A compiled rule; most texts need few of them, so each is compiled when it is needed."""
+    return re.compile(regex, re.IGNORECASE if ignore_case else 0)
+
+
+def _lower(text: str) -> str:
+    """The text in lower case, with every character in its place."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
