@@ -75,6 +75,8 @@ bench: setup  ## Measure against the references
 	$(BIN)/python bench/store.py
 	$(BIN)/python bench/soak.py
 	$(BIN)/python bench/viewers.py
+	$(BIN)/python bench/connections.py
+	$(BIN)/python bench/redact.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .coverage*

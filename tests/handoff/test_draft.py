@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import UnknownAgent
-from brimline.handoff import TOKENS, changed_since, draft, masked
+from brimline.handoff import TOKENS, changed_since, draft, redact
 from brimline.handoff.heard import heard
 from brimline.handoff.notes import WORDS, kept
 from brimline.sources import AGENTS
@@ -127,7 +127,7 @@ def test_a_secret_at_the_edge_of_what_is_kept(side: int) -> None:
         padding = "x " * (length // 2) + "y" * (length % 2)
         filler = " z" * 20_000
         words = f"{padding} {key} {filler}" if side else f"{filler} {key} {padding}"
-        text = masked(heard([asked(words)], "claude").first)
+        text = redact(heard([asked(words)], "claude").first)
         assert "0123" not in text
         assert "cdef" not in text
 

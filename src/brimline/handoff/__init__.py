@@ -3,8 +3,8 @@
 from brimline.handoff.document import LARGEST, Document, take
 from brimline.handoff.draft import TOKENS, changed_since, draft
 from brimline.handoff.freshness import OLD_CALLS, OLD_FILES, Freshness, freshness
-from brimline.handoff.masks import masked
 from brimline.handoff.records import records
+from brimline.handoff.redact import redact
 from brimline.handoff.render import rendered
 
 __all__ = [
@@ -17,8 +17,8 @@ __all__ = [
     "changed_since",
     "draft",
     "freshness",
-    "masked",
     "records",
+    "redact",
     "rendered",
     "take",
 ]

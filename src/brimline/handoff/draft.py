@@ -7,9 +7,9 @@ from typing import TypeVar
 import msgspec
 
 from brimline.handoff.heard import heard
-from brimline.handoff.masks import masked
 from brimline.handoff.measure import BYTES
 from brimline.handoff.notes import GAP, MANY, Notes, Run, Todo, Trouble, plain
+from brimline.handoff.redact import redact
 from brimline.usage import BYTES_A_TOKEN
 
 TOKENS = 2_000
@@ -30,8 +30,9 @@ PATH = 400
 LAST_LINES, LAST_BYTES = 6, 300
 """So much of the end of an output is shown."""
 
-SEEN = 2_048
-"""So many characters of each end of a long text are looked at for what is shown of it."""
+SEEN = 8_192
+"""So many characters of each end of a long text are looked at for what is shown of it: all that
+notes keep, so that no credential is cut through before it is redacted."""
 
 Body = Callable[[int], str]
 T = TypeVar("T")
@@ -102,7 +103,7 @@ def _fitted(title: str, sections: list[Section]) -> str:
 
 def _quoted(text: str) -> Body:
     """A text as a quotation; its middle is left out where it is too long."""
-    words = masked(text).strip()
+    words = redact(text).strip()
 
     def body(room: int) -> str:
         breaks = BYTES.without_middle(words, room, GAP).count("\n") + GAP.count("\n")
@@ -137,9 +138,9 @@ def _more(count: int) -> str:
 
 
 def _line(text: str, most: int = LINE) -> str:
-    """Masked, in one line, and not too long."""
-    ends = text if len(text) <= 2 * SEEN else f"{text[:SEEN]} {text[-SEEN:]}"
-    return BYTES.without_middle(" ".join(masked(ends).split()), most, " [...] ")
+    """Redacted, in one line, and not too long."""
+    ends = text if len(text) <= 2 * SEEN else f"{text[:SEEN]}\n{text[-SEEN:]}"
+    return BYTES.without_middle(" ".join(redact(ends).split()), most, " [...] ")
 
 
 def _todos(notes: Notes) -> list[Todo]:
@@ -169,7 +170,7 @@ def _runs(notes: Notes) -> list[Run]:
 
 
 def _run(run: Run) -> str:
-    words = masked(plain(run.output)).rpartition("\n")[2] if run.check else ""
+    words = redact(plain(run.output)).rpartition("\n")[2] if run.check else ""
     return f"{_came_out(run)}: `{_line(run.command)}`" + (f": {_line(words)}" if words else "")
 
 
@@ -180,7 +181,7 @@ def _came_out(run: Run) -> str:
 
 
 def _trouble(trouble: Trouble) -> str:
-    lines = [_line(line) for line in masked(trouble.why).split("\n")[-LAST_LINES:]]
+    lines = [_line(line) for line in redact(trouble.why).split("\n")[-LAST_LINES:]]
     shown = _fitting(lines[::-1], LAST_BYTES)[::-1]
     return "\n    ".join([f"`{_line(trouble.what)}`:", *shown])
 

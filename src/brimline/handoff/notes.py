@@ -19,7 +19,7 @@ GAP = "\n[...]\n"
 
 OUTPUT = 8_192
 """So many bytes of the end of an output are kept: more than are shown, so that a key in it that
-would be cut through is seen whole and masked."""
+would be cut through is seen whole and redacted."""
 
 MANY = 200
 """So many of a kind are kept, the last ones."""
@@ -213,8 +213,12 @@ class Notes:
 
 
 def plain(output: str) -> str:
-    """The end of an output, without colours and without what a client adds to it."""
-    return _NOISE.sub("", BYTES.last(output, OUTPUT)).strip()
+    """The end of an output, without colours and without what a client adds to it.
+
+    It begins with a whole word: half a credential would not be recognised.
+    """
+    end = BYTES.last(output, OUTPUT)
+    return _NOISE.sub("", end if end == output else _from_a_word(end)).strip()
 
 
 def kept(text: str) -> str:
