@@ -84,7 +84,7 @@ class SessionCache:
     async def update(self) -> None:
         """Bring the sessions up to date that changed since the last time."""
         async with self._lock:
-            await self._encode(await self._store.changes(self._mark))
+            await self._encode(await self._store.changes(self._mark), background=True)
 
     def get(self, id: str) -> EncodedSession | None:
         """One session as it was encoded last."""
@@ -129,7 +129,7 @@ class SessionCache:
         known_calls = self._views.known_calls(session.id)
         return known_calls is not None and known_calls != session.known_calls
 
-    async def _encode(self, marks: Sequence[tuple[int, str]]) -> None:
+    async def _encode(self, marks: Sequence[tuple[int, str]], background: bool = False) -> None:
         """Encode these sessions as they are now, and publish what changed.
 
         If it is cancelled, what was encoded until then is published: nobody sends it later.
@@ -137,7 +137,7 @@ class SessionCache:
         if not marks:
             return
         mark_of = {id: mark for mark, id in marks}
-        time_slice, events = TimeSlice(), EventBuffer()
+        time_slice, events = TimeSlice(background), EventBuffer()
         try:
             async for rows in self._views.read_rows(list(mark_of)):
                 mark = mark_of[rows.session.id]
