@@ -426,3 +426,27 @@ def test_hooks_that_wait_are_taken_together(place: Path) -> None:
         return rounds
 
     assert uvloop.run(run()) < 5
+
+
+def test_client_that_gave_up_is_skipped(place: Path) -> None:
+    """A busy daemon does not process what a client has spooled by now; it does what others sent.
+
+    Two requests of long ago wait when the loop comes to them: one client has hung up.
+    """
+
+    async def run() -> list[str]:
+        desk = Answering(Answer(b"text"))
+        hooks = HookSocket(place, cast("Desk", desk))
+        hooks.open()
+        clients = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+        for number, client in enumerate(clients):
+            client.connect(str(place))
+            client.sendall(encode_request(Request("hook", "claude", f"1-{number}", 1, {}, b"{}")))
+        clients[0].close()
+        while not desk.asked:
+            await asyncio.sleep(0)
+        clients[1].close()
+        await hooks.close()
+        return [request.id for request in desk.asked]
+
+    assert uvloop.run(run()) == ["1-1"]

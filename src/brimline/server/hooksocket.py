@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from brimline.hooks.asking import ANSWER
 from brimline.hooks.frame import InvalidFrame, Request, encode_reply, request_in
 from brimline.hooks.receipt import encode_receipt
 from brimline.server.desk import SILENCE, Answer, Desk
@@ -37,6 +38,9 @@ MAX_ACCEPTS = 8
 
 PATIENCE = 4.0
 """So many seconds a client may take for its request and its word that it passed the answer on."""
+
+CLIENT_GIVES_UP_S = ANSWER
+"""After this time without an answer a client hangs up and spools its event."""
 
 SWEEP = 1.0
 """Seconds between two looks for clients that took longer, and until it listens anew where no more
@@ -221,11 +225,25 @@ class _Talk:
             return
         if request is None:
             self._server.wait_for(self)
+        elif time.time() - request.at > CLIENT_GIVES_UP_S and self._has_gone():
+            self.end(False)
         elif self._server.desk.has_none(request):
             self.reply(SILENCE)
         else:
             self._asked, self._data = True, b""
             self._server.answer(self, request)
+
+    def _has_gone(self) -> bool:
+        """Return whether the client has hung up: it has spooled its event, which comes from there.
+
+        To process it here too would only make a daemon later that is late already.
+        """
+        try:
+            return self._socket.recv(1, AT_ONCE | socket.MSG_PEEK) == b""
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            return True
 
     def _joined(self, data: bytes) -> bytes | bytearray:
         """All of the request so far."""
