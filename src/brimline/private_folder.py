@@ -17,7 +17,11 @@ LOGGER = logging.getLogger("brimline.folders")
 PRIVATE_MODE = 0o700
 ROOT_UID = 0
 OVERFLOW_UID = 65_534
-"""In a user namespace (bubblewrap, a rootless container) the system's folders belong to this."""
+"""In a user namespace (bubblewrap, a rootless container) the system's folders belong to this user.
+Outside of one it is an ordinary user, mostly called nobody."""
+
+_UID_MAP = "/proc/self/uid_map"
+_WHOLE_UID_MAP = ["0", "0", "4294967295"]
 
 TRUSTED_GID = 0
 _OTHERS_ANY = stat.S_IRWXG | stat.S_IRWXO
@@ -48,7 +52,7 @@ def make_private_folder(path: Path, *, strict: bool = False) -> None:
     path = Path(os.path.abspath(path))
     if strict and path.is_symlink():
         raise UnsafeFolder(str(path), "it is a link", f"Remove it: {_command('rm', path)}")
-    _check_parents(path)
+    check_parents(path)
     create_private_folder(path)
     status = path.stat()
     if status.st_uid != os.geteuid():
@@ -59,21 +63,30 @@ def make_private_folder(path: Path, *, strict: bool = False) -> None:
         LOGGER.warning("%s: removed the permissions %03o of other users", path, unwanted)
 
 
-def _check_parents(path: Path) -> None:
-    """Raise UnsafeFolder if another user could put another folder in the place of this one."""
+def check_parents(path: Path) -> None:
+    """Raise UnsafeFolder if another user could put something else in the place of a path."""
     for place in (path, *path.parents):
         if place.is_symlink() and place.lstat().st_uid not in (ROOT_UID, os.geteuid()):
             hint = f"Remove it: {_command('rm', place)}"
             raise UnsafeFolder(str(path), f"{place} is a link of another user", hint)
     for parent in _real_parents(path):
         status = parent.stat()
-        if status.st_uid not in (ROOT_UID, OVERFLOW_UID, os.geteuid()):
+        if status.st_uid not in _trusted_uids():
             reason = f"{parent}, which it is in, belongs to another user (uid {status.st_uid})"
             raise UnsafeFolder(str(path), reason, "Set BRIMLINE_STATE_DIR to a folder of your own.")
         if _others_may_rename_in(status):
             reason = f"other users can replace it: they can write to {parent}"
             hint = f"Take that permission away: {_command('chmod', 'go-w', parent)}"
             raise UnsafeFolder(str(path), reason, hint)
+
+
+def _trusted_uids() -> set[int]:
+    """The users whose folders nobody else can change: our own, and the system's."""
+    trusted = {ROOT_UID, os.geteuid()}
+    with suppress(OSError), open(_UID_MAP) as uid_map:
+        if uid_map.read().split() != _WHOLE_UID_MAP:
+            trusted.add(OVERFLOW_UID)
+    return trusted
 
 
 def _real_parents(path: Path) -> Iterator[Path]:

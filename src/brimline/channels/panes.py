@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brimline.channels.screen import Screen, screen
-from brimline.errors import CommandFailed
+from brimline.errors import CommandFailed, UnsafeFolder
 from brimline.monitor.heard import Pane
+from brimline.private_folder import check_parents
 
 if TYPE_CHECKING:
     from libtmux import Server
@@ -23,7 +24,6 @@ CURSOR = "#{cursor_x} #{cursor_y} #{cursor_flag} #{pane_in_mode} #{pane_dead}"
 """What tmux is asked of a pane beside its rows."""
 
 THERE = "Is the pane still there?"
-ROOT = 0
 OWN_SOCKET = "Run the agent in a tmux of your own."
 
 _ID = re.compile(r"%[0-9]+")
@@ -53,24 +53,15 @@ def check_own_socket(path: str) -> None:
 
     A tmux client runs commands that its server names: on another user's socket that is their code.
     """
-    socket = Path(os.path.realpath(path))
     try:
-        found = socket.stat()
-        folders = [folder.stat() for folder in socket.parents]
+        found = os.stat(path)
+        check_parents(Path(path))
     except OSError as error:
         raise CommandFailed("tmux", f"{path}: {error.strerror}", THERE) from error
+    except UnsafeFolder as error:
+        raise CommandFailed("tmux", f"others can replace {path}", error.hint) from error
     if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.getuid():
         raise CommandFailed("tmux", f"{path} is not a socket of yours", OWN_SOCKET)
-    if not all(_is_safe_folder(folder) for folder in folders):
-        raise CommandFailed("tmux", f"others can replace {path}", OWN_SOCKET)
-
-
-def _is_safe_folder(folder: os.stat_result) -> bool:
-    """Return whether nobody but root and us can rename or remove what is ours in a folder."""
-    if folder.st_uid not in (ROOT, os.getuid()):
-        return False
-    shared = folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return not shared or bool(folder.st_mode & stat.S_ISVTX)
 
 
 class Held:
