@@ -218,3 +218,10 @@ def test_a_long_cycle_is_sampled() -> None:
         assert len(sents) <= MAX_SENTS + KEEP + 2
         assert (sents[0], sents[-1]) == (0, number)
     assert len({after - before for before, after in pairwise(sents[:-1])}) == 1
+
+
+def test_current_call_is_kept_however_old() -> None:
+    """After a rewind to the first call nothing is dropped: that call says what is held now."""
+    events: list[AnyEvent] = [call(id, 1_000 * id, None) for id in range(1, 4 * KEEP)]
+    thread = fold(Session(), [*events, Rewound(to="c1")]).threads[MAIN]
+    assert drop_old_calls(thread, KEEP) is thread
