@@ -22,6 +22,7 @@ from brimline.monitor.rules import Rules
 from brimline.monitor.watched import Watched
 from brimline.private_folder import make_private_folder
 from brimline.server.access import AccessControl
+from brimline.server.allocator import use_one_arena
 from brimline.server.answers import Routes
 from brimline.server.app import Posted, Running, application
 from brimline.server.around import Machine, parents
@@ -88,6 +89,7 @@ class Daemon:
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until it is told to stop; `ready` is told the address, with a link to the page."""
+        use_one_arena()
         with _own(self.state):
             waits = pauses()
             await self._serve_store(ready)
