@@ -190,6 +190,11 @@ class Running:
         """What programs send to be let in."""
         return (self.state / "secret").read_text().strip()
 
+    @property
+    def authorization(self) -> dict[str, str]:
+        """The header that lets a program in."""
+        return {"Authorization": f"Bearer {self.secret}"}
+
     def _request(
         self,
         path: str,
@@ -199,7 +204,7 @@ class Running:
     ) -> urllib.request.Request:
         """A request with the secret, as a program sends it."""
         address = f"http://127.0.0.1:{self.port}{path}"
-        sent = {"Authorization": f"Bearer {self.secret}", **(headers or {})}
+        sent = {**self.authorization, **(headers or {})}
         return urllib.request.Request(address, body, headers=sent, method=method)
 
     def get(self, path: str, **headers: str) -> Any:

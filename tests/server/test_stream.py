@@ -70,7 +70,9 @@ def read_event(answer: HTTPResponse) -> bytes:
     """The next event, or a comment."""
     event = b""
     while not event.endswith(b"\n\n"):
-        event += answer.readline()
+        line = answer.readline()
+        assert line, f"the stream ended: {event!r}"
+        event += line
     return event
 
 
@@ -79,8 +81,9 @@ def test_a_page_that_follows_has_what_the_api_answers(daemon: Running, tmp_path:
     transcript = tmp_path / "s1.jsonl"
     told = {"session_id": "s1", "transcript_path": str(transcript), "cwd": "/work"}
     with closing(HTTPConnection("127.0.0.1", daemon.port, timeout=20)) as connection:
-        connection.request("GET", "/v1/stream")
+        connection.request("GET", "/v1/stream", headers=daemon.authorization)
         answer, viewer = connection.getresponse(), Viewer()
+        assert answer.status == 200
         for number in range(70):
             with transcript.open("a") as file:
                 file.write(json.dumps(call(number)) + "\n")
