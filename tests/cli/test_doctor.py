@@ -316,7 +316,6 @@ def test_store(tmp_path: Path) -> None:
 def test_store_problems(user: User) -> None:
     """What happened to the store fails the check, without a daemon too, until it is dealt with."""
     state = user.home / ".local/state/brimline"
-    state.mkdir(parents=True)
     kept = state / "brimline.db.broken"
     kept.touch()
     report_problem(state, StoreProblem(NOW - 3_600, "It broke.", str(kept), "Do this."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brimline.hooks import agents
-from brimline.hooks.spool import take
+from brimline.hooks.frame import Request
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 
 from .monitored import Gemini
@@ -20,17 +20,15 @@ agent = running(Gemini)
 
 @in_time
 def test_readings_of_hooks_equal_the_bill(agent: Gemini) -> None:
-    """Each end of an answer is a reading, where the user wants a hook at each piece of one: what
-    was billed for the main thread's calls, and no other's, with the thoughts."""
-    agent.add_hook("AfterModel")
-    agent.daemon.stop()
+    """Each end of an answer is a reading if the user has a hook at each piece of one: what was
+    billed for the main thread's calls, and no other's, with the thoughts."""
+    folder = agent.record_hook("AfterModel")
     asking, errand = agent.errand
     main = (agent.shell("echo one"), *asking, Reply(text="Done.", reasoning=THOUGHT))
     run = agent.run(Scenario(main=main, subagent=errand, ramp=Ramp(step=5_000)))
-    batch = take(agent.daemon.state)
-    assert batch is not None
-    assert all(request.body for request in batch), "its input came when a hook had given up"
-    found = [agents.heard(request, request.at) for request in batch]
+    bodies = [file.read_bytes() for file in sorted(folder.iterdir())]
+    requests = [Request("hook", "gemini", f"{at}-1", 1, {}, body) for at, body in enumerate(bodies)]
+    found = [agents.heard(request, request.at) for request in requests]
     usages = [one.usage for one in found if one is not None and one.usage is not None]
     assert [(usage.sent, usage.output) for usage in usages] == [
         (sent(one), one.usage.output) for one in run.of("main")

@@ -178,7 +178,7 @@ def test_handoff_document_is_brought_back_once(
     path = tmp_path / "handoff.md"
     path.write_text("The parser is half done.")
     daemon.hook(hook_input("SessionStart", source="startup"))
-    daemon.post(f"/v1/sessions/{SESSION}/handoff", {"path": str(path)})
+    daemon.hand_over(SESSION, path)
     daemon.hook(hook_input("PreCompact", trigger="auto"))
     compacted = json.dumps(hook_input("SessionStart", source="compact")).encode()
     done = run_until_killed(agent, daemon, compacted)

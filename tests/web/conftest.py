@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
 from server.running import Running
 
@@ -27,15 +27,21 @@ class Opener(Protocol):
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """One browser for all; its loop runs, so it is gone before the tests of other folders."""
+def playwright() -> Iterator[Playwright]:
+    """One for all browsers; its loop runs, so it is gone before the tests of other folders."""
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """One browser for all."""
     program = require_chromium()
     require_page()
-    expect.set_options(timeout=PATIENCE)
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield running
-        running.close()
+    running = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    yield running
+    running.close()
 
 
 @pytest.fixture

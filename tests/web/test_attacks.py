@@ -13,14 +13,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright
 
 from server.running import Running
 from server.test_daemon import SESSION, status_input
 
 from .chromium import FLAGS, require_chromium, require_page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 
 EVIL, REBOUND = "evil.example", "brimline"
 """Names that the attacker owns; the browser finds this machine behind both."""
@@ -101,15 +101,14 @@ def attacker() -> Iterator[Attacker]:
 
 
 @pytest.fixture(scope="module")
-def rebound_browser() -> Iterator[Browser]:
+def rebound_browser(playwright: Playwright) -> Iterator[Browser]:
     """A browser to which the attacker's names lead to this machine, as after DNS rebinding."""
     program = require_chromium()
     require_page()
     rules = f"--host-resolver-rules=MAP {EVIL} 127.0.0.1,MAP {REBOUND} 127.0.0.1"
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=[*FLAGS, rules])
-        yield running
-        running.close()
+    running = playwright.chromium.launch(executable_path=program, args=[*FLAGS, rules])
+    yield running
+    running.close()
 
 
 @pytest.fixture

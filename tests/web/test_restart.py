@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from .screen import Screen
 from .story import Story, call, full
@@ -41,7 +41,11 @@ def test_other_store(story: Story, screen: Screen) -> None:
     screen.row("old").wait_for()
     story.daemon.kill()
     lost(screen)
+    secret = (story.daemon.state / "secret").read_bytes()
     shutil.rmtree(story.daemon.state)
+    story.daemon.state.mkdir(mode=0o700)
+    (story.daemon.state / "secret").write_bytes(secret)
+    (story.daemon.state / "secret").chmod(0o600)
     story.daemon.start()
     story.tell("new", full(20))
     expect(screen.row("old")).to_have_count(0)
@@ -101,3 +105,17 @@ def test_not_there_yet(story: Story, screen: Screen) -> None:
     story.daemon.start()
     story.tell("one", full(10))
     screen.row("one").wait_for()
+
+
+def test_new_secret(story: Story, browser: Browser) -> None:
+    """A page whose daemon has another secret by now says how to sign in."""
+    daemon = story.daemon
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(daemon.new_link())
+    page.locator('[data-connection="live"]').first.wait_for()
+    daemon.stop()
+    (daemon.state / "secret").unlink()
+    daemon.start()
+    expect(page.locator("pre")).to_have_text("brimline open")
+    context.close()

@@ -49,11 +49,15 @@ class Gemini(Monitored):
         which = AGAIN if again else NEW
         return run_gemini(scenario, self.folder, "Go.", *which, *arguments, environment=environment)
 
-    def add_hook(self, event: str) -> None:
-        """Have our hook run at an event that setup leaves out, as a user may."""
+    def record_hook(self, event: str) -> Path:
+        """Have a hook write its input to a file each time; the folder of the files."""
+        folder = self.folder / event
+        folder.mkdir(parents=True)
         settings = json.loads(self.settings.read_text())
-        settings["hooks"][event] = settings["hooks"]["AfterTool"]
+        hook = {"type": "command", "command": f"cat > {folder}/$(date +%s%N)", "timeout": 2_000}
+        settings["hooks"][event] = [{"hooks": [hook]}]
         self.settings.write_text(json.dumps(settings))
+        return folder
 
     def compact(self, deeds: Mapping[int, str] | None = None) -> ClientRun:
         """The agent hands a document over in one turn, and goes on in another, whose second request
