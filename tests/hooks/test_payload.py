@@ -121,7 +121,7 @@ def test_both_clients_have_the_same_list() -> None:
 # The scanner in C.
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def in_c(tmp_path_factory: pytest.TempPathFactory, compiled: Path) -> Iterator[Reduce]:
     """The functions in C, under the sanitizers where the compiler has them."""
     assert compiled
