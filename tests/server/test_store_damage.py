@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import time
 import urllib.error
+import urllib.request
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -93,6 +94,15 @@ def test_store_deleted_while_the_daemon_runs(daemon: Running) -> None:
     daemon.kill()
     daemon.start()
     assert len(daemon.get(MESSAGES)) == len(told) + 1
+
+
+def test_page_link_outlives_a_new_store(daemon: Running) -> None:
+    """A link that was printed before the store was written back still opens the page, once."""
+    database(daemon).unlink()
+    reported(daemon)
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with opener.open(daemon.link, timeout=PATIENCE) as answer:
+        assert answer.status == 200
 
 
 def test_store_overwritten_while_the_daemon_runs(daemon: Running, tmp_path: Path) -> None:

@@ -44,12 +44,12 @@ class PageLinks:
 class AccessControl:
     """Compares what a request shows with the daemon's secret, in constant time."""
 
-    def __init__(self, secret: str, port: int) -> None:
+    def __init__(self, secret: str, port: int, links: PageLinks | None = None) -> None:
         self._port = port
         self._secret = secret.encode()
         self._hook_token = derive_token(secret, "hooks").encode()
         self._page_token = derive_token(secret, "page").encode()
-        self.links = PageLinks()
+        self.links = links or PageLinks()
 
     def page_link(self) -> str:
         """Return an address that opens the page in a browser, once."""

@@ -21,7 +21,7 @@ from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.watched import Watched
 from brimline.private_folder import make_private_folder
-from brimline.server.access import AccessControl
+from brimline.server.access import AccessControl, PageLinks
 from brimline.server.allocator import use_one_arena
 from brimline.server.answers import Routes
 from brimline.server.app import Posted, Running, application
@@ -83,6 +83,7 @@ class Daemon:
         self._dropped = 0
         self._desk: Desk | None = None
         self._http: uvicorn.Server | None = None
+        self._links = PageLinks()
         self._stopped = False
         self._restarting = False
         self.lost = False
@@ -98,6 +99,7 @@ class Daemon:
                     waits = pauses()
                 await asyncio.sleep(next(waits))  # a failing disk may damage every new store
                 self._restarting, self._since = False, time.time()
+                self._port = None  # the same again, or another if a program has taken it meanwhile
                 await self._serve_store(lambda address: None)
 
     async def _serve_store(self, ready: Callable[[str], None]) -> None:
@@ -113,7 +115,7 @@ class Daemon:
         listening = loopback(self._port, last)  # before anything is there that others would find
         self._port = port = int(listening.getsockname()[1])
         write_port(self.state, port)
-        access = AccessControl(load_or_create_secret(self.state), port)
+        access = AccessControl(load_or_create_secret(self.state), port, self._links)
         peers = TcpPeers.open()
         limits = ConnectionLimits(peers, raise_descriptor_limit())
         rules = Rules.of_settings(self._settings)
