@@ -235,8 +235,10 @@ def test_http(user: User) -> None:
     state.mkdir(parents=True)
     write_port(state, 8_432)
     secret = load_or_create_secret(state)
-    user.run(agents=["claude"], transport="http")
+    _, out = user.run(agents=["claude"], transport="http")
     text = user.settings.read_text()
+    assert "Bearer ***" in out
+    assert derive_token(secret, "hooks") not in out
     assert '"http://127.0.0.1:8432/hooks/claude?by=brimline"' in text
     assert derive_token(secret, "hooks") in text
     assert secret not in text

@@ -1,6 +1,7 @@
 """A change of a file as setup shows it: what becomes of it, line by line, and what is to do."""
 
 import difflib
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -13,6 +14,7 @@ from brimline.setup.plan import Change, apply
 from brimline.sources import AGENTS
 
 TITLES = {**AGENTS, "service": "The service", "parent": "The parent"}
+TOKEN = re.compile(r"Bearer [0-9a-f]{64}")
 UNTOUCHED = "The file is as it was."
 SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
 
@@ -72,8 +74,12 @@ def _diff(change: Change) -> Iterator[str]:
 
 
 def _rows(data: bytes | None) -> list[str]:
-    """The lines of a file; a newline alone ends one, whatever else Unicode calls the end."""
-    text = (data or b"").decode("utf-8", "replace").replace("\r\n", "\n")
+    """The lines of a file; a newline alone ends one, whatever else Unicode calls the end.
+
+    The token of HTTP hooks is not shown: people show what a command printed to others.
+    """
+    text = TOKEN.sub("Bearer ***", (data or b"").decode("utf-8", "replace"))
+    text = text.replace("\r\n", "\n")
     return text.removesuffix("\n").split("\n") if text else []
 
 
