@@ -74,6 +74,7 @@ bench: setup  ## Measure against the references
 	$(BIN)/python bench/client.py
 	$(BIN)/python bench/store.py
 	$(BIN)/python bench/soak.py
+	$(BIN)/python bench/load.py
 	$(BIN)/python bench/viewers.py
 	$(BIN)/python bench/connections.py
 	$(BIN)/python bench/redact.py

@@ -109,7 +109,8 @@ class Bench:
 
     def __init__(self, work: Path, daemon: Daemon, others: list[Peer]) -> None:
         program = work / "brimline-hook"
-        subprocess.run([*COMPILE, str(program), str(CLIENT.with_suffix(".c"))], check=True)
+        sources = sorted(map(str, CLIENT.parent.glob("*.c")))
+        subprocess.run([*COMPILE, str(program), *sources], check=True)
         python = [sys.executable, "-I", "-S"]
         compiled = [str(program), sys.executable, str(CLIENT)]
         script = [*python, str(CLIENT)]
