@@ -17,7 +17,7 @@ import msgspec
 
 from brimline.hooks.frame import Kind, Request, encode_request, parse_reply
 from brimline.server.afterwards import LATER
-from brimline.server.hooksocket import ACK
+from brimline.server.hooks.hook_socket import ACK
 from brimline.server.secret import read_secret
 from brimline.settings import socket_path
 

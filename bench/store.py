@@ -20,7 +20,7 @@ from brimline.store.rows import CallRow, HandoffRow, SessionRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
 from brimline.store.sqlite import queries as query
 from brimline.store.sqlite import statements as sql
-from brimline.store.sqlite.place import CHECK_BUDGET_S, connect, prepare
+from brimline.store.sqlite.connections import CHECK_BUDGET_S, connect, prepare
 
 BATCHES = (1, 50, 500)
 AT_ONCE = 64

@@ -19,7 +19,7 @@ from brimline.events import MAIN
 from brimline.settings import Settings
 from brimline.sources import source
 from brimline.sources.base import Depth, Places, Transcript
-from brimline.survey.single import find
+from brimline.survey.target import find
 from brimline.tracker import Session, fold
 
 FIGURES = ("calls", "sent", "peak_sent", "compactions")

@@ -12,7 +12,7 @@ PURE = (
     "windows/*",
     "prices.py",
     "events.py",
-    "looks.py",
+    "terminal/colours.py",
     "settings.py",
     "providers/*",
     "tracker/*",

@@ -13,11 +13,11 @@ import brimline
 from brimline.baselines import Baseline, Category
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
-from brimline.cli.changes import Shown as SetupShown
-from brimline.cli.checks import Check
-from brimline.cli.commands import ABOUT, parser
+from brimline.cli.arguments import ABOUT, parser
+from brimline.cli.doctor_checks import Check
+from brimline.cli.setup_diff import Shown as SetupShown
 from brimline.formulas import Components, Formulas
-from brimline.run.hats import HatStats, LoopStats
+from brimline.run.loop_peaks import HatStats, LoopStats
 from brimline.run.result import Iteration
 from brimline.survey.report import Line, Report
 from brimline.tracker import Reading

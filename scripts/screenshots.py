@@ -21,8 +21,8 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from playwright.async_api import Browser, Page, async_playwright  # noqa: E402
 
-from brimline.server.demo.demo import Demo  # noqa: E402
-from brimline.server.demo.roles import CART  # noqa: E402
+from brimline.demo.demo import Demo  # noqa: E402
+from brimline.demo.profiles import CART  # noqa: E402
 
 TARGET = ROOT / "docs/images"
 NOW = datetime(2026, 11, 18, 15, 20, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from brimline.paint import counted, painted, shade
+from brimline.terminal.text import counted, painted, shade
 from brimline.tracker import Reading, Thread
 from brimline.usage import percent_raw, shorten
 

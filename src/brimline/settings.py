@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.looks import check
 from brimline.regular_file import read_regular_file
+from brimline.terminal.colours import check
 from brimline.windows import Overrides
 
 PREFIX = "BRIMLINE_"

@@ -11,7 +11,8 @@ import pytest
 
 from brimline._version import __version__
 from brimline.cli import doctor, setup
-from brimline.cli.checks import (
+from brimline.cli.context import Context
+from brimline.cli.doctor_checks import (
     FULL,
     ROOM,
     START,
@@ -24,12 +25,11 @@ from brimline.cli.checks import (
     store,
     version,
 )
-from brimline.cli.context import Context
 from brimline.server.port_file import write_port
 from brimline.server.secret import load_or_create_secret
 from brimline.settings import Settings
-from brimline.setup.found import Found
-from brimline.setup.switch import Off
+from brimline.setup.disabled_hooks import Off
+from brimline.setup.installed import Found
 from brimline.sources.base import Places
 from brimline.store.problems import StoreProblem, report_problem
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from brimline.channels.intents import Intent, keep
-from brimline.monitor.heard import Pane
-from channels.terminal import Terminal
+from brimline.observations import Pane
+from brimline.tmux.clear_requests import Intent, keep
 from server.running import Running
+from tmux.terminal import Terminal
 
 from .terminal import Json, User, cells, iso
 

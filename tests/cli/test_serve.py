@@ -120,7 +120,7 @@ runpy.run_module("brimline", run_name="__main__")
 """Presses Ctrl-C when a module is about to be imported."""
 
 
-@pytest.mark.parametrize("module", ["brimline.cli", "brimline.cli.commands", "argparse"])
+@pytest.mark.parametrize("module", ["brimline.cli", "brimline.cli.arguments", "argparse"])
 def test_interrupted_while_it_is_imported(user: User, module: str) -> None:
     """Ctrl-C right after the start: 130, and not a word."""
     done = subprocess.run(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from brimline import __version__
-from brimline.cli.commands import parser
+from brimline.cli.arguments import parser
 
 from .terminal import PATIENCE, User, environment
 

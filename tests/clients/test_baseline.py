@@ -36,7 +36,7 @@ except BaselineFailed as error:
 BOTH_WAYS = """
 from pathlib import Path
 import msgspec
-from brimline.baselines.asking import by_command, by_request
+from brimline.baselines.request import by_command, by_request
 from brimline.baselines.client import Client, environment, find
 from brimline.sources.base import Places
 here = Places.here()

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.run.rows import Row, summaries
+from brimline.run.events_file import Row, summaries
 from brimline.testing.fake_model import Billed, Ramp, Scenario
 from brimline.usage import NOTHING, Usage, context_line
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from brimline.setup.command import Program
-from brimline.setup.job import Wish
+from brimline.setup.install import Wish
 from brimline.setup.plan import RECIPES, apply, plan
 from brimline.sources.base import Places
 from brimline.testing.fake_model import Reply, Scenario

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from brimline.channels.clearing import INTERRUPTED, PROMPTED
-from brimline.channels.intents import kept
-from brimline.channels.tmux import Tmux
 from brimline.testing.fake_model import Ramp, Reply, Scenario
+from brimline.tmux.clear import INTERRUPTED, PROMPTED
+from brimline.tmux.clear_requests import kept
+from brimline.tmux.typing import Tmux
 from server.running import Running
 
 from .claude import bash

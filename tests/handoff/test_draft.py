@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from brimline.errors import UnknownAgent
 from brimline.handoff import TOKENS, changed_since, draft, redact
+from brimline.handoff.digest import WORDS, kept
 from brimline.handoff.heard import heard
-from brimline.handoff.notes import WORDS, kept
 from brimline.sources import AGENTS
 from brimline.usage import estimate
 from trying import examples

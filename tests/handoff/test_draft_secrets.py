@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from brimline.handoff import draft, records
-from brimline.handoff.notes import OUTPUT, plain
+from brimline.handoff.digest import OUTPUT, plain
 
 from .canaries import Canary, canaries, leaked
 from .made import (

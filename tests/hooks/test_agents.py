@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from brimline.errors import InvalidUsage, UnknownAgent
 from brimline.hooks import agents
 from brimline.hooks.frame import Request
-from brimline.monitor.heard import NOTHING, Reply
+from brimline.observations import NOTHING, Reply
 from brimline.setup.plan import RECIPES
 
 from .told import AT, SESSION, told

@@ -10,7 +10,7 @@ import pytest
 from brimline.events import MAIN
 from brimline.hooks import agents
 from brimline.hooks.frame import Request
-from brimline.monitor.heard import Happening, Heard
+from brimline.observations import Happening, Heard
 from brimline.sources.base import Transcript
 from brimline.usage import Usage
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from brimline.hooks import agents
-from brimline.monitor.heard import Happening, Heard
+from brimline.observations import Happening, Heard
 
 from .told import ALIKE, AT, told
 

@@ -9,7 +9,7 @@ import pytest
 
 from brimline.errors import InvalidUsage
 from brimline.hooks import agents
-from brimline.monitor.heard import Happening, Heard
+from brimline.observations import Happening, Heard
 from brimline.usage import Usage
 
 from .told import AT, SESSION, told

@@ -6,7 +6,7 @@ import pytest
 
 from brimline.events import MAIN, WindowReported
 from brimline.hooks import agents
-from brimline.monitor.heard import Happening, Heard
+from brimline.observations import Happening, Heard
 from brimline.sources.base import Transcript
 
 from .told import ALIKE, AT, SESSION, told

@@ -4,7 +4,7 @@ import json
 from typing import Any, TypeAlias
 
 from brimline.hooks.frame import Request
-from brimline.monitor.heard import Happening
+from brimline.observations import Happening
 
 Row: TypeAlias = tuple[str, dict[str, Any], Happening]
 """An event, what is told with it, and what it is in the monitor's words."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from brimline.monitor.heard import NOTHING, Happening, Heard, Reply
+from brimline.monitor.environment import Surroundings
 from brimline.monitor.monitor import KEPT_CALLS, Monitor
 from brimline.monitor.rules import Rules
-from brimline.monitor.surroundings import Surroundings
-from brimline.monitor.watched import Watched
+from brimline.monitor.session_state import Watched
+from brimline.observations import NOTHING, Happening, Heard, Reply
 from brimline.store.base import Store
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SignalRow

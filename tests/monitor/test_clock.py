@@ -7,7 +7,7 @@ import pytest
 
 from brimline.handoff import Document
 from brimline.inbox import LEASE
-from brimline.monitor.answering import SENT_AGAIN
+from brimline.monitor.hook_reply import SENT_AGAIN
 
 from .agent import Agent
 

@@ -23,8 +23,8 @@ from hypothesis.stateful import (
 )
 
 from brimline.handoff import Document
-from brimline.monitor.heard import NOTHING, Happening, Heard, Reply
 from brimline.monitor.monitor import KEPT_CALLS
+from brimline.observations import NOTHING, Happening, Heard, Reply
 from brimline.usage import Usage
 from brimline.windows import Overrides
 from trying import examples

@@ -9,7 +9,7 @@ import pytest
 
 from brimline.events import MAIN
 from brimline.handoff.document import Document
-from brimline.monitor.answering import SENT_AGAIN
+from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.monitor.rules import Rules
 from brimline.monitor.texts import Texts
 

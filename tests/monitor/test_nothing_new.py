@@ -8,8 +8,8 @@ import pytest
 
 from brimline.handoff.document import Document
 from brimline.inbox import Message
-from brimline.monitor.heard import Pane
-from brimline.monitor.rows import SEEN_EVERY
+from brimline.monitor.persistence import SEEN_EVERY
+from brimline.observations import Pane
 from brimline.store.base import Write
 from brimline.store.memory import MemoryStore
 

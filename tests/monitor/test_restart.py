@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.events import AnyEvent, Call, Cleared, Compacted, WindowReported
-from brimline.monitor.heard import Heard, Reply
+from brimline.observations import Heard, Reply
 from brimline.sources.base import Transcript
 from brimline.usage import Usage
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound
-from brimline.monitor.heard import Heard, Pane
 from brimline.monitor.monitor import IDLE_SESSION_S, IDLE_SUBAGENT_S, KEPT_CALLS, Monitor
-from brimline.monitor.telling import RECENT
-from brimline.monitor.watched import Watched
-from brimline.server.views import Views
+from brimline.monitor.session_state import Watched
+from brimline.monitor.signal_writes import RECENT
+from brimline.observations import Heard, Pane
+from brimline.server.api.views import Views
 from brimline.sources.base import Transcript
 from brimline.store.rows import CallRow
 from brimline.tracker import Thread

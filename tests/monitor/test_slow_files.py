@@ -8,8 +8,8 @@ from typing import Any
 
 from brimline.bounded_reads import CachedReads
 from brimline.events import MAIN
-from brimline.monitor.follow import Follower, Progress, read_on_from
-from brimline.monitor.heard import Environment
+from brimline.monitor.transcript_follower import Follower, Progress, read_on_from
+from brimline.observations import Environment
 from brimline.sources.base import Transcript
 from brimline.windows import UNTOLD, ClientSettings
 

@@ -10,8 +10,8 @@ import msgspec
 
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, Ended
 from brimline.handoff import Document
-from brimline.monitor.heard import AGAIN, Heard, Reply
-from brimline.monitor.watched import Past, Watched
+from brimline.monitor.session_state import Past, Watched
+from brimline.observations import AGAIN, Heard, Reply
 from brimline.sources.base import Transcript
 from brimline.store.rows import SignalRow
 from brimline.usage import Usage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.run.track import Job
+from brimline.run.run_state import Job
 from brimline.sources.base import Places
 from brimline.testing.fake_model import Billed, read_records
 from brimline.usage import NOTHING, Usage

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.run.said import Said, Told, ear
-from brimline.run.tap import heard
+from brimline.run.stream_reader import heard
 from brimline.sources import AGENTS, source
 from brimline.usage import Usage
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import brimline.hooks.client as client
 from brimline.hooks.frame import Kind, Request, encode_request, parse_reply
-from brimline.server.hooksocket import ACK
+from brimline.server.hooks.hook_socket import ACK
 from brimline.settings import socket_path
 
 PATIENCE = 20.0

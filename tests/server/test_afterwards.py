@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.monitor.heard import Heard
+from brimline.observations import Heard
 from brimline.server import afterwards
 from brimline.server.afterwards import Afterwards
 from brimline.store.base import Write

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from brimline.inbox import LIFETIME
-from brimline.server.fair_share import Turns
-from brimline.server.session_cache import PIECE_BYTES, in_pieces
-from brimline.server.views import MAX_SINGLE_READS
+from brimline.server.api.fair_share import Turns
+from brimline.server.api.session_cache import PIECE_BYTES, in_pieces
+from brimline.server.api.views import MAX_SINGLE_READS
 from brimline.store.base import Forget
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from brimline.server.demo import roles
-from brimline.server.demo.player import RULES, Player, story
-from brimline.server.demo.sessions import LAP
-from brimline.server.views import SessionView, Timeline, Views
+from brimline.demo import profiles
+from brimline.demo.player import RULES, Player, story
+from brimline.demo.sessions import LAP
+from brimline.server.api.views import SessionView, Timeline, Views
 from brimline.store.memory import MemoryStore
 
 NOW = 1_763_000_000.0
@@ -87,23 +87,23 @@ def test_every_state_is_seen_at_the_beginning() -> None:
 def test_fullness() -> None:
     """One is near its limit, one is over its window, one is unknown, one is stale."""
     views = seen(60.0)
-    near = views[roles.INVOICES.id].threads[0]
+    near = views[profiles.INVOICES.id].threads[0]
     assert 95 < (near.percent_of_limit or 0) < 100
-    over = views[roles.LOCAL.id].threads[0]
+    over = views[profiles.LOCAL.id].threads[0]
     assert (over.percent, (over.percent_raw or 0) > 100) == (100.0, True)
-    after = views[roles.INFRA.id].threads[0]
+    after = views[profiles.INFRA.id].threads[0]
     assert (after.state, after.percent, after.cycle) == ("unknown", None, 1)
-    assert NOW - views[roles.MOBILE.id].session.seen_at > 2 * 3_600
+    assert NOW - views[profiles.MOBILE.id].session.seen_at > 2 * 3_600
 
 
 def test_the_recording_goes_through_everything() -> None:
     """It passes both levels, is compacted, gets its document back, and goes on in a new cycle."""
     states = {
-        views[roles.CART.id].threads[0].state: views[roles.CART.id].threads[0].cycle
+        views[profiles.CART.id].threads[0].state: views[profiles.CART.id].threads[0].cycle
         for views in map(seen, (2_080.0, 2_090.0, 2_250.0, LAP))
     }
     assert states == {"measured": 1, "compacting": 0, "unknown": 1}
-    told = timeline(LAP, roles.CART.id)
+    told = timeline(LAP, profiles.CART.id)
     said = [(signal.kind, signal.level) for signal in told.signals]
     assert said == [("level", 50.0), ("level", 65.0), ("compacting", 0.0), ("compacted", 0.0)]
     assert [message.state for message in told.messages] == ["delivered", "delivered"]
@@ -112,11 +112,11 @@ def test_the_recording_goes_through_everything() -> None:
 
 def test_other_marks() -> None:
     """There are a clear, a model switch, a long history, a parent that was told of its child."""
-    assert [signal.kind for signal in timeline(0.0, roles.BLOG.id).signals] == ["cleared"]
-    models = {call.model for call in timeline(0.0, roles.MIGRATION.id).calls}
+    assert [signal.kind for signal in timeline(0.0, profiles.BLOG.id).signals] == ["cleared"]
+    models = {call.model for call in timeline(0.0, profiles.MIGRATION.id).calls}
     assert models == {"claude-sonnet-4-5", "claude-opus-5-5"}
-    assert len(timeline(0.0, roles.NIGHTLY.id).compactions) == 6
-    assert roles.EXAMPLES.id in {m.sender for m in timeline(LAP, roles.DOCS.id).messages}
+    assert len(timeline(0.0, profiles.NIGHTLY.id).compactions) == 6
+    assert profiles.EXAMPLES.id in {m.sender for m in timeline(LAP, profiles.DOCS.id).messages}
 
 
 def test_history_has_days_and_limits() -> None:
@@ -235,7 +235,7 @@ def test_it_takes_another_port(shown: Shown, tmp_path: Path) -> None:
 def test_it_clears_nothing(shown: Shown) -> None:
     """A pane that somebody names is not typed into."""
     body = json.dumps({"path": "/x", "pane": {"socket": "/x", "id": "%1"}}).encode()
-    address = f"{shown.address}/v1/sessions/{roles.CART.id}/clear"
+    address = f"{shown.address}/v1/sessions/{profiles.CART.id}/clear"
     with pytest.raises(urllib.error.HTTPError) as refused:
         shown.opener.open(urllib.request.Request(address, body), timeout=PATIENCE)
     with refused.value as answer:

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from brimline.hooks.frame import Request, encode_request, parse_reply
-from brimline.server.hooksocket import ACK
+from brimline.server.hooks.hook_socket import ACK
 
 from .running import PATIENCE, Running
 from .test_daemon import SESSION, call, hook_input, said, status_input

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import Message, Receive, Scope, Send
 
-from brimline.server.load_limit import LoadLimit
+from brimline.server.api.load_limit import LoadLimit
 
 SCOPE: Scope = {"type": "http", "method": "POST", "path": "/v1/sessions", "headers": []}
 

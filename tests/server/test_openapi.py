@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from brimline.server.app import ENDPOINTS
-from brimline.server.openapi import document
+from brimline.server.api.app import ENDPOINTS
+from brimline.server.api.openapi import document
 
 from .running import Running
 from .test_daemon import SESSION, status_input

@@ -7,8 +7,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.server.session_change import Json, apply_change, find_change
-from brimline.server.views import NO_HANDOFF, Handoff, SessionView, sample
+from brimline.server.api.session_change import Json, apply_change, find_change
+from brimline.server.api.views import NO_HANDOFF, Handoff, SessionView, sample
 from brimline.store.rows import SessionRow, ThreadRow
 
 TOKENS = st.integers(0, 3)

@@ -12,7 +12,7 @@ import pytest
 
 from brimline.errors import AlreadyRunning, UnsafeFolder
 from brimline.server import sockets
-from brimline.server.peer import check_ours
+from brimline.server.peer_credentials import check_ours
 from brimline.server.sockets import HOST, PAUSE, PORT, Alone, loopback, silent, unix
 
 

@@ -5,7 +5,7 @@ import asyncio
 from brimline.inbox import LIFETIME
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.server.views import Views
+from brimline.server.api.views import Views
 from brimline.store.base import PutSession
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow

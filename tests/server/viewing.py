@@ -7,10 +7,10 @@ import msgspec
 
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.server.broadcast import ChangeBroadcaster
-from brimline.server.session_cache import SessionCache
-from brimline.server.session_change import Json, apply_change
-from brimline.server.views import Views
+from brimline.server.api.broadcast import ChangeBroadcaster
+from brimline.server.api.session_cache import SessionCache
+from brimline.server.api.session_change import Json, apply_change
+from brimline.server.api.views import Views
 from brimline.store.base import PutSession, PutThread, Store, Write
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow, ThreadRow

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from brimline.setup.command import HttpTarget, Program
-from brimline.setup.job import Wish
+from brimline.setup.install import Wish
 from brimline.setup.plan import Change, apply, plan
 from brimline.sources.base import Places
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.setup.edit import insert, remove, replace
-from brimline.setup.scan import Dialect, Document, Steps, Value, scan
+from brimline.jsonc.edit import insert, remove, replace
+from brimline.jsonc.parse import Dialect, Document, Steps, Value, scan
 from brimline.sources.document import relaxed
 
 from .texts import PLAIN, RELAXED, files, ways

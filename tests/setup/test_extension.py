@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from brimline.setup.file import backup_of
-from brimline.setup.found import find
+from brimline.setup.installed import find
 from brimline.setup.plan import RECIPES
 
 from .machine import Machine, program

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from brimline.errors import InvalidSettings
 from brimline.setup.file import BACKUP, LOCK, NEW, backup_of
-from brimline.setup.kept import NAME, load
+from brimline.setup.manifest import NAME, load
 from brimline.setup.plan import RECIPES, apply
 from trying import examples
 

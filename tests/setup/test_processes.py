@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from brimline.setup.kept import status_line
+from brimline.jsonc.parse import scan
+from brimline.setup.manifest import status_line
 from brimline.setup.merge import is_set_up
 from brimline.setup.plan import RECIPES
-from brimline.setup.scan import scan
 
 from .machine import Machine
 
@@ -25,7 +25,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from brimline.setup.command import Program
-from brimline.setup.job import Wish
+from brimline.setup.install import Wish
 from brimline.setup.plan import apply, plan
 from brimline.sources.base import Places
 root, start, times, *what = sys.argv[1:]

@@ -7,7 +7,7 @@ import pytest
 
 from brimline.errors import InvalidSettings
 from brimline.setup.file import backup_of
-from brimline.setup.kept import status_line
+from brimline.setup.manifest import status_line
 
 from .machine import Machine, program
 

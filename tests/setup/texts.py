@@ -5,7 +5,7 @@ import json
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from brimline.setup.scan import Dialect, Document, Steps, Value
+from brimline.jsonc.parse import Dialect, Document, Steps, Value
 
 PLAIN = Dialect()
 RELAXED = Dialect(comments=True, trailing_commas=True, mark=True)

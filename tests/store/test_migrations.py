@@ -11,9 +11,9 @@ from brimline.inbox import Message
 from brimline.store.base import Forget, Once, PutCompaction, PutThread, Queue, Store
 from brimline.store.failures import NewerStore
 from brimline.store.rows import CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
+from brimline.store.sqlite.connections import connect
 from brimline.store.sqlite.header import APPLICATION_ID
 from brimline.store.sqlite.migrations import MIGRATIONS, Step, migrate
-from brimline.store.sqlite.place import connect
 from brimline.store.sqlite.statements import OWNED, SESSIONS
 
 from .using import on

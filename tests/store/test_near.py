@@ -11,8 +11,8 @@ import pytest
 
 from brimline.store.base import Forget, Once, PutCall, PutSession, PutThread, Queue, Store, Write
 from brimline.store.sqlite import queries as query
+from brimline.store.sqlite.connections import connect, prepare
 from brimline.store.sqlite.near import FOLDED, IN_A_ROW, LIGHT, SMALL, Near, never_wait
-from brimline.store.sqlite.place import connect, prepare
 from brimline.store.sqlite.writer import WEIGHTY
 from brimline.testing.store.suite import call, fire, message, session, thread
 

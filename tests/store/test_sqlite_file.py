@@ -15,8 +15,8 @@ import pytest
 
 from brimline.store.base import Queue, Store
 from brimline.store.failures import NewerStore, StoreFailed
+from brimline.store.sqlite.connections import connect, prepare
 from brimline.store.sqlite.migrations import MIGRATIONS
-from brimline.store.sqlite.place import connect, prepare
 from brimline.testing.store.suite import message
 
 from .using import on

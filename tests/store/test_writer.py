@@ -26,8 +26,8 @@ from brimline.store.base import (
 from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import SqliteStore
 from brimline.store.sqlite import queries as query
-from brimline.store.sqlite.carry import AT_A_TIME, REMEMBERED
-from brimline.store.sqlite.place import connect, prepare
+from brimline.store.sqlite.apply import AT_A_TIME, REMEMBERED
+from brimline.store.sqlite.connections import connect, prepare
 from brimline.store.sqlite.writer import Writer
 from brimline.testing.store.suite import (
     call,

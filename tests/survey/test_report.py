@@ -7,7 +7,7 @@ import pytest
 
 from brimline.prices import cost
 from brimline.sources import AGENTS
-from brimline.survey.known import Knowledge
+from brimline.survey.index import Knowledge
 from brimline.survey.report import By, Filter, Line, Report, items, report
 from brimline.usage import Usage
 

@@ -1,12 +1,12 @@
 """A glance at the sessions: which are active, what their threads hold."""
 
 from brimline.events import MAIN
-from brimline.survey.known import READ_WHOLE
+from brimline.survey.index import READ_WHOLE
 from brimline.survey.status import Found, Glance, glances
 from brimline.windows import NO_OVERRIDES, Overrides
 
 from .machine import NOON, Machine, call, compaction, of_agent, told
-from .test_known import with_hole
+from .test_index import with_hole
 
 
 def looked(

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.tui import bars
-from brimline.tui.look import SORTS, Look, shown
-from brimline.tui.pieces import Line, ansi, plain, width_of
+from brimline.tui.api_types import Thread, View, views
+from brimline.tui.filter import SORTS, Look, shown
 from brimline.tui.rows import FIRST, ONE, ONE_LINE_FROM, SECOND, Rows, widths
-from brimline.tui.told import Thread, View, views
+from brimline.tui.styled_text import Line, ansi, plain, width_of
 
 from .scene import NOW, scene, thread
 from .scene import view as told_view

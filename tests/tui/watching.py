@@ -9,12 +9,12 @@ from textual.pilot import Pilot
 from brimline.settings import Settings
 from brimline.sources.base import Places
 from brimline.tui.app import Watch
-from brimline.tui.board import Board
+from brimline.tui.daemon_client import Daemon
 from brimline.tui.files import Files
-from brimline.tui.follow import Pace
-from brimline.tui.link import Daemon
-from brimline.tui.look import Look
-from brimline.tui.origin import Origin
+from brimline.tui.filter import Look
+from brimline.tui.provider import Origin
+from brimline.tui.session_list import Board
+from brimline.tui.updates import Pace
 
 from .picture import rows
 from .scene import NOW

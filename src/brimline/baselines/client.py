@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.baselines.talk import Talk, TookTooLong
+from brimline.baselines.process import Talk, TookTooLong
 from brimline.errors import BaselineFailed
 from brimline.sources.base import Places
 

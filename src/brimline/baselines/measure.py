@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.baselines import asking, kept
+from brimline.baselines import cache, request
 from brimline.baselines.answers import Answer, Category, Source
+from brimline.baselines.cache import Kept
 from brimline.baselines.client import AGENT, Client, environment, find, version
 from brimline.baselines.configuration import fingerprint
-from brimline.baselines.kept import Kept
 from brimline.errors import BaselineFailed
 from brimline.settings import Settings, cache_dir, load
 from brimline.sources import AGENTS, known, source
@@ -64,15 +64,17 @@ def baseline(
     places = places or Places.here()
     folder = _folder(cwd)
     chosen = settings or load(places.env, places.home, folder)
-    cache = cache_dir(chosen, places.env, places.home)
+    cache_folder = cache_dir(chosen, places.env, places.home)
     # Not what an outer session says of itself: it would be another key each time.
     places = Places(places.home, environment(places))
     client = Client(find(places), folder, places.env, model, timeout)
     name = version(client)
     told = source(agent).settings(places, str(folder))
-    place = kept.place(cache, agent, name, model or "", str(folder), fingerprint(places, folder))
-    found = None if fresh else kept.load(place, time.time())
-    answer = found or kept.save(place, asking.ask(client, _is_configured(told)), time.time())
+    place = cache.place(
+        cache_folder, agent, name, model or "", str(folder), fingerprint(places, folder)
+    )
+    found = None if fresh else cache.load(place, time.time())
+    answer = found or cache.save(place, request.ask(client, _is_configured(told)), time.time())
     return _baseline(answer, name, chosen, told, cached=found is not None)
 
 

@@ -59,7 +59,7 @@ def _run(arguments: list[str]) -> int:
             return 0
     with uncollected():
         _lighten()
-        from brimline.cli.commands import run
+        from brimline.cli.arguments import run
     return run(arguments)
 
 

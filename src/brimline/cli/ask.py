@@ -12,7 +12,7 @@ import msgspec
 
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError, NotRunning
-from brimline.server.peer import check_ours
+from brimline.server.peer_credentials import check_ours
 from brimline.server.sockets import LOCK, silent
 from brimline.settings import socket_path, state_dir
 from brimline.store.rows import SessionRow

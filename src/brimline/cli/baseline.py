@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from brimline.baselines import Baseline, Category, baseline
 from brimline.cli.context import Context, emit_json
-from brimline.paint import Cell, Column, age, clean, painted, table
 from brimline.sources import AGENTS, known
+from brimline.terminal.text import Cell, Column, age, clean, painted, table
 from brimline.usage import percent
 from brimline.windows import Limit, Window
 

@@ -6,9 +6,9 @@ import time
 
 from brimline.chart import of_thread
 from brimline.cli.context import Context
+from brimline.demo.recording import recorded
 from brimline.events import MAIN, Call, Compacted
-from brimline.paint import bar, counted, painted, shade
-from brimline.server.demo.recorded import recorded
+from brimline.terminal.text import bar, counted, painted, shade
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import context_line, shorten
 

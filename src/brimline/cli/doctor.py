@@ -5,9 +5,10 @@ import sys
 from collections.abc import Iterator
 
 from brimline._version import __version__
-from brimline.cli import background, serviced
+from brimline.cli import background, service
 from brimline.cli.ask import ask
-from brimline.cli.checks import (
+from brimline.cli.context import Context, emit_json
+from brimline.cli.doctor_checks import (
     AGAIN,
     START,
     Check,
@@ -21,14 +22,13 @@ from brimline.cli.checks import (
     store_problems,
     version,
 )
-from brimline.cli.context import Context, emit_json
 from brimline.cli.setup import wish_of
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
-from brimline.paint import Shade, clean, painted
-from brimline.setup.found import Found, find
-from brimline.setup.job import Wish
+from brimline.setup.install import Wish
+from brimline.setup.installed import Found, find
 from brimline.setup.plan import RECIPES
 from brimline.sources import AGENTS, present
+from brimline.terminal.text import Shade, clean, painted
 
 SHADES: dict[bool, Shade] = {True: "low", False: "high"}
 
@@ -97,12 +97,12 @@ def _heard(context: Context) -> Heard:
 def _service(context: Context, wish: Wish, heard: Heard) -> Check:
     """Whether there is a service, and whether it runs."""
     try:
-        made = serviced.here(context, wish.state)
+        made = service.here(context, wish.state)
     except InvalidSettings as error:
         return Check("service", True, f"none can be: {error}")
     if not made.path.exists():
         return Check("service", True, "none; `brimline setup --service` makes one")
-    if serviced.is_active(context, made):
+    if service.is_active(context, made):
         return Check("service", True, f"{made.manager} runs it")
     told = f"installed, but {made.manager} does not run it"
     return Check("service", heard.runs, told, "`brimline setup --service` starts it.")

@@ -10,20 +10,20 @@ from typing import Any
 
 import msgspec
 
-from brimline.channels.intents import Intent, kept
-from brimline.channels.panes import of_environment
-from brimline.channels.spawning import Start, become, outside, start, window
-from brimline.cli import drafted
+from brimline.cli import handoff_draft
 from brimline.cli.ask import Named, Refused, ask, named, of_session
 from brimline.cli.context import Context, emit_json
-from brimline.cli.inside import inside
-from brimline.cli.monitored import OWN
+from brimline.cli.current_session import inside
+from brimline.cli.daemon_arguments import OWN
 from brimline.errors import InvalidHandoff, NotRunning, UnknownAgent, UnreadableTranscript
 from brimline.events import MAIN
 from brimline.handoff import Freshness, changed_since, freshness, records, take
-from brimline.paint import Cell, Column, age, clean, counted, table
 from brimline.settings import state_dir
 from brimline.sources import AGENTS
+from brimline.terminal.text import Cell, Column, age, clean, counted, table
+from brimline.tmux.clear_requests import Intent, kept
+from brimline.tmux.pane import of_environment
+from brimline.tmux.spawn import Start, become, outside, start, window
 
 READABLE = "Name a file that is there, and that you can read."
 TO_COME = "no such session was heard of yet: it is kept for one with just this id"
@@ -40,7 +40,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     """Hand one over, or draft one, or show those that were."""
     _fits(options)
     if options.draft is not None:
-        return drafted.run(context, options)
+        return handoff_draft.run(context, options)
     if options.path is None and (options.clear or options.spawn):
         raise Refused("which document?", "Write it first, and name it: PATH.")
     session = _meant(context, options.session)
@@ -230,7 +230,7 @@ def _last(context: Context, found: list[Any], fresh: list[Freshness]) -> Iterato
     ago = age(context.now - row["at"])
     yield f"by {clean(_author(row))}, {ago} ago; since then: {_since(fresh[0])}"
     yield ""
-    yield drafted.shown(row["text"])
+    yield handoff_draft.shown(row["text"])
 
 
 def _listed(context: Context, found: list[Any], fresh: list[Freshness]) -> list[str]:

@@ -4,7 +4,7 @@ import argparse
 
 from brimline.cli.ask import Named, ask, named, of_session
 from brimline.cli.context import Context, emit_json
-from brimline.paint import Cell, Column, age, clean, table
+from brimline.terminal.text import Cell, Column, age, clean, table
 
 WAITING = "/v1/messages"
 

@@ -11,10 +11,10 @@ from brimline.chart import of_thread
 from brimline.cli.context import Context, emit_json
 from brimline.events import MAIN
 from brimline.formulas import Formulas, audit, off_by
-from brimline.paint import Cell, Column, clean, counted, painted, shade, table, tilde
 from brimline.sources import AGENTS, known, source
 from brimline.survey.files import Folded
-from brimline.survey.single import find
+from brimline.survey.target import find
+from brimline.terminal.text import Cell, Column, clean, counted, painted, shade, table, tilde
 from brimline.tracker import Compaction, Reading, Session, Thread, read
 from brimline.usage import context_line, percent_raw, shorten
 from brimline.windows import Limit, Window

@@ -9,13 +9,13 @@ import msgspec
 
 from brimline.cli import again, uncollected
 from brimline.cli.context import Context, as_json
-from brimline.paint import Cell, Column, clean, counted, table, tilde
 from brimline.settings import project_files, seconds, user_file
 from brimline.sources import AGENTS, SIGNS, known, present, source
 from brimline.survey.files import transcripts
-from brimline.survey.known import Knowledge
+from brimline.survey.index import Knowledge
 from brimline.survey.report import Filter, Line, Report, items, report
 from brimline.survey.summary import day_of
+from brimline.terminal.text import Cell, Column, clean, counted, table, tilde
 from brimline.usage import shorten
 
 FIELDS = (

@@ -6,19 +6,19 @@ from pathlib import Path
 import msgspec
 
 from brimline.cli.context import Context, emit_json
-from brimline.cli.hats import table_of
-from brimline.cli.stage import Stage, print_json, stage
+from brimline.cli.loop_table import table_of
+from brimline.cli.run_output import Stage, print_json, stage
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
-from brimline.paint import clean
 from brimline.policy import checked
-from brimline.run import ralph, rows
+from brimline.run import events_file, ralph_settings
 from brimline.run.command import agent_of
-from brimline.run.hats import stats
+from brimline.run.iteration import Plan
 from brimline.run.loop import iterate
-from brimline.run.once import Plan
+from brimline.run.loop_peaks import stats
 from brimline.run.result import summary_line
-from brimline.run.track import Job
+from brimline.run.run_state import Job
 from brimline.sources import known
+from brimline.terminal.text import clean
 from brimline.windows import Overrides
 
 NOT_FOUND, NOT_STARTED = 127, 126
@@ -32,7 +32,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     planned = plan(context, options)
     events = Path(options.events) if options.events else None
     if events:
-        rows.ready(events)
+        events_file.ready(events)
     on = stage(context, options.render, planned)
     try:
         made = _run(planned, events, on, options.render == "json")
@@ -73,7 +73,7 @@ def plan(context: Context, options: argparse.Namespace) -> Plan:
 def _overrides(context: Context, config: str | None) -> Overrides:
     """The user's settings, and a Ralph configuration's window for everything over them."""
     told = context.settings.overrides
-    window = ralph.window(Path(config)) if config else None
+    window = ralph_settings.window(Path(config)) if config else None
     if window is None:
         return told
     return msgspec.structs.replace(told, windows={**told.windows, "*": window})
@@ -93,11 +93,11 @@ def _level(name: str, text: str | None) -> float | None:
     return levels[0] if levels else None
 
 
-def _run(planned: Plan, events: Path | None, on: Stage, as_json: bool) -> list[rows.Row]:
+def _run(planned: Plan, events: Path | None, on: Stage, as_json: bool) -> list[events_file.Row]:
     """Run it all; a row for each iteration, also where they are written nowhere."""
-    made: list[rows.Row] = []
+    made: list[events_file.Row] = []
     for one in iterate(planned, on):
-        made.append(rows.row_of(one))
+        made.append(events_file.row_of(one))
         on.say(summary_line(one))
         if events:
             _append(events, made[-1], on)
@@ -106,16 +106,16 @@ def _run(planned: Plan, events: Path | None, on: Stage, as_json: bool) -> list[r
     return made
 
 
-def _append(events: Path, row: rows.Row, on: Stage) -> None:
+def _append(events: Path, row: events_file.Row, on: Stage) -> None:
     """A row that cannot be written is told: the run was what it was."""
     try:
-        rows.append(events, row)
+        events_file.append(events, row)
     except OSError as error:
         on.say(f"brimline: cannot write {events}: {error.strerror or error}")
 
 
 def _summary(context: Context, path: Path, as_json: bool) -> int:
-    loop = stats(rows.summaries(path))
+    loop = stats(events_file.summaries(path))
     if as_json:
         emit_json(loop)
     elif loop.overall.iterations:

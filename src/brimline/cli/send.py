@@ -5,8 +5,8 @@ import argparse
 from brimline.cli.ask import ask, named, of_session
 from brimline.cli.context import Context, emit_json
 from brimline.inbox import LIFETIME
-from brimline.paint import clean
 from brimline.store.rows import SessionRow
+from brimline.terminal.text import clean
 
 
 def run(context: Context, options: argparse.Namespace) -> int:

@@ -13,11 +13,11 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.open import PRINTED
 from brimline.cli.store_problems import print_store_problems
 from brimline.errors import AlreadyRunning, NotRunning
-from brimline.paint import age
-from brimline.server.access import LINK_PATH
+from brimline.server.api.access import LINK_PATH
 from brimline.server.port_file import read_port
 from brimline.server.sockets import PORT, Silent
 from brimline.settings import state_dir
+from brimline.terminal.text import age
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -53,7 +53,7 @@ def _demo(port: int | None) -> int:
     """Show recorded sessions; nothing of the user's is asked or touched."""
     import uvloop
 
-    from brimline.server.demo.demo import Demo
+    from brimline.demo.demo import Demo
 
     uvloop.run(Demo(port).run(_shows))
     return 0

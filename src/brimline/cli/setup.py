@@ -6,17 +6,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from brimline.cli import serviced
-from brimline.cli.changes import Shown, carried_out, lines, shown
+from brimline.cli import service
 from brimline.cli.context import Context, emit_json
+from brimline.cli.setup_diff import Shown, carried_out, lines, shown
 from brimline.server.port_file import read_port
 from brimline.server.secret import derive_token, read_secret
 from brimline.server.sockets import HOST
 from brimline.settings import PROJECT_FILE, socket_path, state_dir, user_file
 from brimline.setup import parent
 from brimline.setup.command import HttpTarget, Program, installed
-from brimline.setup.found import find
-from brimline.setup.job import Wish
+from brimline.setup.install import Wish
+from brimline.setup.installed import find
 from brimline.setup.plan import Change, plan, plan_beside
 from brimline.sources import AGENTS, known, present
 
@@ -71,7 +71,7 @@ def _done(context: Context, options: argparse.Namespace, agents: list[str]) -> I
     if options.parent is not None:
         yield write(_parent(context, options, wish))
     if options.service:
-        yield serviced.set_up(context, wish.state, options.remove, options.dry_run)
+        yield service.set_up(context, wish.state, options.remove, options.dry_run)
     yield from map(write, plan(agents, context.places, wish))
 
 
@@ -93,7 +93,7 @@ def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> 
     if options.dry_run:
         print(DRY)
     elif options.remove:
-        if not _beside(options) and serviced.here(context, _state(context)).path.exists():
+        if not _beside(options) and service.here(context, _state(context)).path.exists():
             print(LEFT)
     elif written := [one.agent for one in told if one.written and one.agent in AGENTS]:
         print(NEXT if _starts(context, options, written) else f"{BY_HAND}\n{NEXT}")

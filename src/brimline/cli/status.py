@@ -8,10 +8,10 @@ import msgspec
 from brimline.cli.context import Context, emit_json
 from brimline.cli.store_problems import print_store_problems
 from brimline.events import MAIN
-from brimline.paint import Cell, Column, age, bar, clean, cut, shade, table, tilde
 from brimline.settings import seconds
 from brimline.sources import AGENTS, known
 from brimline.survey.status import Glance, Row, glances
+from brimline.terminal.text import Cell, Column, age, bar, clean, cut, shade, table, tilde
 from brimline.tracker import Reading
 from brimline.usage import shorten
 from brimline.windows import Limit, Window, plain

@@ -3,9 +3,9 @@
 import sys
 
 from brimline.cli.context import Context
-from brimline.paint import clean, counted
 from brimline.settings import state_dir
 from brimline.store.problems import open_problems
+from brimline.terminal.text import clean, counted
 
 
 def print_store_problems(context: Context) -> None:

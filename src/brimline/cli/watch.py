@@ -10,14 +10,14 @@ from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
 from brimline.cli.store_problems import print_store_problems
 from brimline.errors import NotRunning
-from brimline.paint import counted
 from brimline.settings import seconds, socket_path, state_dir
 from brimline.sources import AGENTS, known
+from brimline.terminal.text import counted
+from brimline.tui.api_types import View, views
 from brimline.tui.files import Files
-from brimline.tui.look import Look, shown
-from brimline.tui.pieces import Line, Piece, ansi
+from brimline.tui.filter import Look, shown
 from brimline.tui.rows import LEAST, Rows
-from brimline.tui.told import View, views
+from brimline.tui.styled_text import Line, Piece, ansi
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -41,9 +41,9 @@ def _on_terminal(context: Context) -> bool:
 
 def _watch(context: Context, options: argparse.Namespace, files: Files, look: Look) -> int:
     from brimline.tui.app import Watch
-    from brimline.tui.board import Board
-    from brimline.tui.link import Daemon
-    from brimline.tui.origin import Origin
+    from brimline.tui.daemon_client import Daemon
+    from brimline.tui.provider import Origin
+    from brimline.tui.session_list import Board
 
     # Textual goes by the environment; here our own setting and option count.
     os.environ.pop("NO_COLOR", None)

@@ -5,8 +5,8 @@ import argparse
 import msgspec
 
 from brimline.cli.context import Context, emit_json
-from brimline.paint import Cell, Column, clean, table
 from brimline.sources import AGENTS, known, source
+from brimline.terminal.text import Cell, Column, clean, table
 from brimline.windows import (
     ClientLimit,
     ClientWindow,

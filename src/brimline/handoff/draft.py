@@ -6,10 +6,10 @@ from typing import TypeVar
 
 import msgspec
 
+from brimline.handoff.digest import GAP, MANY, Notes, Run, Todo, Trouble, plain
 from brimline.handoff.heard import heard
-from brimline.handoff.measure import BYTES
-from brimline.handoff.notes import GAP, MANY, Notes, Run, Todo, Trouble, plain
 from brimline.handoff.redact import redact
+from brimline.handoff.truncate import BYTES
 from brimline.usage import BYTES_A_TOKEN
 
 TOKENS = 2_000

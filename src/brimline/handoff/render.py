@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from brimline.handoff.document import Document
 from brimline.handoff.freshness import Freshness
-from brimline.handoff.measure import UNITS
+from brimline.handoff.truncate import UNITS
 from brimline.inbox import MOST
 
 TOKEN = 32

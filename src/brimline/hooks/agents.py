@@ -5,7 +5,7 @@ from brimline.hooks import claude, codex, gemini, opencode, pi
 from brimline.hooks.dialect import Hooks
 from brimline.hooks.frame import Request
 from brimline.hooks.statusline import Told
-from brimline.monitor.heard import Heard, Reply
+from brimline.observations import Heard, Reply
 
 HOOKS: dict[str, Hooks] = {
     "claude": claude.HOOKS,

@@ -8,7 +8,7 @@ import msgspec
 from brimline.events import Trigger
 from brimline.hooks.frame import Request
 from brimline.hooks.wire import HookInput, HookOutput, Specific
-from brimline.monitor.heard import Happening, Heard, Reply
+from brimline.observations import Happening, Heard, Reply
 
 _hook = msgspec.json.Decoder(HookInput)
 

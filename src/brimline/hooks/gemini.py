@@ -11,7 +11,7 @@ import msgspec
 from brimline.hooks.dialect import Dialect
 from brimline.hooks.frame import Request
 from brimline.hooks.wire import GeminiInput, ModelResponse
-from brimline.monitor.heard import Heard, Reply
+from brimline.observations import Heard, Reply
 from brimline.providers.gemini import generate_usage
 from brimline.usage import Usage
 

@@ -10,7 +10,7 @@ import msgspec
 from brimline.hooks.dialect import EVENTS, STARTS, Dialect
 from brimline.hooks.extension import ExtensionInput, decoded, reported
 from brimline.hooks.frame import Request
-from brimline.monitor.heard import Heard, Reply
+from brimline.observations import Heard, Reply
 from brimline.sources.base import Transcript
 
 DIALECT = Dialect(EVENTS, STARTS, mute=frozenset({"PostCompact", "Stop"}))

@@ -8,7 +8,7 @@ import msgspec
 from brimline.hooks.dialect import EVENTS, STARTS, Dialect
 from brimline.hooks.extension import decoded, reported
 from brimline.hooks.frame import Request
-from brimline.monitor.heard import Heard, Reply
+from brimline.observations import Heard, Reply
 
 DIALECT = Dialect(EVENTS, {**STARTS, "new": "cleared"}, mute=frozenset())
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from brimline.monitor.heard import Reply
+from brimline.observations import Reply
 
 
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):

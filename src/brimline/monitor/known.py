@@ -2,11 +2,11 @@
 
 from typing import Literal, TypeAlias
 
-from brimline.monitor.heard import Heard
-from brimline.monitor.rows import Stored
-from brimline.monitor.said import Before
+from brimline.monitor.persistence import Stored
+from brimline.monitor.session_state import Watched
+from brimline.monitor.signal_history import Before
 from brimline.monitor.state import State
-from brimline.monitor.watched import Watched
+from brimline.observations import Heard
 
 Glance: TypeAlias = Literal["known", "later", "unsure"]
 """What is seen of a hook at once: that it changes nothing, that what it brings may be heard later,

@@ -7,17 +7,17 @@ from weakref import WeakValueDictionary
 from brimline.events import MAIN
 from brimline.handoff import Document
 from brimline.inbox import LIFETIME, Message, Urgency, waits
-from brimline.monitor.answering import MOMENTS, Answering
-from brimline.monitor.heard import AGAIN, NOTHING, UNPROMPTED, Heard, Reply
+from brimline.monitor.clear_handover import succeed
+from brimline.monitor.environment import Surroundings
+from brimline.monitor.handoffs import Recovery, When
+from brimline.monitor.hook_reply import MOMENTS, Answering
 from brimline.monitor.known import Glance, Known
-from brimline.monitor.recovery import Recovery, When
 from brimline.monitor.restore import restored
 from brimline.monitor.rules import Rules
+from brimline.monitor.session_state import Watched
+from brimline.monitor.signal_writes import Telling, key, left_for
 from brimline.monitor.state import State
-from brimline.monitor.succession import succeed
-from brimline.monitor.surroundings import Surroundings
-from brimline.monitor.telling import Telling, key, left_for
-from brimline.monitor.watched import Watched
+from brimline.observations import AGAIN, NOTHING, UNPROMPTED, Heard, Reply
 from brimline.policy.signals import Said, decide, measured, silent_up_to
 from brimline.policy.sources import unheard
 from brimline.store.base import Cancel, Fire, Forget, Mark, Once, Queue, Store, UseHandoff, Write

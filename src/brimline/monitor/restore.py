@@ -11,8 +11,8 @@ from brimline.events import (
     Trigger,
     WindowReported,
 )
-from brimline.monitor.said import Before
-from brimline.monitor.watched import Past, Watched
+from brimline.monitor.session_state import Past, Watched
+from brimline.monitor.signal_history import Before
 from brimline.policy.signals import Measure, measured
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, ThreadRow

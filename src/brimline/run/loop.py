@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from brimline.run.once import Once, Plan
+from brimline.run.iteration import Once, Plan
+from brimline.run.output import Show
 from brimline.run.result import Iteration
-from brimline.run.show import Show
 from brimline.run.signals import Signals
 
 

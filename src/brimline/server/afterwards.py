@@ -4,9 +4,9 @@ import asyncio
 
 import msgspec
 
-from brimline.monitor.heard import Heard
 from brimline.monitor.monitor import Monitor
-from brimline.server.troubles import Troubles, may_pass
+from brimline.observations import Heard
+from brimline.server.retry import Troubles, may_pass
 
 LATER = 0.2
 """So many seconds: what a session's hooks bring meanwhile is taken in together."""

@@ -15,48 +15,48 @@ import uvicorn
 from starlette.applications import Starlette
 
 from brimline._version import __version__
-from brimline.channels.mail import Mail
 from brimline.hooks.spool import take, take_dropped
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.monitor.watched import Watched
+from brimline.monitor.session_state import Watched
+from brimline.notify.policy import Herald
 from brimline.private_folder import make_private_folder
-from brimline.server.access import AccessControl, PageLinks
 from brimline.server.allocator import use_one_arena
-from brimline.server.answers import Routes
-from brimline.server.app import Posted, Running, application
-from brimline.server.around import Machine, parents
-from brimline.server.bodies import Status
-from brimline.server.broadcast import ChangeBroadcaster
-from brimline.server.desk import Desk
-from brimline.server.following import Following
-from brimline.server.herald import Herald
-from brimline.server.history import Histories, of_files
-from brimline.server.hooksocket import HookSocket
+from brimline.server.api.access import AccessControl, PageLinks
+from brimline.server.api.app import Posted, Running, application
+from brimline.server.api.broadcast import ChangeBroadcaster
+from brimline.server.api.event_stream import Stream
+from brimline.server.api.history import Histories, of_files
+from brimline.server.api.legacy_endpoints import PATHS as LEGACY_PATHS
+from brimline.server.api.legacy_endpoints import Legacy
+from brimline.server.api.responses import Routes
+from brimline.server.api.schemas import Status
+from brimline.server.api.session_cache import SessionCache
+from brimline.server.api.sessions import Sessions
+from brimline.server.api.static import Page
+from brimline.server.api.views import Views
+from brimline.server.hooks.dispatcher import Desk
+from brimline.server.hooks.hook_socket import HookSocket
+from brimline.server.hooks.status_line import Lines
+from brimline.server.hooks.user_status_line import OwnLine
 from brimline.server.http import server, stop_by_signal
 from brimline.server.http_protocol import ConnectionLimits, raise_descriptor_limit
-from brimline.server.legacy import PATHS as LEGACY_PATHS
-from brimline.server.legacy import Legacy
-from brimline.server.lines import Lines
-from brimline.server.ownline import OwnLine
-from brimline.server.page import Page
-from brimline.server.panes import Panes
+from brimline.server.local_environment import Machine, parents
 from brimline.server.port_file import read_port, write_port
+from brimline.server.retry import Work, go_on, pauses
 from brimline.server.secret import load_or_create_secret
-from brimline.server.session_cache import SessionCache
-from brimline.server.sessions import Sessions
 from brimline.server.sockets import HOST, LOCK, Alone, loopback, unix
 from brimline.server.store_watch import StoreWatch
-from brimline.server.stream import Stream
 from brimline.server.tcp_peer import TcpPeers
-from brimline.server.troubles import Work, go_on, pauses
-from brimline.server.views import Views
+from brimline.server.tmux_wiring import Panes
+from brimline.server.transcript_watcher import Following
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
 from brimline.sources.base import Places
 from brimline.store.base import Store
 from brimline.store.failures import StoreFailed
 from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
+from brimline.tmux.message_delivery import Mail
 
 LOGGER = logging.getLogger("brimline.server")
 SPOOL_EVERY = 1.0

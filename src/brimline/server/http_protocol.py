@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from brimline.server.answers import RETRY_AFTER_S
-from brimline.server.peer import user_of
+from brimline.server.api.responses import RETRY_AFTER_S
+from brimline.server.peer_credentials import user_of
 from brimline.server.tcp_peer import TcpPeers
 
 MAX_HEAD_BYTES = 64 << 10

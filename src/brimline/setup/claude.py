@@ -7,9 +7,9 @@ the same request, and an agent waits for one process a step, however many tools 
 
 from pathlib import Path
 
+from brimline.jsonc.parse import Dialect
 from brimline.setup.command import SECONDS, Hook, HookCommand
 from brimline.setup.recipe import Recipe, Switch
-from brimline.setup.scan import Dialect
 from brimline.sources.base import Places
 from brimline.sources.claude.paths import roots
 

@@ -6,8 +6,8 @@ it, and not any more when it has changed.
 
 from pathlib import Path
 
+from brimline.jsonc.parse import Dialect
 from brimline.setup.recipe import Recipe
-from brimline.setup.scan import Dialect
 from brimline.sources.base import Places
 from brimline.sources.codex.paths import home
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from brimline.setup.scan import Json
+from brimline.jsonc.parse import Json
 
 Kind: TypeAlias = Literal["hook", "statusline", "start"]
 """What a client is run for; `start` is a session's start, where the daemon is started too."""

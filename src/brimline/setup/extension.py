@@ -10,9 +10,9 @@ from pathlib import Path
 
 from brimline.errors import InvalidSettings
 from brimline.hooks.asking import ANSWER, LINE_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
-from brimline.setup.beside import Beside
 from brimline.setup.command import SECONDS, Program
-from brimline.setup.job import Wish
+from brimline.setup.install import Wish
+from brimline.setup.managed_file import Beside
 from brimline.setup.recipe import Recipe
 
 SIGN = "// Written by `brimline setup`, which writes it anew: what you change here is lost."

@@ -7,9 +7,9 @@ answer waits for it, and the usage, which the last one has, is in the chat's fil
 
 from pathlib import Path
 
+from brimline.jsonc.parse import Dialect
 from brimline.setup.command import NAME, SECONDS, Hook, HookCommand
 from brimline.setup.recipe import Recipe, Switch
-from brimline.setup.scan import Dialect
 from brimline.sources.base import Places
 from brimline.sources.gemini.paths import root
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import msgspec
 
 from brimline.errors import InvalidSettings
+from brimline.jsonc.edit import insert, remove, replace, written
+from brimline.jsonc.parse import Document, Json, Steps, Value
 from brimline.setup.command import Hook, is_ours
-from brimline.setup.edit import insert, remove, replace, written
-from brimline.setup.scan import Document, Json, Steps, Value
 
 HOOKS = "hooks"
 STATUS_LINE = "statusLine"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from brimline.errors import InvalidSettings
-from brimline.setup.beside import Beside
+from brimline.setup.managed_file import Beside
 
 KEY = "parent"
 _LINE = re.compile(

@@ -13,8 +13,8 @@ import msgspec
 
 from brimline.errors import InvalidSettings
 from brimline.setup import claude, codex, extension, gemini, opencode, pi
-from brimline.setup.beside import Beside
 from brimline.setup.command import holds_token
+from brimline.setup.disabled_hooks import switched_off
 from brimline.setup.file import (
     Held,
     backup_of,
@@ -24,10 +24,10 @@ from brimline.setup.file import (
     told,
     unmake,
 )
-from brimline.setup.job import Job, Outcome, Wish
-from brimline.setup.kept import Kept, save
+from brimline.setup.install import Job, Outcome, Wish
+from brimline.setup.managed_file import Beside
+from brimline.setup.manifest import Kept, save
 from brimline.setup.recipe import Recipe
-from brimline.setup.switch import switched_off
 from brimline.sources import AGENTS, known
 from brimline.sources.base import Places
 

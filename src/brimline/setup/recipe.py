@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.jsonc.parse import Dialect
 from brimline.setup.command import SECONDS, SIGN, Hook, HookCommand, HttpTarget, Program
 from brimline.setup.merge import Wanted
-from brimline.setup.scan import Dialect
 from brimline.sources.base import Places
 
 Scope: TypeAlias = Literal["user", "project"]

@@ -12,7 +12,7 @@ import msgspec
 
 from brimline.errors import InvalidSettings
 from brimline.hooks.starting import COMMAND, LOG
-from brimline.setup.beside import Beside
+from brimline.setup.managed_file import Beside
 from brimline.sources.base import Places
 
 Words: TypeAlias = tuple[str, ...]

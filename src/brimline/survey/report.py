@@ -9,7 +9,7 @@ import msgspec
 from brimline.events import MAIN
 from brimline.prices import cost
 from brimline.sources.base import Transcript
-from brimline.survey.known import Knowledge
+from brimline.survey.index import Knowledge
 from brimline.survey.summary import Row, Summary
 from brimline.usage import NOTHING, Usage
 

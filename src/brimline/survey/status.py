@@ -9,7 +9,7 @@ from brimline.events import MAIN
 from brimline.sources import source
 from brimline.sources.base import Places
 from brimline.survey.files import SessionFiles, sessions, transcripts
-from brimline.survey.known import Knowledge
+from brimline.survey.index import Knowledge
 from brimline.tracker import Reading, Session, Thread, read
 from brimline.windows import ClientSettings, Overrides
 

@@ -1,12 +1,12 @@
 """The state of a session, folded from its events, and the readings that are taken of it."""
 
-from brimline.tracker.folding import FALL_BY, FALL_TO, SYNTHETIC, fold
 from brimline.tracker.reading import Reading, ReadingState, client_shows, known_of, read
 from brimline.tracker.retention import (
     drop_old_calls,
     drop_stored_calls,
     refers_to_dropped_call,
 )
+from brimline.tracker.session_fold import FALL_BY, FALL_TO, SYNTHETIC, fold
 from brimline.tracker.state import (
     LEARN_FROM,
     Compaction,

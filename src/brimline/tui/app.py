@@ -9,10 +9,10 @@ from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from brimline.tui.board import Board
-from brimline.tui.origin import Origin
+from brimline.tui.provider import Origin
 from brimline.tui.screens import Framed, Help, Overview
-from brimline.tui.session import OneSession
+from brimline.tui.session_list import Board
+from brimline.tui.session_screen import OneSession
 from brimline.tui.widgets import Prompt
 
 OFTEN = 0.2

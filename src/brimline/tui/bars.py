@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from brimline.events import MAIN
-from brimline.paint import age, bar, clean, shade, tilde
-from brimline.tui.pieces import Line, Piece, Shade
-from brimline.tui.told import Thread, View
+from brimline.terminal.text import age, bar, clean, shade, tilde
+from brimline.tui.api_types import Thread, View
+from brimline.tui.styled_text import Line, Piece, Shade
 from brimline.usage import shorten
 from brimline.windows import plain as plain_model
 

@@ -13,7 +13,7 @@ from brimline.store.rows import CallRow, CompactionRow, SessionRow
 from brimline.survey.files import by_id, whole
 from brimline.survey.status import Glance, Row, glances
 from brimline.tracker import Session
-from brimline.tui.told import Detail, Thread, Timeline, View
+from brimline.tui.api_types import Detail, Thread, Timeline, View
 from brimline.usage import percent_raw
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.paint import age, clean, counted, cut
+from brimline.terminal.text import age, clean, counted, cut
 from brimline.tui import bars
-from brimline.tui.pieces import Line, Piece, field
-from brimline.tui.told import Thread, View
+from brimline.tui.api_types import Thread, View
+from brimline.tui.styled_text import Line, Piece, field
 
 LEAST = 60
 """How many columns there must be."""

@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.screen import Screen
 
 from brimline.tui import rows, texts
-from brimline.tui.board import Board
-from brimline.tui.pieces import Line, Piece
+from brimline.tui.session_list import Board
+from brimline.tui.styled_text import Line, Piece
 from brimline.tui.widgets import Lines, Prompt, Sessions
 
 LEAST = (rows.LEAST, 10)

@@ -1,11 +1,11 @@
 """What the terminal says by itself: the state of the connection, the help, what to do next."""
 
-from brimline.paint import clean
+from brimline.terminal.text import clean
 from brimline.tui.bars import LEVEL_MARK, LIMIT_MARK
-from brimline.tui.follow import Link, LinkState
-from brimline.tui.look import Look
-from brimline.tui.marks import SEVERAL, SIGNS
-from brimline.tui.pieces import Line, Piece
+from brimline.tui.chart_marks import SEVERAL, SIGNS
+from brimline.tui.filter import Look
+from brimline.tui.styled_text import Line, Piece
+from brimline.tui.updates import Link, LinkState
 
 _LINKS: dict[LinkState, str] = {
     "connecting": "○ connecting",

@@ -15,9 +15,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
-from brimline.tui.pieces import Line, Shade
+from brimline.tui.api_types import View
 from brimline.tui.rows import Rows
-from brimline.tui.told import View
+from brimline.tui.styled_text import Line, Shade
 
 STYLES: dict[Shade, Style] = {
     "low": Style(color="green"),

@@ -5,8 +5,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import cast
 
+from brimline.handoff.digest import Notes
 from brimline.handoff.heard.base import Listener
-from brimline.handoff.notes import Notes
 from brimline.sources import known
 from brimline.sources.lines import MALFORMED, salvage
 

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from brimline.handoff.notes import Deed, Notes, Todo
+from brimline.handoff.digest import Deed, Notes, Todo
 
 ABSENT = msgspec.Raw()
 

@@ -4,8 +4,8 @@ import re
 
 import msgspec
 
+from brimline.handoff.digest import API, Notes, kept, renew
 from brimline.handoff.heard.base import ABSENT, Tools, arguments_of, text_of
-from brimline.handoff.notes import API, Notes, kept, renew
 from brimline.sources.base import epoch
 
 TOOLS = Tools(

@@ -4,8 +4,8 @@ import re
 
 import msgspec
 
+from brimline.handoff.digest import API, WORDS, Deed, Notes, renew
 from brimline.handoff.heard.base import ABSENT, Item, arguments_of, text_of
-from brimline.handoff.notes import API, WORDS, Deed, Notes, renew
 from brimline.sources.base import epoch
 
 COMMANDS = frozenset({"exec_command", "local_shell", "shell", "shell_command", "container.exec"})

@@ -4,8 +4,8 @@ import re
 
 import msgspec
 
+from brimline.handoff.digest import API, WORDS, Notes
 from brimline.handoff.heard.base import ABSENT, Tools, arguments_of, text_of
-from brimline.handoff.notes import API, WORDS, Notes
 from brimline.sources.base import epoch
 
 TOOLS = Tools(

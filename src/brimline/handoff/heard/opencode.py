@@ -2,8 +2,8 @@
 
 import msgspec
 
+from brimline.handoff.digest import API, Notes
 from brimline.handoff.heard.base import ABSENT, Tools, arguments_of
-from brimline.handoff.notes import API, Notes
 
 TOOLS = Tools(
     commands=frozenset({"bash"}),

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from brimline.hooks.statusline.fitting import Part, fitted, joined, painted, plain
 from brimline.hooks.statusline.look import Look
 from brimline.hooks.wire import StatusInput
-from brimline.looks import code
 from brimline.settings import LinePart
+from brimline.terminal.colours import code
 from brimline.tracker import Reading
 from brimline.usage import shorten, whole_percent
 from brimline.windows import Window

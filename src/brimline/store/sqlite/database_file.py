@@ -6,8 +6,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
+from brimline.store.sqlite.connections import damaged, forget_damage, noted_damage
 from brimline.store.sqlite.header import APPLICATION_ID, Unusable, application_id, inspect_header
-from brimline.store.sqlite.place import damaged, forget_damage, noted_damage
 from brimline.store.sqlite.quarantine import (
     DISMISS,
     free_name,

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TypeVar, TypeVarTuple
 
 from brimline.store.base import Once, PutCall, PutCompaction, PutSession, PutThread, Write
-from brimline.store.sqlite.carry import Carrier
+from brimline.store.sqlite.apply import Carrier
 from brimline.store.sqlite.writer import REFUSED
 
 LIGHT = frozenset({PutSession, PutThread, PutCall, PutCompaction, Once})

@@ -15,11 +15,7 @@ from brimline.store.base import Write
 from brimline.store.failures import StoreFailed
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import queries as query
-from brimline.store.sqlite.database_file import DatabaseFile
-from brimline.store.sqlite.desk import Desk
-from brimline.store.sqlite.integrity import check_values, full_check, interrupted
-from brimline.store.sqlite.near import Near, never_wait
-from brimline.store.sqlite.place import (
+from brimline.store.sqlite.connections import (
     CHECK_BUDGET_S,
     connect,
     connect_for_reading,
@@ -28,7 +24,11 @@ from brimline.store.sqlite.place import (
     note_damage,
     prepare,
 )
+from brimline.store.sqlite.database_file import DatabaseFile
+from brimline.store.sqlite.integrity import check_values, full_check, interrupted
+from brimline.store.sqlite.near import Near, never_wait
 from brimline.store.sqlite.quiet import Quiet, may_queue
+from brimline.store.sqlite.worker_thread import Desk
 from brimline.store.sqlite.writer import Writer
 
 TOGETHER = 64

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from brimline.store.base import Cancel, Fire, Mark, PutHandoff, Queue, UseHandoff, Write
 from brimline.store.failures import StoreFailed
-from brimline.store.sqlite.carry import Carrier
-from brimline.store.sqlite.place import failed
+from brimline.store.sqlite.apply import Carrier
+from brimline.store.sqlite.connections import failed
 
 WEIGHTY = (Fire, Cancel, Queue, Mark, PutHandoff, UseHandoff)
 """What must outlive a power cut once it is acknowledged; a reading is soon followed by another."""

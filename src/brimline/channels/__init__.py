@@ -1,1 +1,0 @@
-"""Ways to a user and to an agent beside its hooks: notices, and tmux panes."""

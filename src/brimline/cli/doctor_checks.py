@@ -1,0 +1,239 @@
+"""What doctor looks at, one thing after the other."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from brimline._version import __version__
+from brimline.cli.context import Context
+from brimline.setup.installed import Found, Line
+from brimline.setup.plan import RECIPES
+from brimline.sources import source
+from brimline.store.problems import open_problems
+from brimline.terminal.text import age, counted
+
+AHEAD = 60.0
+"""A word that comes from so far in the future tells of a clock that is wrong."""
+
+BEHIND = 60.0
+"""So many seconds a transcript may be ahead of what the hooks told."""
+
+LEAST = 16 << 20
+"""A disk with fewer bytes left is full before anybody looks again."""
+
+START = "`brimline serve --background` starts it. So does a session, where autostart is on."
+AGAIN = "`brimline serve --stop` ends it, `brimline serve --background` starts one."
+ELSEWHERE = "name another folder: BRIMLINE_STATE_DIR."
+ROOM = "Free some space there: what is heard cannot be kept."
+FULL = "The spool was full while no daemon ran: `brimline setup --service` keeps one running."
+
+LINES: dict[Line, str] = {
+    "old": "that of another installation",
+    "gone": "not ours any more",
+}
+"""What is wrong with a status line."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that was looked at: how it is, and what to do where it is not well."""
+
+    about: str
+    well: bool
+    told: str
+    hint: str | None = None
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """What the daemon says of itself and of the sessions.
+
+    `problem` is why it says nothing, and `hint` what to do about that.
+    """
+
+    told: dict[str, Any] = {}
+    sessions: list[dict[str, Any]] = []
+    problem: str | None = None
+    hint: str = START
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is a daemon."""
+        return self.problem is None
+
+    def of(self, agent: str) -> list[dict[str, Any]]:
+        """The sessions of an agent, the last that was seen first."""
+        found = [one for one in self.sessions if one["agent"] == agent]
+        return sorted(found, key=lambda one: one["seen_at"], reverse=True)
+
+
+def hooks(context: Context, agent: str, found: Sequence[Found], heard: Heard) -> Check:
+    """Whether our hooks are in an agent's settings as they would be put there now, and heard."""
+    about = f"{agent} hooks"
+    broken = next((one.problem for one in found if one.problem), None)
+    if broken:
+        return Check(about, False, broken, "Mend the file, then set it up.")
+    placed = [one for one in found if one.events]
+    if not placed:
+        return Check(about, False, "none installed", f"`brimline setup {agent}` puts them in.")
+    for one in placed:
+        if wrong := _wrong(about, one, heard):
+            return wrong
+    told = f"{counted(len(placed[0].events), 'hook')} installed"
+    told += ", posted by the client" if placed[0].posts else ""
+    return _with_heard(context, agent, Check(about, True, told), heard)
+
+
+def _wrong(about: str, found: Found, heard: Heard) -> Check | None:
+    """What keeps the hooks in one file from being run, or from being heard."""
+    off, address = found.switched_off, heard.told.get("address")
+    if off:
+        told, hint = f"{off.setting} in {off.path}", f"Take `{off.setting}` out of {off.path}."
+        return Check(about, False, f"switched off by {told}", hint)
+    if found.missing:
+        told = f"none for {', '.join(found.missing)}"
+    elif found.old:
+        told = f"those of another installation for {', '.join(found.old)}"
+    elif heard.runs and any(one != address for one in found.posts):
+        return _elsewhere(about, found, str(address))
+    else:
+        return None
+    return Check(about, False, f"{told} in {found.path}", f"`{_setup(found)}` puts them in.")
+
+
+def _elsewhere(about: str, found: Found, address: str) -> Check:
+    """Hooks that are posted to where the daemon is not."""
+    place = next(one for one in found.posts if one != address)
+    told = f"posted to {place}, and the daemon is at {address}"
+    port = place.rpartition(":")[2]
+    back = f"`brimline serve --stop`, then `brimline serve --background --port {port}`"
+    return Check(about, False, told, f"{back}; or `{_setup(found)} --transport command`.")
+
+
+def _setup(found: Found) -> str:
+    scope = " --scope project" if found.scope == "project" else ""
+    return f"brimline setup {found.agent}{scope}"
+
+
+def _with_heard(context: Context, agent: str, check: Check, heard: Heard) -> Check:
+    """The same with when a hook was last heard; not well where its transcripts tell of more."""
+    times: dict[str, float] | None = heard.told.get("hooks")
+    if not heard.runs or times is None:
+        return check
+    last, since = times.get(agent), heard.told["since"]
+    written, due = _written(context, agent), since if last is None else last + BEHIND
+    if written is None or written <= due:
+        said = "nothing to hear yet" if last is None else f"heard {age(context.now - last)} ago"
+        return Check(check.about, True, f"{check.told}, {said}")
+    said = "not heard since a transcript was written"
+    if last is None:
+        begun = age(context.now - since)
+        said = f"not heard since the daemon started {begun} ago, and a transcript was written"
+    return Check(check.about, False, f"{check.told}, {said}", RECIPES[agent].then)
+
+
+def status_line(found: Sequence[Found]) -> Iterator[Check]:
+    """Whether the status line that setup put in is still there, and this installation's."""
+    lines = [one for one in found if one.events and one.line]
+    if not lines:
+        return
+    wrong = next((one for one in lines if one.line != "current"), None)
+    if wrong is None or wrong.line is None:
+        yield Check("status line", True, "ours")
+        return
+    told = f"{LINES[wrong.line]} in {wrong.path}"
+    yield Check("status line", False, told, f"`{_setup(wrong)}` puts it back.")
+
+
+def _written(context: Context, agent: str) -> float | None:
+    """When the last transcript of an agent was written."""
+    found = source(agent).transcripts(context.places)
+    return max((one.modified for one in found), default=None)
+
+
+def version(agent: str, heard: Heard) -> Iterator[Check]:
+    """Whether a client knows what we write, by the version that it told last."""
+    told = next((one["version"] for one in heard.of(agent) if one["version"]), None)
+    if told is None:
+        return
+    oldest = RECIPES[agent].oldest
+    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", told)[: len(oldest)])
+    needed = ".".join(map(str, oldest))
+    yield Check(f"{agent} version", numbers >= oldest, told, f"Update it to {needed} or newer.")
+
+
+def daemon(heard: Heard, now: float) -> Iterator[Check]:
+    """Whether it runs, of which version, and what it could not take."""
+    if heard.problem is not None:
+        yield Check("daemon", False, heard.problem, heard.hint)
+        return
+    told = heard.told
+    hint = f"It is of another version. {AGAIN}"
+    line = f"{told['version']}, for {age(now - told['since'])}, at {told['address']}"
+    yield Check("daemon", told["version"] == __version__, line, hint)
+    lost = f"{told['malformed']:,} not understood, {told['dropped']:,} dropped"
+    yield Check("losses", not told["dropped"], lost, FULL)
+
+
+def heard_from(heard: Heard, now: float) -> Iterator[Check]:
+    """Whether anything was heard at all, and whether the clocks agree."""
+    if not heard.runs:
+        return
+    seen = [one["seen_at"] for one in heard.sessions]
+    if not seen:
+        yield Check("heard", False, "nothing yet", "Start an agent that has our hooks.")
+        return
+    last = now - max(seen)
+    told = f"{counted(len(seen), 'session')}, the last seen {age(max(0.0, last))} ago"
+    yield Check("heard", True, told)
+    right = last > -AHEAD
+    shown = "agrees with what was heard" if right else f"{age(-last)} behind what was heard"
+    yield Check("clock", right, shown, "Set this machine's clock.")
+
+
+def store(state: Path, least: int = LEAST) -> Check:
+    """Whether what is heard can be kept: its place can be written, and so much room is left."""
+    path = state / "brimline.db"
+    folder = next(place for place in (state, *state.parents) if os.path.exists(place))
+    if not folder.is_dir():
+        return Check("store", False, f"{folder} is no folder", f"Move it away, or {ELSEWHERE}")
+    places = [folder, path] if os.access(path, os.F_OK) else [folder]
+    told = f"{_amount(_size(path))} at {path}" if path in places else "none yet"
+    if not all(os.access(place, os.W_OK) for place in places):
+        hint = f"It cannot be written: look at its owner, or {ELSEWHERE}"
+        return Check("store", False, f"{told}, in {folder}", hint)
+    free = shutil.disk_usage(folder).free
+    told += f", and {_amount(free)} free on its disk" if free < least else ""
+    return Check("store", free >= least, told, ROOM)
+
+
+def store_problems(state: Path, now: float) -> Iterator[Check]:
+    """Return a failed check for each problem that the store had lately."""
+    for problem in open_problems(state, now):
+        told = f"{age(max(0.0, now - problem.at))} ago: {problem.what}"
+        yield Check("store problem", False, told, problem.advice)
+
+
+def spool(state: Path) -> Check:
+    """Whether anything waits to be taken in, or was lost."""
+    size = sum(_size(state / name) for name in ("spool", "spool.taking"))
+    lost = _size(state / "spool.dropped")
+    told = f"{_amount(size)} wait for the daemon" if size else "empty"
+    told += f", {counted(lost, 'event')} lost" if lost else ""
+    return Check("spool", not size and not lost, told, "`brimline serve --background` takes it in.")
+
+
+def _amount(size: int) -> str:
+    """So many bytes, in a unit that shows them."""
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{max(1, round(size / 1e3))} KB"
+
+
+def _size(path: Path) -> int:
+    """How large a file is; nothing where there is none, or none that we may look at."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0

@@ -1,0 +1,61 @@
+"""`brimline handoff --draft`: a document from a transcript, by no model and no daemon."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from brimline.cli.ask import Refused
+from brimline.cli.context import Context, emit_json
+from brimline.cli.current_session import inside
+from brimline.cli.daemon_arguments import OWN
+from brimline.errors import UnreadableTranscript
+from brimline.handoff import draft, records
+from brimline.sources import AGENTS, known
+from brimline.sources.base import Transcript
+from brimline.survey.files import by_id
+from brimline.terminal.text import clean
+
+
+def run(context: Context, options: argparse.Namespace) -> int:
+    """Draft one of the session that is named, else of the one that this runs in."""
+    here = inside(context.places.env)
+    said = options.session if options.draft is OWN else options.draft
+    target = said or (here.session if here else None)
+    if target is None:
+        raise Refused("which session?", "Name it: --draft SESSION.")
+    files = by_id(context.places, target, [known(options.agent)] if options.agent else AGENTS)
+    own = files.transcripts[0]
+    text = _drafted(own, files.session)
+    if not text:
+        raise Refused(f"{own.path} tells nothing yet", None)
+    if options.output is not None:
+        _write(options.output, text)
+    if options.json:
+        emit_json({"session": files.session, "agent": own.agent, "transcript": own.path,
+                   "text": text})  # fmt: skip
+    elif options.output is None:
+        sys.stdout.write(shown(text))
+    return 0
+
+
+def shown(text: str) -> str:
+    """A text without anything that a terminal would obey, where it goes to one."""
+    if not sys.stdout.isatty():
+        return text
+    lines = (line.removesuffix("\r").split("\t") for line in text.split("\n"))
+    return "\n".join("\t".join(map(clean, parts)) for parts in lines)
+
+
+def _drafted(own: Transcript, session: str) -> str:
+    try:
+        return draft(records(own.path, session), own.agent, where=own.path, session=session)
+    except OSError as error:
+        raise UnreadableTranscript(own.path, error.strerror or str(error)) from error
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, "utf-8", "replace")
+    except OSError as error:
+        why = f"cannot write {path}: {error.strerror or error}"
+        raise Refused(why, "Name a file in a folder that is there: --output FILE.") from error

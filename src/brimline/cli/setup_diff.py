@@ -1,0 +1,100 @@
+"""A change of a file as setup shows it: what becomes of it, line by line, and what is to do."""
+
+import difflib
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from brimline.cli.context import Context
+from brimline.errors import InvalidSettings
+from brimline.setup.file import backup_of
+from brimline.setup.plan import Change, apply
+from brimline.sources import AGENTS
+from brimline.terminal.text import Shade, clean, painted, tilde
+
+TITLES = {**AGENTS, "service": "The service", "parent": "The parent"}
+TOKEN = re.compile(r"Bearer [0-9a-f]{64}")
+UNTOUCHED = "The file is as it was."
+SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """What `setup --json` prints of an agent; `written` tells whether its file was changed.
+
+    `problem` tells why it was not, or what could not be done beside it. `agent` is `service` or
+    `parent` for a file that is no agent's. `backup` is where the file as it was is kept, if there
+    was one.
+    """
+
+    agent: str
+    path: str | None
+    what: str
+    written: bool
+    backup: str | None
+    problem: str | None
+    notes: tuple[str, ...]
+    diff: str
+
+
+def carried_out(change: Change) -> Shown:
+    """Write a change; what stands in the way is told, and the others go on."""
+    try:
+        done = apply(change)
+    except InvalidSettings as error:
+        return shown(msgspec.structs.replace(change, problem=str(error)))
+    return shown(done, written=change.pending and done.before != done.after)
+
+
+def shown(change: Change, written: bool = False) -> Shown:
+    """A change as it is, or would be."""
+    return Shown(
+        agent=change.agent,
+        path=None if change.path is None else str(change.path),
+        what=change.what,
+        written=written,
+        backup=_backup(change) if written else None,
+        problem=change.problem,
+        notes=change.notes,
+        diff="\n".join(_diff(change)),
+    )
+
+
+def _backup(change: Change) -> str | None:
+    """Where the file as it was is kept."""
+    place = backup_of(change.path) if change.path else None
+    return str(place) if place and place.exists() else None
+
+
+def _diff(change: Change) -> Iterator[str]:
+    """The change as a unified diff; a file that is not there is empty."""
+    name = str(change.path)
+    before, after = _rows(change.before), _rows(change.after)
+    yield from difflib.unified_diff(before, after, name, name, n=2, lineterm="")
+
+
+def _rows(data: bytes | None) -> list[str]:
+    """The lines of a file; a newline alone ends one, whatever else Unicode calls the end.
+
+    The token of HTTP hooks is not shown: people show what a command printed to others.
+    """
+    text = TOKEN.sub("Bearer ***", (data or b"").decode("utf-8", "replace"))
+    text = text.replace("\r\n", "\n")
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def lines(context: Context, told: Shown) -> Iterator[str]:
+    """What is told of a change."""
+    home, done = context.places.home, f"{told.what[:1].upper()}{told.what[1:]}"
+    place = f"  {clean(tilde(told.path, home))}" if told.path else ""
+    yield painted(f"{TITLES[told.agent]}{place}", "bold", context.colour)
+    for line in told.diff.split("\n")[2:]:
+        yield painted(clean(line.expandtabs(4)), SHADES.get(line[:1], "none"), context.colour)
+    if told.problem:
+        yield painted(clean(told.problem), "high", context.colour)
+        yield f"{done} all the same. Mend that, and run it again." if told.written else UNTOUCHED
+        return
+    yield f"{done}."
+    if told.backup:
+        yield f"The file as it was: {clean(tilde(told.backup, home))}"
+    yield from map(clean, told.notes)

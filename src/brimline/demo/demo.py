@@ -1,0 +1,132 @@
+"""`brimline serve --demo`: the page and the API on a story, beside any daemon that runs."""
+
+import asyncio
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import uvicorn
+from starlette.applications import Starlette
+
+from brimline._version import __version__
+from brimline.demo.player import RULES, SPEED, Player
+from brimline.errors import AlreadyRunning
+from brimline.server.api.access import AccessControl
+from brimline.server.api.app import Running, application
+from brimline.server.api.broadcast import ChangeBroadcaster
+from brimline.server.api.event_stream import Stream
+from brimline.server.api.history import Histories
+from brimline.server.api.responses import Routes
+from brimline.server.api.schemas import Status
+from brimline.server.api.session_cache import SessionCache
+from brimline.server.api.sessions import Sessions
+from brimline.server.api.static import Page
+from brimline.server.api.views import Views
+from brimline.server.http import server, stop_by_signal
+from brimline.server.http_protocol import ConnectionLimits, raise_descriptor_limit
+from brimline.server.sockets import HOST, PORT, loopback
+from brimline.server.tcp_peer import TcpPeers
+from brimline.store.memory import MemoryStore
+
+PORTS = 20
+"""So many ports are tried where no one is named."""
+
+
+class Demo:
+    """A daemon whose sessions are a story. All of it is in memory, and ends with it.
+
+    `at` lets it stand still at a second of the story.
+    """
+
+    def __init__(
+        self,
+        port: int | None = None,
+        speed: float = SPEED,
+        at: float | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._port = port
+        self._at = at
+        self._clock = clock
+        self._since = clock()
+        self._store = MemoryStore()
+        self._player = Player(self._store, clock, speed)
+        self._http: uvicorn.Server | None = None
+
+    async def run(self, ready: Callable[[str], None]) -> None:
+        """Run until it is told to stop; `ready` is told a link to the page."""
+        with _listening(self._port) as listening:
+            self._port = int(listening.getsockname()[1])
+            await self._player.begin(self._at or 0.0)
+            access = AccessControl(secrets.token_hex(), self._port)
+            limits = ConnectionLimits(TcpPeers.open(), raise_descriptor_limit())
+            self._http = server(self._application(access), limits)
+            stop_by_signal(self.stop)
+            ready(access.page_link())
+            await self._serve(self._http, listening)
+
+    async def _serve(self, http: uvicorn.Server, listening: socket.socket) -> None:
+        playing = asyncio.create_task(self._play())
+        playing.add_done_callback(lambda _: self.stop())  # a story that broke off is no demo
+        try:
+            await http.serve(sockets=[listening])
+        finally:
+            playing.cancel()
+            with suppress(asyncio.CancelledError):
+                await playing
+
+    async def _play(self) -> None:
+        if self._at is not None:
+            await asyncio.Event().wait()
+        await self._player.run()
+
+    def _application(self, access: AccessControl) -> Starlette:
+        store, player, clock = self._store, self._player, self._clock
+        views = Views(store, player.monitor, RULES)
+        cache = SessionCache(store, views, clock)
+        parts: list[Routes] = [
+            Running(self.status, self.stop, access),
+            Sessions(store, player.monitor, views, cache, None, clock),
+            Histories(store, player.items, clock),
+            Stream(cache, ChangeBroadcaster(cache, self._stopping, clock)),
+        ]
+        return application(store, parts, Page().routes(), access)
+
+    @property
+    def address(self) -> str:
+        """Where the page and the API are."""
+        return f"http://{HOST}:{self._port}"
+
+    def status(self) -> Status:
+        """What it says of itself."""
+        return Status(
+            version=__version__,
+            pid=os.getpid(),
+            since=self._since,
+            address=self.address,
+            heard=self._player.heard,
+            malformed=0,
+            dropped=0,
+            demo=True,
+        )
+
+    def _stopping(self) -> bool:
+        return self._http is not None and self._http.should_exit
+
+    def stop(self) -> None:
+        """End, after what is under way."""
+        if self._http is not None:
+            self._http.should_exit = True
+
+
+def _listening(port: int | None) -> socket.socket:
+    """The named port, or the first that is free; AlreadyRunning where there is none."""
+    if port is not None:
+        return loopback(port)
+    for usual in range(PORT, PORT + PORTS - 1):
+        with suppress(AlreadyRunning):
+            return loopback(usual)
+    return loopback(PORT + PORTS - 1)

@@ -1,0 +1,28 @@
+"""What a monitor asks of the machine that it runs on."""
+
+from brimline.monitor.session_state import Watched
+from brimline.observations import Environment
+from brimline.store.rows import SignalRow
+from brimline.windows import UNTOLD, ClientSettings
+
+
+class Surroundings:
+    """What a monitor asks of the machine that it runs on; by default there is nothing to know."""
+
+    async def refresh(self, agent: str, project: str | None, env: Environment | None) -> None:
+        """Have what `settings` and `hooked_since` return read again, if it may have changed."""
+
+    def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
+        """What the user told an agent's client, also by these variables; None: they are unknown."""
+        return UNTOLD
+
+    def hooked_since(self, agent: str, project: str | None) -> float | None:
+        """When hooks were installed for an agent; None where they are not."""
+        return None
+
+    def silent(self, session: str) -> bool:
+        """Whether a session is to be told nothing for now."""
+        return False
+
+    def signalled(self, signal: SignalRow, watched: Watched) -> None:
+        """A signal is new."""

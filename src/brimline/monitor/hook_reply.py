@@ -1,0 +1,100 @@
+"""What a hook is answered: the document that its session is owed, and the messages that wait."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from brimline.events import MAIN
+from brimline.inbox import BETWEEN, MOST, Message, Moment, due, fitting, length, together
+from brimline.monitor.handoffs import Recovery
+from brimline.monitor.known import Known
+from brimline.monitor.rules import Rules
+from brimline.monitor.signal_writes import Telling
+from brimline.observations import NOTHING, Heard, Reply
+from brimline.policy.signals import Said
+from brimline.store.base import Mark, Store, Write
+
+SENT_AGAIN = "(Sent again: it is not known whether the first one reached you.)"
+
+MOMENTS: dict[str, Moment] = {"prompt": "turn", "stopped": "stop", "tool": "tool"}
+
+
+class Answering:
+    """Answers the hooks of sessions, with no more at a time than a client takes.
+
+    `passed_on` are messages that an agent has, and that the store could not mark so yet.
+    """
+
+    def __init__(
+        self, store: Store, clock: Callable[[], float], rules: Rules, recovery: Recovery
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._rules = rules
+        self._recovery = recovery
+        self.passed_on: set[str] = set()
+
+    async def answer(self, heard: Heard, session: Known) -> Reply:
+        """The answer to what was heard of a session."""
+        if heard.what == "compacted" and heard.thread == MAIN:
+            return await self._document(session)
+        moment = MOMENTS.get(heard.what)
+        if moment is None or (heard.what == "stopped" and heard.going_on):
+            return NOTHING
+        if heard.what == "stopped":
+            mine = await self._handed(session, moment, heard.thread)
+            return Reply(go_on=together(mine), handed=_ids(mine)) if mine else NOTHING
+        owes = session.owed and heard.thread == MAIN and not session.watched.compacting
+        document = await self._document(session) if owes else NOTHING
+        taken = length(document.context + BETWEEN) if document.context else 0
+        mine = await self._handed(session, moment, heard.thread, MOST - taken)
+        return _with_messages(document, mine) if mine else document
+
+    async def _document(self, session: Known) -> Reply:
+        """What a session goes on with after its compaction; where there is nothing, none is owed.
+
+        A draft that is being written is owed still, and brought by a later hook.
+        """
+        since = session.before.compacted_at or self._clock()
+        reply = await self._recovery.bring_back(session.watched, since)
+        session.owed = session.owed and reply is not NOTHING
+        return reply or NOTHING
+
+    async def _handed(
+        self, session: Known, moment: Moment, thread: str, room: int = MOST
+    ) -> list[Message]:
+        """The messages whose turn it is, and that nobody else hands out meanwhile."""
+        watched = session.watched
+        found, now = await self._store.waiting(watched.id), self._clock()
+        waiting = [message for message in found if message.id not in self.passed_on]
+        mine = due(waiting, moment, now, watched.compacting, thread)
+        batch = fitting([_marked_if_repeated(self.of_now(session, m)) for m in mine], room)
+        marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
+        won = await self._store.write(marks) if marks else []
+        return [m for m, got in zip(batch, won, strict=True) if got]
+
+    def of_now(self, session: Known, message: Message) -> Message:
+        """A message as it is handed out: a level's tells how full the context is by then."""
+        thread, last = message.thread or MAIN, session.watched.last
+        if message.level is None or thread not in last or last[thread].sent is None:
+            return message
+        said = Said("level", last[thread].cycle, message.level)
+        text = Telling.of(session, self._rules, thread, said, self._clock()).level_text()
+        return msgspec.structs.replace(message, text=text)
+
+
+def _marked_if_repeated(message: Message) -> Message:
+    """A message with a note if it was handed out before and nobody said what came of that."""
+    if message.state != "handed":
+        return message
+    return msgspec.structs.replace(message, text=f"{SENT_AGAIN}\n{message.text}")
+
+
+def _ids(messages: Sequence[Message]) -> tuple[str, ...]:
+    return tuple(message.id for message in messages)
+
+
+def _with_messages(document: Reply, messages: Sequence[Message]) -> Reply:
+    """A document that no hook brought back when its compaction ended, before the messages."""
+    texts = [text for text in (document.context, together(messages)) if text]
+    return msgspec.structs.replace(document, context=BETWEEN.join(texts), handed=_ids(messages))

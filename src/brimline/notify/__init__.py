@@ -1,0 +1,1 @@
+"""Notices to the user: which signals are reported, and by which transport."""

@@ -1,0 +1,1 @@
+"""The HTTP API, the event stream and the dashboard page."""

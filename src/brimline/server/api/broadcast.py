@@ -1,0 +1,153 @@
+"""Sends every change of a session to all open streams: encoded once, a few times per second."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+
+from brimline.server.api.session_cache import (
+    RECENT_S,
+    Frame,
+    SessionCache,
+    in_pieces,
+    session_event,
+)
+from brimline.server.retry import Troubles
+from brimline.store.failures import StoreFailed
+
+POLL_INTERVAL_S = 0.5
+"""The store is asked this often for what changed; what changed meanwhile is sent together."""
+
+HEARTBEAT_S = 15.0
+"""After this time without a change, a comment shows that the connection is alive."""
+
+MAX_BACKLOG_BYTES = 4 << 20
+"""Frames are kept for slow viewers up to this size, for all viewers together."""
+
+ALIVE = b": alive\n\n"
+
+
+class ChangeBroadcaster:
+    """One poll of the store and one list of frames for any number of viewers.
+
+    The poll runs only while there are viewers. A viewer that falls behind the frames that are kept
+    gets whole views instead, so nothing is buffered for it.
+    """
+
+    def __init__(
+        self,
+        cache: SessionCache,
+        stopping: Callable[[], bool],
+        clock: Callable[[], float] = time.time,
+        interval_s: float = POLL_INTERVAL_S,
+        heartbeat_s: float = HEARTBEAT_S,
+        max_backlog_bytes: int = MAX_BACKLOG_BYTES,
+    ) -> None:
+        self._cache = cache
+        self._stopping = stopping
+        self._clock = clock
+        self._interval_s = interval_s
+        self._heartbeat_s = heartbeat_s
+        self._max_backlog_bytes = max_backlog_bytes
+        self._frames: deque[Frame] = deque()
+        self._backlog_bytes = 0
+        self._next = 0  # the number of the next frame
+        self._viewers: set[asyncio.Event] = set()
+        self._poll: asyncio.Task[None] | None = None
+        self._troubles = Troubles()
+        cache.publish = self._publish
+
+    @property
+    def backlog_bytes(self) -> int:
+        """The size of the frames that are kept."""
+        return self._backlog_bytes
+
+    async def follow(self, after: int) -> AsyncGenerator[bytes, None]:
+        """Whole views of what changed after a mark, then every change, until the daemon stops.
+
+        With mark 0 the views are those of the last day.
+        """
+        wake, poll = asyncio.Event(), self._running_poll()
+        self._viewers.add(wake)
+        seen_since = 0.0 if after else self._clock() - RECENT_S
+        try:
+            while not poll.done():
+                await self._cache.turns.take()
+                number, mark = self._next, self._cache.mark
+                changed = self._cache.changed_after(after, seen_since)
+                async for piece in in_pieces(self._whole_views(changed), self._cache.turns):
+                    yield piece
+                after, seen_since = max(after, mark), 0.0
+                async for frame in self._frames_from(number, wake, poll):
+                    yield frame.data
+                    after = max(after, frame.mark)
+        finally:
+            self._viewers.discard(wake)
+
+    def _whole_views(self, changed: Sequence[tuple[int, str]]) -> Iterator[bytes]:
+        """Each of these sessions, as it is when its turn comes.
+
+        The mark is the one of when they were listed: who resumes from it gets all that follow.
+        """
+        for mark, id in changed:
+            if (session := self._cache.get(id)) is not None:
+                yield session_event(mark, session.json)
+
+    async def _frames_from(
+        self, number: int, wake: asyncio.Event, poll: asyncio.Task[None]
+    ) -> AsyncGenerator[Frame, None]:
+        """Frames from a number on; ends if that one is not kept any more, or with the poll."""
+        while not poll.done():
+            if number == self._next:
+                wake.clear()
+                await wake.wait()
+                continue
+            await self._cache.turns.take()
+            place = number - (self._next - len(self._frames))
+            if place < 0:
+                return
+            yield self._frames[place]
+            number += 1
+
+    def _publish(self, frames: Sequence[Frame]) -> None:
+        if not self._viewers:
+            return
+        for frame in frames:
+            self._frames.append(frame)
+            self._next += 1
+            self._backlog_bytes += len(frame.data)
+        while self._backlog_bytes > self._max_backlog_bytes:
+            self._backlog_bytes -= len(self._frames.popleft().data)
+        self._wake_all()
+
+    def _wake_all(self) -> None:
+        for wake in self._viewers:
+            wake.set()
+
+    def _running_poll(self) -> asyncio.Task[None]:
+        if self._poll is None or self._poll.done():
+            self._poll = asyncio.create_task(self._keep_polling())
+            self._poll.add_done_callback(self._polled)
+        return self._poll
+
+    async def _keep_polling(self) -> None:
+        """Publish what changes while there are viewers."""
+        published_at, number = time.monotonic(), self._next
+        while self._viewers and not self._stopping():
+            try:
+                await self._cache.update()
+            except StoreFailed as error:
+                self._troubles.tell("open pages do not get what changes", error)
+            if self._next > number:
+                published_at, number = time.monotonic(), self._next
+            elif time.monotonic() - published_at > self._heartbeat_s:
+                self._publish([Frame(0, ALIVE)])
+            await asyncio.sleep(self._interval_s)
+
+    def _polled(self, poll: asyncio.Task[None]) -> None:
+        """The poll has ended: so do the streams, and clients that want to go on connect again."""
+        self._frames.clear()
+        self._backlog_bytes = 0
+        self._wake_all()
+        if not poll.cancelled() and isinstance(error := poll.exception(), Exception):
+            self._troubles.tell("the streams of open pages ended", error)

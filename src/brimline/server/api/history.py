@@ -1,0 +1,180 @@
+"""What was: sessions by day, and where each model of each client was compacted."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import median_low
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from brimline.server.api.openapi import Endpoint
+from brimline.server.api.responses import json, since
+from brimline.sources import AGENTS
+from brimline.sources.base import Places
+from brimline.store.base import Store
+from brimline.store.rows import CompactionRow, SessionRow
+from brimline.survey.files import transcripts
+from brimline.survey.index import Knowledge
+from brimline.survey.report import Filter, Item, Line, items, report
+from brimline.survey.summary import Summary, day_of
+
+SPAN = "30d"
+FRESH = 30.0
+"""For so many seconds what was read of the files is served again."""
+
+
+class Day(msgspec.Struct, frozen=True):
+    """A day's line of the report."""
+
+    day: str
+    sessions: int
+    calls: int
+    peak_sent: int | None
+    compactions: int
+    usage: dict[str, int]
+    cost: float | None
+
+
+class Past(msgspec.Struct, frozen=True):
+    """A session's line of the report."""
+
+    session: str
+    agent: str
+    project: str | None
+    model: str | None
+    first: float | None
+    last: float | None
+    calls: int
+    peak_sent: int | None
+    compactions: int
+    cost: float | None
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """Where the compactions of one model on one version of a client came."""
+
+    agent: str
+    model: str | None
+    version: str | None
+    compactions: int
+    auto: int
+    lowest: int | None
+    median: int | None
+    highest: int | None
+
+
+class History(msgspec.Struct, frozen=True):
+    """What the agents' own files tell by day and session, and what the compactions teach."""
+
+    days: list[Day]
+    limits: list[Learned]
+    sessions: list[Past]
+
+
+class Histories:
+    """The route of the history; `read` tells, beside everything else, what sessions add up to."""
+
+    endpoints = (
+        Endpoint("GET", "/v1/history", "history", "Days, sessions and limits.", History,
+                 query=("since",)),
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        store: Store,
+        read: Callable[[], list[Item]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._read_all = read
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._read: tuple[float, list[Item]] = (0.0, [])
+
+    async def history(self, request: Request) -> Response:
+        """The history since a span."""
+        chosen = Filter(day_of(since(request, SPAN, self._clock())))
+        found = await self._items()
+        days = [_day(line) for line in report(found, "day", chosen).lines]
+        sessions = _sessions(found, report(found, "session", chosen).lines)
+        limits = _limits(await self._store.compactions(), await self._store.sessions())
+        return json(History(days, limits, sessions))
+
+    async def _items(self) -> list[Item]:
+        async with self._lock:
+            at, found = self._read
+            if self._clock() - at > FRESH:
+                found = await asyncio.to_thread(self._read_all)
+                self._read = self._clock(), found
+            return found
+
+
+def of_files(places: Places, cache: Path) -> list[Item]:
+    """What the agents' own files on this machine add up to; what was read is kept in a cache."""
+    found = transcripts(places)
+    knowledge = Knowledge.of(cache)
+    knowledge.learn(found)
+    knowledge.settle(found, list(AGENTS))
+    knowledge.save()
+    return items(knowledge, found)
+
+
+def _day(line: Line) -> Day:
+    usage = {name: getattr(line.usage, name) for name in USAGE}
+    return Day(
+        line.key, line.sessions, line.calls, line.peak_sent, line.compactions, usage, line.cost
+    )
+
+
+USAGE = ("input", "cache_read", "cache_write", "output")
+
+
+def _sessions(found: Iterable[Item], lines: Iterable[Line]) -> list[Past]:
+    about = {item.session: item.summary for item in found if item.transcript.thread == "main"}
+    made = [_past(line, about) for line in lines]
+    return sorted(made, key=lambda past: past.last or 0.0, reverse=True)
+
+
+def _past(line: Line, about: dict[str, Summary]) -> Past:
+    told = about.get(line.key)
+    return Past(
+        session=line.key,
+        agent=line.agents[0],
+        project=told.project if told else None,
+        model=told.model if told else None,
+        first=told.first if told else None,
+        last=told.last if told else None,
+        calls=line.calls,
+        peak_sent=line.peak_sent,
+        compactions=line.compactions,
+        cost=line.cost,
+    )
+
+
+def _limits(rows: Iterable[CompactionRow], sessions: Iterable[SessionRow]) -> list[Learned]:
+    agents = {session.id: session.agent for session in sessions}
+    groups: dict[tuple[str, str | None, str | None], list[CompactionRow]] = {}
+    for row in rows:
+        if row.session in agents:
+            groups.setdefault((agents[row.session], row.model, row.version), []).append(row)
+    return [_learned(*key, group) for key, group in sorted(groups.items(), key=str)]
+
+
+def _learned(
+    agent: str, model: str | None, version: str | None, rows: list[CompactionRow]
+) -> Learned:
+    auto = [row for row in rows if row.trigger == "auto"]
+    before = [row.before for row in auto if row.before is not None]
+    return Learned(
+        agent=agent,
+        model=model,
+        version=version,
+        compactions=len(rows),
+        auto=len(auto),
+        lowest=min(before, default=None),
+        median=median_low(before) if before else None,
+        highest=max(before, default=None),
+    )

@@ -1,0 +1,239 @@
+"""Every session's view as JSON, encoded once for all who ask, and what changed in it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+
+import msgspec
+
+from brimline.server.api.fair_share import TimeSlice, Turns
+from brimline.server.api.session_change import Json, find_change
+from brimline.server.api.views import SessionRows, Views
+from brimline.store.base import Store
+
+PIECE_BYTES = 64 << 10
+"""Long answers are sent in pieces of this size: other work goes on between two of them."""
+
+RECENT_S = 24 * 3_600.0
+"""A stream begins with the sessions that were seen in this time."""
+
+
+class EncodedSession(msgspec.Struct, frozen=True, gc=False):
+    """A session's view as JSON; `mark` is that of the last change in it."""
+
+    id: str
+    mark: int
+    seen_at: float
+    json: bytes
+    expires_at: float | None
+    known_calls: int | None
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """Some events of the stream, in the order of their marks; `mark` is the last."""
+
+    mark: int
+    data: bytes
+
+
+Publish = Callable[[Sequence[Frame]], None]
+
+
+class SessionCache:
+    """The encoded views; a view is encoded again only after its session changed.
+
+    `encoded` counts how often that happened. `publish` receives what changed, as frames.
+    """
+
+    def __init__(self, store: Store, views: Views, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._views = views
+        self._clock = clock
+        self._sessions: dict[str, EncodedSession] = {}  # in the order of their marks
+        self._sorted: list[EncodedSession] = []  # by time; empty until it is asked for
+        self._mark = 0
+        self._lock = asyncio.Lock()
+        self._asked = self._fresh = 0
+        self.turns = Turns()
+        self.publish: Publish = _publish_nowhere
+        self.encoded = 0
+
+    @property
+    def mark(self) -> int:
+        """The mark of the last change that is in the cache."""
+        return self._mark
+
+    async def refresh(self) -> None:
+        """Bring every session up to date, with all that was written before this call.
+
+        Callers that wait at the same time share one pass.
+        """
+        self._asked += 1
+        asked = self._asked
+        async with self._lock:
+            if self._fresh >= asked:
+                return
+            started = self._asked
+            marks = await self._store.changes()
+            await self._encode(await self._outdated(marks))
+            if len(self._sessions) > len(marks):
+                self._drop_all_but(id for _, id in marks)
+            self._fresh = started
+
+    async def update(self) -> None:
+        """Bring the sessions up to date that changed since the last time."""
+        async with self._lock:
+            await self._encode(await self._store.changes(self._mark), background=True)
+
+    def get(self, id: str) -> EncodedSession | None:
+        """One session as it was encoded last."""
+        return self._sessions.get(id)
+
+    def changed_after(self, mark: int, seen_since: float = 0.0) -> list[tuple[int, str]]:
+        """The sessions that changed after a mark, each with its mark, in that order."""
+        changed: list[tuple[int, str]] = []
+        for session in reversed(self._sessions.values()):
+            if session.mark <= mark:
+                break
+            if session.seen_at >= seen_since:
+                changed.append((session.mark, session.id))
+        return changed[::-1]
+
+    def seen_since(self, at: float) -> list[bytes]:
+        """The views of the sessions that were seen since a time, the last seen first."""
+        if not self._sorted:
+            self._sorted = sorted(self._sessions.values(), key=attrgetter("id"))
+            self._sorted.sort(key=attrgetter("seen_at"), reverse=True)  # equal ones stay in order
+        return [each.json for each in self._sorted if each.seen_at >= at]
+
+    def _drop_all_but(self, ids: Iterable[str]) -> None:
+        for id in self._sessions.keys() - set(ids):
+            del self._sessions[id]
+        self._sorted = []
+
+    async def _outdated(self, marks: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+        now, time_slice = self._clock(), TimeSlice()
+        outdated: list[tuple[int, str]] = []
+        for mark, id in marks:
+            if self._is_outdated(mark, self._sessions.get(id), now):
+                outdated.append((mark, id))
+            await time_slice.pause_if_over()
+        return outdated
+
+    def _is_outdated(self, mark: int, session: EncodedSession | None, now: float) -> bool:
+        if session is None or session.mark != mark:
+            return True
+        if session.expires_at is not None and session.expires_at <= now:
+            return True
+        known_calls = self._views.known_calls(session.id)
+        return known_calls is not None and known_calls != session.known_calls
+
+    async def _encode(self, marks: Sequence[tuple[int, str]], background: bool = False) -> None:
+        """Encode these sessions as they are now, and publish what changed.
+
+        If it is cancelled, what was encoded until then is published: nobody sends it later.
+        """
+        if not marks:
+            return
+        mark_of = {id: mark for mark, id in marks}
+        time_slice, events = TimeSlice(background), EventBuffer()
+        try:
+            async for rows in self._views.read_rows(list(mark_of)):
+                mark = mark_of[rows.session.id]
+                events.add(mark, self._encode_session(rows, mark))
+                self._mark = max(self._mark, mark)
+                await time_slice.pause_if_over()
+            self._mark = max(self._mark, marks[-1][0])
+        finally:
+            if frames := events.frames():
+                self.publish(frames)
+
+    def _encode_session(self, rows: SessionRows, mark: int) -> bytes:
+        """Keep a session as it is now; the event for the stream, empty if nothing changed."""
+        id = rows.session.id
+        encoded = EncodedSession(
+            id=id,
+            mark=mark,
+            seen_at=rows.session.seen_at,
+            json=msgspec.json.encode(self._views.build(rows)),
+            expires_at=rows.expires_at,
+            known_calls=self._views.known_calls(id),
+        )
+        self.encoded += 1
+        before = self._sessions.get(id)
+        if before is not None and before.mark != mark:
+            del self._sessions[id]  # it moves to the end: the order is that of marks
+        self._sessions[id] = encoded
+        self._sorted = []
+        return self._event(before, encoded)
+
+    def _event(self, before: EncodedSession | None, after: EncodedSession) -> bytes:
+        """What the stream sends: a change if every viewer has the view before it."""
+        if before is None or before.seen_at < self._clock() - RECENT_S:
+            return session_event(after.mark, after.json)
+        change = find_change(_decode(before.json), _decode(after.json))
+        if change is None:
+            return b""
+        return b"id: %d\nevent: change\ndata: %s\n\n" % (after.mark, msgspec.json.encode(change))
+
+
+def session_event(mark: int, view: bytes) -> bytes:
+    """A whole view as an event of the stream."""
+    return b"id: %d\nevent: session\ndata: %s\n\n" % (mark, view)
+
+
+class EventBuffer:
+    """Joins events to frames of about PIECE_BYTES."""
+
+    def __init__(self) -> None:
+        self._frames: list[Frame] = []
+        self._events: list[bytes] = []
+        self._size = self._mark = 0
+
+    def add(self, mark: int, event: bytes) -> None:
+        """Add an event; an empty one has no effect."""
+        if event:
+            self._events.append(event)
+            self._size, self._mark = self._size + len(event), mark
+        if self._size >= PIECE_BYTES:
+            self._join()
+
+    def frames(self) -> list[Frame]:
+        """All frames so far."""
+        self._join()
+        return self._frames
+
+    def _join(self) -> None:
+        if self._events:
+            self._frames.append(Frame(self._mark, b"".join(self._events)))
+        self._events, self._size = [], 0
+
+
+async def in_pieces(parts: Iterable[bytes], turns: Turns) -> AsyncIterator[bytes]:
+    """Parts joined to pieces of about PIECE_BYTES; each is made in a turn of its own."""
+    rest = iter(parts)
+    await turns.take()
+    while piece := _next_piece(rest):
+        yield piece
+        await turns.take()
+
+
+def _next_piece(parts: Iterator[bytes]) -> bytes:
+    """The next parts, joined; empty if there are no more."""
+    piece: list[bytes] = []
+    size = 0
+    for part in parts:
+        piece.append(part)
+        size += len(part)
+        if size >= PIECE_BYTES:
+            break
+    return b"".join(piece)
+
+
+def _decode(json: bytes) -> Json:
+    return msgspec.json.decode(json)
+
+
+def _publish_nowhere(frames: Sequence[Frame]) -> None:
+    """Nobody listens."""

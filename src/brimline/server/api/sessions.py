@@ -1,0 +1,230 @@
+"""Sessions over HTTP: what they hold, what happened, what is said to them."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from brimline.bounded_reads import SHARED_READS, ReadThreads
+from brimline.errors import InvalidHandoff
+from brimline.events import MAIN
+from brimline.formulas import series
+from brimline.handoff import Document
+from brimline.handoff.document import take
+from brimline.inbox import MOST, Message, as_of, length
+from brimline.monitor.monitor import Monitor
+from brimline.monitor.signal_writes import key
+from brimline.observations import AGAIN, Heard
+from brimline.server.api.fair_share import Turns
+from brimline.server.api.openapi import Endpoint
+from brimline.server.api.responses import LISTED, Refused, body, json, no_session, since
+from brimline.server.api.schemas import (
+    Cancelled,
+    NewClear,
+    NewEvents,
+    NewHandoff,
+    NewMessage,
+    Sent,
+    Taken,
+)
+from brimline.server.api.session_cache import SessionCache, in_pieces
+from brimline.server.api.views import HandoffView, SessionView, Timeline, Views
+from brimline.store.base import Store
+from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
+from brimline.tmux.clear import Clearing
+from brimline.tmux.clear_requests import Intent
+from brimline.usage import Usage
+
+ONE = "/v1/sessions/{id}"
+LATELY = "24h"
+DAY = 86_400.0
+HANDOFF_WAIT_S = 5.0
+TOO_LONG = "Agents cut longer ones off: write it into a file, and send its path."
+
+
+class Sessions:
+    """The routes of sessions."""
+
+    endpoints = (
+        Endpoint("GET", "/v1/sessions", "sessions", "Sessions of late.", list[SessionView],
+                 query=("since",)),
+        Endpoint("GET", f"{ONE}/context", "context", "Its readings.", list[ThreadRow], found=True),
+        Endpoint("GET", f"{ONE}/timeline", "timeline", "What happened.", Timeline, found=True),
+        Endpoint("GET", f"{ONE}/formulas", "formulas", "What other formulas would have said.",
+                 dict[str, list[int]], found=True),
+        Endpoint("GET", f"{ONE}/messages", "messages", "Its messages.", list[Message]),
+        Endpoint("POST", f"{ONE}/messages", "send", "Queue a message.", Sent, NewMessage, 201),
+        Endpoint("DELETE", f"{ONE}/messages/{{message}}", "cancel", "Cancel one.", Cancelled,
+                 missing=True),
+        Endpoint("GET", f"{ONE}/handoff", "handoffs", "Its documents.", HandoffView, missing=True),
+        Endpoint("POST", f"{ONE}/handoff", "hand_over", "Hand one over.", HandoffRow, NewHandoff,
+                 201, unix_only=True),
+        Endpoint("POST", f"{ONE}/clear", "clear", "Clear it, and go on from a document.", Intent,
+                 NewClear, 201, found=True, unix_only=True),
+        Endpoint("GET", ONE, "session", "One session.", SessionView, found=True),
+        Endpoint("GET", "/v1/messages", "waiting", "Messages that wait, of all.", list[Message]),
+        Endpoint("POST", "/v1/events", "events", "Tell events, each once.", Taken, NewEvents),
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        store: Store,
+        monitor: Monitor,
+        views: Views,
+        cache: SessionCache,
+        clearing: Clearing | None,
+        clock: Callable[[], float] = time.time,
+        threads: ReadThreads = SHARED_READS,
+    ) -> None:
+        self._store = store
+        self._monitor = monitor
+        self._views = views
+        self._cache = cache
+        self._threads = threads
+        self._clearing = clearing
+        self._clock = clock
+
+    async def sessions(self, request: Request) -> Response:
+        """The sessions that were seen since a span, the last seen first."""
+        seen_since = since(request, LATELY, self._clock())
+        await self._cache.refresh()
+        return _array_response(self._cache.seen_since(seen_since), self._cache.turns)
+
+    async def session(self, request: Request, row: SessionRow) -> Response:
+        """One session."""
+        return json(await self._views.one(row))
+
+    async def context(self, request: Request, row: SessionRow) -> Response:
+        """The readings of one session."""
+        return json(await self._store.threads(row.id))
+
+    async def timeline(self, request: Request, row: SessionRow) -> Response:
+        """What happened in one session."""
+        return json(await self._views.timeline(row.id))
+
+    async def formulas(self, request: Request, row: SessionRow) -> Response:
+        """What each historic formula would have said after each call of the main thread."""
+        calls = await self._store.calls(row.id, MAIN)
+        return json(series([Usage(c.input, c.cache_read, c.cache_write, c.output) for c in calls]))
+
+    async def messages(self, request: Request) -> Response:
+        """The messages of one session, heard of or not, whatever became of them."""
+        found = await self._store.messages(request.path_params["id"])
+        return json([as_of(each, self._clock()) for each in found])
+
+    async def waiting(self, request: Request) -> Response:
+        """The messages that wait for any session, heard of or not, in their order."""
+        found = [as_of(each, self._clock()) for each in await self._store.waiting()]
+        return json([each for each in found if each.state != "expired"])
+
+    async def send(self, request: Request) -> Response:
+        """Queue a message; the session may be one that was not heard of yet."""
+        told = await body(request, NewMessage)
+        if not told.text.strip():
+            raise Refused(422, "expected a text: got nothing", "Say what the agent is to read.")
+        if (size := length(told.text)) > MOST:
+            raise Refused(413, f"expected at most {MOST:,} characters: got {size:,}", TOO_LONG)
+        urgency = "urgent" if told.urgent else "sequential"
+        id = await self._monitor.send(_session(request), told.text, urgency, told.sender)
+        return json(Sent(id), 201)
+
+    async def cancel(self, request: Request) -> Response:
+        """Cancel a message that waits."""
+        session, id = request.path_params["id"], request.path_params["message"]
+        found = [each for each in await self._store.messages(session) if each.id == id]
+        if not found:
+            raise Refused(404, f"{session} has no message {id!r}", "`brimline inbox` lists them.")
+        return json(Cancelled(await self._monitor.cancel(found[0])))
+
+    async def handoffs(self, request: Request) -> Response:
+        """The documents of one session; one that was not heard of yet may have some."""
+        id = request.path_params["id"]
+        kept = await self._store.handoffs(id)
+        if not kept and await self._store.session(id) is None:
+            raise no_session(id)
+        return json(HandoffView(kept))
+
+    async def hand_over(self, request: Request) -> Response:
+        """Read a document, once, and keep it."""
+        told = await body(request, NewHandoff)
+        document = await self._document(told.path)
+        kept = await self._monitor.hand_over(_session(request), document, told.author)
+        return json(kept, 201)
+
+    async def clear(self, request: Request, row: SessionRow) -> Response:
+        """Have a session cleared in its pane when its turn ends, and go on from a document."""
+        told = await body(request, NewClear)
+        if self._clearing is None:
+            raise Refused(422, "these sessions are recorded", "There is no pane to clear them in.")
+        watched = self._monitor.watched(row.id)
+        pane = told.pane or (watched.pane if watched else None)
+        if pane is None:
+            raise Refused(422, f"no tmux pane is known of {row.id}", "`--spawn` starts it anew.")
+        document = await self._document(told.path)
+        begun = await self._clearing.begin(row.id, row.agent, pane, document)
+        return json(begun, 201)
+
+    async def _document(self, path: str) -> Document:
+        """Read a document in a thread; InvalidHandoff if it cannot be read, or not in time."""
+        try:
+            return await self._threads.run(partial(take, _absolute(path)), HANDOFF_WAIT_S)
+        except TimeoutError as error:
+            raise InvalidHandoff(path, str(error), "Is its file system reachable?") from error
+
+    async def events(self, request: Request) -> Response:
+        """Take events in, in their order, each once; what is answered is kept."""
+        told = (await body(request, NewEvents)).events
+        known = 0
+        for each in told:
+            heard = Heard(
+                id=key("event", each.session, each.id),
+                agent=each.agent,
+                session=each.session,
+                what="pushed",
+                at=self._sound(each.event.at),
+                project=each.project,
+                parent=each.parent,
+                events=(each.event,),
+            )
+            known += await self._monitor.hear(heard) is AGAIN
+        return json(Taken(len(told) - known, known))
+
+    def _sound(self, at: float | None) -> float:
+        """A producer's time; the present where it is none, or one that is far from having come."""
+        now = self._clock()
+        return at if at is not None and 0 < at < now + DAY else now
+
+
+def _array_response(items: Sequence[bytes], turns: Turns) -> Response:
+    """A JSON array of encoded items, sent in pieces."""
+    commas = max(0, len(items) - 1)
+    headers = {"content-length": str(sum(map(len, items)) + commas + len(b"[]"))}
+    pieces = in_pieces(_array_parts(items), turns)
+    return StreamingResponse(pieces, headers=headers, media_type="application/json")
+
+
+def _array_parts(items: Sequence[bytes]) -> Iterator[bytes]:
+    separator = b"["
+    for item in items:
+        yield separator
+        yield item
+        separator = b","
+    yield b"]" if items else b"[]"
+
+
+def _session(request: Request) -> str:
+    """The session that something is kept for, heard of or not; one without a name never comes."""
+    id: str = request.path_params["id"]
+    if not id.strip():
+        raise Refused(422, f"expected a session's id: got {id!r}", LISTED)
+    return id
+
+
+def _absolute(path: str) -> str:
+    """A path that is the same for whoever asks and for the daemon."""
+    if not Path(path).is_absolute():
+        raise Refused(422, f"expected an absolute path: got {path!r}", "Name it from the root.")
+    return path

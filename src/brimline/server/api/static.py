@@ -1,0 +1,89 @@
+"""The dashboard: one page, its script and its style, as they were built into the package."""
+
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from brimline.server.api.responses import Refused
+
+FOLDER = Path(__file__).parent.with_name("page")
+INDEX = "index.html"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+EXPLANATION_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+EXPLANATION_HEADERS = [
+    (b"content-type", b"text/html; charset=utf-8"),
+    (b"content-security-policy", EXPLANATION_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+]
+EXPLANATION = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Brimline</title>
+<style>
+:root { color-scheme: light dark; }
+body { font: 16px/1.6 system-ui, sans-serif; max-width: 34rem; margin: 18vh auto 0;
+       padding: 0 1.5rem; }
+h1 { font-size: 1.25rem; margin: 0 0 .75rem; }
+pre { font: 15px/1.4 ui-monospace, monospace; padding: .75rem 1rem; border-radius: .5rem;
+      background: color-mix(in srgb, currentColor 8%, transparent); }
+p.quiet { opacity: .7; font-size: .875rem; }
+</style>
+<h1>Brimline is running, but this browser is not signed in</h1>
+<p>{reason} Open the page from a terminal of the same user:</p>
+<pre>brimline open</pre>
+<p class="quiet">The command makes a link that works once. Your browser then stays signed in for 30
+days.</p>
+</html>
+"""
+NOT_SIGNED_IN = "Only the user who runs the daemon may see its sessions."
+USED_LINK = "This link was used before, or is older than an hour."
+
+FOREVER = "public, max-age=31536000, immutable"
+"""What has its hash in its name never changes."""
+
+
+def explanation(reason: str = NOT_SIGNED_IN) -> bytes:
+    """Return the page that says how to open the dashboard."""
+    return EXPLANATION.replace("{reason}", reason).encode()
+
+
+class Page:
+    """Serves what is in a folder, and nothing else."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._files = {
+            path.relative_to(folder).as_posix(): path
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+
+    def routes(self) -> list[Route]:
+        """The page at `/`, its parts below `/assets`."""
+        return [Route("/", self.index), Route("/assets/{name}", self.asset)]
+
+    async def index(self, request: Request) -> Response:
+        """The page itself."""
+        return self._file(INDEX, "no-cache")
+
+    async def asset(self, request: Request) -> Response:
+        """A part of it."""
+        return self._file(f"assets/{request.path_params['name']}", FOREVER)
+
+    def _file(self, name: str, cached: str) -> Response:
+        path = self._files.get(name)
+        if path is None:
+            hint = "This Brimline was built without its page: `make page` builds it."
+            raise Refused(404, f"no file {name!r}", None if self._files else hint)
+        return FileResponse(path, headers={**HEADERS, "cache-control": cached})

@@ -1,0 +1,1 @@
+"""The hook socket: requests of the hook client, and their replies."""

@@ -1,0 +1,73 @@
+"""Which session was cleared when a process begins a new one: clients give that one another id."""
+
+from typing import NamedTuple
+
+from brimline.events import MAIN
+from brimline.observations import Heard
+
+INIT = 1
+"""The process that takes in those whose parent is gone; it runs no agent, and there is no 0."""
+
+NONE = 0
+"""In place of a process: the session was cleared, and nothing was heard of it since but its end."""
+
+MOST = 4_096
+"""So many sessions, at most, are remembered."""
+
+
+class Word(NamedTuple):
+    """The last word of a session: which process said it, whose and where that is, and when."""
+
+    pid: int
+    agent: str
+    project: str | None
+    at: float
+    ended: bool
+
+    def may_precede(self, pid: int, heard: Heard) -> bool:
+        """Whether the process may have had this session before; another may have got its number."""
+        of = (self.pid, self.agent, self.project)
+        return of == (pid, heard.agent, heard.project) and self.at <= heard.at
+
+
+class Cleared:
+    """The last word of each session, the latest last.
+
+    Some clients tell the end of a session when it is cleared, others when they end themselves.
+    """
+
+    def __init__(self) -> None:
+        self._words: dict[str, Word] = {}
+
+    def before(self, pid: int, heard: Heard) -> str | None:
+        """What a session was before this clear; None where that is not sure."""
+        if heard.what != "cleared" or pid <= INIT:
+            return None
+        others = self._others(pid, heard)
+        if others and self._words[others[-1]].ended:
+            return others[-1]
+        live = [session for session in others if not self._words[session].ended]
+        return live[0] if len(live) == 1 else None
+
+    def hear(self, pid: int, heard: Heard) -> None:
+        """Take in what a hook of a process tells, unless a later one was heard already."""
+        if heard.thread != MAIN or pid <= INIT:
+            return
+        known, ended = self._words.get(heard.session), heard.what == "ended"
+        if known is not None and (known.at >= heard.at or (ended and known.pid == NONE)):
+            return
+        if heard.what == "cleared":
+            for session in self._others(pid, heard):
+                self._words[session] = self._words[session]._replace(pid=NONE)
+        self._words.pop(heard.session, None)
+        self._words[heard.session] = Word(pid, heard.agent, heard.project, heard.at, ended)
+        if len(self._words) > MOST:
+            del self._words[next(iter(self._words))]
+
+    def _others(self, pid: int, heard: Heard) -> list[str]:
+        """The sessions that the process may have had before this one."""
+        return [
+            session
+            for session, word in self._words.items()
+            if session != heard.session and word.may_precede(pid, heard)
+        ]

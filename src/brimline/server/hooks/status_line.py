@@ -1,0 +1,44 @@
+"""The status line of a session: what the client told, beside what we know."""
+
+from brimline.hooks.frame import Request
+from brimline.hooks.statusline import Look, Told, colour_wanted, columns_of, line
+from brimline.monitor.monitor import Monitor
+from brimline.server.api.views import Views
+from brimline.server.hooks.user_status_line import OwnLine, Place
+from brimline.settings import Settings
+
+
+class Lines:
+    """Draws status lines, the user's own beside ours."""
+
+    def __init__(self, monitor: Monitor, views: Views, settings: Settings, own: OwnLine) -> None:
+        self._monitor = monitor
+        self._views = views
+        self._settings = settings
+        self._own = own
+
+    async def drawn(self, request: Request, told: Told, project: str | None) -> bytes:
+        """What the client shows for a request of its status line."""
+        client = told.input
+        session, place = client.session_id, Place(project, client.cwd, client.transcript_path)
+        ours = line(self._monitor.reading(session), client, await self._look(request, told))
+        shown = await self._own.beside(ours, session, place, request.body, request.env)
+        return shown.encode() + b"\n"
+
+    async def close(self) -> None:
+        """End what still runs."""
+        await self._own.close()
+
+    async def _look(self, request: Request, told: Told) -> Look:
+        session = told.input.session_id
+        handoff = await self._views.handoff(session)
+        return Look(
+            line=self._settings.line,
+            colour=colour_wanted(request.env, self._settings.colour),
+            columns=columns_of(request.env),
+            calls_left=self._monitor.calls_left(session),
+            handoff=None if handoff.state == "none" else handoff.state,
+            handoff_calls=handoff.calls_since,
+            wrong=told.wrong,
+            called=told.called,
+        )

@@ -1,0 +1,109 @@
+"""What the monitor asks of this machine: the clients' settings, our hooks, and who is told."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from brimline.bounded_reads import CachedReads
+from brimline.errors import InvalidSettings
+from brimline.hooks import asking
+from brimline.monitor.environment import Surroundings
+from brimline.monitor.session_state import Watched
+from brimline.observations import Environment
+from brimline.settings import load as load_settings
+from brimline.setup.manifest import NAME, load
+from brimline.sources import AGENTS, source
+from brimline.sources.base import Places
+from brimline.store.rows import SignalRow
+from brimline.windows import UNTOLD, ClientSettings
+
+Parents: TypeAlias = CachedReads[str | None, str | None]
+"""The session that is named as the parent of a project's sessions, by the project."""
+
+_SettingsKey: TypeAlias = tuple[str, str | None, Environment | None]
+_HooksKey: TypeAlias = tuple[str, str | None]
+
+GOES_BY = frozenset(name.decode() for name in asking.GOES_BY)
+"""Variables of an agent that tell where its client compacts, or where its settings are; the daemon
+has others, or none."""
+
+
+class Machine(Surroundings):
+    """This machine; its files are read in threads, and again when a minute has passed."""
+
+    def __init__(
+        self,
+        places: Places,
+        state: Path,
+        told: Callable[[SignalRow, Watched], None],
+        silent: Callable[[str], bool],
+    ) -> None:
+        self._told = told
+        self._silent = silent
+        self._settings = CachedReads(_settings_reader(places), UNTOLD)
+        self._hooked: CachedReads[_HooksKey, float | None] = CachedReads(
+            lambda key: hooks_installed_at(state, *key), None
+        )
+
+    async def refresh(self, agent: str, project: str | None, env: Environment | None) -> None:
+        """Read again what is older than a minute, and wait for that no longer than a hook may."""
+        await self._settings.refresh((agent, project, env))
+        await self._hooked.refresh((agent, project))
+
+    def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
+        """What the user told an agent's client, also by these variables; None: by the daemon's."""
+        return self._settings.get((agent, project, env))
+
+    def hooked_since(self, agent: str, project: str | None) -> float | None:
+        """When hooks were installed for an agent, or were last changed."""
+        return self._hooked.get((agent, project))
+
+    def silent(self, session: str) -> bool:
+        """Whether a session is being cleared: what waits for it waits until after that."""
+        return self._silent(session)
+
+    def signalled(self, signal: SignalRow, watched: Watched) -> None:
+        """A signal is new."""
+        self._told(signal, watched)
+
+
+def parents(places: Places) -> Parents:
+    """Who is told of a project's sessions, by the settings that are for it."""
+
+    def read(project: str | None) -> str | None:
+        try:
+            return load_settings(places.env, places.home, Path(project or "/")).parent
+        except InvalidSettings:
+            return None
+
+    return CachedReads(read, None)
+
+
+def _settings_reader(places: Places) -> Callable[[_SettingsKey], ClientSettings]:
+    others = {name: value for name, value in places.env.items() if name not in GOES_BY}
+
+    def read(key: _SettingsKey) -> ClientSettings:
+        agent, project, env = key
+        if agent not in AGENTS:
+            return UNTOLD
+        told = places.env if env is None else {**others, **dict(env)}
+        return source(agent).settings(Places(home=places.home, env=told), project)
+
+    return read
+
+
+def hooks_installed_at(state: Path, agent: str, project: str | None) -> float | None:
+    """When hooks were installed for an agent in a project, or were last changed; it reads files."""
+    try:
+        files = load(state)
+        since = os.stat(state / NAME).st_mtime
+    except (InvalidSettings, OSError):
+        return None
+    root = os.path.realpath(project) if project else None
+    own = [
+        path
+        for path, kept in files.items()
+        if kept.agent == agent and (kept.scope == "user" or str(Path(path).parent.parent) == root)
+    ]
+    return since if own else None

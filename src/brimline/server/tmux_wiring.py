@@ -1,0 +1,60 @@
+"""The agents' tmux panes: sessions that are cleared there, messages that are typed there."""
+
+import os
+import time
+from pathlib import Path
+
+from brimline.monitor.clear_handover import succeed
+from brimline.monitor.monitor import Monitor
+from brimline.notify.notices import not_cleared
+from brimline.notify.policy import Herald
+from brimline.observations import Pane
+from brimline.server.local_environment import hooks_installed_at
+from brimline.sources import AGENTS
+from brimline.sources.base import Places
+from brimline.store.base import Store
+from brimline.store.rows import SessionRow
+from brimline.tmux.clear import Clearing
+from brimline.tmux.clear_requests import Intent
+from brimline.tmux.find_pane import find_pane
+from brimline.tmux.message_delivery import Mail
+from brimline.tmux.typing import Tmux
+
+
+class Panes:
+    """What is done in panes, and what comes of it."""
+
+    def __init__(self, store: Store, places: Places, state: Path, herald: Herald) -> None:
+        self._store = store
+        self._places = places
+        self._state = state
+        self._herald = herald
+        self._tmux = Tmux(state)
+        self.clearing = Clearing(state, self._tmux, time.time, self._ended)
+
+    def mail(self, monitor: Monitor) -> Mail:
+        """What brings messages that no hook of ours will."""
+
+        def hooked(row: SessionRow) -> bool:
+            if row.agent not in AGENTS:
+                return True  # a program's own, which no pane shows as we know it
+            return hooks_installed_at(self._state, row.agent, row.project) is not None
+
+        def compacting(session: str) -> bool:
+            watched = monitor.watched(session)
+            return watched is not None and watched.compacting
+
+        return Mail(
+            self._store, self._tmux, time.time, hooked, self._pane, compacting, monitor.of_now
+        )
+
+    def _pane(self, row: SessionRow) -> Pane | None:
+        return find_pane(row.agent, row.project, self._places.env, os.getuid())
+
+    async def _ended(self, intent: Intent) -> None:
+        """A clear ended: the user is told of a failure, messages follow to the new session."""
+        if intent.step == "failed":
+            self._herald.say(not_cleared(intent))
+        elif intent.after is not None:
+            now = time.time()
+            await succeed(self._store, intent.session, intent.after, now, now)

@@ -1,0 +1,1 @@
+"""Text for a terminal: colours, tables, bars, cell widths."""

@@ -1,0 +1,1 @@
+"""Agents in tmux panes: find them, type into them, clear them."""

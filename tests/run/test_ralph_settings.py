@@ -1,0 +1,105 @@
+"""The one key of a Ralph YAML that we read."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from brimline.errors import InvalidSettings
+from brimline.run.ralph_settings import window
+
+REAL = """\
+# Ralph
+cli:
+  backend: "claude"
+  args: ["-p", "event_loop: {}"]
+
+event_loop:
+  prompt_file: "PROMPT.md"          # what to do
+  completion_promise: "LOOP_COMPLETE # really"
+  max_iterations: 100
+  nested:
+    context_window_tokens: 1
+  notes: |
+    context_window_tokens: 2
+  context_window_tokens: 128000     # for non-default models
+  max_runtime_seconds: 14400
+
+hats:
+  builder:
+    context_window_tokens: 3
+"""
+
+
+def told(tmp_path: Path, text: str) -> int | None:
+    """What a file sets."""
+    path = tmp_path / "ralph.yml"
+    path.write_text(text)
+    return window(path)
+
+
+def test_real_file(tmp_path: Path) -> None:
+    """The section's own key, whatever stands around it."""
+    assert told(tmp_path, REAL) == 128_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", None),
+        ("cli:\n  backend: claude\n", None),
+        ("event_loop:\n", None),
+        ("event_loop:\n  max_iterations: 5\n", None),
+        ("context_window_tokens: 5\n", None),
+        ("hats:\n  a:\n    event_loop:\n      context_window_tokens: 5\n", None),
+        ("event_loop:\n  context_window_tokens:\n", None),
+        ("event_loop:\n  context_window_tokens: null\n", None),
+        ("event_loop:\n  context_window_tokens: ~\n", None),
+        ("event_loop:\n    context_window_tokens: 5", 5),
+        ("---\n'event_loop':\n \"context_window_tokens\": 5\n", 5),
+        ("event_loop: # the loop\n\n  # the window\n  context_window_tokens: 5 # small\n", 5),
+        ("event_loop:\r\n  context_window_tokens: 5\r\n", 5),
+    ],
+)
+def test_told(tmp_path: Path, text: str, expected: int | None) -> None:
+    """What it sets, or nothing."""
+    assert told(tmp_path, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field", "problem"),
+    [
+        ("event_loop: {context_window_tokens: 5}", 1, "event_loop", "expected a key a line"),
+        ("event_loop: *base\n", 1, "event_loop", "got '*base'"),
+        ("event_loop:\n\tcontext_window_tokens: 5\n", 2, "event_loop", "got a tab"),
+        ("event_loop:\n  <<: *base\n", 2, "event_loop", "merged ones are not read"),
+        *[
+            (
+                f"event_loop:\n  context_window_tokens: {value}\n",
+                2,
+                "event_loop.context_window_tokens",
+                f"expected a whole number above 0: got {value!r}",
+            )
+            for value in ("0", "-5", "128k", "1.5", "'128000'", "128_000", "[1]", "&a 5")
+        ],
+    ],
+)
+def test_cannot_be_read(tmp_path: Path, text: str, line: int, field: str, problem: str) -> None:
+    """What is written otherwise is refused with its line, not passed over."""
+    with pytest.raises(InvalidSettings) as caught:
+        told(tmp_path, text)
+    assert caught.value.place == f"{tmp_path / 'ralph.yml'}:{line}"
+    assert caught.value.field == field
+    assert problem in caught.value.problem
+
+
+def test_no_file(tmp_path: Path) -> None:
+    """A file that is not there, or no text, is an error with its path."""
+    os.mkfifo(tmp_path / "fifo.yml")
+    for path in (tmp_path / "none.yml", tmp_path, tmp_path / "fifo.yml"):
+        with pytest.raises(InvalidSettings) as caught:
+            window(path)
+        assert caught.value.place == str(path)
+    (tmp_path / "bad.yml").write_bytes(b"\xff")
+    with pytest.raises(InvalidSettings):
+        window(tmp_path / "bad.yml")

@@ -1,0 +1,176 @@
+"""What is known of a run at its end is what was billed, for every agent and recorded scene."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from brimline.events import MAIN
+from brimline.run.result import SessionResult
+from brimline.run.run_state import Track
+from brimline.sources import AGENTS, source
+from brimline.sources.base import Places
+from brimline.tracker import Session, fold
+from brimline.usage import Usage
+from brimline.windows import Overrides
+
+from .homes import billed, home_of, job_of, total, usage_of
+from .lines import FIXTURES, WINDOW, call, init, recorded, result
+
+SCENES = [
+    (folder.parent.name, folder.name)
+    for folder in sorted(FIXTURES.glob("*/*"))
+    if not (folder / "stream-2.jsonl").exists()
+]
+RESUMED = [("claude", "resume"), ("codex", "resume"), ("pi", "continue")]
+
+
+def run(
+    agent: str, scene: str, scratch: Path, number: int = 1, began: float = 0.0, **job: object
+) -> Track:
+    """A recorded run, gone through as if it ran now."""
+    home = home_of(agent, scene, scratch)
+    asked = msgspec.structs.replace(job_of(agent, home), **job)
+    track = Track(asked, began)
+    track.tap.feed(recorded(agent, scene, number))
+    track.close()
+    return track
+
+
+def tokens(made: SessionResult) -> tuple[int | None, ...]:
+    """The four counts."""
+    return made.input_tokens, made.cache_read_tokens, made.cache_write_tokens, made.output_tokens
+
+
+def counts(usage: Usage) -> tuple[int, ...]:
+    """The same of a usage."""
+    return usage.input, usage.cache_read, usage.cache_write, usage.output
+
+
+@pytest.mark.parametrize(("agent", "scene"), SCENES)
+def test_billed(agent: str, scene: str, tmp_path: Path) -> None:
+    """All tokens of a run: subagents', compactions' and the router's too."""
+    made = run(agent, scene, tmp_path).result(1.0, failed=False)
+    assert tokens(made) == counts(total(billed(agent, scene)))
+
+
+@pytest.mark.parametrize(("agent", "scene"), SCENES)
+def test_context(agent: str, scene: str, tmp_path: Path) -> None:
+    """What the main thread's last call sent, and the most that one did."""
+    made = run(agent, scene, tmp_path).result(1.0, failed=False)
+    sent = [usage_of(one).sent for one in billed(agent, scene) if one.thread == "main"]
+    assert made.context_tokens == sent[-1]
+    assert made.peak_context_tokens == max(sent)
+
+
+@pytest.mark.parametrize("agent", list(AGENTS))
+def test_window(agent: str, tmp_path: Path) -> None:
+    """The window is known, or set by the user; for everything, if they say so."""
+    track = run(agent, "tool-loop", tmp_path, overrides=Overrides(windows={"*": 128_000}))
+    assert track.result(1.0, failed=False).context_window == 128_000
+
+
+def test_result_of_claude(tmp_path: Path) -> None:
+    """Cost and turns are the client's own."""
+    made = run("claude", "tool-loop", tmp_path).result(1.2345, failed=False)
+    assert (made.duration_ms, made.total_cost_usd, made.num_turns) == (1_234, 0.1227628, 4)
+    assert (made.is_error, made.context_window) == (False, 1_000_000)
+
+
+def test_cost_by_list_prices(tmp_path: Path) -> None:
+    """Where the client tells no cost, it is estimated from its calls; turns are its calls."""
+    made = run("codex", "tool-loop", tmp_path).result(1.0, failed=False)
+    assert made.total_cost_usd is not None
+    assert 0 < made.total_cost_usd < 1
+    assert made.num_turns == 3
+
+
+def test_cost_that_nobody_knows(tmp_path: Path) -> None:
+    """A model without a price costs an unknown amount, not nothing."""
+    track = Track(job_of("claude", tmp_path), 0.0)
+    track.tap.feed(init() + call("m1", 5_000).replace(b"claude-sonnet-4-5", b"my-model"))
+    assert track.result(1.0, failed=False).total_cost_usd is None
+
+
+def test_client_that_says_zero(tmp_path: Path) -> None:
+    """A client that says 0 for tokens that it sent knows no price: then ours is taken."""
+    track = Track(job_of("claude", tmp_path), 0.0)
+    track.tap.feed(init() + call("m1", 5_000) + result(total_cost_usd=0))
+    cost = track.result(1.0, failed=False).total_cost_usd
+    assert cost is not None
+    assert cost > 0
+
+
+@pytest.mark.parametrize(("agent", "scene"), RESUMED)
+def test_resumed(agent: str, scene: str, tmp_path: Path) -> None:
+    """Of a session that goes on only what this run added counts."""
+    home = home_of(agent, scene, tmp_path)
+    (own,) = source(agent).transcripts(Places(home, {}))
+    known = list(fold(Session(), source(agent).read(own)).threads[MAIN].calls.values())
+    began = known[len(billed(agent, scene, 1))].at
+    assert began is not None
+    track = Track(job_of(agent, home, agent, "resume", "--last"), began)
+    track.tap.feed(recorded(agent, scene, 2))
+    track.close()
+    made, calls = track.result(1.0, failed=False), billed(agent, scene, 2)
+    assert tokens(made) == counts(total(calls))
+    assert made.num_turns == len([one for one in calls if one.thread == "main"])
+
+
+@pytest.mark.parametrize("agent", list(AGENTS))
+def test_plain_text(agent: str, tmp_path: Path) -> None:
+    """A run without a stream is known by its transcript alone."""
+    track = Track(job_of(agent, home_of(agent, "tool-loop", tmp_path)), 0.0)
+    track.tap.feed(b"All done.\n")
+    track.look()
+    track.close()
+    made, calls = track.result(1.0, failed=False), billed(agent, "tool-loop")
+    calls = [one for one in calls if one.thread != "router"]  # which no chat of Gemini CLI has
+    reading = track.reading()
+    assert tokens(made) == counts(total(calls))
+    assert made.context_tokens == usage_of(calls[-1]).sent
+    assert reading is not None
+    assert reading.source == "transcript"
+    assert track.session_id is not None
+
+
+def test_no_agent() -> None:
+    """Of a command that is no agent the duration is known, and whether it failed."""
+    track = Track(msgspec.structs.replace(job_of("claude", Path("/none")), agent=None), 0.0)
+    track.tap.feed(b"hello\n")
+    track.look()
+    track.close()
+    assert track.result(1.0, failed=True) == SessionResult(duration_ms=1_000, is_error=True)
+    assert track.reading() is None
+
+
+def test_no_transcript(tmp_path: Path) -> None:
+    """Where the stream tells totals alone and there is no transcript, the context is unknown."""
+    track = Track(job_of("codex", tmp_path), 0.0)
+    track.tap.feed(recorded("codex"))
+    track.close()
+    made = track.result(1.0, failed=False)
+    assert (made.context_tokens, made.num_turns) == (None, None)
+    assert tokens(made) == counts(total(billed("codex", "tool-loop")))
+
+
+def test_ended_early(tmp_path: Path) -> None:
+    """Without a result line the transcript tells what was billed; the prompts are the stream's."""
+    home = home_of("claude", "tool-loop", tmp_path)
+    track = Track(job_of("claude", home), 0.0)
+    track.tap.feed(b"".join(recorded("claude").splitlines(keepends=True)[:-1]))
+    track.close()
+    made = track.result(1.0, failed=True)
+    assert tokens(made) == counts(total(billed("claude", "tool-loop")))
+    assert made.total_cost_usd is not None
+
+
+def test_live(tmp_path: Path) -> None:
+    """The reading is current after every line."""
+    track = Track(job_of("claude", tmp_path), 0.0)
+    for sent in (50_000, 90_000):
+        track.tap.feed(init() + call(f"m{sent}", sent))
+        reading = track.reading()
+        assert reading is not None
+        assert (reading.sent, reading.percent) == (sent, 100 * sent / WINDOW)
+    assert track.calls == 2

@@ -1,0 +1,101 @@
+"""The desk: what could not be kept is told again, and what never can be is counted."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from brimline.bounded_reads import CachedReads
+from brimline.hooks.frame import Kind, Request
+from brimline.observations import NOTHING, Heard, Reply
+from brimline.server.hooks.dispatcher import SILENCE, WAITED, Desk
+from brimline.server.local_environment import Parents
+from brimline.store.failures import StoreFailed
+
+FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")
+REFUSED = StoreFailed("brimline.db", "Python int too large to convert to SQLite INTEGER")
+BODIES: dict[Kind, bytes] = {
+    "hook": b'{"session_id": "s", "hook_event_name": "Stop"}',
+    "statusline": b'{"session_id": "s"}',
+}
+
+
+def desk_of(
+    hear: Callable[[Heard], Awaitable[Reply]], now: float = 0.0, max_spawners: int = 100
+) -> Desk:
+    """A desk where requests are heard so."""
+
+    monitor = SimpleNamespace(hear=hear, now=lambda: now)
+    clearing = SimpleNamespace(busy=False)
+    parents: Parents = CachedReads(lambda project: None, None)
+    return Desk(
+        cast("Any", monitor),
+        cast("Any", None),
+        cast("Any", clearing),
+        parents,
+        max_spawners=max_spawners,
+    )
+
+
+def failing(error: StoreFailed) -> Desk:
+    """A desk whose store fails."""
+
+    async def hear(heard: Heard) -> Reply:
+        raise error
+
+    return desk_of(hear)
+
+
+@pytest.mark.parametrize("kind", BODIES)
+@pytest.mark.parametrize(("error", "late"), [(FULL, False), (FULL, True), (REFUSED, False)])
+def test_told_again(kind: Kind, error: StoreFailed, late: bool) -> None:
+    """It counts as heard when it is kept; a client that is there goes on alone in any case."""
+    desk = failing(error)
+    with pytest.raises(StoreFailed):
+        asyncio.run(desk.take(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]), late))
+    assert (desk.heard, desk.malformed) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_never_kept(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
+    """What the store never takes does not hold up what is behind it in the spool."""
+    desk = failing(REFUSED)
+    request = Request(kind, "claude", "1-1", 0, {}, BODIES[kind])
+    assert asyncio.run(desk.take(request, late=True)) is SILENCE
+    assert (desk.heard, desk.malformed) == (1, 1)
+    assert f"a {kind} of claude cannot be kept" in caplog.text
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_client_that_has_gone(kind: Kind) -> None:
+    """What lay in the socket while the daemon was stopped is as late as what is in the spool."""
+    heard: list[Heard] = []
+
+    async def hear(one: Heard) -> Reply:
+        heard.append(one)
+        return NOTHING
+
+    desk = desk_of(hear, now=2 * WAITED)
+    assert asyncio.run(desk.take(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]))) is SILENCE
+    assert [one.late for one in heard] == [True]
+    assert desk.hooks == {}
+
+
+def test_spawners_are_bounded() -> None:
+    """However many sessions a daemon hears of, it holds no more than the last of their spawners."""
+
+    async def hear(one: Heard) -> Reply:
+        return NOTHING
+
+    desk = desk_of(hear, max_spawners=3)
+
+    def hold(first: int) -> int:
+        for number in range(first, first + 10):
+            body = b'{"session_id": "s%d", "hook_event_name": "Stop"}' % number
+            asyncio.run(desk.take(Request("hook", "claude", f"{number}-1", os.getpid(), {}, body)))
+        return len(vars(desk)["_spawners"])
+
+    assert hold(10) == hold(100)

@@ -1,0 +1,110 @@
+"""What goes wrong beside the requests: said once, and gone on with."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from brimline.server import retry
+from brimline.server.retry import AGAIN, MANY, Troubles, go_on, may_pass, pauses, until_kept
+from brimline.store.failures import StoreFailed
+
+FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")
+REFUSED = StoreFailed("brimline.db", "Python int too large to convert to SQLite INTEGER")
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits here."""
+    monkeypatch.setattr(retry, "FIRST", 0.001)
+
+
+def test_said_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
+    """The same trouble is said once, until an hour has passed; another one at once."""
+    now = [0.0]
+    told = Troubles(lambda: now[0])
+    for at in (0.0, 1.0, AGAIN - 1.0, AGAIN + 1.0):
+        now[0] = at
+        told.tell("following", FULL)
+    told.tell("following", REFUSED)
+    told.tell("forgetting", FULL)
+    assert [record.message.partition(": ")[0] for record in caplog.records] == [
+        "following", "following", "following", "forgetting",
+    ]  # fmt: skip
+
+
+def test_many_troubles(caplog: pytest.LogCaptureFixture) -> None:
+    """So many troubles are not all remembered."""
+    told = Troubles()
+    for number in range(MANY + 1):
+        told.tell(str(number), FULL)
+    told.tell("0", FULL)
+    assert len(caplog.records) == MANY + 2
+
+
+def test_unforeseen(caplog: pytest.LogCaptureFixture) -> None:
+    """A fault of ours is said with its place, what the machine does is not."""
+    told = Troubles()
+    for error in (FULL, OSError(28, "No space left on device"), KeyError("x")):
+        told.tell("it", error)
+    assert [record.exc_info is not None for record in caplog.records] == [False, False, True]
+
+
+def test_pauses_grow() -> None:
+    """Each pause is twice the one before, up to the longest."""
+    found = [pause for pause, _ in zip(pauses(), range(17), strict=False)]
+    assert found[:3] == [0.001, 0.002, 0.004]
+    assert found[-1] == retry.LONGEST
+
+
+def test_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """Work that breaks off is begun anew, however often; the reason is said once."""
+    begun: list[int] = []
+
+    async def work() -> None:
+        begun.append(1)
+        if len(begun) > 4:
+            await asyncio.Event().wait()
+        raise FULL
+
+    async def run() -> None:
+        task = asyncio.create_task(go_on("the work", work))
+        async with asyncio.timeout(20):
+            while len(begun) < 5:
+                await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    assert [record.message.splitlines()[0] for record in caplog.records] == [
+        "the work broke off, and goes on later: brimline.db: database or disk is full"
+    ]
+
+
+@pytest.mark.parametrize(("error", "tried"), [(FULL, 3), (REFUSED, 1), (KeyError("x"), 1)])
+def test_until_it_is_kept(error: Exception, tried: int, caplog: pytest.LogCaptureFixture) -> None:
+    """What the store may keep later is tried until it does; what it never will is given up."""
+    times: list[int] = []
+
+    async def work() -> None:
+        times.append(1)
+        if len(times) < 3:
+            raise error
+
+    asyncio.run(until_kept("a mark", work, Troubles()))
+    assert len(times) == tried
+    assert len(caplog.records) == 1
+
+
+def test_what_the_store_tells(tmp_path: Path) -> None:
+    """A disk or a lock may pass, as the store itself says it; a value that it refuses does not."""
+    import sqlite3
+
+    from brimline.store.sqlite.connections import failed
+
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+    assert may_pass(failed(tmp_path, full))
+    assert not may_pass(failed(tmp_path, OverflowError("Python int too large")))
+    assert not may_pass(OSError(28, "No space left on device"))

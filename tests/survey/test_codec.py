@@ -1,0 +1,48 @@
+"""What is packed is what is unpacked, whatever a session holds."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Spent, WindowReported
+from brimline.sources.base import Cursor, Tally
+from brimline.survey.codec import ROW, Saved, pack, unpack
+from brimline.tracker import Session, fold
+from brimline.usage import Usage
+
+counts = st.integers(0, 1 << 40)
+times = st.none() | st.floats(0, 2e9)
+names = st.none() | st.text(max_size=8)
+threads = st.sampled_from([MAIN, "a1"])
+usages = st.builds(Usage, counts, counts, counts, st.just(500), st.none() | st.integers(0, 500))
+calls = st.builds(
+    Call,
+    at=times,
+    id=st.text(max_size=3),
+    usage=usages,
+    model=names,
+    asked_for=names,
+    thread=threads,
+    final=st.booleans(),
+)
+others: st.SearchStrategy[AnyEvent] = (
+    st.builds(SessionSeen, session=names, project=names, records_compactions=st.booleans())
+    | st.builds(Compacted, at=times, thread=threads, before=counts)
+    | st.builds(Spent, usage=usages, thread=threads)
+    | st.builds(WindowReported, tokens=counts, model=names, thread=threads)
+)
+
+
+@given(st.lists(calls | others), st.builds(Cursor, counts, st.binary(max_size=9)))
+def test_round_trip(events: list[AnyEvent], cursor: Cursor) -> None:
+    """A session comes back as it was, its calls in their order."""
+    saved = Saved(cursor, fold(Session(agent="claude"), events), Tally(records=3))
+    back = unpack(pack(saved))
+    assert back == saved
+    for name, thread in saved.session.threads.items():
+        assert list(back.session.threads[name].calls) == list(thread.calls)
+
+
+def test_every_field_is_kept() -> None:
+    """A field that a call or its usage gets is not forgotten here."""
+    fields = {*Call.__struct_fields__, *Usage.__struct_fields__} - {"usage"}
+    assert set(ROW) == fields

@@ -1,0 +1,76 @@
+"""How the status line may look."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.errors import InvalidSettings
+from brimline.settings import Line
+from brimline.terminal.colours import BAR_LONGEST, NAMES, check, code
+
+
+@pytest.mark.parametrize(
+    ("colour", "codes"),
+    [
+        ("green", "32"),
+        ("black", "30"),
+        ("bright_white", "97"),
+        ("0", "38;5;0"),
+        ("255", "38;5;255"),
+        ("#ff8000", "38;2;255;128;0"),
+        ("#FF8000", "38;2;255;128;0"),
+        ("none", ""),
+    ],
+)
+def test_colour(colour: str, codes: str) -> None:
+    """A colour is a name, a number of the 256, or red, green and blue."""
+    assert code(colour) == codes
+
+
+@pytest.mark.parametrize(
+    "colour",
+    ["", "256", "-1", "1000", "Green", "bright_", "bright_none", "#fff", "#gggggg", "٣", "red\n"],
+)
+def test_no_colour(colour: str) -> None:
+    """What no terminal would take is no colour."""
+    assert code(colour) is None
+
+
+@given(st.text(max_size=12))
+def test_any_text(colour: str) -> None:
+    """Whatever is written there, what a terminal gets is digits and semicolons."""
+    assert not (code(colour) or "").strip("0123456789;")
+
+
+def test_defaults_hold() -> None:
+    """What is there without settings can be drawn; so can every colour in any field."""
+    check(Line(), "here")
+    for name in NAMES:
+        check(Line(calm=name, warm=f"bright_{name}", hot="none", bar=BAR_LONGEST), "here")
+    check(Line(bar=0, separator="\ue0b0", parts=("cost",)), "here")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("bar", -1, "expected 0 to 60 columns: got -1"),
+        ("bar", 61, "expected 0 to 60 columns: got 61"),
+        ("calm", "greenish", "got 'greenish'"),
+        ("warm", "256", "0 to 255, #rrggbb or none: got '256'"),
+        ("hot", "#12", "got '#12'"),
+        ("parts", (), "each once: got none"),
+        ("parts", ("cost", "cost"), "each once: got cost, cost"),
+        ("separator", "\x1b[31m", "none that a terminal obeys: got '\\x1b[31m'"),
+        ("separator", "\n", "got '\\n'"),
+        ("separator", "\x9b", "got '\\x9b'"),
+        ("separator", "-" * 21, "at most 20 characters"),
+    ],
+)
+def test_what_cannot_be_drawn(field: str, value: Any, expected: str) -> None:
+    """A setting that cannot be drawn is refused with its place, its name and what came."""
+    with pytest.raises(InvalidSettings) as raised:
+        check(Line(**{field: value}), "config.toml")
+    assert (raised.value.place, raised.value.field) == ("config.toml", f"line.{field}")
+    assert expected in raised.value.problem

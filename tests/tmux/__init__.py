@@ -1,0 +1,1 @@
+"""Ways to a user and to an agent beside its hooks."""

@@ -1,0 +1,568 @@
+"""`handoff --clear` in a real tmux: driven by what hooks tell, gone on with after a restart."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from brimline.errors import CommandFailed
+from brimline.handoff import Document
+from brimline.observations import Happening, Heard, Pane
+from brimline.tmux import clear
+from brimline.tmux.clear import GONE, INTERRUPTED, PROMPTED, Clearing
+from brimline.tmux.clear_requests import Intent, Step, keep, kept
+from brimline.tmux.pane_watcher import Pace
+from brimline.tmux.typing import Tmux
+
+from .conftest import Drawn
+
+pytestmark = pytest.mark.slow
+
+Make = Callable[..., Drawn]
+SESSION, NEXT = "11111111-aaaa", "22222222-bbbb"
+PATH = "/etc/hosts"  # a short one that is there on every machine
+PROMPT = f"Read {PATH} and continue from where you left off."
+DOCUMENT = Document.of("The parser is half done.", PATH, 0.0)
+QUICK = Pace(every=0.05, idle=3.0, cleared=3.0, over=1.0, watched=2.0)
+
+
+class Daemon:
+    """One life of what drives a clear; what ended was told to it."""
+
+    def __init__(self, state: Path) -> None:
+        self.told: list[Intent] = []
+        self.clearing = Clearing(state, Tmux(state, 2.0), time.time, self._hear, QUICK)
+
+    async def _hear(self, intent: Intent) -> None:
+        self.told.append(intent)
+
+    async def begin(self, client: Drawn, agent: str = "claude") -> None:
+        """Ask for a clear of the client's session."""
+        await self.clearing.begin(SESSION, agent, client.pane, DOCUMENT)
+
+    async def restarted(self) -> None:
+        """Go on with what another one left."""
+        await self.clearing.recall()
+        await self.clearing.resume()
+
+    async def hook_after(self, client: Drawn) -> None:
+        """The client's hook, which tells of a clear under the next session's id."""
+        while "/clear" not in client.sent:
+            await asyncio.sleep(0.02)
+        await self.clearing.cleared(NEXT, client.pane)
+
+
+def heard(what: Happening, **more: Any) -> Heard:
+    """What a hook tells of the session, now."""
+    told = Heard("1-1", "claude", SESSION, what, time.time())
+    return replace(told, **more)
+
+
+def outcome(state: Path) -> tuple[str, str | None]:
+    """The step that is on the disk, and why."""
+    (intent,) = kept(state)
+    return intent.step, intent.why
+
+
+def play(work: Awaitable[None]) -> None:
+    """Run a scene."""
+
+    async def main() -> None:
+        async with asyncio.timeout(60):
+            await work
+
+    asyncio.run(main())
+
+
+def test_written_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was decided last is on the disk last, however long the disk took for what was before."""
+    pane = Pane("/tmp/tmux", "%1")
+    keep(tmp_path, Intent(SESSION, "claude", pane, PATH, 1.0, step="clearing"))
+
+    def slowly(state: Path, intent: Intent) -> None:
+        time.sleep(0.1 if intent.after == "first" else 0.0)
+        keep(state, intent)
+
+    monkeypatch.setattr(clear, "keep", slowly)
+
+    async def scene() -> None:
+        daemon = Daemon(tmp_path)
+        await daemon.clearing.recall()
+        hooks = [daemon.clearing.cleared(session, pane) for session in ("first", "second")]
+        await asyncio.gather(*hooks)
+
+    play(scene())
+    assert [intent.after for intent in kept(tmp_path)] == ["second"]
+
+
+def test_cleared_and_prompted(drawn: Make, tmp_path: Path) -> None:
+    """The turn ends: `/clear`, the hook's word, then the prompt; the new session is known."""
+    client, daemon = drawn(), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        assert daemon.clearing.holds(SESSION)
+        await daemon.clearing.turn_ended(SESSION)
+        await daemon.hook_after(client)
+        assert daemon.clearing.holds(NEXT)
+        await daemon.clearing.settled()
+        assert not daemon.clearing.holds(SESSION)
+
+    play(scene())
+    assert client.sent == ["/clear", PROMPT]
+    assert [(i.step, i.after, i.why) for i in daemon.told] == [("done", NEXT, None)]
+    assert outcome(tmp_path) == ("done", None)
+
+
+def test_driven_by_what_is_heard(drawn: Make, tmp_path: Path) -> None:
+    """The hooks' own words drive it; a subagent's end is not the turn's."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.settled()
+        for each in (heard("ended", thread="agent-1"), heard("ended", session=NEXT)):
+            await daemon.clearing.hear(each)
+        assert outcome(tmp_path) == ("waiting", None)
+        await daemon.clearing.hear(heard("stopped"))
+        await asyncio.sleep(0.1)
+        assert outcome(tmp_path) == ("clearing", None)
+        await daemon.clearing.hear(heard("cleared", session=NEXT, pane=client.pane))
+        assert daemon.clearing.holds(NEXT)
+        await daemon.clearing.close()
+
+    play(scene())
+
+
+def test_waits_for_the_turn(drawn: Make, tmp_path: Path) -> None:
+    """While the agent is at work nothing is typed; the intent is on the disk."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == []
+    assert outcome(tmp_path) == ("waiting", None)
+
+
+def test_idle_pane_is_cleared_at_once(drawn: Make, tmp_path: Path) -> None:
+    """Where no turn is on nobody will tell of its end: the clear is not waited for."""
+    client, daemon = drawn(), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.hook_after(client)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == ["/clear", PROMPT]
+
+
+def test_turn_that_goes_on(drawn: Make, tmp_path: Path) -> None:
+    """A turn that somebody's hook keeps from ending is waited for again."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("waiting", None))
+
+
+def test_users_words_stay(drawn: Make, tmp_path: Path) -> None:
+    """The user has typed something: it fails, says why, and their words stay."""
+    client, daemon = drawn(), Daemon(tmp_path)
+    client.type("half a thou")
+    client.until_composer("claude", "typed")
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.composer("claude").text == "half a thou"
+    assert client.sent == []
+    assert outcome(tmp_path) == ("failed", "something is typed in its composer")
+    assert [intent.step for intent in daemon.told] == ["failed"]
+
+
+def test_no_hook_no_prompt(drawn: Make, tmp_path: Path) -> None:
+    """The pane alone is no proof: without the hook's word the prompt is not typed."""
+    client, daemon = drawn(), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == ["/clear"]
+    assert outcome(tmp_path)[0] == "failed"
+
+
+def test_pane_that_stays(drawn: Make, tmp_path: Path) -> None:
+    """The hook's word alone is no proof either: the pane must have changed."""
+    client, daemon = drawn("keeps"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.turn_ended(SESSION)
+        await daemon.hook_after(client)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == ["/clear"]
+    assert outcome(tmp_path) == ("failed", "its pane is as it was before /clear")
+
+
+def test_command_that_is_not_taken(drawn: Make, tmp_path: Path) -> None:
+    """A client that does not take `/clear` has its pane as it was."""
+    client, daemon = drawn("deaf"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.composer("claude").state == "empty"
+    assert outcome(tmp_path) == ("failed", "it did not send the text off")
+
+
+def test_prompt_calls_it_off(drawn: Make, tmp_path: Path) -> None:
+    """The user says something before the turn's end was told: its end clears nothing."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.hear(heard("prompt"))
+        assert not daemon.clearing.busy
+        client.press("Escape")
+        client.until_composer("claude")
+        await daemon.clearing.hear(heard("stopped"))
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
+    assert [intent.why for intent in daemon.told] == [PROMPTED]
+
+
+def test_prompt_right_after_the_turn(drawn: Make, tmp_path: Path) -> None:
+    """Words that were queued are a prompt as soon as the turn has ended: they are not wiped."""
+    client, daemon = drawn(), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.hear(heard("stopped"))
+        await asyncio.sleep(QUICK.pause / 2)
+        await daemon.clearing.hear(heard("prompt"))
+        await asyncio.sleep(3 * QUICK.pause)
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
+
+
+def test_prompts_that_are_not_meant(drawn: Make, tmp_path: Path) -> None:
+    """A subagent's, another session's, and one that is older and was spooled call nothing off."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+    before = time.time() - 1.0
+    others = (
+        heard("prompt", thread="agent-1"),
+        heard("prompt", session=NEXT),
+        heard("prompt", at=before, late=True),
+    )
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        for each in others:
+            await daemon.clearing.hear(each)
+        await daemon.clearing.close()
+
+    play(scene())
+    assert outcome(tmp_path) == ("waiting", None)
+
+
+def test_own_prompt_calls_nothing_off(drawn: Make, tmp_path: Path) -> None:
+    """The prompt that we type is told of like any other, under an id that may be the old one."""
+    client, daemon = drawn(), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.hook_after(client)
+        while PROMPT not in client.sent:
+            await asyncio.sleep(0.02)
+        await daemon.clearing.hear(heard("prompt", session=NEXT))
+        await daemon.clearing.hear(heard("prompt"))
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert outcome(tmp_path) == ("done", None)
+
+
+def test_older_end_in_the_spool(drawn: Make, tmp_path: Path) -> None:
+    """The end of an earlier turn, told late, is not the end of the one that asked."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.hear(heard("stopped", at=time.time() - 60.0, late=True))
+        await asyncio.sleep(0.1)
+        await daemon.clearing.close()
+
+    play(scene())
+    assert outcome(tmp_path) == ("waiting", None)
+
+
+@pytest.mark.parametrize("step", ["waiting", "clearing"])
+def test_prompt_while_nobody_listened(drawn: Make, tmp_path: Path, step: Step) -> None:
+    """The daemon was away for the end and the user's next prompt: that one is heard first."""
+    client, daemon = drawn(), Daemon(tmp_path)
+    asked = Intent(SESSION, "claude", client.pane, PATH, time.time(), step, rows=("0" * 12,))
+    keep(tmp_path, asked)
+
+    async def scene() -> None:
+        await daemon.clearing.recall()
+        for what in ("stopped", "prompt"):
+            await daemon.clearing.hear(heard(what, late=True))
+        await daemon.clearing.resume()
+        await asyncio.sleep(3 * QUICK.pause)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
+
+
+def test_interrupted_turn(drawn: Make, tmp_path: Path) -> None:
+    """Esc, and nothing typed: a pane that stays idle without the hook's word is not cleared."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await asyncio.sleep(QUICK.pause)
+        client.press("Escape")
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("failed", INTERRUPTED))
+    assert [intent.why for intent in daemon.told] == [INTERRUPTED]
+
+
+def test_words_that_are_to_be_read(drawn: Make, tmp_path: Path) -> None:
+    """The user has queued words that the document cannot know: the agent reads them first."""
+    client, daemon = drawn("busy", "queued"), Daemon(tmp_path)
+    with pytest.raises(CommandFailed, match="still to be read"):
+        play(daemon.begin(client))
+    assert kept(tmp_path) == []
+
+
+def test_called_off_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that was being written when it was called off is not written over that."""
+    asked = Intent(SESSION, "claude", Pane("/nowhere", "%1"), PATH, time.time())
+    keep(tmp_path, asked)
+
+    def slowly(state: Path, intent: Intent) -> None:
+        time.sleep(0.2 if intent.step == "clearing" else 0.0)
+        keep(state, intent)
+
+    monkeypatch.setattr(clear, "keep", slowly)
+
+    async def scene() -> None:
+        daemon = Daemon(tmp_path)
+        await daemon.clearing.recall()
+        await daemon.clearing.turn_ended(SESSION)
+        await asyncio.sleep(0.05)
+        await daemon.clearing.prompted(SESSION)
+        await asyncio.sleep(0.3)
+
+    play(scene())
+    assert outcome(tmp_path) == ("failed", PROMPTED)
+
+
+def test_killed_while_it_waited(drawn: Make, tmp_path: Path) -> None:
+    """Killed before the turn ended: the next one hears of its end, out of the spool."""
+    client = drawn()
+    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time()))
+    daemon = Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.clearing.recall()
+        await daemon.clearing.hear(heard("stopped", late=True))
+        await daemon.clearing.resume()
+        await daemon.hook_after(client)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == ["/clear", PROMPT]
+
+
+def test_killed_while_it_was_interrupted(drawn: Make, tmp_path: Path) -> None:
+    """Killed, and the turn is over without a word of its end: it is not cleared."""
+    client, daemon = drawn(), Daemon(tmp_path)
+    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time()))
+
+    async def scene() -> None:
+        await daemon.restarted()
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([], ("failed", INTERRUPTED))
+
+
+def test_killed_at_every_step(drawn: Make, tmp_path: Path) -> None:
+    """Stopped between any two looks and begun again: cleared once, prompted once."""
+    client = drawn()
+    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time()))
+
+    async def life(seconds: float) -> bool:
+        daemon = Daemon(tmp_path)
+        await daemon.clearing.recall()
+        await daemon.clearing.turn_ended(SESSION)
+        if "/clear" in client.sent:
+            await daemon.clearing.cleared(NEXT, client.pane)
+        await daemon.clearing.resume()
+        try:
+            async with asyncio.timeout(seconds):
+                await daemon.hook_after(client)
+                await daemon.clearing.settled()
+        except TimeoutError:
+            await daemon.clearing.close()
+        return outcome(tmp_path)[0] in ("done", "failed")
+
+    async def scene() -> None:
+        seconds = 0.1
+        while not await life(seconds):
+            seconds += 0.15
+
+    play(scene())
+    assert outcome(tmp_path) == ("done", None)
+    assert [client.sent.count(text) for text in ("/clear", PROMPT)] == [1, 1]
+    assert set(client.sent) == {"/clear", PROMPT}
+
+
+def test_killed_with_the_command_typed(drawn: Make, tmp_path: Path) -> None:
+    """`/clear` that was typed and not sent off is taken back, and typed anew."""
+    client = drawn()
+    client.type("/clear")
+    client.until_composer("claude", "typed")
+    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time(), "clearing"))
+    daemon = Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.restarted()
+        await daemon.hook_after(client)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == ["/clear", PROMPT]
+
+
+def test_killed_after_the_prompt(drawn: Make, tmp_path: Path) -> None:
+    """A prompt that is on the screen was typed: it is not typed again."""
+    client = drawn()
+    client.type(PROMPT)
+    client.press("Enter")
+    client.until(lambda: client.sent)
+    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time(), "prompting"))
+    daemon = Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.restarted()
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert (client.sent, outcome(tmp_path)) == ([PROMPT], ("done", None))
+
+
+def test_session_that_ended(drawn: Make, tmp_path: Path) -> None:
+    """The session is over before its turn ended: what runs in its pane now is not cleared."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.ended(SESSION)
+        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == []
+    assert outcome(tmp_path) == ("failed", "its session ended before it was cleared")
+
+
+def test_others_are_not_meant(drawn: Make, tmp_path: Path) -> None:
+    """What is told of another session, or another pane, begins and confirms nothing."""
+    client, daemon = drawn("busy"), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.turn_ended("other")
+        await daemon.clearing.cleared("other", Pane(client.socket, "%9"))
+        await daemon.clearing.ended("other")
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert outcome(tmp_path) == ("waiting", None)
+    assert not daemon.clearing.holds("other")
+
+
+def test_agent_without_a_clear(drawn: Make, tmp_path: Path) -> None:
+    """An agent whose clear nobody could confirm is refused, and told what to do instead."""
+    client, daemon = drawn(), Daemon(tmp_path)
+    with pytest.raises(CommandFailed, match="--spawn"):
+        play(daemon.begin(client, "gemini"))
+    assert kept(tmp_path) == []
+
+
+def test_document_that_is_gone(drawn: Make, tmp_path: Path) -> None:
+    """Nobody could go on from a document that was deleted meanwhile: nothing is cleared."""
+    client, daemon = drawn(), Daemon(tmp_path)
+    document = replace(DOCUMENT, path=str(tmp_path / "notes.md"))
+
+    async def scene() -> None:
+        await daemon.clearing.begin(SESSION, "claude", client.pane, document)
+        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == []
+    assert outcome(tmp_path) == ("failed", GONE)
+
+
+def test_scrolled_back_when_the_turn_ends(drawn: Make, tmp_path: Path) -> None:
+    """The user looks at what was said before: it is waited until the pane shows its end again."""
+    client, daemon = drawn(), Daemon(tmp_path)
+    client.tmux("copy-mode", "-t", client.pane.id)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        await daemon.clearing.turn_ended(SESSION)
+        await asyncio.sleep(10 * QUICK.every)
+        client.tmux("send-keys", "-t", client.pane.id, "-X", "cancel")
+        await daemon.hook_after(client)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert client.sent == ["/clear", PROMPT]
+    assert outcome(tmp_path) == ("done", None)
+
+
+def test_pane_that_is_gone(drawn: Make, tmp_path: Path) -> None:
+    """A pane that is gone is a failure that is told, and no crash."""
+    client, daemon = drawn(), Daemon(tmp_path)
+
+    async def scene() -> None:
+        await daemon.begin(client)
+        client.tmux("kill-pane", "-t", client.pane.id)
+        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.settled()
+
+    play(scene())
+    assert outcome(tmp_path) == ("failed", "its composer cannot be recognised")

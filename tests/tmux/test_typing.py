@@ -1,0 +1,257 @@
+"""Typing into a pane of a real tmux: only into an empty composer, and only what is seen to land."""
+
+import asyncio
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from brimline.observations import Pane
+from brimline.tmux import pane
+from brimline.tmux.pane import PaneTaken, held, of_environment, plain
+from brimline.tmux.typing import LONGEST, Tmux
+
+from .conftest import Drawn
+
+pytestmark = pytest.mark.slow
+
+Make = Callable[..., Drawn]
+
+
+@pytest.fixture
+def tmux(tmp_path: Path) -> Tmux:
+    """Ours, with a short patience for what never comes."""
+    return Tmux(tmp_path, patience=2.0)
+
+
+def test_text_is_sent_off(drawn: Make, tmux: Tmux) -> None:
+    """A text of several lines arrives as one, and is said to be delivered."""
+    client = drawn()
+    text = "First line.\nSecond line."
+    assert asyncio.run(tmux.tell(client.pane, "claude", text)).done
+    assert client.sent == [text]
+
+
+def test_long_text(drawn: Make, tmux: Tmux) -> None:
+    """A text that is longer than the pane shows arrives whole, by its end."""
+    client = drawn()
+    text = "\n".join(f"This is line {n} of a long text." for n in range(60))
+    assert asyncio.run(tmux.tell(client.pane, "claude", text)).done
+    assert client.sent == [text]
+
+
+def test_low_composer(drawn: Make, tmux: Tmux) -> None:
+    """In a small pane a composer shows the end of a text alone: it arrives, or is taken back."""
+    text = "Read /work/a/folder/far/down/notes.md and continue from where you left off. " * 2
+    client = drawn("low", size=(40, 12))
+    assert asyncio.run(tmux.tell(client.pane, "claude", text)).done
+    assert client.sent == [text.strip()]
+
+
+def test_low_composer_not_sent_off(drawn: Make, tmux: Tmux) -> None:
+    """What a small pane does not send off is removed there too, though its beginning is hidden."""
+    text = "Read /work/a/folder/far/down/notes.md and continue from where you left off. " * 2
+    client = drawn("low", "deaf", size=(40, 12))
+    told = asyncio.run(tmux.tell(client.pane, "claude", text))
+    assert (told.done, told.left) == (False, False)
+    assert client.composer("claude").state == "empty"
+
+
+def test_beginning_that_was_not_taken(drawn: Make, tmux: Tmux) -> None:
+    """A composer that lost the first letters holds another text: it is not sent off."""
+    client = drawn("nibbles")
+    told = asyncio.run(tmux.tell(client.pane, "claude", "A message that is long enough to tell."))
+    assert (told.done, told.left) == (False, True)
+    assert client.sent == []
+
+
+def test_never_over_typed_words(drawn: Make, tmux: Tmux) -> None:
+    """Where the user has typed something nothing is typed, and their words stay as they are."""
+    client = drawn()
+    client.type("half a thou")
+    client.until_composer("claude", "typed")
+    told = asyncio.run(tmux.tell(client.pane, "claude", "A message.", urgent=True))
+    assert (told.done, told.why) == (False, "something is typed in its composer")
+    assert client.composer("claude").text == "half a thou"
+    assert client.sent == []
+
+
+def test_at_work(drawn: Make, tmux: Tmux) -> None:
+    """While the agent is at work only what is urgent is typed."""
+    client = drawn("busy")
+    assert asyncio.run(tmux.tell(client.pane, "claude", "Later.")).why == "it is at work"
+    assert asyncio.run(tmux.tell(client.pane, "claude", "Now.", urgent=True)).done
+    assert client.sent == ["Now."]
+
+
+def test_never_during_a_compaction(drawn: Make, tmux: Tmux) -> None:
+    """What the daemon knows to be compacting is not typed into, whatever its pane shows."""
+    client = drawn()
+    told = asyncio.run(tmux.tell(client.pane, "claude", "A message.", compacting=lambda: True))
+    assert (told.done, told.why) == (False, "it is compacting")
+    assert client.composer("claude").state == "empty"
+
+
+def test_cursor_and_rows_of_one_moment(drawn: Make, tmux: Tmux) -> None:
+    """A client that draws itself higher or lower while it is looked at is recognised."""
+    client = drawn("restless")
+    states = {asyncio.run(tmux.look(client.pane, "claude")).composer.state for _ in range(100)}
+    assert states == {"empty"}
+
+
+def test_half_drawn(drawn: Make, tmux: Tmux) -> None:
+    """A client whose composer comes a moment later is not given up."""
+    client = drawn("late")
+    assert asyncio.run(tmux.tell(client.pane, "claude", "A message.")).done
+    assert client.sent == ["A message."]
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode", "somebody"])
+def test_unknown_is_not_typed_into(drawn: Make, tmux: Tmux, agent: str) -> None:
+    """A dialog, and a pane that looks like no composer of the agent, is left alone."""
+    client = drawn("dialog")
+    told = asyncio.run(tmux.tell(client.pane, agent, "A message.", urgent=True))
+    assert told.why == "its composer cannot be recognised"
+    assert "A message" not in client.shown
+
+
+def test_not_sent_off(drawn: Make, tmux: Tmux) -> None:
+    """A client that does not take Enter is no success, and the pane is as it was."""
+    client = drawn("deaf")
+    told = asyncio.run(tmux.tell(client.pane, "claude", "A message."))
+    assert (told.done, told.left) == (False, False)
+    assert client.composer("claude").state == "empty"
+
+
+def test_not_taken(drawn: Make, tmux: Tmux) -> None:
+    """A client that takes no paste is no success."""
+    client = drawn("prickly")
+    assert not asyncio.run(tmux.tell(client.pane, "claude", "A message.")).done
+    assert client.sent == []
+
+
+def test_somebody_types_meanwhile(drawn: Make, tmux: Tmux) -> None:
+    """Where the user's letters came between nothing is sent off, and nothing of theirs removed."""
+    client = drawn("meddled")
+    told = asyncio.run(tmux.tell(client.pane, "claude", "A message."))
+    assert (told.done, told.left) == (False, True)
+    assert client.composer("claude").text == "xA message."
+    assert client.sent == []
+
+
+def test_scrolled_back(drawn: Make, tmux: Tmux) -> None:
+    """A pane that the user scrolls back in is left alone."""
+    client = drawn()
+    client.tmux("copy-mode", "-t", client.pane.id)
+    told = asyncio.run(tmux.tell(client.pane, "claude", "A message."))
+    assert (told.done, told.why) == (False, "somebody scrolls back in its pane")
+    client.tmux("send-keys", "-t", client.pane.id, "-X", "cancel")
+    assert client.composer("claude").state == "empty"
+
+
+def test_pane_that_is_gone(drawn: Make, tmux: Tmux) -> None:
+    """A pane or a server that is gone is an answer, and no crash."""
+    client = drawn()
+    gone = Pane(client.socket, "%99")
+    assert not asyncio.run(tmux.tell(gone, "claude", "A message.")).done
+    nobody = Pane(f"{client.socket}-not", "%0")
+    assert not asyncio.run(tmux.tell(nobody, "claude", "A message.")).done
+    assert asyncio.run(tmux.look(nobody, "claude")).screen is None
+
+
+@pytest.mark.parametrize("text", ["/clear", "!rm x", "#note", "  /quit", "@file"])
+def test_text_is_no_command(drawn: Make, tmux: Tmux, text: str) -> None:
+    """A message is words to the agent: it is never a command to its client."""
+    client = drawn()
+    assert asyncio.run(tmux.tell(client.pane, "claude", text)).done
+    assert client.sent == [f"Message: {text.strip()}"]
+
+
+def test_text_cannot_leave_its_paste(drawn: Make, tmux: Tmux) -> None:
+    """Escape sequences in a text are not passed on: they could end the paste, and press keys."""
+    client = drawn()
+    assert asyncio.run(tmux.tell(client.pane, "claude", "a\x1b[201~\rb\x07c\x9b")).done
+    assert client.sent == ["a[201~\nbc"]
+
+
+def test_text_that_is_too_long(drawn: Make, tmux: Tmux) -> None:
+    """More than can be seen to arrive is refused before it is typed."""
+    client = drawn()
+    told = asyncio.run(tmux.tell(client.pane, "claude", "x" * (LONGEST + 1)))
+    assert (told.done, client.composer("claude").state) == (False, "empty")
+
+
+def test_two_at_once(drawn: Make, tmux: Tmux) -> None:
+    """Two texts for one pane are typed one after the other."""
+    client = drawn()
+
+    async def both() -> None:
+        texts = ("The first text.", "The second text.")
+        told = await asyncio.gather(*(tmux.tell(client.pane, "claude", text) for text in texts))
+        assert all(one.done for one in told)
+
+    asyncio.run(both())
+    assert sorted(client.sent) == ["The first text.", "The second text."]
+
+
+def test_lock_over_processes(tmp_path: Path) -> None:
+    """A pane that another process holds is not had; when that process ends, it is."""
+    pane = Pane("/tmp/nobody", "%1")
+    with held(pane, tmp_path, 1.0):
+        pass
+    (lock,) = tmp_path.glob("pane-*.lock")
+    script = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, 2); print(1, flush=True); "
+    words = [sys.executable, "-c", f"{script}sys.stdin.read()", str(lock)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(PaneTaken), held(pane, tmp_path, 0.1):
+            pass
+        other.communicate()
+    with held(pane, tmp_path, 1.0):
+        handle = os.open(lock, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(handle)
+
+
+def test_nothing_is_left_behind(drawn: Make, tmux: Tmux, tmp_path: Path) -> None:
+    """The text is in no file and in no buffer of tmux when it was typed."""
+    client = drawn()
+    asyncio.run(tmux.tell(client.pane, "claude", "A secret."))
+    left = [path.name for path in tmp_path.iterdir() if path.name != "sent.jsonl"]
+    assert [name.partition("-")[0] for name in left] == ["pane"]
+    assert client.tmux("list-buffers") == ""
+
+
+@pytest.mark.parametrize(
+    ("tmux_variable", "pane", "found"),
+    [
+        ("/tmp/tmux-0/default,123,0", "%3", Pane("/tmp/tmux-0/default", "%3")),
+        (None, "%3", None),
+        ("/tmp/tmux-0/default,123,0", None, None),
+        ("relative,1,0", "%3", None),
+        ("/tmp/x,1,0", "3; kill-server", None),
+    ],
+)
+def test_pane_of_environment(
+    tmux_variable: str | None, pane: str | None, found: Pane | None
+) -> None:
+    """The pane that tmux' variables name; what could be anything else is none."""
+    assert of_environment(tmux_variable, pane) == found
+
+
+def test_plain() -> None:
+    """What a terminal would obey is taken out; line breaks and letters stay."""
+    assert plain("a\x1b]9;x\x07\r\nb\tc\x85é") == "a]9;x\nb   cé"
+
+
+def test_libtmux_is_loaded_late() -> None:
+    """What the daemon imports at its start does not load libtmux."""
+    code = f"import sys, {pane.__name__}, brimline.tmux.clear; print('libtmux' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

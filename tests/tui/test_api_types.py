@@ -1,0 +1,81 @@
+"""What the daemon tells is taken as far as it can be."""
+
+import json
+
+import msgspec
+import pytest
+
+from brimline.tui.api_types import timeline, view, views
+
+from .daemon import message
+from .scene import Json, calls, scene
+from .scene import timeline as told_timeline
+from .scene import view as told_view
+
+
+def packed(told: object) -> bytes:
+    """As it comes."""
+    return json.dumps(told).encode()
+
+
+def test_every_session_is_taken() -> None:
+    """What the API tells now is taken as it is."""
+    taken = views(packed(scene()))
+    assert [one.session.id for one in taken] == [told["session"]["id"] for told in scene()]
+    shop = next(one for one in taken if one.session.id == "shop-backend")
+    assert shop.main is not None
+    assert (shop.main.percent, shop.main.limit, shop.unread, shop.levels) == (
+        76.0, 167_000, 2, (50.0, 65.0)
+    )  # fmt: skip
+    assert [thread.thread for thread in shop.subagents] == ["explore-tests", "plan"]
+
+
+def test_what_is_missing_is_unknown() -> None:
+    """An older daemon, which tells less: nothing is made up."""
+    session = {"id": "s", "agent": "claude", "seen_at": 1.0}
+    thread = {"thread": "main", "state": "measured", "source": "hook"}
+    taken = view(packed({"session": session, "threads": [thread]}))
+    assert taken is not None
+    assert (taken.unread, taken.handoff, taken.calls_left, taken.limit_at) == (None,) * 4
+    assert taken.main is not None
+    assert (taken.main.sent, taken.main.calls, taken.main.cycle) == (None, None, None)
+
+
+def test_what_is_new_is_left() -> None:
+    """A newer daemon, which tells more, also in a thread."""
+    told = told_view("s", 1_000, main={"mood": "good"}, colour="blue")
+    assert view(packed(told)) == view(packed(told_view("s", 1_000)))
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"session": 1}', b"null", b"\xff"])
+def test_a_session_that_cannot_be_read(data: bytes) -> None:
+    """It is no session; nothing is raised."""
+    assert view(data) is None
+
+
+def test_one_bad_session_spoils_no_other() -> None:
+    """The others are taken."""
+    told: list[object] = [told_view("a", 1), {"session": "x"}, 5, told_view("b", 2)]
+    assert [one.session.id for one in views(packed(told))] == ["a", "b"]
+
+
+def test_no_list() -> None:
+    """What is no list of sessions comes from no daemon of ours."""
+    with pytest.raises(msgspec.DecodeError):
+        views(b'{"error": "no"}')
+
+
+def test_timeline_counts_what_it_cannot_read() -> None:
+    """Records that are malformed are counted, the rest is taken."""
+    told: Json = told_timeline("s") | {"calls": [*calls("s", 900), {"call": 1}], "new": [1]}
+    taken = timeline(packed(told), packed([message("s", "hello"), "no message"]))
+    assert (len(taken.calls), len(taken.compactions), len(taken.signals)) == (1, 1, 3)
+    assert taken.messages is not None
+    assert [one.text for one in taken.messages] == ["hello"]
+    assert taken.unreadable == 2
+
+
+def test_timeline_of_an_older_daemon() -> None:
+    """Without compactions and documents, there are none."""
+    taken = timeline(packed({"calls": calls("s", 900, 1_200), "signals": []}), b"[]")
+    assert (len(taken.calls), taken.compactions, taken.handoffs, taken.unreadable) == (2, (), (), 0)
