@@ -8,7 +8,7 @@ from brimline.events import MAIN, AnyEvent, Trigger
 from brimline.sources.base import Transcript
 from brimline.usage import Usage
 
-Happening: TypeAlias = Literal[
+ObservationKind: TypeAlias = Literal[
     "started",
     "prompt",
     "tool",
@@ -25,7 +25,7 @@ Happening: TypeAlias = Literal[
 `status`: the client told its own figures; `wrote`: a transcript grew; `pushed`: a program told
 what happened in its own words, as events. Of the last two nobody waits for an answer."""
 
-UNPROMPTED: frozenset[Happening] = frozenset({"wrote", "pushed"})
+UNPROMPTED: frozenset[ObservationKind] = frozenset({"wrote", "pushed"})
 """What is no hook's word."""
 
 
@@ -33,7 +33,7 @@ Teller: TypeAlias = Literal["status line", "hook"]
 """Who told a usage that is in no file yet."""
 
 
-Environment: TypeAlias = tuple[tuple[str, str], ...]
+EnvironmentVariables: TypeAlias = tuple[tuple[str, str], ...]
 """Variables and their values."""
 
 
@@ -44,7 +44,7 @@ class Pane(msgspec.Struct, frozen=True):
     id: str
 
 
-class Heard(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
     """One thing that was told of a session, by a hook, a status line, its files or a program.
 
     `id` is its own: what is told twice with the same id is heard once. `at` is the producer's time.
@@ -59,14 +59,14 @@ class Heard(msgspec.Struct, frozen=True):
     id: str
     agent: str
     session: str
-    what: Happening
+    what: ObservationKind
     at: float
     thread: str = MAIN
     transcript: str | None = None
     file: Transcript | None = None
     pane: Pane | None = None
     host: str | None = None
-    env: Environment | None = None
+    env: EnvironmentVariables | None = None
     project: str | None = None
     model: str | None = None
     version: str | None = None
@@ -95,7 +95,7 @@ class Reply(msgspec.Struct, frozen=True):
     session: str = ""
 
 
-NOTHING = Reply()
+EMPTY_REPLY = Reply()
 
-AGAIN = Reply()
+DUPLICATE = Reply()
 """The answer to what was heard before."""

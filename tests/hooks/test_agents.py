@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from brimline.errors import InvalidUsage, UnknownAgent
 from brimline.hooks import agents
 from brimline.hooks.frame import Request
-from brimline.observations import NOTHING, Reply
+from brimline.observations import EMPTY_REPLY, Reply
 from brimline.setup.plan import RECIPES
 
 from .told import AT, SESSION, told
@@ -54,7 +54,7 @@ def test_what_comes_along(agent: str) -> None:
 def test_answers(agent: str) -> None:
     """What to read goes with the event's name, what to go on for as a decision; nothing is b''."""
     request = told(agent, "SessionStart")
-    assert agents.answer(request, NOTHING) == b""
+    assert agents.answer(request, EMPTY_REPLY) == b""
     context = json.loads(agents.answer(request, Reply(context="a text")))
     assert context == {
         "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "a text"}
@@ -74,7 +74,7 @@ def test_unknown_agent() -> None:
     with pytest.raises(UnknownAgent, match="unknown agent 'emacs'"):
         agents.heard(told("emacs", "SessionStart"), AT)
     with pytest.raises(UnknownAgent, match="unknown agent 'emacs'"):
-        agents.answer(told("emacs", "SessionStart"), NOTHING)
+        agents.answer(told("emacs", "SessionStart"), EMPTY_REPLY)
     with pytest.raises(UnknownAgent, match="unknown agent 'codex'"):
         agents.heard_status(told("codex", ""), AT)
 

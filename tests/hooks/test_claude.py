@@ -10,14 +10,14 @@ import pytest
 from brimline.events import MAIN
 from brimline.hooks import agents
 from brimline.hooks.frame import Request
-from brimline.observations import Happening, Heard
+from brimline.observations import ObservationKind, Observation
 from brimline.sources.base import Transcript
 from brimline.usage import Usage
 
 from .told import ALIKE, AT, SESSION, told
 
 
-def heard(event: str, **more: Any) -> Heard | None:
+def heard(event: str, **more: Any) -> Observation | None:
     """What is heard of an event."""
     return agents.heard(told("claude", event, **more), AT)
 
@@ -30,7 +30,7 @@ def heard(event: str, **more: Any) -> Heard | None:
         ("StopFailure", {"error": "unknown"}, "wrote"),
     ],
 )
-def test_happenings(event: str, more: dict[str, Any], what: Happening) -> None:
+def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> None:
     """Each event in the monitor's words."""
     found = heard(event, **more)
     assert found is not None
@@ -106,7 +106,7 @@ def test_project(subagent: Path) -> None:
         assert (moved.project, known.project) == ("/project/sub", "/project")
 
 
-def status(context: dict[str, Any], **more: Any) -> Heard:
+def status(context: dict[str, Any], **more: Any) -> Observation:
     """What is heard of a status line."""
     model = {"id": "claude-sonnet-4-5", "display_name": "Sonnet 4.5"}
     body = {"session_id": SESSION, "version": "2.1.325", "model": model, "context_window": context}

@@ -9,7 +9,7 @@ import pytest
 
 from brimline.errors import InvalidUsage
 from brimline.hooks import agents
-from brimline.observations import Happening, Heard
+from brimline.observations import ObservationKind, Observation
 from brimline.usage import Usage
 
 from .told import AT, SESSION, told
@@ -19,14 +19,14 @@ OPENING = "<session_context>\nThis is the Gemini CLI."
 COUNTS = {"promptTokenCount": 12_511, "candidatesTokenCount": 30, "totalTokenCount": 12_541}
 
 
-def heard(event: str, **more: Any) -> Heard | None:
+def heard(event: str, **more: Any) -> Observation | None:
     """What is heard of an event."""
     return agents.heard(told("gemini", event, timestamp="2026-11-15T09:02:27.936Z", **more), AT)
 
 
 def after_model(
     counts: dict[str, Any] | None, finish: str | None = "STOP", first: str = OPENING
-) -> Heard | None:
+) -> Observation | None:
     """What is heard of a part of an answer."""
     messages = [{"role": "user", "content": first}, {"role": "model", "content": "I run it."}]
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": ["Done."]}}
@@ -51,7 +51,7 @@ def after_model(
         ("SessionEnd", {"reason": "exit"}, "ended"),
     ],
 )
-def test_happenings(event: str, more: dict[str, Any], what: Happening) -> None:
+def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> None:
     """Each event in the monitor's words."""
     found = heard(event, **more)
     assert found is not None
@@ -118,7 +118,7 @@ def chats(tmp_path: Path) -> tuple[Path, Path]:
     return own, other
 
 
-def after_tool(own: Path, tool: str = "read_file") -> Heard | None:
+def after_tool(own: Path, tool: str = "read_file") -> Observation | None:
     """What is heard of a tool's result."""
     return heard("AfterTool", tool_name=tool, transcript_path=str(own))
 

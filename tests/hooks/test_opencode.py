@@ -6,19 +6,19 @@ import pytest
 
 from brimline.events import MAIN, WindowReported
 from brimline.hooks import agents
-from brimline.observations import Happening, Heard
+from brimline.observations import ObservationKind, Observation
 from brimline.sources.base import Transcript
 
 from .told import ALIKE, AT, SESSION, told
 
 
-def heard(event: str, **more: Any) -> Heard | None:
+def heard(event: str, **more: Any) -> Observation | None:
     """What is heard of an event."""
     return agents.heard(told("opencode", event, model="gpt-5.5", **more), AT)
 
 
 @pytest.mark.parametrize(("event", "more", "what"), ALIKE)
-def test_happenings(event: str, more: dict[str, Any], what: Happening) -> None:
+def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> None:
     """Each event in the monitor's words."""
     found = heard(event, **more)
     assert found is not None

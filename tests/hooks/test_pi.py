@@ -6,12 +6,12 @@ import pytest
 
 from brimline.events import WindowReported
 from brimline.hooks import agents
-from brimline.observations import Happening, Heard
+from brimline.observations import ObservationKind, Observation
 
 from .told import ALIKE, AT, told
 
 
-def heard(event: str, **more: Any) -> Heard | None:
+def heard(event: str, **more: Any) -> Observation | None:
     """What is heard of an event."""
     return agents.heard(told("pi", event, model="gpt-5.5", **more), AT)
 
@@ -19,7 +19,7 @@ def heard(event: str, **more: Any) -> Heard | None:
 @pytest.mark.parametrize(
     ("event", "more", "what"), [*ALIKE, ("SessionStart", {"source": "fork"}, "started")]
 )
-def test_happenings(event: str, more: dict[str, Any], what: Happening) -> None:
+def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> None:
     """Each event in the monitor's words."""
     found = heard(event, **more)
     assert found is not None

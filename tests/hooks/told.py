@@ -4,9 +4,9 @@ import json
 from typing import Any, TypeAlias
 
 from brimline.hooks.frame import Request
-from brimline.observations import Happening
+from brimline.observations import ObservationKind
 
-Row: TypeAlias = tuple[str, dict[str, Any], Happening]
+Row: TypeAlias = tuple[str, dict[str, Any], ObservationKind]
 """An event, what is told with it, and what it is in the monitor's words."""
 
 ALIKE: list[Row] = [

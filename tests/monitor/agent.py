@@ -12,7 +12,7 @@ from brimline.monitor.environment import Surroundings
 from brimline.monitor.monitor import KEPT_CALLS, Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import Watched
-from brimline.observations import NOTHING, Happening, Heard, Reply
+from brimline.observations import EMPTY_REPLY, ObservationKind, Observation, Reply
 from brimline.store.base import Store
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SignalRow
@@ -21,7 +21,7 @@ from brimline.usage import Usage
 MODEL = "claude-sonnet-4-5"
 
 
-def later(heard: Heard) -> Heard:
+def later(heard: Observation) -> Observation:
     """What a hook brought, as it is heard when that was answered."""
     return msgspec.structs.replace(heard, what="wrote")
 
@@ -92,10 +92,10 @@ class Agent:
             compactMetadata={"trigger": "auto", "preTokens": 150_000},
         )
 
-    def heard(self, what: Happening, **more: Any) -> Heard:
+    def heard(self, what: ObservationKind, **more: Any) -> Observation:
         """What a hook tells."""
         self.time += 1
-        return Heard(
+        return Observation(
             id=f"event-{next(self._ids)}",
             agent="claude",
             session=self.session,
@@ -107,13 +107,13 @@ class Agent:
             **more,
         )
 
-    async def tell(self, what: Happening, **more: Any) -> Reply:
+    async def tell(self, what: ObservationKind, **more: Any) -> Reply:
         """Tell the monitor as the daemon does, and say that its answer was passed on."""
         heard = self.heard(what, **more)
         glance = self.monitor.glance(heard)
         if glance == "later":
             await self.monitor.hear(later(heard))
-        reply = await self.monitor.hear(heard) if glance == "unsure" else NOTHING
+        reply = await self.monitor.hear(heard) if glance == "unsure" else EMPTY_REPLY
         await self.monitor.passed_on(reply)
         return reply
 

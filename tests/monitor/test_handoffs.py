@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brimline.handoff.document import Document
-from brimline.observations import Happening
+from brimline.observations import ObservationKind
 
 from .agent import Agent
 
@@ -66,7 +66,7 @@ def test_draft_before_the_fact(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["tool", "compacting"])
-def test_draft_of_a_compaction_before(tmp_path: Path, what: Happening) -> None:
+def test_draft_of_a_compaction_before(tmp_path: Path, what: ObservationKind) -> None:
     """What was drafted for a compaction that nobody was told of after it, or that was called off,
     does not do for a later one."""
 

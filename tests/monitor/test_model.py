@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from brimline.handoff import Document
 from brimline.monitor.monitor import KEPT_CALLS
-from brimline.observations import NOTHING, Happening, Heard, Reply
+from brimline.observations import EMPTY_REPLY, ObservationKind, Observation, Reply
 from brimline.usage import Usage
 from brimline.windows import Overrides
 from trying import examples
@@ -93,10 +93,10 @@ class Sessions(RuleBasedStateMachine):
         overrides = Overrides({"*": WINDOW})  # the user's own is kept, whatever is sent
         self.agent = Agent(Path(self._folder.name), None, self.kept_calls, overrides=overrides)
         self.model = Model()
-        self.heard: list[Heard] = []
+        self.heard: list[Observation] = []
         self.delivered: list[str] = []
-        self.pending: Happening | None = None
-        self.deferred: Heard | None = None
+        self.pending: ObservationKind | None = None
+        self.deferred: Observation | None = None
         self.defers = False
 
     def teardown(self) -> None:
@@ -108,13 +108,13 @@ class Sessions(RuleBasedStateMachine):
         """Run a part of the session."""
         return self._runner.run(work)
 
-    def tell(self, what: Happening, **more: Any) -> Reply:
+    def tell(self, what: ObservationKind, **more: Any) -> Reply:
         """A hook tells something, and passes the answer on."""
         heard = self.agent.heard(what, **more)
         self.heard.append(heard)
         return self.hear(heard)
 
-    def hear(self, heard: Heard) -> Reply:
+    def hear(self, heard: Observation) -> Reply:
         """The monitor hears it, and the answer reaches the agent.
 
         What it knew changes nothing. Where it saw that there is nothing to say it is right,
@@ -124,12 +124,12 @@ class Sessions(RuleBasedStateMachine):
         event(glance)
         if glance == "later" and self.defers:
             self.deferred = heard
-            return NOTHING
+            return EMPTY_REPLY
         reply = self.do(self.agent.monitor.hear(heard))
         after = self.do(self.stored())
         assert glance != "known" or after == before or self.deferred
         assert glance != "later" or after[SAID] == before[SAID]
-        assert glance == "unsure" or reply == NOTHING
+        assert glance == "unsure" or reply == EMPTY_REPLY
         self.do(self.agent.monitor.passed_on(reply))
         self.delivered += reply.handed
         return reply
@@ -145,7 +145,7 @@ class Sessions(RuleBasedStateMachine):
         """What was brought is heard, and what was written since; nobody is told anything yet."""
         heard, self.deferred = self.deferred, None
         assert heard is not None
-        assert self.do(self.agent.monitor.hear(later(heard))) == NOTHING
+        assert self.do(self.agent.monitor.hear(later(heard))) == EMPTY_REPLY
         self.model.observed()
 
     async def stored(self) -> list[object]:
@@ -175,7 +175,7 @@ class Sessions(RuleBasedStateMachine):
             self.hook("tool")
 
     @rule(what=st.sampled_from(["prompt", "tool", "stopped"]))
-    def hook(self, what: Happening) -> None:
+    def hook(self, what: ObservationKind) -> None:
         """A hook of the agent's loop."""
         self.tell(what)
         self.model.observed()
@@ -196,7 +196,7 @@ class Sessions(RuleBasedStateMachine):
         heard = data.draw(st.sampled_from(self.heard))
         known = self.do(self.agent.store.known(heard.id))
         if known:
-            assert self.hear(msgspec.structs.replace(heard, late=True)) == NOTHING
+            assert self.hear(msgspec.structs.replace(heard, late=True)) == EMPTY_REPLY
 
     @precondition(lambda self: self.model.sent is not None)
     @rule(announced=st.booleans(), hooks=st.sampled_from(["none", "before", "after", "twice"]))

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.events import AnyEvent, Call, Cleared, Compacted, WindowReported
-from brimline.observations import Heard, Reply
+from brimline.observations import Observation, Reply
 from brimline.sources.base import Transcript
 from brimline.usage import Usage
 
@@ -26,7 +26,7 @@ class Program(Agent):
         for event in events:
             self.time += 1
             id = f"event-{next(self._told)}"
-            heard = Heard(id, "my-agent", SESSION, "pushed", self.time, events=(event,))
+            heard = Observation(id, "my-agent", SESSION, "pushed", self.time, events=(event,))
             await self.monitor.hear(heard)
             self.new_monitor()
 

@@ -14,7 +14,7 @@ from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound
 from brimline.monitor.monitor import IDLE_SESSION_S, IDLE_SUBAGENT_S, KEPT_CALLS, Monitor
 from brimline.monitor.session_state import Watched
 from brimline.monitor.signal_writes import RECENT
-from brimline.observations import Heard, Pane
+from brimline.observations import Observation, Pane
 from brimline.server.api.views import Views
 from brimline.sources.base import Transcript
 from brimline.store.rows import CallRow
@@ -158,7 +158,7 @@ def test_copy_of_a_dropped_call_counts_once(tmp_path: Path) -> None:
     run(go())
 
 
-def pushed(agent: Agent, event: AnyEvent, session: str = "sdk-1") -> Heard:
+def pushed(agent: Agent, event: AnyEvent, session: str = "sdk-1") -> Observation:
     """What a program pushes."""
     heard = agent.heard("pushed")
     return msgspec.structs.replace(

@@ -9,7 +9,7 @@ from typing import Any
 from brimline.bounded_reads import CachedReads
 from brimline.events import MAIN
 from brimline.monitor.transcript_follower import Follower, Progress, read_on_from
-from brimline.observations import Environment
+from brimline.observations import EnvironmentVariables
 from brimline.sources.base import Transcript
 from brimline.windows import UNTOLD, ClientSettings
 
@@ -108,11 +108,11 @@ class SlowMachine(Around):
 
         self.cached = CachedReads(read, UNTOLD, wait_s=SHORT_WAIT_S)
 
-    async def refresh(self, agent: str, project: str | None, env: Environment | None) -> None:
+    async def refresh(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> None:
         """Wait for them no longer than a hook may."""
         await self.cached.refresh((agent, project))
 
-    def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
+    def settings(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> ClientSettings:
         """What is known of them."""
         return self.cached.get((agent, project))
 

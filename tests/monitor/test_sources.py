@@ -11,7 +11,7 @@ import msgspec
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, Ended
 from brimline.handoff import Document
 from brimline.monitor.session_state import Past, Watched
-from brimline.observations import AGAIN, Heard, Reply
+from brimline.observations import DUPLICATE, Observation, Reply
 from brimline.sources.base import Transcript
 from brimline.store.rows import SignalRow
 from brimline.usage import Usage
@@ -396,9 +396,9 @@ def test_compacting_that_is_late(tmp_path: Path) -> None:
     run(go())
 
 
-def pushed(agent: Agent, event: AnyEvent, id: str) -> Heard:
+def pushed(agent: Agent, event: AnyEvent, id: str) -> Observation:
     """An event that a program tells of its own session."""
-    return Heard(id, "my-agent", "sdk-1", "pushed", agent.time, events=(event,))
+    return Observation(id, "my-agent", "sdk-1", "pushed", agent.time, events=(event,))
 
 
 def call(id: str, sent: int) -> Call:
@@ -412,10 +412,10 @@ def test_pushed_events(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         await agent.monitor.hear(pushed(agent, call("c1", 120_000), "e1"))
-        assert await agent.monitor.hear(pushed(agent, call("c1", 120_000), "e1")) is AGAIN
+        assert await agent.monitor.hear(pushed(agent, call("c1", 120_000), "e1")) is DUPLICATE
         await agent.monitor.hear(pushed(agent, Compacted(at=2.0, trigger="auto"), "e2"))
         agent.new_monitor()
-        assert await agent.monitor.hear(pushed(agent, Compacted(at=2.0), "e2")) is AGAIN
+        assert await agent.monitor.hear(pushed(agent, Compacted(at=2.0), "e2")) is DUPLICATE
         await agent.monitor.hear(pushed(agent, call("c2", 30_000), "e3"))
         reading = agent.monitor.reading("sdk-1")
         assert (reading.sent, reading.cycle) == (30_000, 1)
@@ -543,7 +543,7 @@ def test_calls_that_are_not_read_yet() -> None:
 
     async def go() -> None:
         watched = Watched("claude", "s1", Past(calls=500))
-        await watched.hear(Heard("1", "claude", "s1", "wrote", 1.0, thread="subagent"))
+        await watched.hear(Observation("1", "claude", "s1", "wrote", 1.0, thread="subagent"))
         assert watched.unheard == 0
 
     run(go())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.observations import Heard
+from brimline.observations import Observation
 from brimline.server import afterwards
 from brimline.server.afterwards import Afterwards
 from brimline.store.base import Write
@@ -52,7 +52,7 @@ def run(folder: Path, scene: Scene) -> None:
     asyncio.run(go())
 
 
-def brought(agent: Agent, sent: int) -> Heard:
+def brought(agent: Agent, sent: int) -> Observation:
     """A hook that brings a call of which there is nothing to say."""
     agent.call(sent)
     heard = agent.heard("tool")

@@ -2,15 +2,15 @@
 
 import pytest
 
-from brimline.observations import Happening, Heard
+from brimline.observations import ObservationKind, Observation
 from brimline.server.hooks.clear_detection import INIT, MOST, Cleared
 
-Told = tuple[int, str, Happening]
+Told = tuple[int, str, ObservationKind]
 
 
-def heard(session: str, what: Happening, at: float = 99.0, project: str = "/p") -> Heard:
+def heard(session: str, what: ObservationKind, at: float = 99.0, project: str = "/p") -> Observation:
     """What a hook tells."""
-    return Heard("id", "claude", session, what, at, project=project)
+    return Observation("id", "claude", session, what, at, project=project)
 
 
 def known(*told: Told) -> Cleared:
@@ -81,7 +81,7 @@ def test_clear_that_is_told_again() -> None:
 def test_subagent() -> None:
     """A subagent's end is not its session's."""
     cleared = known((7, "a", "prompt"))
-    cleared.hear(7, Heard("id", "claude", "a", "ended", 5.0, project="/p", thread="agent-1"))
+    cleared.hear(7, Observation("id", "claude", "a", "ended", 5.0, project="/p", thread="agent-1"))
     cleared.hear(7, heard("x", "prompt", 6.0))
     assert cleared.before(7, heard("b", "cleared")) is None
 

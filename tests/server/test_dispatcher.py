@@ -10,7 +10,7 @@ import pytest
 
 from brimline.bounded_reads import CachedReads
 from brimline.hooks.frame import Kind, Request
-from brimline.observations import NOTHING, Heard, Reply
+from brimline.observations import EMPTY_REPLY, Observation, Reply
 from brimline.server.hooks.dispatcher import SILENCE, WAITED, Desk
 from brimline.server.local_environment import Parents
 from brimline.store.failures import StoreFailed
@@ -24,7 +24,7 @@ BODIES: dict[Kind, bytes] = {
 
 
 def desk_of(
-    hear: Callable[[Heard], Awaitable[Reply]], now: float = 0.0, max_spawners: int = 100
+    hear: Callable[[Observation], Awaitable[Reply]], now: float = 0.0, max_spawners: int = 100
 ) -> Desk:
     """A desk where requests are heard so."""
 
@@ -43,7 +43,7 @@ def desk_of(
 def failing(error: StoreFailed) -> Desk:
     """A desk whose store fails."""
 
-    async def hear(heard: Heard) -> Reply:
+    async def hear(heard: Observation) -> Reply:
         raise error
 
     return desk_of(hear)
@@ -72,11 +72,11 @@ def test_never_kept(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize("kind", BODIES)
 def test_client_that_has_gone(kind: Kind) -> None:
     """What lay in the socket while the daemon was stopped is as late as what is in the spool."""
-    heard: list[Heard] = []
+    heard: list[Observation] = []
 
-    async def hear(one: Heard) -> Reply:
+    async def hear(one: Observation) -> Reply:
         heard.append(one)
-        return NOTHING
+        return EMPTY_REPLY
 
     desk = desk_of(hear, now=2 * WAITED)
     assert asyncio.run(desk.take(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]))) is SILENCE
@@ -87,8 +87,8 @@ def test_client_that_has_gone(kind: Kind) -> None:
 def test_spawners_are_bounded() -> None:
     """However many sessions a daemon hears of, it holds no more than the last of their spawners."""
 
-    async def hear(one: Heard) -> Reply:
-        return NOTHING
+    async def hear(one: Observation) -> Reply:
+        return EMPTY_REPLY
 
     desk = desk_of(hear, max_spawners=3)
 

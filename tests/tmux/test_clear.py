@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from brimline.errors import CommandFailed
 from brimline.handoff import Document
-from brimline.observations import Happening, Heard, Pane
+from brimline.observations import ObservationKind, Observation, Pane
 from brimline.tmux import clear
 from brimline.tmux.clear import GONE, INTERRUPTED, PROMPTED, Clearing
 from brimline.tmux.clear_requests import Intent, Step, keep, kept
@@ -56,9 +56,9 @@ class Daemon:
         await self.clearing.cleared(NEXT, client.pane)
 
 
-def heard(what: Happening, **more: Any) -> Heard:
+def heard(what: ObservationKind, **more: Any) -> Observation:
     """What a hook tells of the session, now."""
-    told = Heard("1-1", "claude", SESSION, what, time.time())
+    told = Observation("1-1", "claude", SESSION, what, time.time())
     return replace(told, **more)
 
 

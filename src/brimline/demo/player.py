@@ -15,7 +15,7 @@ from brimline.inbox import OURS
 from brimline.monitor.handoffs import Recovery, When
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.observations import Heard
+from brimline.observations import Observation
 from brimline.sources.base import Transcript
 from brimline.store.base import Store
 from brimline.survey.report import Item
@@ -105,10 +105,10 @@ class Player:
     def _document(self, act: HandOver) -> Document:
         return Document.of(act.text, act.path, self.now())
 
-    def _heard(self, act: Tell) -> Heard:
+    def _heard(self, act: Tell) -> Observation:
         self.heard += 1
         role = act.role
-        return Heard(
+        return Observation(
             id=f"demo-{self.heard}",
             agent=role.agent,
             session=role.id,

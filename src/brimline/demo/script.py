@@ -15,7 +15,7 @@ from brimline.events import (
     SessionSeen,
     Trigger,
 )
-from brimline.observations import Happening
+from brimline.observations import ObservationKind
 from brimline.usage import Usage
 
 MINUTE, HOUR = 60.0, 3_600.0
@@ -52,7 +52,7 @@ class Script:
         )
         self._tell("started" if role.hooked else "pushed", (seen,))
 
-    def _tell(self, what: Happening, events: tuple[AnyEvent, ...] = (), thread: str = MAIN) -> None:
+    def _tell(self, what: ObservationKind, events: tuple[AnyEvent, ...] = (), thread: str = MAIN) -> None:
         self.acts.append(Tell(self.at, self.role, what, events, thread))
 
     def work(self, to: int, calls: int, until: float, thread: str = MAIN) -> None:
@@ -130,7 +130,7 @@ class Script:
         return [whole, Tell(self.at, self.role, "ended")]
 
 
-def moment(number: int) -> Happening:
+def moment(number: int) -> ObservationKind:
     """What a hook tells after a call: results of a tool are to be read, or a turn begins."""
     return "prompt" if number % TURN == 0 else "tool"
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.events import MAIN, AnyEvent, Trigger
-from brimline.observations import Happening
+from brimline.observations import ObservationKind
 from brimline.usage import Usage
 
 LAPTOP, SERVER = "laptop", "build-1"
@@ -30,7 +30,7 @@ class Tell(msgspec.Struct, frozen=True):
 
     at: float
     role: Role
-    what: Happening = "pushed"
+    what: ObservationKind = "pushed"
     events: tuple[AnyEvent, ...] = ()
     thread: str = MAIN
     trigger: Trigger | None = None

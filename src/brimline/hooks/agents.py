@@ -5,7 +5,7 @@ from brimline.hooks import claude, codex, gemini, opencode, pi
 from brimline.hooks.dialect import Hooks
 from brimline.hooks.frame import Request
 from brimline.hooks.statusline import Told
-from brimline.observations import Heard, Reply
+from brimline.observations import Observation, Reply
 
 HOOKS: dict[str, Hooks] = {
     "claude": claude.HOOKS,
@@ -25,7 +25,7 @@ def may_read_files(request: Request) -> bool:
     )
 
 
-def heard(request: Request, at: float, late: bool = False) -> Heard | None:
+def heard(request: Request, at: float, late: bool = False) -> Observation | None:
     """What a hook tells; None where that is nothing to us.
 
     Raises UnknownAgent, and msgspec.DecodeError or InvalidUsage where it is no hook's input.
@@ -38,7 +38,7 @@ def answer(request: Request, reply: Reply) -> bytes:
     return _of(request).answer(request, reply)
 
 
-def heard_status(request: Request, at: float, late: bool = False) -> tuple[Heard, Told]:
+def heard_status(request: Request, at: float, late: bool = False) -> tuple[Observation, Told]:
     """What a status line tells; raises as `heard` does."""
     if request.agent not in STATUS_LINES:
         raise UnknownAgent(request.agent, STATUS_LINES)

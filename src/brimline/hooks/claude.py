@@ -8,14 +8,14 @@ from brimline.hooks.dialect import EVENTS, STARTS, Dialect, decoded
 from brimline.hooks.frame import Request
 from brimline.hooks.statusline import Told, read
 from brimline.hooks.wire import CurrentUsage, HookInput
-from brimline.observations import Happening, Heard, Reply
+from brimline.observations import ObservationKind, Observation, Reply
 from brimline.sources.base import Transcript
 from brimline.usage import Usage
 
 DIALECT = Dialect({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"}, STARTS)
 """SessionStart(compact) comes before PostCompact, whose answer the model never sees."""
 
-SUBAGENTS: dict[str, Happening] = {
+SUBAGENTS: dict[str, ObservationKind] = {
     "PostToolUse": "tool",
     "PostToolBatch": "tool",
     "SubagentStop": "ended",
@@ -29,7 +29,7 @@ PROJECT = "CLAUDE_PROJECT_DIR"
 class Claude:
     """Claude Code's hooks."""
 
-    def heard(self, request: Request, at: float, late: bool = False) -> Heard | None:
+    def heard(self, request: Request, at: float, late: bool = False) -> Observation | None:
         """What a hook tells, of the main thread or of a subagent."""
         told = _told(request)
         if told.agent_id is None:
@@ -67,12 +67,12 @@ def _file(told: HookInput, agent: str) -> Transcript | None:
 HOOKS = Claude()
 
 
-def heard_status(request: Request, at: float, late: bool = False) -> tuple[Heard, Told]:
+def heard_status(request: Request, at: float, late: bool = False) -> tuple[Observation, Told]:
     """What a status line tells; raises msgspec.DecodeError where it is none."""
     taken = read(request.body)
     told = taken.input
     usage = told.context_window.current_usage
-    heard = Heard(
+    heard = Observation(
         id=request.id,
         agent=request.agent,
         session=told.session_id,

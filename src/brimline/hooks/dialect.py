@@ -8,11 +8,11 @@ import msgspec
 from brimline.events import Trigger
 from brimline.hooks.frame import Request
 from brimline.hooks.wire import HookInput, HookOutput, Specific
-from brimline.observations import Happening, Heard, Reply
+from brimline.observations import ObservationKind, Observation, Reply
 
 _hook = msgspec.json.Decoder(HookInput)
 
-EVENTS: Mapping[str, Happening] = {
+EVENTS: Mapping[str, ObservationKind] = {
     "UserPromptSubmit": "prompt",
     "PostToolUse": "tool",
     "Stop": "stopped",
@@ -22,7 +22,7 @@ EVENTS: Mapping[str, Happening] = {
 }
 """What Claude Code and Codex call by the same names."""
 
-STARTS: Mapping[str, Happening] = {"compact": "compacted", "clear": "cleared"}
+STARTS: Mapping[str, ObservationKind] = {"compact": "compacted", "clear": "cleared"}
 MUTE = frozenset({"PostCompact"})
 TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
 
@@ -30,7 +30,7 @@ TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
 class Hooks(Protocol):
     """An agent's hooks."""
 
-    def heard(self, request: Request, at: float, late: bool = False) -> Heard | None:
+    def heard(self, request: Request, at: float, late: bool = False) -> Observation | None:
         """What a hook tells; None where that is nothing to us.
 
         Raises msgspec.DecodeError or InvalidUsage where it is no hook's input.
@@ -48,16 +48,16 @@ class Dialect(msgspec.Struct, frozen=True):
     The answer to a `mute` event reaches nobody, or is taken for an error.
     """
 
-    events: Mapping[str, Happening]
-    starts: Mapping[str, Happening]
+    events: Mapping[str, ObservationKind]
+    starts: Mapping[str, ObservationKind]
     mute: frozenset[str] = MUTE
 
-    def heard(self, request: Request, at: float, late: bool = False) -> Heard | None:
+    def heard(self, request: Request, at: float, late: bool = False) -> Observation | None:
         """What a hook tells; nothing where its input says that it is a subagent's."""
         told = decoded(request)
         return None if told.agent_id is not None else self.main(request, told, at, late)
 
-    def main(self, request: Request, told: HookInput, at: float, late: bool) -> Heard | None:
+    def main(self, request: Request, told: HookInput, at: float, late: bool) -> Observation | None:
         """What a hook of the main thread tells."""
         if told.hook_event_name == "SessionStart":
             what = self.starts.get(told.source or "", "started")
@@ -66,10 +66,10 @@ class Dialect(msgspec.Struct, frozen=True):
         return None if what is None else self.as_heard(what, request, told, at, late)
 
     def as_heard(
-        self, what: Happening, request: Request, told: HookInput, at: float, late: bool
-    ) -> Heard:
+        self, what: ObservationKind, request: Request, told: HookInput, at: float, late: bool
+    ) -> Observation:
         """All that an input tells, of what happened."""
-        return Heard(
+        return Observation(
             id=request.id,
             agent=request.agent,
             session=told.session_id,

@@ -11,7 +11,7 @@ import msgspec
 from brimline.hooks.dialect import Dialect
 from brimline.hooks.frame import Request
 from brimline.hooks.wire import GeminiInput, ModelResponse
-from brimline.observations import Heard, Reply
+from brimline.observations import Observation, Reply
 from brimline.providers.gemini import generate_usage
 from brimline.usage import Usage
 
@@ -37,7 +37,7 @@ ASKING = "invoke_agent"
 class Gemini:
     """Gemini CLI's hooks."""
 
-    def heard(self, request: Request, at: float, late: bool = False) -> Heard | None:
+    def heard(self, request: Request, at: float, late: bool = False) -> Observation | None:
         """What a hook tells; of a model's answer only its end, which has the usage."""
         told = _hook.decode(request.body)
         if told.hook_event_name == "AfterModel":
@@ -51,7 +51,7 @@ class Gemini:
         return DIALECT.answer(request, reply)
 
 
-def _reading(request: Request, told: GeminiInput, at: float, late: bool) -> Heard | None:
+def _reading(request: Request, told: GeminiInput, at: float, late: bool) -> Observation | None:
     response, messages = told.llm_response, told.llm_request.messages
     if not (messages and bytes(messages[0].content).startswith(OPENING)):
         return None

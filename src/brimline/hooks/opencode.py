@@ -10,7 +10,7 @@ import msgspec
 from brimline.hooks.dialect import EVENTS, STARTS, Dialect
 from brimline.hooks.extension import ExtensionInput, decoded, reported
 from brimline.hooks.frame import Request
-from brimline.observations import Heard, Reply
+from brimline.observations import Observation, Reply
 from brimline.sources.base import Transcript
 
 DIALECT = Dialect(EVENTS, STARTS, mute=frozenset({"PostCompact", "Stop"}))
@@ -19,7 +19,7 @@ DIALECT = Dialect(EVENTS, STARTS, mute=frozenset({"PostCompact", "Stop"}))
 class Opencode:
     """opencode's hooks."""
 
-    def heard(self, request: Request, at: float, late: bool = False) -> Heard | None:
+    def heard(self, request: Request, at: float, late: bool = False) -> Observation | None:
         """What a hook tells; the session is in a database with all the others."""
         told = decoded(request)
         heard = DIALECT.main(request, told, at, late)

@@ -8,7 +8,7 @@ import msgspec
 from brimline.hooks.dialect import EVENTS, STARTS, Dialect
 from brimline.hooks.extension import decoded, reported
 from brimline.hooks.frame import Request
-from brimline.observations import Heard, Reply
+from brimline.observations import Observation, Reply
 
 DIALECT = Dialect(EVENTS, {**STARTS, "new": "cleared"}, mute=frozenset())
 
@@ -16,7 +16,7 @@ DIALECT = Dialect(EVENTS, {**STARTS, "new": "cleared"}, mute=frozenset())
 class Pi:
     """Pi's hooks."""
 
-    def heard(self, request: Request, at: float, late: bool = False) -> Heard | None:
+    def heard(self, request: Request, at: float, late: bool = False) -> Observation | None:
         """What a hook tells, and the window that Pi goes by."""
         told = decoded(request)
         heard = DIALECT.main(request, told, at, late)

@@ -3,7 +3,7 @@
 from typing import get_args
 
 from brimline.events import Call
-from brimline.observations import Heard, Teller
+from brimline.observations import Observation, Teller
 from brimline.policy.sources import AGREED, Comparison, compared
 from brimline.store.rows import ThreadRow
 from brimline.tracker import Thread
@@ -42,7 +42,7 @@ class Claim:
         self.by, self.window, self._cycle = by, row.window, row.cycle
         self.most, self._model = row.sent, model
 
-    def take(self, heard: Heard, model: str | None, main: Thread, cycle: int) -> None:
+    def take(self, heard: Observation, model: str | None, main: Thread, cycle: int) -> None:
         """Take in what the client told; what is older than what is known tells nothing."""
         if self.call is not None and _is_older(heard, self.call.at or 0.0):
             return
@@ -65,19 +65,19 @@ class Claim:
             return False
         return (self._calls, self._cycle) == (main.call_count, cycle)
 
-    def fell(self, heard: Heard) -> bool:
+    def fell(self, heard: Observation) -> bool:
         """Whether less is told than before: between the two a part of the context went away."""
         if self.call is None or heard.usage is None or not heard.usage.sent:
             return False
         return heard.usage.sent < self.call.usage.sent
 
-    def repeats(self, heard: Heard) -> bool:
+    def repeats(self, heard: Observation) -> bool:
         """Whether the client tells the same prompt again; its reply may be counted anew."""
         if self.call is None or heard.usage is None:
             return False
         return heard.usage.sent == self.call.usage.sent
 
-    def cut(self, heard: Heard, cycle: int) -> None:
+    def cut(self, heard: Observation, cycle: int) -> None:
         """A cycle ended. What was told so far came before that; after it only where its end is
         told late, and was earlier."""
         if heard.late and self.call is not None and (self.call.at or 0.0) > heard.at:
@@ -99,6 +99,6 @@ class Claim:
         return None if known else self.call
 
 
-def _is_older(heard: Heard, known: float) -> bool:
+def _is_older(heard: Observation, known: float) -> bool:
     """Whether another told later; a clock that was set back does not make it so."""
     return heard.at < known and (heard.late or known - heard.at < OVERTAKEN)

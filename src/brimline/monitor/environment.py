@@ -1,7 +1,7 @@
 """What a monitor asks of the machine that it runs on."""
 
 from brimline.monitor.session_state import Watched
-from brimline.observations import Environment
+from brimline.observations import EnvironmentVariables
 from brimline.store.rows import SignalRow
 from brimline.windows import UNTOLD, ClientSettings
 
@@ -9,10 +9,10 @@ from brimline.windows import UNTOLD, ClientSettings
 class Surroundings:
     """What a monitor asks of the machine that it runs on; by default there is nothing to know."""
 
-    async def refresh(self, agent: str, project: str | None, env: Environment | None) -> None:
+    async def refresh(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> None:
         """Have what `settings` and `hooked_since` return read again, if it may have changed."""
 
-    def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
+    def settings(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> ClientSettings:
         """What the user told an agent's client, also by these variables; None: they are unknown."""
         return UNTOLD
 

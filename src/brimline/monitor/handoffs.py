@@ -13,7 +13,7 @@ from brimline.handoff import Document, changed_since, draft, freshness, records,
 from brimline.inbox import OURS
 from brimline.monitor.session_state import Watched
 from brimline.monitor.signal_writes import key
-from brimline.observations import NOTHING, Reply
+from brimline.observations import EMPTY_REPLY, Reply
 from brimline.store.base import PutHandoff, Store
 from brimline.store.rows import HandoffRow
 
@@ -134,7 +134,7 @@ class Recovery:
             self._preparing.pop(watched.id, None)
         elif row is None or row.draft:
             return None
-        return NOTHING if row is None else self._reply(row, watched)
+        return EMPTY_REPLY if row is None else self._reply(row, watched)
 
     def _reply(self, row: HandoffRow, watched: Watched) -> Reply:
         of, changed = self._changed.get(watched.id, (None, None))

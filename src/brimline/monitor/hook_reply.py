@@ -10,7 +10,7 @@ from brimline.monitor.handoffs import Recovery
 from brimline.monitor.known import Known
 from brimline.monitor.rules import Rules
 from brimline.monitor.signal_writes import Telling
-from brimline.observations import NOTHING, Heard, Reply
+from brimline.observations import EMPTY_REPLY, Observation, Reply
 from brimline.policy.signals import Said
 from brimline.store.base import Mark, Store, Write
 
@@ -34,18 +34,18 @@ class Answering:
         self._recovery = recovery
         self.passed_on: set[str] = set()
 
-    async def answer(self, heard: Heard, session: Known) -> Reply:
+    async def answer(self, heard: Observation, session: Known) -> Reply:
         """The answer to what was heard of a session."""
         if heard.what == "compacted" and heard.thread == MAIN:
             return await self._document(session)
         moment = MOMENTS.get(heard.what)
         if moment is None or (heard.what == "stopped" and heard.going_on):
-            return NOTHING
+            return EMPTY_REPLY
         if heard.what == "stopped":
             mine = await self._handed(session, moment, heard.thread)
-            return Reply(go_on=together(mine), handed=_ids(mine)) if mine else NOTHING
+            return Reply(go_on=together(mine), handed=_ids(mine)) if mine else EMPTY_REPLY
         owes = session.owed and heard.thread == MAIN and not session.watched.compacting
-        document = await self._document(session) if owes else NOTHING
+        document = await self._document(session) if owes else EMPTY_REPLY
         taken = length(document.context + BETWEEN) if document.context else 0
         mine = await self._handed(session, moment, heard.thread, MOST - taken)
         return _with_messages(document, mine) if mine else document
@@ -57,8 +57,8 @@ class Answering:
         """
         since = session.before.compacted_at or self._clock()
         reply = await self._recovery.bring_back(session.watched, since)
-        session.owed = session.owed and reply is not NOTHING
-        return reply or NOTHING
+        session.owed = session.owed and reply is not EMPTY_REPLY
+        return reply or EMPTY_REPLY
 
     async def _handed(
         self, session: Known, moment: Moment, thread: str, room: int = MOST

@@ -6,7 +6,7 @@ from brimline.monitor.persistence import Stored
 from brimline.monitor.session_state import Watched
 from brimline.monitor.signal_history import Before
 from brimline.monitor.state import State
-from brimline.observations import Heard
+from brimline.observations import Observation
 
 Glance: TypeAlias = Literal["known", "later", "unsure"]
 """What is seen of a hook at once: that it changes nothing, that what it brings may be heard later,
@@ -28,7 +28,7 @@ class Known:
         self._kept: State | None = None
         self.at_rest = False
 
-    def is_kept(self, heard: Heard, state: State) -> bool:
+    def is_kept(self, heard: Observation, state: State) -> bool:
         """Whether there is nothing to keep or to say: all is as it was when all was kept."""
         if self._kept is None or not self._kept.same_as(state) or self.watched.doubted:
             return False
@@ -54,7 +54,7 @@ class Known:
             for thread in self.watched.release_idle_threads(before):
                 self.stored.release(thread)
 
-    def glance(self, heard: Heard) -> Glance:
+    def glance(self, heard: Observation) -> Glance:
         """What a hook would change, where it is owed nothing.
 
         That it lives is kept from time to time, and with that is seen what else may have changed,

@@ -17,7 +17,7 @@ from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import Watched
 from brimline.monitor.signal_writes import Telling, key, left_for
 from brimline.monitor.state import State
-from brimline.observations import AGAIN, NOTHING, UNPROMPTED, Heard, Reply
+from brimline.observations import DUPLICATE, EMPTY_REPLY, UNPROMPTED, Observation, Reply
 from brimline.policy.signals import Said, decide, measured, silent_up_to
 from brimline.policy.sources import unheard
 from brimline.store.base import Cancel, Fire, Forget, Mark, Once, Queue, Store, UseHandoff, Write
@@ -60,11 +60,11 @@ class Monitor:
         self._recovery = Recovery(store, clock)
         self._answering = Answering(store, clock, self._rules, self._recovery)
 
-    async def hear(self, heard: Heard) -> Reply:
+    async def hear(self, heard: Observation) -> Reply:
         """Take in one thing, once, and answer it."""
         async with self._lock(heard.session):
             if _may_be_known(heard) and await self._store.known(heard.id):
-                return AGAIN
+                return DUPLICATE
             session = await self._session(heard.session, heard.agent)
             try:
                 kept = await self._take(heard, session)
@@ -72,9 +72,9 @@ class Monitor:
                 # What was heard is not kept: told again, it must be as new as it was.
                 self._sessions.pop(heard.session, None)
                 raise
-            return await self._answer(heard, session) if kept else AGAIN
+            return await self._answer(heard, session) if kept else DUPLICATE
 
-    async def _take(self, heard: Heard, session: Known) -> bool:
+    async def _take(self, heard: Observation, session: Known) -> bool:
         """Take in one thing; False where it was heard before."""
         watched, session.at_rest = session.watched, False
         await self._refresh(watched)
@@ -86,16 +86,16 @@ class Monitor:
         watched.is_new = False
         return True
 
-    async def _answer(self, heard: Heard, session: Known) -> Reply:
+    async def _answer(self, heard: Observation, session: Known) -> Reply:
         watched = session.watched
         begins = heard.what == "compacting" and watched.compacting
         if begins and (transcript := _transcript(heard, watched)):
             self._recovery.prepare(watched, transcript, heard.at)
         if heard.late or heard.what in UNPROMPTED or self._around.silent(heard.session):
-            return NOTHING
+            return EMPTY_REPLY
         return await self._answering.answer(heard, session)
 
-    def glance(self, heard: Heard) -> Glance:
+    def glance(self, heard: Observation) -> Glance:
         """What a hook brings, told at once; where that is sure, there is no answer to it.
 
         To hear what is `known` would change nothing. What may be heard `later` is then to be heard
@@ -255,7 +255,7 @@ class Monitor:
     def _read(self, watched: Watched) -> Mapping[str, Reading]:
         return watched.readings(self._rules.overrides, self._settings(watched))
 
-    async def _keep(self, heard: Heard, session: Known, known: Mapping[str, Reading]) -> bool:
+    async def _keep(self, heard: Observation, session: Known, known: Mapping[str, Reading]) -> bool:
         """Store what is new, in one transaction; False where it was heard before."""
         watched, settings = session.watched, self._settings(session.watched)
         state = watched.state(settings)
@@ -289,7 +289,7 @@ class Monitor:
         self._rest(session, watched.state(settings))
         return True
 
-    def _owe(self, heard: Heard, session: Known) -> None:
+    def _owe(self, heard: Observation, session: Known) -> None:
         """A session was compacted: it is owed its document, which may have to be drafted yet."""
         session.owed = True
         if transcript := _transcript(heard, session.watched):
@@ -311,7 +311,7 @@ class Monitor:
         return self._rules.levels_of(watched.id, watched.agent, watched.model_of(thread))
 
     def _said(
-        self, session: Known, thread: str, known: Mapping[str, Reading], heard: Heard
+        self, session: Known, thread: str, known: Mapping[str, Reading], heard: Observation
     ) -> list[Said]:
         watched, before = session.watched, session.before
         reading = watched.last[thread]
@@ -324,7 +324,7 @@ class Monitor:
             said += self._doubts(watched, reading, heard)
         return before.new(thread, said)
 
-    def _doubts(self, watched: Watched, reading: Reading, heard: Heard) -> list[Said]:
+    def _doubts(self, watched: Watched, reading: Reading, heard: Observation) -> list[Said]:
         """Sources that do not agree, and hooks that tell nothing."""
         said: list[Said] = []
         if watched.claim.comparison.lasting(heard.at):
@@ -340,11 +340,11 @@ class Monitor:
         return [write for telling in tellings for write in telling.writes()]
 
 
-def _transcript(heard: Heard, watched: Watched) -> str | None:
+def _transcript(heard: Observation, watched: Watched) -> str | None:
     """Where a session is told: in its own file, or in a database with others."""
     return watched.files.own or (heard.file.path if heard.file else None)
 
 
-def _may_be_known(heard: Heard) -> bool:
+def _may_be_known(heard: Observation) -> bool:
     """Whether something may come a second time: out of the spool, or from a program that asks."""
     return heard.late or heard.what == "pushed"

@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.events import MAIN, Call
 from brimline.monitor.session_state import Watched
-from brimline.observations import Heard
+from brimline.observations import Observation
 from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Write
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
 from brimline.tracker import Reading, Thread
@@ -25,7 +25,7 @@ class Stored:
         self._calls: dict[str, tuple[int, Call]] = {}
         self._compactions: dict[tuple[str, int], CompactionRow] = {}
 
-    def news(self, heard: Heard, watched: Watched, readings: Mapping[str, Reading]) -> list[Write]:
+    def news(self, heard: Observation, watched: Watched, readings: Mapping[str, Reading]) -> list[Write]:
         """What the store has not, or has otherwise."""
         row = session_row(heard, watched)
         changed = {name: r for name, r in readings.items() if self._readings.get(name) != r}
@@ -36,7 +36,7 @@ class Stored:
         ]
         return [PutSession(row), *news] if news or self._differs(row) else []
 
-    def took(self, heard: Heard, watched: Watched, readings: Mapping[str, Reading]) -> None:
+    def took(self, heard: Observation, watched: Watched, readings: Mapping[str, Reading]) -> None:
         """The store has it all."""
         self._session = session_row(heard, watched)
         self._readings.update(readings)
@@ -79,7 +79,7 @@ class Stored:
                 yield row
 
 
-def session_row(heard: Heard, watched: Watched) -> SessionRow:
+def session_row(heard: Observation, watched: Watched) -> SessionRow:
     """Who and where a session is; it was last seen when it ended, where it did."""
     return SessionRow(
         id=watched.id,

@@ -10,7 +10,7 @@ from brimline.monitor.client_reported import Claim
 from brimline.monitor.present import BY_FILE, Present
 from brimline.monitor.state import State
 from brimline.monitor.transcript_follower import Files
-from brimline.observations import UNPROMPTED, Environment, Heard, Pane
+from brimline.observations import UNPROMPTED, EnvironmentVariables, Observation, Pane
 from brimline.sources.base import Expected, Look
 from brimline.store.rows import ThreadRow
 from brimline.tracker import Reading, Session, Thread
@@ -57,7 +57,7 @@ class Watched:
         self.pane: Pane | None = None
         self.ended_at: float | None = None
         self.host: str | None = None
-        self.env: Environment | None = None
+        self.env: EnvironmentVariables | None = None
         self.last: dict[str, Reading] = {}
         self.claim = Claim()
         self.unheard = 0
@@ -71,7 +71,7 @@ class Watched:
         self._cycle_then = row.cycle
         self.claim.recall(row, self.model)
 
-    async def hear(self, heard: Heard) -> None:
+    async def hear(self, heard: Observation) -> None:
         """Take in what is not in the files, or not yet."""
         self._describe(heard)
         if heard.transcript:
@@ -99,7 +99,7 @@ class Watched:
         else:
             self.files.expect(Expected(last, most))
 
-    def look(self, heard: Heard) -> Look:
+    def look(self, heard: Observation) -> Look:
         """What a hook of the main thread tells that is not known, and its file."""
         if self.compacting or self.cleared or self.ended_at is not None or self.doubted:
             return "unsure"
@@ -117,7 +117,7 @@ class Watched:
         )
         return self.files.look(heard.transcript, heard.file) if known else "unsure"
 
-    def _happens(self, heard: Heard) -> None:
+    def _happens(self, heard: Observation) -> None:
         """What happened to the main thread."""
         match heard.what:
             case "compacting" if not self._is_passed(heard):
@@ -143,7 +143,7 @@ class Watched:
             return False
         return all(made.cycle != self.cycle - 1 for made in main.compactions)
 
-    def _lives_or_ends(self, heard: Heard, called: bool) -> None:
+    def _lives_or_ends(self, heard: Observation, called: bool) -> None:
         """A session that ended lives again when its hooks tell of it, or it makes a call.
 
         That a subagent ends tells neither.
@@ -153,7 +153,7 @@ class Watched:
         elif called or heard.what not in (*UNPROMPTED, "ended"):
             self.ended_at = None
 
-    def _describe(self, heard: Heard) -> None:
+    def _describe(self, heard: Observation) -> None:
         self.model = heard.model or self.model
         self.version = heard.version or self.version
         self._folder = self._folder or heard.project
@@ -162,15 +162,15 @@ class Watched:
         self.host = heard.host or self.host
         self.env = self.env if heard.env is None else heard.env
 
-    def _is_passed(self, heard: Heard) -> bool:
+    def _is_passed(self, heard: Observation) -> bool:
         """Whether the transcript tells of a later time than what is told late."""
         return heard.late and (self._main.at or 0.0) > heard.at
 
-    def _is_recorded(self, heard: Heard) -> bool:
+    def _is_recorded(self, heard: Observation) -> bool:
         """Whether a compaction that is told late is in the transcript, as it is by then."""
         return heard.late and self.folded.records_compactions
 
-    def _end_cycle(self, heard: Heard) -> None:
+    def _end_cycle(self, heard: Observation) -> None:
         """A compaction is told up to three times, before and after its record: it ends one cycle.
 
         That is the one before its record where no call came after that, else the present one.
@@ -183,13 +183,13 @@ class Watched:
         self.compacting, self.cycle = False, max(self.cycle, ended + 1)
         self.claim.cut(heard, self.cycle)
 
-    def _clear(self, heard: Heard) -> None:
+    def _clear(self, heard: Observation) -> None:
         """A clear ends the cycle, where there was anything in it to be cleared."""
         before = self.cycle
         self._end_cycle(heard)
         self.cleared = self.cycle > before
 
-    def _status(self, heard: Heard) -> None:
+    def _status(self, heard: Observation) -> None:
         """The client's own figures; one that tells another call compacts no more.
 
         While it compacts it tells the last one again; that for long is no compaction any more, nor

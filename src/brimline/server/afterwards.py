@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from brimline.monitor.monitor import Monitor
-from brimline.observations import Heard
+from brimline.observations import Observation
 from brimline.server.retry import Troubles, may_pass
 
 LATER = 0.2
@@ -20,13 +20,13 @@ class Afterwards:
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
-        self._heard: dict[str, Heard] = {}
+        self._heard: dict[str, Observation] = {}
         self._troubles = Troubles()
         self._timer: asyncio.TimerHandle | None = None
         self._again = False
         self._task: asyncio.Task[None] | None = None
 
-    def hear(self, heard: Heard) -> None:
+    def hear(self, heard: Observation) -> None:
         """Hear later what a hook brought."""
         self._heard[heard.session] = heard
         if self._timer is None or self._again:
@@ -47,7 +47,7 @@ class Afterwards:
 
     async def _all(self) -> None:
         """Hear what there is; what the store could not keep is heard again after a while."""
-        failed: dict[str, Heard] = {}
+        failed: dict[str, Observation] = {}
         while self._heard:
             session, heard = self._heard.popitem()
             try:

@@ -10,7 +10,7 @@ from brimline.errors import InvalidSettings
 from brimline.hooks import asking
 from brimline.monitor.environment import Surroundings
 from brimline.monitor.session_state import Watched
-from brimline.observations import Environment
+from brimline.observations import EnvironmentVariables
 from brimline.settings import load as load_settings
 from brimline.setup.manifest import NAME, load
 from brimline.sources import AGENTS, source
@@ -21,7 +21,7 @@ from brimline.windows import UNTOLD, ClientSettings
 Parents: TypeAlias = CachedReads[str | None, str | None]
 """The session that is named as the parent of a project's sessions, by the project."""
 
-_SettingsKey: TypeAlias = tuple[str, str | None, Environment | None]
+_SettingsKey: TypeAlias = tuple[str, str | None, EnvironmentVariables | None]
 _HooksKey: TypeAlias = tuple[str, str | None]
 
 GOES_BY = frozenset(name.decode() for name in asking.GOES_BY)
@@ -46,12 +46,12 @@ class Machine(Surroundings):
             lambda key: hooks_installed_at(state, *key), None
         )
 
-    async def refresh(self, agent: str, project: str | None, env: Environment | None) -> None:
+    async def refresh(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> None:
         """Read again what is older than a minute, and wait for that no longer than a hook may."""
         await self._settings.refresh((agent, project, env))
         await self._hooked.refresh((agent, project))
 
-    def settings(self, agent: str, project: str | None, env: Environment | None) -> ClientSettings:
+    def settings(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> ClientSettings:
         """What the user told an agent's client, also by these variables; None: by the daemon's."""
         return self._settings.get((agent, project, env))
 

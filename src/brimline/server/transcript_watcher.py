@@ -13,7 +13,7 @@ import msgspec
 
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
-from brimline.observations import Heard
+from brimline.observations import Observation
 from brimline.server.retry import Troubles, may_pass
 from brimline.sources import present, source
 from brimline.sources.base import Places, Transcript
@@ -195,8 +195,8 @@ class Following:
         return failed == version and time.monotonic() < until
 
 
-def _heard(found: Transcript, session: str) -> Heard:
-    return Heard(
+def _heard(found: Transcript, session: str) -> Observation:
+    return Observation(
         id=f"{found.path} {found.thread} {found.size} {found.modified}",
         agent=found.agent,
         session=session,

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from brimline.errors import CommandFailed
 from brimline.events import MAIN
 from brimline.handoff import Document
-from brimline.observations import Heard, Pane
+from brimline.observations import Observation, Pane
 from brimline.tmux.clear_requests import ENDED, Intent, Step, keep, kept, tidy
 from brimline.tmux.pane_watcher import Pace, Watch
 from brimline.tmux.screen import is_cleared, rows_of
@@ -77,7 +77,7 @@ class Clearing:
         """Whether any session is to be cleared."""
         return bool(self._open)
 
-    async def hear(self, heard: Heard) -> None:
+    async def hear(self, heard: Observation) -> None:
         """Be driven by what hooks tell; what a subagent does is not a session's turn."""
         if heard.thread != MAIN or self._came_before(heard):
             return
@@ -152,7 +152,7 @@ class Clearing:
         while tasks := list(self._running.values()):
             await asyncio.wait(tasks)
 
-    def _came_before(self, heard: Heard) -> bool:
+    def _came_before(self, heard: Observation) -> bool:
         """Whether it is of an earlier turn, or began this one: the spool tells it only now."""
         intent = self._open.get(heard.session)
         return intent is not None and heard.late and heard.at <= intent.at

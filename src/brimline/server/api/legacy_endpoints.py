@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from brimline.events import MAIN
 from brimline.monitor.monitor import Monitor
-from brimline.observations import Happening, Heard
+from brimline.observations import ObservationKind, Observation
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import body, json
 from brimline.store.base import Store
@@ -48,7 +48,7 @@ class LegacySession(msgspec.Struct, frozen=True):
     last_handoff_path: str | None
 
 
-EVENTS: dict[str | None, tuple[Happening, str]] = {
+EVENTS: dict[str | None, tuple[ObservationKind, str]] = {
     "compaction": ("compacting", "compaction_logged"),
     "compaction_complete": ("compacted", "compaction_complete"),
     "context_reset": ("cleared", "context_reset"),
@@ -99,7 +99,7 @@ async def _event(monitor: Monitor, agent: str, told: ContextUsage, main: ThreadR
     if what is not None:
         now, session = monitor.now(), told.session_id or ""
         what = "compacted" if what == "compacting" and _is_all(main) else what
-        await monitor.hear(Heard(f"{session}-{told.event}-{now!r}", agent, session, what, now))
+        await monitor.hear(Observation(f"{session}-{told.event}-{now!r}", agent, session, what, now))
     return status
 
 
@@ -127,8 +127,8 @@ def _window(told: ContextUsage) -> int | None:
     return size if size is not None and 0 < size <= MOST else None
 
 
-def _usage(agent: str, told: ContextUsage, sent: int, now: float) -> Heard:
-    return Heard(
+def _usage(agent: str, told: ContextUsage, sent: int, now: float) -> Observation:
+    return Observation(
         id=f"{told.session_id}-usage-{now!r}",
         agent=agent,
         session=told.session_id or "",

@@ -17,7 +17,7 @@ from brimline.handoff.document import take
 from brimline.inbox import MOST, Message, as_of, length
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import key
-from brimline.observations import AGAIN, Heard
+from brimline.observations import DUPLICATE, Observation
 from brimline.server.api.fair_share import Turns
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import LISTED, Refused, body, json, no_session, since
@@ -179,7 +179,7 @@ class Sessions:
         told = (await body(request, NewEvents)).events
         known = 0
         for each in told:
-            heard = Heard(
+            heard = Observation(
                 id=key("event", each.session, each.id),
                 agent=each.agent,
                 session=each.session,
@@ -189,7 +189,7 @@ class Sessions:
                 parent=each.parent,
                 events=(each.event,),
             )
-            known += await self._monitor.hear(heard) is AGAIN
+            known += await self._monitor.hear(heard) is DUPLICATE
         return json(Taken(len(told) - known, known))
 
     def _sound(self, at: float | None) -> float:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from brimline.events import MAIN
-from brimline.observations import Heard
+from brimline.observations import Observation
 
 INIT = 1
 """The process that takes in those whose parent is gone; it runs no agent, and there is no 0."""
@@ -24,7 +24,7 @@ class Word(NamedTuple):
     at: float
     ended: bool
 
-    def may_precede(self, pid: int, heard: Heard) -> bool:
+    def may_precede(self, pid: int, heard: Observation) -> bool:
         """Whether the process may have had this session before; another may have got its number."""
         of = (self.pid, self.agent, self.project)
         return of == (pid, heard.agent, heard.project) and self.at <= heard.at
@@ -39,7 +39,7 @@ class Cleared:
     def __init__(self) -> None:
         self._words: dict[str, Word] = {}
 
-    def before(self, pid: int, heard: Heard) -> str | None:
+    def before(self, pid: int, heard: Observation) -> str | None:
         """What a session was before this clear; None where that is not sure."""
         if heard.what != "cleared" or pid <= INIT:
             return None
@@ -49,7 +49,7 @@ class Cleared:
         live = [session for session in others if not self._words[session].ended]
         return live[0] if len(live) == 1 else None
 
-    def hear(self, pid: int, heard: Heard) -> None:
+    def hear(self, pid: int, heard: Observation) -> None:
         """Take in what a hook of a process tells, unless a later one was heard already."""
         if heard.thread != MAIN or pid <= INIT:
             return
@@ -64,7 +64,7 @@ class Cleared:
         if len(self._words) > MOST:
             del self._words[next(iter(self._words))]
 
-    def _others(self, pid: int, heard: Heard) -> list[str]:
+    def _others(self, pid: int, heard: Observation) -> list[str]:
         """The sessions that the process may have had before this one."""
         return [
             session

@@ -13,7 +13,7 @@ from brimline.hooks import agents
 from brimline.hooks.frame import Request
 from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
-from brimline.observations import NOTHING, Environment, Heard, Reply
+from brimline.observations import EMPTY_REPLY, EnvironmentVariables, Observation, Reply
 from brimline.server.afterwards import Afterwards
 from brimline.server.hooks.clear_detection import Cleared
 from brimline.server.hooks.process_context import pane_of, spawner
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
     """
 
     text: bytes
-    reply: Reply = NOTHING
+    reply: Reply = EMPTY_REPLY
     matters: bool = False
 
 
@@ -163,7 +163,7 @@ class Desk:
         reply = await self._monitor.hear(placed)
         if self._clearing.busy:
             await self._clearing.hear(placed)
-        if reply is NOTHING:
+        if reply is EMPTY_REPLY:
             return SILENCE
         matters = bool(reply.handed) or reply.handoff is not None
         return Answer(agents.answer(request, reply), reply, matters)
@@ -179,19 +179,19 @@ class Desk:
             return SILENCE
         return Answer(await self._lines.drawn(request, told, heard.project))
 
-    async def _heard(self, request: Request, late: bool) -> Heard | None:
+    async def _heard(self, request: Request, late: bool) -> Observation | None:
         """Decode a hook; TimeoutError if it needs a look at a file that hangs."""
         decode = partial(agents.heard, request, request.at, late)
         if agents.may_read_files(request):
             return await self._threads.run(decode, SUBAGENT_FILE_WAIT_S)
         return decode()
 
-    def _hears(self, heard: Heard) -> None:
+    def _hears(self, heard: Observation) -> None:
         """Remember when an agent was last heard; the spool tells of a time before that."""
         if not heard.late:
             self.hooks[heard.agent] = heard.at
 
-    def _placed(self, heard: Heard, request: Request) -> Heard:
+    def _placed(self, heard: Observation, request: Request) -> Observation:
         """The same with where it runs, and whose it is: as its environment says, as its project's
         settings name it, or the session that spawned it."""
         spawned_by = self._spawners.get(heard.session)
@@ -202,7 +202,7 @@ class Desk:
             return heard
         return msgspec.structs.replace(heard, parent=parent, pane=pane, env=env)
 
-    async def _find_spawner(self, heard: Heard, request: Request) -> None:
+    async def _find_spawner(self, heard: Observation, request: Request) -> None:
         """Asked once for each session: a hook of a process that lives can tell."""
         if not heard.late and request.pid:
             found = await asyncio.to_thread(spawner, request.pid, heard.session)
@@ -211,7 +211,7 @@ class Desk:
                 del self._spawners[next(iter(self._spawners))]
 
 
-def _goes_by(request: Request) -> Environment | None:
+def _goes_by(request: Request) -> EnvironmentVariables | None:
     """What its client goes by; of one that posts its hooks, and runs no process, it is unknown."""
     if not request.pid:
         return None
