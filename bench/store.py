@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from brimline.inbox import Message
-from brimline.store.base import Once, PutCall, PutHandoff, PutSession, PutThread, Queue, Write
+from brimline.store.base import (
+    EventKey,
+    PutCall,
+    PutHandoff,
+    PutSession,
+    PutThread,
+    QueueMessage,
+    Write,
+)
 from brimline.store.rows import CallRow, HandoffRow, SessionRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
 from brimline.store.sqlite import queries as query
@@ -84,7 +92,7 @@ CALL = Kind(
 )
 MESSAGE = Kind(
     "messages",
-    lambda number: Queue(_message(number)),
+    lambda number: QueueMessage(_message(number)),
     sql.MESSAGES.insert,
     lambda number: sql.MESSAGES.values(_message(number)),
     "FULL",
@@ -160,8 +168,8 @@ def _name(number: int) -> str:
     return _session(number % SESSIONS * 500)
 
 
-def _event(number: int) -> Once:
-    return Once(f"{1_700_000_000_000_000_000 + number}-4711", 1e9)
+def _event(number: int) -> EventKey:
+    return EventKey(f"{1_700_000_000_000_000_000 + number}-4711", 1e9)
 
 
 def _seen(number: int, at: int = 0) -> SessionRow:
@@ -175,13 +183,13 @@ def _surroundings() -> list[Write]:
         for name in (_name(number) for number in range(SESSIONS))
         for write in (
             PutThread(ThreadRow(name, "main", 0, 1, "hook", "measured", sent=90_000)),
-            Queue(Message(f"to {name}", name, "You are at 50 %. " * 10, at=1e9)),
+            QueueMessage(Message(f"to {name}", name, "You are at 50 %. " * 10, at=1e9)),
             PutHandoff(HandoffRow(name, name, 1e9, "/h.md", "00", "x" * 50_000, "agent", 0, 7)),
         )
     ]
 
 
-def _put(event: Once, row: SessionRow, *changed: str) -> list[Statement]:
+def _put(event: EventKey, row: SessionRow, *changed: str) -> list[Statement]:
     return [
         ("BEGIN IMMEDIATE", ()),
         (sql.ONCE, (event.key, event.at)),
@@ -209,7 +217,7 @@ def _steps() -> list[Step]:
         ),
         _reading("session(id)", SqliteStore.session, query.SESSION.text),
         _reading("threads(id)", SqliteStore.threads, query.THREADS.one.text),
-        _reading("waiting(id)", SqliteStore.waiting, query.WAITING.one.text),
+        _reading("waiting(id)", SqliteStore.pending_messages, query.WAITING.one.text),
         _reading("last_handoffs(id)", SqliteStore.last_handoffs, query.LAST_HANDOFF.text),
         _reading("messages(id), in a thread", SqliteStore.messages, query.MESSAGES.one.text),
     ]

@@ -18,7 +18,7 @@ from brimline.errors import BrimlineError
 from brimline.events import MAIN
 from brimline.settings import Settings
 from brimline.sources import source
-from brimline.sources.base import Depth, Places, Transcript
+from brimline.sources.base import Places, ReadMode, Transcript
 from brimline.survey.target import find
 from brimline.tracker import Session, fold
 
@@ -98,7 +98,7 @@ def quick_is_every(path: str, agent: str) -> bool:
     return quick == every
 
 
-def _threads(path: str, agent: str, how: Depth) -> tuple[object, int]:
+def _threads(path: str, agent: str, how: ReadMode) -> tuple[object, int]:
     status = os.stat(path)
     transcript = Transcript(agent, path, status.st_mtime, status.st_size)
     reader = source(agent).read(transcript, how=how)

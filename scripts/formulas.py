@@ -16,7 +16,7 @@ import msgspec
 from brimline.formulas import FORMULAS, off_by
 from brimline.sources import AGENTS, source
 from brimline.sources.base import Transcript
-from brimline.tracker import Session, fold, main_of
+from brimline.tracker import Session, fold, main_thread
 from brimline.usage import Usage
 
 PAGE = Path(__file__).parent.parent / "docs/concepts/which-formula.md"
@@ -73,7 +73,7 @@ def thread(path: str, told: Truth) -> Thread:
     """The main thread of a file."""
     status = os.stat(path)
     transcript = Transcript(told.agent, path, status.st_mtime, status.st_size)
-    main = main_of(fold(Session(agent=told.agent), source(told.agent).read(transcript)))
+    main = main_thread(fold(Session(agent=told.agent), source(told.agent).read(transcript)))
     calls = tuple(call.usage for call in main.calls.values()) if main else ()
     compactions = main.compactions if main else ()
     after = frozenset(made.calls for made in compactions if made.calls < len(calls))

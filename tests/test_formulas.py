@@ -19,7 +19,7 @@ from brimline.formulas import (
     series,
     sum_cache_creation,
 )
-from brimline.tracker import Session, Thread, fold, main_of, read
+from brimline.tracker import Session, Thread, fold, main_thread, read
 from brimline.usage import Usage, percent
 
 ARBITER = (
@@ -33,7 +33,7 @@ ARBITER = (
 
 def thread_of(events: list[AnyEvent]) -> Thread:
     """The main thread after these events."""
-    return main_of(fold(Session(), events)) or Thread("main")
+    return main_thread(fold(Session(), events)) or Thread("main")
 
 
 def calls(*usages: Usage) -> list[AnyEvent]:

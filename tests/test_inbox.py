@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.inbox import (
-    LEASE,
-    MOST,
+    DELIVERY_LEASE_S,
+    MAX_CONTEXT_CHARS,
     Message,
     Moment,
-    as_of,
-    due,
-    fitting,
-    length,
-    together,
-    waits,
+    deliverable,
+    is_pending,
+    join_texts,
+    take_that_fit,
+    utf16_length,
+    with_expiry,
 )
 
 
@@ -34,52 +34,52 @@ def test_order() -> None:
         message(4, urgency="urgent"),
         message(2, urgency="urgent"),
     ]
-    assert [m.order for m in due(waiting, "turn", now=1.0)] == [2, 4, 1, 3]
+    assert [m.order for m in deliverable(waiting, "turn", now=1.0)] == [2, 4, 1, 3]
 
 
 def test_at_a_tool() -> None:
     """At a tool's result only what is urgent is said."""
     waiting = [message(1), message(2, urgency="urgent")]
-    assert [m.order for m in due(waiting, "tool", now=1.0)] == [2]
+    assert [m.order for m in deliverable(waiting, "tool", now=1.0)] == [2]
 
 
 def test_at_a_stop() -> None:
     """A turn is kept going for what is urgent or somebody sent, not for a warning of ours."""
     waiting = [message(1), message(2, sender="user"), message(3, urgency="urgent")]
-    assert [m.order for m in due(waiting, "stop", now=1.0)] == [3, 2]
+    assert [m.order for m in deliverable(waiting, "stop", now=1.0)] == [3, 2]
 
 
 @pytest.mark.parametrize("moment", ["turn", "tool", "stop"])
 def test_during_a_compaction(moment: Moment) -> None:
     """Nothing is delivered during a compaction."""
-    assert due([message(urgency="urgent")], moment, now=1.0, compacting=True) == []
+    assert deliverable([message(urgency="urgent")], moment, now=1.0, compacting=True) == []
 
 
 def test_expiry() -> None:
     """What has expired is no news."""
-    assert waits(message(expires=10.0), now=9.9)
-    assert not waits(message(expires=10.0), now=10.0)
+    assert is_pending(message(expires=10.0), now=9.9)
+    assert not is_pending(message(expires=10.0), now=10.0)
 
 
 @pytest.mark.parametrize("state", ["delivered", "cancelled", "expired"])
 def test_what_is_over(state: Any) -> None:
     """What was delivered, cancelled or has expired is not handed out again."""
-    assert not waits(message(state=state), now=1.0)
+    assert not is_pending(message(state=state), now=1.0)
 
 
 def test_lease() -> None:
     """What a hook was given and never passed on is handed out again after a while."""
     handed = message(state="handed", handed_at=100.0)
-    assert not waits(handed, now=100.0 + LEASE - 1)
-    assert waits(handed, now=100.0 + LEASE)
-    assert not waits(handed, now=99.0), "a clock that is a little behind"
-    assert waits(msgspec.structs.replace(handed, handed_at=None), now=100.0)
+    assert not is_pending(handed, now=100.0 + DELIVERY_LEASE_S - 1)
+    assert is_pending(handed, now=100.0 + DELIVERY_LEASE_S)
+    assert not is_pending(handed, now=99.0), "a clock that is a little behind"
+    assert is_pending(msgspec.structs.replace(handed, handed_at=None), now=100.0)
 
 
 def test_together() -> None:
     """A batch is one text."""
-    assert together([message(1), message(2)]) == "text 1\n\ntext 2"
-    assert together([]) == ""
+    assert join_texts([message(1), message(2)]) == "text 1\n\ntext 2"
+    assert join_texts([]) == ""
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(["queued", "delivered"])), max_size=12))
@@ -89,36 +89,36 @@ def test_nothing_is_lost_or_said_twice(told: list[tuple[bool, Any]]) -> None:
         message(place, urgency="urgent" if urgent else "sequential", state=state)
         for place, (urgent, state) in enumerate(told)
     ]
-    batch = due(waiting, "turn", now=1.0)
+    batch = deliverable(waiting, "turn", now=1.0)
     assert sorted(m.order for m in batch) == [m.order for m in waiting if m.state == "queued"]
 
 
 def test_expired() -> None:
     """A message that nobody was given in time has expired; what became of others stays."""
-    assert as_of(message(expires=10.0), 10.0).state == "expired"
-    assert as_of(message(expires=10.0, state="handed"), 10.0).state == "expired"
-    assert as_of(message(expires=10.0), 9.0).state == "queued"
-    assert as_of(message(expires=10.0, state="delivered"), 11.0).state == "delivered"
+    assert with_expiry(message(expires=10.0), 10.0).state == "expired"
+    assert with_expiry(message(expires=10.0, state="handed"), 10.0).state == "expired"
+    assert with_expiry(message(expires=10.0), 9.0).state == "queued"
+    assert with_expiry(message(expires=10.0, state="delivered"), 11.0).state == "delivered"
 
 
 def test_length() -> None:
     """Characters are counted as clients count them: an emoji is two."""
-    assert length("a😀ü") == 4
+    assert utf16_length("a😀ü") == 4
 
 
 @given(st.lists(st.text(min_size=1, max_size=40), max_size=12), st.integers(0, 200))
 def test_fitting(texts: list[str], room: int) -> None:
     """The first ones that have room together are taken; the next one would be too much."""
     all_of = [msgspec.structs.replace(message(n), text=text) for n, text in enumerate(texts)]
-    taken = fitting(all_of, room)
+    taken = take_that_fit(all_of, room)
     assert taken == all_of[: len(taken)]
-    assert length(together(taken)) <= room or not taken
+    assert utf16_length(join_texts(taken)) <= room or not taken
     if len(taken) < len(all_of):
-        assert length(together(all_of[: len(taken) + 1])) > room
+        assert utf16_length(join_texts(all_of[: len(taken) + 1])) > room
 
 
 def test_one_always_fits() -> None:
     """A message that is longer than all room is handed out alone, and holds nobody up."""
-    long = msgspec.structs.replace(message(1), text="x" * (MOST + 1))
-    assert fitting([long, message(2)]) == [long]
-    assert fitting([long], MOST - 1) == []
+    long = msgspec.structs.replace(message(1), text="x" * (MAX_CONTEXT_CHARS + 1))
+    assert take_that_fit([long, message(2)]) == [long]
+    assert take_that_fit([long], MAX_CONTEXT_CHARS - 1) == []

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidPolicy
-from brimline.policy import LEVELS, checked, reached
-from brimline.policy.levels import of_window, still_passed
+from brimline.policy import DEFAULT_LEVELS, check_levels, highest_reached
+from brimline.policy.levels import percent_of_window, rearm_threshold
 
 NOTHING_FIRED = frozenset[float]()
 
@@ -18,7 +18,7 @@ def fired_by(levels: tuple[float, ...], percents: list[float | None]) -> list[fl
     """The levels that these readings of one cycle fire, in order."""
     fired: list[float] = []
     for percent in percents:
-        level = reached(levels, percent, frozenset(fired))
+        level = highest_reached(levels, percent, frozenset(fired))
         if level is not None:
             fired.append(level)
     return fired
@@ -26,20 +26,20 @@ def fired_by(levels: tuple[float, ...], percents: list[float | None]) -> list[fl
 
 def test_the_default_levels() -> None:
     """Warning at 50 and critical at 65, and they are levels that can be."""
-    assert checked(LEVELS) == LEVELS == (50.0, 65.0)
+    assert check_levels(DEFAULT_LEVELS) == DEFAULT_LEVELS == (50.0, 65.0)
 
 
 def test_whole_numbers_are_levels() -> None:
     """A level may be given as an integer; above 100 it is one too, for a reading is unbounded."""
-    made = checked([50, 65.5, 110])
+    made = check_levels([50, 65.5, 110])
     assert made == (50.0, 65.5, 110.0)
     assert all(type(level) is float for level in made)
 
 
 def test_no_levels() -> None:
     """An empty list says nothing, ever."""
-    assert checked([]) == ()
-    assert reached((), 99.0, NOTHING_FIRED) is None
+    assert check_levels([]) == ()
+    assert highest_reached((), 99.0, NOTHING_FIRED) is None
 
 
 BAD: list[Any] = [
@@ -64,7 +64,7 @@ BAD: list[Any] = [
 def test_levels_that_cannot_be(levels: Any) -> None:
     """Levels that are no finite numbers above 0, or do not increase, are refused by name."""
     with pytest.raises(InvalidPolicy) as caught:
-        checked(levels)
+        check_levels(levels)
     assert caught.value.field == "levels"
 
 
@@ -89,26 +89,26 @@ def test_levels_that_cannot_be(levels: Any) -> None:
 )
 def test_reached(percent: float | None, fired: tuple[float, ...], level: float | None) -> None:
     """The highest that is reached and above all that fired; unknown reaches nothing."""
-    assert reached(LEVELS, percent, frozenset(fired)) == level
+    assert highest_reached(DEFAULT_LEVELS, percent, frozenset(fired)) == level
 
 
 def test_a_jump_is_one_level() -> None:
     """A jump over both levels fires the higher; the lower does not fire when the reading falls."""
-    assert fired_by(LEVELS, [10.0, 70.0, 55.0, 70.0]) == [65.0]
+    assert fired_by(DEFAULT_LEVELS, [10.0, 70.0, 55.0, 70.0]) == [65.0]
 
 
 def test_a_fall_re_arms_nothing() -> None:
     """A reading that fell below a level and comes back does not fire it again."""
-    assert fired_by(LEVELS, [52.0, 30.0, 52.0, None, 66.0, 10.0, 90.0]) == [50.0, 65.0]
+    assert fired_by(DEFAULT_LEVELS, [52.0, 30.0, 52.0, None, 66.0, 10.0, 90.0]) == [50.0, 65.0]
 
 
 def test_levels_of_another_measure() -> None:
     """Levels in tokens are compared with tokens in the same way."""
-    assert reached(checked([100_000, 150_000]), 160_000, NOTHING_FIRED) == 150_000.0
+    assert highest_reached(check_levels([100_000, 150_000]), 160_000, NOTHING_FIRED) == 150_000.0
 
 
 PERCENTS = st.none() | st.floats(0, 200) | st.just(math.nan)
-LISTS = st.lists(st.floats(0.1, 150), unique=True).map(lambda levels: checked(sorted(levels)))
+LISTS = st.lists(st.floats(0.1, 150), unique=True).map(lambda levels: check_levels(sorted(levels)))
 
 
 @given(LISTS, st.lists(PERCENTS))
@@ -135,7 +135,7 @@ def test_the_last_is_what_the_peak_reached(
     """Whatever the order of the readings, the last level that fired is the one of their peak."""
     fired = fired_by(levels, [*percents])
     peak = max(percents, default=None)
-    assert (fired[-1] if fired else None) == reached(levels, peak, NOTHING_FIRED)
+    assert (fired[-1] if fired else None) == highest_reached(levels, peak, NOTHING_FIRED)
 
 
 @given(LISTS, st.floats(0, 200), st.floats(0, 200), st.frozensets(st.floats(0.1, 150)))
@@ -143,28 +143,28 @@ def test_more_reaches_no_less(
     levels: tuple[float, ...], one: float, other: float, fired: frozenset[float]
 ) -> None:
     """A fuller window never reaches a lower level than an emptier one."""
-    lower = reached(levels, min(one, other), fired)
-    higher = reached(levels, max(one, other), fired)
+    lower = highest_reached(levels, min(one, other), fired)
+    higher = highest_reached(levels, max(one, other), fired)
     assert lower is None or (higher is not None and higher >= lower)
 
 
 def test_armed_anew() -> None:
     """A level that was told before it was armed anew waits until the figure has left it."""
-    assert still_passed(65.0, 70.0) == 65.0
-    assert still_passed(65.0, 60.0) == 60.0
-    assert still_passed(65.0, None) == 65.0
+    assert rearm_threshold(65.0, 70.0) == 65.0
+    assert rearm_threshold(65.0, 60.0) == 60.0
+    assert rearm_threshold(65.0, None) == 65.0
 
 
 def test_where_levels_lie() -> None:
     """Whatever levels are of, they lie somewhere in the window, where that is known."""
-    assert of_window((50.0, 65.0), "window", 200_000, None) == [50.0, 65.0]
-    assert of_window((50.0,), "limit", 200_000, 160_000) == [40.0]
-    assert of_window((100_000.0,), "tokens", 200_000, None) == [50.0]
-    assert of_window((50.0,), "limit", 200_000, None) == []
-    assert of_window((50.0,), "window", None, 160_000) == []
+    assert percent_of_window((50.0, 65.0), "window", 200_000, None) == [50.0, 65.0]
+    assert percent_of_window((50.0,), "limit", 200_000, 160_000) == [40.0]
+    assert percent_of_window((100_000.0,), "tokens", 200_000, None) == [50.0]
+    assert percent_of_window((50.0,), "limit", 200_000, None) == []
+    assert percent_of_window((50.0,), "window", None, 160_000) == []
 
 
 def test_whose_levels_cannot_be() -> None:
     """An error names the levels that are wrong."""
     with pytest.raises(InvalidPolicy, match=r"levels_by\.claude"):
-        checked([65, 50], "levels_by.claude")
+        check_levels([65, 50], "levels_by.claude")

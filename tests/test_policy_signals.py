@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.policy.levels import LEVELS
-from brimline.policy.signals import Measure, Said, decide, silent_up_to, thrashes
+from brimline.policy.levels import DEFAULT_LEVELS
+from brimline.policy.signals import LevelMeasure, Signal, decide, is_thrashing, silent_up_to
 from brimline.tracker import Reading, ReadingState
 from brimline.usage import percent_raw
 from brimline.windows import Limit, Window
@@ -26,35 +26,37 @@ def reading(percent: float | None, cycle: int = 0, state: ReadingState = "measur
 
 def test_nothing() -> None:
     """Below every level there is nothing to say."""
-    assert decide(None, reading(10), LEVELS, set()) == []
-    assert decide(reading(10), reading(None, state="unknown"), LEVELS, set()) == []
+    assert decide(None, reading(10), DEFAULT_LEVELS, set()) == []
+    assert decide(reading(10), reading(None, state="unknown"), DEFAULT_LEVELS, set()) == []
 
 
 def test_level() -> None:
     """A level that is reached is said in its cycle, unless it was."""
-    assert decide(reading(10), reading(55), LEVELS, set()) == [Said("level", 0, 50.0)]
-    assert decide(reading(55), reading(56), LEVELS, {50.0}) == []
-    assert decide(reading(10), reading(90), LEVELS, set()) == [Said("level", 0, 65.0)]
+    assert decide(reading(10), reading(55), DEFAULT_LEVELS, set()) == [Signal("level", 0, 50.0)]
+    assert decide(reading(55), reading(56), DEFAULT_LEVELS, {50.0}) == []
+    assert decide(reading(10), reading(90), DEFAULT_LEVELS, set()) == [Signal("level", 0, 65.0)]
 
 
 def test_compaction() -> None:
     """A compaction is said when it begins, and when its cycle has ended."""
     during = reading(90, state="compacting")
-    assert decide(reading(90), during, LEVELS, {65.0}) == [Said("compacting", 0)]
-    assert decide(during, during, LEVELS, {65.0}) == []
+    assert decide(reading(90), during, DEFAULT_LEVELS, {65.0}) == [Signal("compacting", 0)]
+    assert decide(during, during, DEFAULT_LEVELS, {65.0}) == []
     after = reading(None, cycle=1, state="unknown")
-    assert decide(during, after, LEVELS, set()) == [Said("compacted", 0)]
+    assert decide(during, after, DEFAULT_LEVELS, set()) == [Signal("compacted", 0)]
 
 
 def test_no_level_during_a_compaction() -> None:
     """While it compacts nothing is said of a level."""
-    assert decide(None, reading(90, state="compacting"), LEVELS, set()) == [Said("compacting", 0)]
+    assert decide(None, reading(90, state="compacting"), DEFAULT_LEVELS, set()) == [
+        Signal("compacting", 0)
+    ]
 
 
 def test_compaction_that_ends_above_a_level() -> None:
     """A cycle that begins above a level says so at once."""
-    said = decide(reading(90), reading(55, cycle=1), LEVELS, set())
-    assert said == [Said("compacted", 0), Said("level", 1, 50.0)]
+    said = decide(reading(90), reading(55, cycle=1), DEFAULT_LEVELS, set())
+    assert said == [Signal("compacted", 0), Signal("level", 1, 50.0)]
 
 
 @pytest.mark.parametrize(
@@ -63,22 +65,22 @@ def test_compaction_that_ends_above_a_level() -> None:
 )
 def test_thrash(times: list[float], expected: bool) -> None:
     """More than three compactions in ten minutes are too many."""
-    assert thrashes(times, now=max(times, default=0)) is expected
+    assert is_thrashing(times, now=max(times, default=0)) is expected
 
 
 def test_measures() -> None:
     """Levels can be of the window, of the limit, or tokens."""
     told = msgspec.structs.replace(reading(10), percent_of_limit=55.0, held=120_000)
-    assert decide(None, told, LEVELS, set()) == []
-    assert decide(None, told, LEVELS, set(), "limit") == [Said("level", 0, 50.0)]
-    assert decide(None, told, (100_000,), set(), "tokens") == [Said("level", 0, 100_000)]
+    assert decide(None, told, DEFAULT_LEVELS, set()) == []
+    assert decide(None, told, DEFAULT_LEVELS, set(), "limit") == [Signal("level", 0, 50.0)]
+    assert decide(None, told, (100_000,), set(), "tokens") == [Signal("level", 0, 100_000)]
     assert decide(None, reading(None), (1,), set(), "tokens") == []
 
 
 def test_clear() -> None:
     """A cycle that was cleared was not compacted."""
-    said = decide(reading(60), reading(None, cycle=1), LEVELS, set(), cleared=True)
-    assert said == [Said("cleared", 0)]
+    said = decide(reading(60), reading(None, cycle=1), DEFAULT_LEVELS, set(), cleared=True)
+    assert said == [Signal("cleared", 0)]
 
 
 def holding(tokens: int, window: int = 200_000, limit: int = 167_000) -> Reading:
@@ -105,7 +107,7 @@ def holding(tokens: int, window: int = 200_000, limit: int = 167_000) -> Reading
     ],
 )
 def test_silent_up_to(
-    of: Measure, levels: tuple[float, ...], fired: set[float], expected: int
+    of: LevelMeasure, levels: tuple[float, ...], fired: set[float], expected: int
 ) -> None:
     """Nothing is said below the next level, and nothing is promised beyond the window."""
     assert silent_up_to(holding(1_000), levels, fired, of) == expected
@@ -114,10 +116,10 @@ def test_silent_up_to(
 def test_silent_up_to_the_unknown() -> None:
     """Where the window is unknown, or the limit that levels are of, nothing is promised."""
     known = holding(1_000)
-    assert silent_up_to(msgspec.structs.replace(known, window=None), LEVELS, set()) is None
+    assert silent_up_to(msgspec.structs.replace(known, window=None), DEFAULT_LEVELS, set()) is None
     unlimited = msgspec.structs.replace(known, limit=None)
-    assert silent_up_to(unlimited, LEVELS, set(), "limit") is None
-    assert silent_up_to(unlimited, LEVELS, set()) == 99_800
+    assert silent_up_to(unlimited, DEFAULT_LEVELS, set(), "limit") is None
+    assert silent_up_to(unlimited, DEFAULT_LEVELS, set()) == 99_800
 
 
 SIZES = st.integers(1, 2_000_000)
@@ -129,7 +131,7 @@ SIZES = st.integers(1, 2_000_000)
     of=st.sampled_from(["window", "limit", "tokens"]),
     levels=st.lists(st.floats(0.001, 500), unique=True, max_size=3),
 )
-def test_silent_until_then(window: int, limit: int, of: Measure, levels: list[float]) -> None:
+def test_silent_until_then(window: int, limit: int, of: LevelMeasure, levels: list[float]) -> None:
     """Whatever the levels are of, what holds no more reaches none of them."""
     levels = sorted(levels)
     most = silent_up_to(holding(0, window, limit), levels, set(), of)

@@ -8,7 +8,7 @@ from genai_prices import calc_price
 from genai_prices.types import PriceCalculation
 
 from brimline.prices import cost, price_at, thresholds, tier_around, tier_of
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 from brimline.windows import catalogue
 
 PROVIDERS = ("anthropic", "openai", "google", "deepseek", "mistral", "moonshotai", "x-ai", "zai",
@@ -47,7 +47,7 @@ def provider_of(id: str) -> str | None:
     """The first provider of ours with whom genai-prices finds a model; None: it finds none."""
     for provider in PROVIDERS:
         try:
-            billed(id, provider, DAYS[-1], NOTHING)
+            billed(id, provider, DAYS[-1], ZERO)
         except LookupError:
             continue
         return provider
@@ -143,5 +143,5 @@ def test_sums_cost_what_their_calls_cost() -> None:
     calls = [Usage(3, 40_000 + 1_000 * i, 500, 100 + i) for i in range(20)]
     model, day = "claude-opus-4-5", DAYS[-1]
     each = [cost(model, day, tier_of(model, call), call) for call in calls]
-    together = cost(model, day, 0, sum(calls, NOTHING))
+    together = cost(model, day, 0, sum(calls, ZERO))
     assert together == pytest.approx(sum(price for price in each if price is not None))

@@ -106,10 +106,10 @@ def figures(session: Session) -> dict[str, object]:
         "count": thread.call_count,
         "current": thread.current,
         "cycle": thread.cycle,
-        "begun": thread.begun,
+        "begun": thread.cycle_start,
         "first_at": thread.first_at,
         "last": thread.last,
-        "holding": thread.holding,
+        "holding": thread.current_call,
         "peak_sent": thread.peak_sent,
         "most_sent": thread.most_sent,
         "total": thread.total,
@@ -119,7 +119,7 @@ def figures(session: Session) -> dict[str, object]:
         "sents": thread.sents_of_cycle,
         "cycles": [thread.cycle_of(place) for place in held],
         "held": list(thread.calls_from(held.start)),
-        "ended_now": thread.call_count in thread.ends,
+        "ended_now": thread.call_count in thread.cycle_ends,
         "compaction": thread.compactions[-1:],
         "reading": read(session, thread, "transcript"),
     }
@@ -168,7 +168,7 @@ def test_clear_of_long_ago() -> None:
     events: list[AnyEvent] = [call(n, 1_000 + n, None) for n in range(1, 21)]
     events[10:10] = [Compacted(at=1.0, trigger="auto"), call(100, 5, None), Cleared()]
     short = without_old_calls(fold(Session(), events)).threads[MAIN]
-    assert (short.clears, short.begun, short.cycle_of(20)) == ((), 11, 2)
+    assert (short.clears, short.cycle_start, short.cycle_of(20)) == ((), 11, 2)
     assert short.sents_of_cycle == [1_000 + n for n in range(11, 21)]
 
 
@@ -198,7 +198,7 @@ def test_events_that_grow_on_refer_to_nothing_dropped() -> None:
 def test_rewind_to_a_dropped_call_is_unknown() -> None:
     """What a dropped call held is not known any more, and no other call's figure is shown."""
     short = without_old_calls(fold(Session(), (call(n, 1_000 + n, None) for n in range(1, 40))))
-    assert fold(short, [Rewound(to="c2")]).threads[MAIN].holding is None
+    assert fold(short, [Rewound(to="c2")]).threads[MAIN].current_call is None
 
 
 def test_only_threads_that_are_stored_lose_calls() -> None:

@@ -31,12 +31,12 @@ from brimline.tracker import (
     client_shows,
     fold,
     known_of,
-    main_of,
+    main_thread,
     read,
     total,
 )
-from brimline.usage import NOTHING, Usage
-from brimline.windows import UNTOLD, ClientSettings, Overrides, Window
+from brimline.usage import ZERO, Usage
+from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings, Overrides, Window
 
 RECORDING = SessionSeen(agent="claude", version="2.1.325", records_compactions=True)
 SILENT = SessionSeen(agent="gemini", records_compactions=False)
@@ -83,7 +83,7 @@ def reading_of(*events: AnyEvent) -> Reading:
 
 def sent_now(thread: Thread) -> int | None:
     """What is held to be sent now."""
-    return thread.holding.usage.sent if thread.holding else None
+    return thread.current_call.usage.sent if thread.current_call else None
 
 
 # Sessions and threads.
@@ -92,7 +92,7 @@ def sent_now(thread: Thread) -> int | None:
 def test_nothing_folds_to_nothing() -> None:
     """No event, no change."""
     assert fold(Session(), []) == Session()
-    assert main_of(Session()) is None
+    assert main_thread(Session()) is None
 
 
 def test_session_facts_add_up() -> None:
@@ -111,7 +111,7 @@ def test_threads_are_apart() -> None:
     assert set(session.threads) == {MAIN, "agent-1"}
     assert sent_now(session.threads[MAIN]) == 6_000
     assert sent_now(session.threads["agent-1"]) == 900
-    assert main_of(session) is session.threads[MAIN]
+    assert main_thread(session) is session.threads[MAIN]
 
 
 def test_time_is_the_latest() -> None:
@@ -366,8 +366,8 @@ def test_edit_after_its_call() -> None:
     edit = Edited(call="b", kind="cleared")
     thread = thread_of(call("a", 150_000), call("b", 20_000), edit, edit)
     assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, 1)
-    assert thread.holding is not None
-    assert thread.holding.id == "b"
+    assert thread.current_call is not None
+    assert thread.current_call.id == "b"
 
 
 def test_edit_of_another_call() -> None:
@@ -577,8 +577,8 @@ def test_known_of() -> None:
     known = known_of(session, session.threads[MAIN], told, None)
     assert (known.agent, known.model, known.version) == ("claude", "claude-sonnet-4-5", "2.1.325")
     assert (known.most_sent, known.learned, known.settings) == (9_000, 9_500, told)
-    assert known_of(session, session.threads[MAIN], UNTOLD, 7).learned == 7
-    empty = known_of(Session(), Thread(MAIN), UNTOLD, None)
+    assert known_of(session, session.threads[MAIN], NO_CLIENT_SETTINGS, 7).learned == 7
+    empty = known_of(Session(), Thread(MAIN), NO_CLIENT_SETTINGS, None)
     assert (empty.model, empty.most_sent, empty.learned) == (None, 0, None)
 
 
@@ -613,7 +613,7 @@ def test_call_in_two_sessions_counts_once() -> None:
     first = thread_of(call("a", 1_000, 10), call("b", 2_000, 20), Spent(usage=Usage(0, 0, 0, 5)))
     fork = thread_of(call("a", 1_000, 10), call("b", 2_000, 20), call("c", 3_000, 30))
     assert total([first, fork]) == (3, Usage(600, 5_400, 0, 65))
-    assert total([]) == (0, NOTHING)
+    assert total([]) == (0, ZERO)
 
 
 @given(st.permutations([0, 1, 2]))
@@ -742,4 +742,4 @@ def test_cycle_of_a_call() -> None:
     ]
     thread = fold(Session(), events).threads[MAIN]
     assert [thread.cycle_of(place) for place in range(3)] == [0, 1, 2]
-    assert (thread.cycle, thread.begun) == (2, 2)
+    assert (thread.cycle, thread.cycle_start) == (2, 2)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage
 from brimline.usage import (
-    NOTHING,
+    ZERO,
     Usage,
     context_line,
+    format_tokens,
     from_subset,
     percent,
     percent_raw,
-    shorten,
 )
 
 COUNTS = st.integers(0, 2_000_000)
@@ -107,13 +107,13 @@ def test_addition(a: Usage, b: Usage, c: Usage) -> None:
 @given(usages())
 def test_nothing_is_neutral(usage: Usage) -> None:
     """Nothing added changes nothing, an unknown reasoning stays unknown."""
-    assert usage + NOTHING == NOTHING + usage == usage
+    assert usage + ZERO == ZERO + usage == usage
 
 
 def test_unknown_reasoning_is_not_zero() -> None:
     """A sum with one unknown part is unknown in that part."""
     assert (Usage(1, 1, 1, 1, 1) + Usage(1, 1, 1, 1)).reasoning is None
-    assert (Usage(1, 1, 1, 1) - NOTHING).reasoning is None
+    assert (Usage(1, 1, 1, 1) - ZERO).reasoning is None
     assert (Usage(1, 1, 1, 1, 1) + Usage(1, 1, 1, 2, 2)).reasoning == 3
 
 
@@ -218,7 +218,7 @@ def test_percent_of_an_empty_whole(part: int) -> None:
 )
 def test_shorten(tokens: int, text: str) -> None:
     """A count for people keeps two or three figures and no idle zero."""
-    assert shorten(tokens) == text
+    assert format_tokens(tokens) == text
 
 
 @pytest.mark.parametrize(

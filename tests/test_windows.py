@@ -7,40 +7,40 @@ import pytest
 
 from brimline.usage import Usage
 from brimline.windows import (
+    NO_CLIENT_SETTINGS,
     NO_OVERRIDES,
-    UNTOLD,
     Catalogue,
     ClientLimit,
     Clients,
     ClientSettings,
     ClientWindow,
-    Known,
     Limit,
     Overrides,
+    ResolveContext,
     Window,
     catalogue,
     clients,
+    find_model,
     limit_of,
-    model_row,
-    plain,
+    undated_model,
     window_of,
 )
 
 NOW = "2.1.325"
 
 
-def claude(model: str | None = "claude-sonnet-4-5", version: str | None = NOW) -> Known:
+def claude(model: str | None = "claude-sonnet-4-5", version: str | None = NOW) -> ResolveContext:
     """A thread of Claude Code."""
-    return Known(agent="claude", model=model, version=version)
+    return ResolveContext(agent="claude", model=model, version=version)
 
 
-def window(known: Known, overrides: Overrides = NO_OVERRIDES) -> tuple[int, str] | None:
+def window(known: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> tuple[int, str] | None:
     """The window's size and origin."""
     found = window_of(known, overrides)
     return (found.tokens, found.origin) if found else None
 
 
-def limit(known: Known, overrides: Overrides = NO_OVERRIDES) -> tuple[int, str] | None:
+def limit(known: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> tuple[int, str] | None:
     """The limit's size and origin in the window that is found."""
     found = limit_of(known, window_of(known, overrides), overrides)
     return (found.tokens, found.origin) if found else None
@@ -60,9 +60,9 @@ def test_window_order() -> None:
     unreported = msgspec.structs.replace(known, reported=None)
     assert window(unreported, assumed) == (120_000, "client")
     assert window(claude(), assumed) == (200_000, "client")
-    elsewhere = Known(agent="pi", model="claude-sonnet-4-5")
+    elsewhere = ResolveContext(agent="pi", model="claude-sonnet-4-5")
     assert window(elsewhere, assumed) == (200_000, "catalogue")
-    stranger = Known(agent="pi", model="my-local-model")
+    stranger = ResolveContext(agent="pi", model="my-local-model")
     assert window(stranger, assumed) == (77_000, "default")
     assert window(stranger) is None
 
@@ -74,10 +74,10 @@ def test_window_says_why() -> None:
         "set": window_of(claude(), Overrides(windows={"claude": 1})),
         "reported": window_of(msgspec.structs.replace(claude(), reported=9)),
         "client": window_of(claude()),
-        "catalogue": window_of(Known(model="claude-sonnet-4-5")),
-        "own row": window_of(Known(model="gemini-2.5-pro")),
-        "default": window_of(Known(), Overrides(default_window=5)),
-        "told": window_of(Known(agent="pi", model="x", settings=told)),
+        "catalogue": window_of(ResolveContext(model="claude-sonnet-4-5")),
+        "own row": window_of(ResolveContext(model="gemini-2.5-pro")),
+        "default": window_of(ResolveContext(), Overrides(default_window=5)),
+        "told": window_of(ResolveContext(agent="pi", model="x", settings=told)),
     }
     texts = {key: found.why if found else "" for key, found in why.items()}
     assert texts == {
@@ -117,8 +117,8 @@ def test_override_without_the_date() -> None:
 
 def test_override_of_an_unknown_thread() -> None:
     """With neither agent nor model known, `*` alone fits."""
-    assert window(Known(), Overrides(windows={"claude": 5})) is None
-    assert window(Known(), Overrides(windows={"*": 6})) == (6, "set")
+    assert window(ResolveContext(), Overrides(windows={"claude": 5})) is None
+    assert window(ResolveContext(), Overrides(windows={"*": 6})) == (6, "set")
 
 
 # Exact id, then longest prefix, then nothing.
@@ -136,7 +136,7 @@ def test_override_of_an_unknown_thread() -> None:
 )
 def test_plain(model: str, name: str) -> None:
     """Case, the provider's path and the mark of a long window are no part of an id."""
-    assert plain(model) == name
+    assert undated_model(model) == name
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_plain(model: str, name: str) -> None:
 )
 def test_catalogue_row(model: str, size: int) -> None:
     """An id is found exactly, without its date, or by prefix."""
-    row = model_row(model)
+    row = find_model(model)
     assert row is not None
     assert row.window == size
 
@@ -164,8 +164,8 @@ def test_catalogue_row(model: str, size: int) -> None:
 @pytest.mark.parametrize("model", ["", "my-local-model", "claude", "qwen-coder-30b", "gpt", "<x>"])
 def test_no_row_is_no_window(model: str) -> None:
     """An unknown model gets no other model's window: never the first in the table."""
-    assert model_row(model) is None
-    assert window(Known(agent="pi", model=model)) is None
+    assert find_model(model) is None
+    assert window(ResolveContext(agent="pi", model=model)) is None
 
 
 def test_longest_prefix() -> None:
@@ -176,14 +176,14 @@ def test_longest_prefix() -> None:
         if name in catalogue().exact:
             continue
         fitting = [other for other in table if name.startswith(other)]
-        assert model_row(name) == table[max(fitting, key=len)]
+        assert find_model(name) == table[max(fitting, key=len)]
 
 
 def test_exact_before_prefix() -> None:
     """An exact id is taken as it is, whatever prefixes fit it."""
     for name, row in catalogue().exact.items():
-        if plain(name) == name:
-            assert model_row(name) == row
+        if undated_model(name) == name:
+            assert find_model(name) == row
 
 
 def test_catalogue_rows_can_be() -> None:
@@ -198,7 +198,7 @@ def test_catalogue_rows_can_be() -> None:
 
 def test_catalogue_keeps_the_three_apart() -> None:
     """The total window, the cap on the prompt and the longest reply are three numbers."""
-    row = model_row("gpt-5")
+    row = find_model("gpt-5")
     assert row is not None
     assert (row.window, row.input_cap, row.max_output) == (400_000, 272_000, 128_000)
 
@@ -254,7 +254,7 @@ def test_unknown_model_of_a_client() -> None:
     an id that it does not know says nothing about one that we have not heard of yet."""
     assert window(claude(None, "2.1.200")) is None
     assert window(claude(None, NOW)) is None
-    assert window(Known(agent="gemini")) == (1_048_576, "client")
+    assert window(ResolveContext(agent="gemini")) == (1_048_576, "client")
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-5", "claude-opus-4-5-20251101"])
@@ -272,9 +272,9 @@ def test_dated_id_of_a_client() -> None:
 
 def test_codex_and_gemini_windows() -> None:
     """Codex grants 95 % of 272,000, Gemini CLI divides by 1,048,576."""
-    assert window(Known("codex", "gpt-5.5", "0.142.5")) == (258_400, "client")
-    assert window(Known("codex", "some-model", "0.166.0")) == (258_400, "client")
-    assert window(Known("gemini", "gemini-2.5-pro", "0.61.0")) == (1_048_576, "client")
+    assert window(ResolveContext("codex", "gpt-5.5", "0.142.5")) == (258_400, "client")
+    assert window(ResolveContext("codex", "some-model", "0.166.0")) == (258_400, "client")
+    assert window(ResolveContext("gemini", "gemini-2.5-pro", "0.61.0")) == (1_048_576, "client")
 
 
 def concrete(row: ClientWindow | ClientLimit) -> str:
@@ -298,14 +298,14 @@ def test_client_row_says_when(row: ClientWindow | ClientLimit) -> None:
 @pytest.mark.parametrize("row", clients().windows, ids=lambda row: f"{row.agent}-{row.model}")
 def test_client_window_is_reachable(row: ClientWindow) -> None:
     """Every window of the table is found for its model and version."""
-    found = window_of(Known(row.agent, concrete(row), row.seen))
+    found = window_of(ResolveContext(row.agent, concrete(row), row.seen))
     assert found == Window(row.window, "client", f"{row.how} ({row.agent} {row.seen}, {row.date})")
 
 
 @pytest.mark.parametrize("row", clients().limits, ids=lambda row: f"{row.agent}-{row.how[:20]}")
 def test_client_limit_is_reachable(row: ClientLimit) -> None:
     """Every limit of the table is found for its model and version."""
-    known = Known(row.agent, concrete(row), row.seen, reported=200_000)
+    known = ResolveContext(row.agent, concrete(row), row.seen, reported=200_000)
     found = limit_of(known, window_of(known))
     assert found is not None
     assert found.origin == ("known" if row.enforced else "not enforced")
@@ -357,15 +357,15 @@ def test_disproved_beyond_every_size() -> None:
 
 def test_disproved_default() -> None:
     """Also a default is disproved, and for an unknown agent every known size may be next."""
-    known = Known(model="my-local-model", most_sent=150_000)
+    known = ResolveContext(model="my-local-model", most_sent=150_000)
     assert window(known, Overrides(default_window=100_000)) == (200_000, "observed")
-    nameless = Known(most_sent=150_000)
+    nameless = ResolveContext(most_sent=150_000)
     assert window(nameless, Overrides(default_window=100_000)) == (200_000, "observed")
 
 
 def test_disproved_takes_the_models_own_size() -> None:
     """The catalogue's size of the very model goes before some other client's size."""
-    known = Known(agent="pi", model="claude-opus-4-6", reported=200_000, most_sent=230_000)
+    known = ResolveContext(agent="pi", model="claude-opus-4-6", reported=200_000, most_sent=230_000)
     assert window(known) == (1_000_000, "observed")
 
 
@@ -390,13 +390,13 @@ def test_limit_order() -> None:
     assert limit(unreported) == (120_000, "configured")
     assert limit(msgspec.structs.replace(claude(), learned=140_000)) == (140_000, "learned")
     assert limit(claude()) == (167_000, "known")
-    assert limit(Known(model="claude-sonnet-4-5")) is None
-    assert limit(Known(agent="pi", model="my-local-model")) is None
+    assert limit(ResolveContext(model="claude-sonnet-4-5")) is None
+    assert limit(ResolveContext(agent="pi", model="my-local-model")) is None
 
 
 def test_limit_that_needs_no_window() -> None:
     """A limit in tokens is known also where the window is not."""
-    unknown = Known(agent="pi", model="my-local-model")
+    unknown = ResolveContext(agent="pi", model="my-local-model")
     assert limit(unknown, Overrides(limits={"*": 5_000})) == (5_000, "set")
     assert limit(msgspec.structs.replace(unknown, reported_limit=6_000)) == (6_000, "reported")
     told = ClientSettings(limit=7_000)
@@ -507,26 +507,32 @@ def test_auto_compact_window_by_model() -> None:
 def test_auto_compact_window_of_a_client_without_a_rule() -> None:
     """Without a rule for the client, the window alone gives no limit."""
     told = ClientSettings(auto_compact_windows={"*": 100_000})
-    known = Known(agent="other", model="claude-opus-5-5", settings=told)
+    known = ResolveContext(agent="other", model="claude-opus-5-5", settings=told)
     assert limit(known) is None
 
 
 def test_configured_limit_is_bounded() -> None:
     """A limit beyond the window is the window."""
     told = ClientSettings(limit=300_000)
-    known = Known("codex", "gpt-5.5", reported=258_400, settings=told)
+    known = ResolveContext("codex", "gpt-5.5", reported=258_400, settings=told)
     assert limit(known) == (258_400, "configured")
 
 
 def test_codex_limit() -> None:
     """Codex compacts at 90 % of the raw window, of which it grants 95 %."""
-    assert limit(Known("codex", "gpt-5.5", "0.166.0", reported=258_400)) == (244_800, "known")
-    assert limit(Known("codex", "gpt-5.5", "0.166.0", reported=95_000)) == (90_000, "known")
+    assert limit(ResolveContext("codex", "gpt-5.5", "0.166.0", reported=258_400)) == (
+        244_800,
+        "known",
+    )
+    assert limit(ResolveContext("codex", "gpt-5.5", "0.166.0", reported=95_000)) == (
+        90_000,
+        "known",
+    )
 
 
 def test_gemini_limit() -> None:
     """Gemini CLI compresses at half its window, or at the fraction that the user set."""
-    known = Known("gemini", "gemini-2.5-pro", "0.61.0")
+    known = ResolveContext("gemini", "gemini-2.5-pro", "0.61.0")
     assert limit(known) == (524_288, "known")
     told = ClientSettings(fraction=0.7)
     assert limit(msgspec.structs.replace(known, settings=told)) == (734_003, "configured")
@@ -534,7 +540,7 @@ def test_gemini_limit() -> None:
 
 def test_pi_limit() -> None:
     """Pi keeps a reserve of 16,384 free, or the one that the user set."""
-    known = Known("pi", "claude-sonnet-4-5")
+    known = ResolveContext("pi", "claude-sonnet-4-5")
     assert limit(known) == (183_616, "known")
     told = ClientSettings(reserve=30_000, place="Pi's settings")
     assert limit_of(
@@ -544,7 +550,7 @@ def test_pi_limit() -> None:
 
 def test_opencode_limit() -> None:
     """opencode counts from the cap on the prompt where the model has one."""
-    assert limit(Known("opencode", "gpt-5", "1.18.18")) == (252_000, "known")
+    assert limit(ResolveContext("opencode", "gpt-5", "1.18.18")) == (252_000, "known")
 
 
 def test_learned_limit() -> None:
@@ -556,17 +562,19 @@ def test_learned_limit() -> None:
 @pytest.mark.parametrize(
     "known",
     [
-        Known("pi", "my-local-model", reported=8_192),
-        Known("pi", "my-local-model", reported=16_384),
-        Known("claude", "my-local-model", NOW, reported=32_000),
-        Known("claude", "my-local-model", NOW, reported=33_000),
-        Known("pi", "x", reported=8_192, settings=ClientSettings(reserve=9_000)),
-        Known("gemini", "x", reported=8_192, settings=ClientSettings(fraction=0.0)),
-        Known("claude", "x", NOW, settings=ClientSettings(auto_compact_windows={"*": 20_000})),
+        ResolveContext("pi", "my-local-model", reported=8_192),
+        ResolveContext("pi", "my-local-model", reported=16_384),
+        ResolveContext("claude", "my-local-model", NOW, reported=32_000),
+        ResolveContext("claude", "my-local-model", NOW, reported=33_000),
+        ResolveContext("pi", "x", reported=8_192, settings=ClientSettings(reserve=9_000)),
+        ResolveContext("gemini", "x", reported=8_192, settings=ClientSettings(fraction=0.0)),
+        ResolveContext(
+            "claude", "x", NOW, settings=ClientSettings(auto_compact_windows={"*": 20_000})
+        ),
     ],
-    ids=lambda known: f"{known.agent}-{known.reported}-{known.settings is UNTOLD}",
+    ids=lambda known: f"{known.agent}-{known.reported}-{known.settings is NO_CLIENT_SETTINGS}",
 )
-def test_limit_of_a_small_window(known: Known) -> None:
+def test_limit_of_a_small_window(known: ResolveContext) -> None:
     """A limit is a point in the window: a reserve larger than a small window is no limit."""
     found = limit_of(known, window_of(known))
     assert found is None or found.tokens > 0

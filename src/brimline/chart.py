@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from brimline.terminal.text import counted, painted, shade
+from brimline.terminal.text import colourize, count_of, shade_of
 from brimline.tracker import Reading, Thread
-from brimline.usage import percent_raw, shorten
+from brimline.usage import format_tokens, percent_raw
 
 HEIGHT = 10
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -28,9 +28,9 @@ def chart(
     columns = _columns(sent, room)
     line = _row_of(limit, top) if limit is not None and limit < top else None
     rows = [_row(columns, top, row, line, window, colour) for row in reversed(range(HEIGHT))]
-    labels = {HEIGHT - 1: shorten(top)}
+    labels = {HEIGHT - 1: format_tokens(top)}
     if limit is not None and line is not None:
-        labels[line] = shorten(limit)
+        labels[line] = format_tokens(limit)
     drawn = [
         f"{labels.get(row, ''):>{_LABEL}} {'┼' if row == line else '┤'}{text}"
         for row, text in zip(reversed(range(HEIGHT)), rows, strict=True)
@@ -69,9 +69,9 @@ def _row(
         eighths = round(tokens / top * HEIGHT * 8) - row * 8
         block = _EIGHTHS[max(0, min(8, eighths))]
         if block == " ":
-            drawn.append(painted("╌", "dim", colour) if row == line else " ")
+            drawn.append(colourize("╌", "dim", colour) if row == line else " ")
         else:
-            drawn.append(painted(block, shade(percent_raw(tokens, window or top)), colour))
+            drawn.append(colourize(block, shade_of(percent_raw(tokens, window or top)), colour))
     return "".join(drawn).rstrip()
 
 
@@ -83,7 +83,7 @@ def _axis(calls: int, columns: int, compactions: Sequence[int]) -> str:
 
 
 def _legend(calls: int, compactions: Sequence[int], limited: bool) -> str:
-    parts = [counted(calls, "call")]
+    parts = [count_of(calls, "call")]
     if compactions:
         parts.append(f"▲ compaction ({len(compactions)})")
     if limited:

@@ -14,12 +14,12 @@ _SUMMING = "compaction"
 Trigger: TypeAlias = Literal["auto", "manual"]
 
 
-def summing(thread: str = MAIN) -> str:
+def compaction_thread(thread: str = MAIN) -> str:
     """The thread that counts the calls by which another is compacted: billed, but nothing held."""
     return _SUMMING if thread == MAIN else f"{thread}/{_SUMMING}"
 
 
-def sums_up(thread: str) -> bool:
+def is_compaction_thread(thread: str) -> bool:
     """Whether a thread is such a one."""
     return thread == _SUMMING or thread.endswith(f"/{_SUMMING}")
 

@@ -11,22 +11,22 @@ Urgency: TypeAlias = Literal["sequential", "urgent"]
 Moment: TypeAlias = Literal["turn", "tool", "stop"]
 """When an agent can be told something: as a turn begins, at a tool's result, as a turn ends."""
 
-OURS = "brimline"
+BRIMLINE = "brimline"
 """The sender of what Brimline says itself."""
 
 MessageState: TypeAlias = Literal["queued", "handed", "delivered", "cancelled", "expired"]
 
-LEASE = 30.0
+DELIVERY_LEASE_S = 30.0
 """So many seconds a hook has to say that it passed a message on; then it is handed out again."""
 
-LIFETIME = 24 * 3_600.0
+MESSAGE_LIFETIME_S = 24 * 3_600.0
 """After so many seconds a message that nobody could be given is no news any more."""
 
 
-MOST = 9_000
+MAX_CONTEXT_CHARS = 9_000
 """So many characters an agent is given at a time. Claude Code keeps 10,000, counted in UTF-16."""
 
-BETWEEN = "\n\n"
+SEPARATOR = "\n\n"
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class Message(msgspec.Struct, frozen=True):
     at: float
     order: int = 0
     urgency: Urgency = "sequential"
-    sender: str = OURS
+    sender: str = BRIMLINE
     thread: str | None = None
     cycle: int | None = None
     level: float | None = None
@@ -50,7 +50,7 @@ class Message(msgspec.Struct, frozen=True):
     handed_at: float | None = None
 
 
-def due(
+def deliverable(
     messages: Iterable[Message],
     moment: Moment,
     now: float,
@@ -65,7 +65,7 @@ def due(
     """
     if compacting:
         return []
-    waiting = [m for m in messages if (m.thread or MAIN) == thread and waits(m, now)]
+    waiting = [m for m in messages if (m.thread or MAIN) == thread and is_pending(m, now)]
     fit = [message for message in waiting if _fits(message, moment)]
     return sorted(fit, key=lambda m: (m.urgency != "urgent", m.order))
 
@@ -73,10 +73,10 @@ def due(
 def _fits(message: Message, moment: Moment) -> bool:
     if message.urgency == "urgent" or moment == "turn":
         return True
-    return moment == "stop" and message.sender != OURS
+    return moment == "stop" and message.sender != BRIMLINE
 
 
-def waits(message: Message, now: float) -> bool:
+def is_pending(message: Message, now: float) -> bool:
     """Whether a message is still to be handed out, for the first time or again."""
     if _expired(message, now):
         return False
@@ -85,10 +85,10 @@ def waits(message: Message, now: float) -> bool:
     if message.state != "handed":
         return False
     since = now - (message.handed_at or 0.0)
-    return abs(since) >= LEASE  # handed out long after now: the clock was set back
+    return abs(since) >= DELIVERY_LEASE_S  # handed out long after now: the clock was set back
 
 
-def as_of(message: Message, now: float) -> Message:
+def with_expiry(message: Message, now: float) -> Message:
     """A message as it is by then: one that nobody was given in time has expired."""
     if message.state in ("queued", "handed") and _expired(message, now):
         return msgspec.structs.replace(message, state="expired")
@@ -99,25 +99,25 @@ def _expired(message: Message, now: float) -> bool:
     return message.expires is not None and message.expires <= now
 
 
-def fitting(messages: Iterable[Message], room: int = MOST) -> list[Message]:
+def take_that_fit(messages: Iterable[Message], room: int = MAX_CONTEXT_CHARS) -> list[Message]:
     """The first of these that have room together; where there is room for anything, one at least.
 
     The others come next time, in their order.
     """
     taken: list[Message] = []
     for message in messages:
-        size = length(together([*taken, message]))
-        if size > room and (taken or room < MOST):
+        size = utf16_length(join_texts([*taken, message]))
+        if size > room and (taken or room < MAX_CONTEXT_CHARS):
             break
         taken.append(message)
     return taken
 
 
-def length(text: str) -> int:
+def utf16_length(text: str) -> int:
     """How many characters a text has, as clients that are written in JavaScript count them."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-def together(messages: Iterable[Message]) -> str:
+def join_texts(messages: Iterable[Message]) -> str:
     """The text of a batch: one message below the other."""
-    return BETWEEN.join(message.text.strip() for message in messages)
+    return SEPARATOR.join(message.text.strip() for message in messages)

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from functools import cache
 
 from brimline.usage import Usage
-from brimline.windows import Price, model_row
+from brimline.windows import Price, find_model
 
 MILLION = 1_000_000
 ENDLESS = 1 << 62
@@ -48,5 +48,5 @@ def price_at(model: str | None, day: str, tier: int) -> Price | None:
 
 
 def _prices(model: str | None) -> tuple[Price, ...]:
-    row = model_row(model) if model else None
+    row = find_model(model) if model else None
     return row.prices if row else ()

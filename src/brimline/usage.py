@@ -11,12 +11,12 @@ CACHE_DISCOUNT = (9, 10)
 """A cached token costs a tenth: the part of it that `effective` leaves out."""
 
 
-MOST = 1 << 60
+MAX_TOKENS = 1 << 60
 """No count is larger; a few of them together are still a number to every store."""
 
-Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKENS)]
 
-BYTES_A_TOKEN = 3.5
+BYTES_PER_TOKEN = 3.5
 """What a token of prose or code takes at least, by and large; a tokenizer tells it exactly."""
 
 
@@ -36,10 +36,10 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         if (
             type(self.input) is type(self.cache_read) is type(self.cache_write) is int
             and type(self.output) is int
-            and 0 <= self.input <= MOST
-            and 0 <= self.cache_read <= MOST
-            and 0 <= self.cache_write <= MOST
-            and 0 <= self.output <= MOST
+            and 0 <= self.input <= MAX_TOKENS
+            and 0 <= self.cache_read <= MAX_TOKENS
+            and 0 <= self.cache_write <= MAX_TOKENS
+            and 0 <= self.output <= MAX_TOKENS
             and self.reasoning is None
         ):
             return  # as nearly all are: the others are looked at more closely
@@ -48,7 +48,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     def _check(self) -> None:
         told = {field: getattr(self, field) for field in self.__struct_fields__}
         for field, value in told.items():
-            sound = type(value) is int and 0 <= value <= MOST
+            sound = type(value) is int and 0 <= value <= MAX_TOKENS
             if not sound and (field != "reasoning" or value is not None):
                 raise InvalidUsage(field, value)
         if self.reasoning is not None and self.reasoning > self.output:
@@ -100,7 +100,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-NOTHING = Usage(0, 0, 0, 0, 0)
+ZERO = Usage(0, 0, 0, 0, 0)
 """The neutral element of addition."""
 
 
@@ -115,7 +115,7 @@ def from_subset(
 
 def estimate(text: str) -> int:
     """About how many tokens a text is: rather too many, so that a trigger is early, not late."""
-    return ceil(len(text.encode("utf-8", "replace")) / BYTES_A_TOKEN)
+    return ceil(len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN)
 
 
 def percent_raw(part: int | None, whole: int | None) -> float | None:
@@ -131,7 +131,7 @@ def percent(part: int | None, whole: int | None) -> float | None:
     return None if raw is None else min(100.0, raw)
 
 
-def shorten(tokens: int) -> str:
+def format_tokens(tokens: int) -> str:
     """A token count for people: 812, 3.4K, 90K, 1M, 1.05M."""
     if tokens < 1_000:
         return str(tokens)
@@ -147,8 +147,10 @@ def context_line(sent: int | None, window: int | None) -> str:
     if sent is None:
         return ""
     if window is None or window <= 0:
-        return f"Tokens: {shorten(sent)}"
-    return f"Context: {whole_percent(sent, window)}% ({shorten(sent)}/{shorten(window)})"
+        return f"Tokens: {format_tokens(sent)}"
+    return (
+        f"Context: {whole_percent(sent, window)}% ({format_tokens(sent)}/{format_tokens(window)})"
+    )
 
 
 def whole_percent(part: int, whole: int) -> int:

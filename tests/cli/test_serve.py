@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from brimline.hooks.frame import Request, encode_request
-from brimline.server.sockets import Alone
+from brimline.server.sockets import InstanceLock
 
 from .terminal import PATIENCE, User
 
@@ -62,7 +62,7 @@ def silent(user: User) -> str:
 def test_holder_that_does_not_answer(user: User, tmp_path: Path) -> None:
     """Whoever is asked says the same: who holds the lock, that nobody answers, how to end it."""
     user.env["BRIMLINE_STATE_DIR"] = str(tmp_path)
-    with Alone(tmp_path / "lock"):
+    with InstanceLock(tmp_path / "lock"):
         assert user.run("serve", "--status") == (3, silent(user), "")
         assert user.run("serve", "--stop") == (2, "", f"brimline: {silent(user)}")
         assert user.run("serve") == (2, "", f"brimline: {silent(user)}")

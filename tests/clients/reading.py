@@ -12,7 +12,7 @@ from brimline.sources import source
 from brimline.sources.base import Places
 from brimline.testing.fake_model import Billed
 from brimline.tracker import Session, Thread, fold
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 
 from .run import ClientRun
 from .scenes import Recording
@@ -33,7 +33,7 @@ def billed_usage(one: Billed) -> Usage:
 
 def total(usages: Iterable[Usage]) -> Tokens:
     """The sum of usages."""
-    return tokens(reduce(add, usages, NOTHING))
+    return tokens(reduce(add, usages, ZERO))
 
 
 def transcripts(made: Recording) -> list[Session]:

@@ -83,7 +83,7 @@ def test_occupancy_at_the_end(recording: Recorder, client: str, scene: str) -> N
     """The last reading of the main thread is the prompt that was billed last."""
     made = recording(client, scene)
     last = [billed_usage(one) for one in made.billed if one.thread == "main"][-1]
-    holding = main(transcripts(made))[-1].holding
+    holding = main(transcripts(made))[-1].current_call
     assert holding is not None
     assert (holding.usage.sent, holding.usage.held) == (last.sent, last.held)
 

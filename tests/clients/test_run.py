@@ -12,7 +12,7 @@ import pytest
 
 from brimline.run.events_file import Row, summaries
 from brimline.testing.fake_model import Billed, Ramp, Scenario
-from brimline.usage import NOTHING, Usage, context_line
+from brimline.usage import ZERO, Usage, context_line
 
 from . import claude, codex, gemini
 from .install import cache_folder, require
@@ -75,7 +75,7 @@ def _script(path: Path, text: str) -> None:
 
 def usage_of(calls: tuple[Billed, ...]) -> Usage:
     """What calls add up to; the one that makes a title is in nobody's books."""
-    return sum((billed_usage(one) for one in calls if one.thread != "title"), NOTHING)
+    return sum((billed_usage(one) for one in calls if one.thread != "title"), ZERO)
 
 
 def last_sent(run: ClientRun) -> int:

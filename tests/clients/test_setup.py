@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from brimline.setup.command import Program
-from brimline.setup.install import Wish
+from brimline.setup.install import SetupOptions
 from brimline.setup.plan import RECIPES, apply, plan
 from brimline.sources.base import Places
 from brimline.testing.fake_model import Reply, Scenario
@@ -63,7 +63,7 @@ class SetUp:
         """Set the agent up, or take it out."""
         fast, places = str(self.recorder), ("/no/hook.sock", "/no/spool")
         program = Program("/no/python", "/no/client.py", *places, fast)
-        wish = Wish(program, self._state, self.place.project, remove=remove)
+        wish = SetupOptions(program, self._state, self.place.project, remove=remove)
         for change in plan([self._agent], self._places, wish):
             assert apply(change).problem is None
 

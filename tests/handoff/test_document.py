@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import InvalidHandoff
-from brimline.handoff import LARGEST, Document, take
+from brimline.handoff import LARGEST, Document, read_document
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def file(tmp_path: Path) -> Path:
 def refused(path: str | Path, owner: int | None = None) -> InvalidHandoff:
     """Why a path is no handoff."""
     with pytest.raises(InvalidHandoff) as raised:
-        take(path, owner=owner)
+        read_document(path, owner=owner)
     return raised.value
 
 
 def test_what_is_taken(file: Path) -> None:
     """A document has its text, the hash and size of its bytes, its place and its time."""
     os.utime(file, (5, 7))
-    taken = take(file)
+    taken = read_document(file)
     data = file.read_bytes()
     assert taken == Document(
         str(file), data.decode(), sha256(data).hexdigest(), len(data), modified=7.0
@@ -39,13 +39,13 @@ def test_what_is_taken(file: Path) -> None:
 
 def test_the_text_is_all_that_counts(file: Path) -> None:
     """A document made from a stored text is the one that was taken."""
-    taken = take(str(file))
+    taken = read_document(str(file))
     assert Document.of(taken.text, taken.path, taken.modified) == taken
 
 
 def test_read_once(file: Path) -> None:
     """What is written to the file later does not reach what was taken."""
-    taken = take(file)
+    taken = read_document(file)
     file.write_text("Something else.")
     assert "parser" in taken.text
 
@@ -53,13 +53,13 @@ def test_read_once(file: Path) -> None:
 def test_a_relative_path(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path from the working folder is kept as an absolute one."""
     monkeypatch.chdir(file.parent)
-    assert take(file.name).path == str(file)
+    assert read_document(file.name).path == str(file)
 
 
 def test_largest(file: Path) -> None:
     """A document of the largest size is taken, and one with a byte more is not."""
     file.write_bytes(b"x" * LARGEST)
-    assert take(file).size == LARGEST
+    assert read_document(file).size == LARGEST
     file.write_bytes(b"x" * (LARGEST + 1))
     error = refused(file)
     assert error.reason == "it has 262,145 bytes"
@@ -79,7 +79,7 @@ def test_a_folder_that_is_a_link(file: Path, tmp_path: Path) -> None:
     """The folders above a document may be links: those of a system are."""
     below = tmp_path / "below"
     below.symlink_to(tmp_path, target_is_directory=True)
-    assert take(below / file.name).path == str(below / file.name)
+    assert read_document(below / file.name).path == str(below / file.name)
 
 
 def test_no_regular_file(tmp_path: Path) -> None:

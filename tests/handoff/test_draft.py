@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import UnknownAgent
-from brimline.handoff import TOKENS, changed_since, draft, redact
+from brimline.handoff import TOKENS, draft, files_changed_since, redact
 from brimline.handoff.digest import WORDS, kept
 from brimline.handoff.heard import heard
 from brimline.sources import AGENTS
@@ -173,8 +173,8 @@ def test_changed_since() -> None:
     untimed = answers("7", "ok", timestamp=None)
     records = [*SCENE, uses("7", "Write", file_path="/untimed"), untimed]
     before = ("/home/dev/project/src/parse.py", "/etc/other.toml", "/untimed")
-    assert changed_since(records, "claude", EPOCH - 1) == before
-    assert changed_since(records, "claude", EPOCH) == ("/untimed",)
+    assert files_changed_since(records, "claude", EPOCH - 1) == before
+    assert files_changed_since(records, "claude", EPOCH) == ("/untimed",)
 
 
 def recorded() -> list[Json]:

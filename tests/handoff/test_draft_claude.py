@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.handoff import draft, records
+from brimline.handoff import draft, iter_records
 from brimline.handoff.heard import heard
 
 from .made import FIXTURES, answers, asked, claude, encoded, runs, said, uses
@@ -20,7 +20,7 @@ def fixture(scene: str) -> Path:
 
 def test_recorded_tools() -> None:
     """A recorded session with tools tells the words, the commands and where it was."""
-    text = draft(records(str(fixture("tool-loop"))), "claude")
+    text = draft(iter_records(str(fixture("tool-loop"))), "claude")
     assert "## The task, in the user's first words\n> Go.\n" in text
     assert "> All done.\n" in text
     assert "- ok: `echo one`\n- ok: `echo two`\n" in text
@@ -30,7 +30,7 @@ def test_recorded_tools() -> None:
 
 def test_recorded_compaction() -> None:
     """The client's own summary is not taken for the user's words."""
-    notes = heard(records(str(fixture("auto-compact"))), "claude")
+    notes = heard(iter_records(str(fixture("auto-compact"))), "claude")
     assert notes.first
     assert "session is being continued" not in notes.first + notes.latest
 

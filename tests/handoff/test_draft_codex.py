@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from brimline.handoff import draft, records
+from brimline.handoff import draft, iter_records
 from brimline.handoff.heard import heard
 
 from .made import FIXTURES, codex, codex_answers, codex_calls, codex_said, encoded
@@ -24,7 +24,7 @@ PATCH = """*** Begin Patch
 
 def test_recorded_tools() -> None:
     """A recorded rollout tells the words, the commands and where it was."""
-    text = draft(records(str(ROLLOUT)), "codex")
+    text = draft(iter_records(str(ROLLOUT)), "codex")
     assert "## The task, in the user's first words\n> Go.\n" in text
     assert "> All done.\n" in text
     assert "- ok: `echo two`\n- ok: `echo one`\n" in text

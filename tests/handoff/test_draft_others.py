@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.handoff import draft, records
+from brimline.handoff import draft, iter_records
 from brimline.handoff.heard import heard
 
 from .made import FIXTURES, encoded
@@ -33,7 +33,7 @@ def transcript(agent: str) -> str:
 @pytest.mark.parametrize("agent", ["pi", "gemini"])
 def test_recorded_tools(agent: str) -> None:
     """A recorded session tells the words and the commands."""
-    text = draft(records(transcript(agent)), agent)
+    text = draft(iter_records(transcript(agent)), agent)
     assert "## The task, in the user's first words\n> Go.\n" in text
     assert "> All done.\n" in text
     assert "- ok: `echo two`\n- ok: `echo one`\n" in text
@@ -41,18 +41,18 @@ def test_recorded_tools(agent: str) -> None:
 
 def test_recorded_database(database: str) -> None:
     """A session in opencode's database tells the same, and another one nothing."""
-    text = draft(records(database, SESSION), "opencode")
+    text = draft(iter_records(database, SESSION), "opencode")
     assert "## The task, in the user's first words\n> Go.\n" in text
     assert "- ok: `echo two`\n- ok: `echo one`\n" in text
     assert "> All done.\n" in text
     assert "- folder: /home/dev/project\n" in text
-    assert list(records(database, "ses_x")) == []
-    assert list(records(database)) == []
+    assert list(iter_records(database, "ses_x")) == []
+    assert list(iter_records(database)) == []
 
 
 def test_recorded_export() -> None:
     """What `opencode export` prints is read as a document."""
-    notes = heard(records(str(FIXTURES / "opencode/auto-compact/export.json")), "opencode")
+    notes = heard(iter_records(str(FIXTURES / "opencode/auto-compact/export.json")), "opencode")
     assert notes.first == "Go."
     assert notes.said
 
@@ -106,10 +106,10 @@ def test_gemini_document(tmp_path: Path) -> None:
     path = tmp_path / "session-1.json"
     messages = [{"type": "user", "content": "Go."}, {"type": "gemini", "content": "Done."}]
     path.write_text(json.dumps({"sessionId": "1", "messages": messages}))
-    notes = heard(records(str(path)), "gemini")
+    notes = heard(iter_records(str(path)), "gemini")
     assert (notes.first, notes.said) == ("Go.", "Done.")
     path.write_text(path.read_text()[:-20])
-    assert list(records(str(path))) == []
+    assert list(iter_records(str(path))) == []
 
 
 def test_opencode_deeds() -> None:

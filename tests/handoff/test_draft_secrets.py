@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from brimline.handoff import draft, records
+from brimline.handoff import draft, iter_records
 from brimline.handoff.digest import OUTPUT, plain
 
 from .canaries import Canary, canaries, leaked
@@ -141,7 +141,7 @@ def test_no_draft_shows_a_credential(agent: str) -> None:
 def test_drafts_of_recorded_sessions_hide_nothing(agent: str) -> None:
     """Recorded sessions have no credentials, and nothing in their drafts is masked."""
     paths = sorted((FIXTURES / agent).rglob("home/**/*.jsonl"))
-    drafts = [draft(records(str(path)), agent, where="x", session="y") for path in paths]
+    drafts = [draft(iter_records(str(path)), agent, where="x", session="y") for path in paths]
     assert any(drafts)
     assert all(text.count("***") <= 1 for text in drafts)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import UnreadableTranscript
-from brimline.handoff import draft, records
+from brimline.handoff import draft, iter_records
 from brimline.handoff.records import HEAD, WHOLE
 from brimline.sources.scan import LONGEST
 
@@ -17,12 +17,12 @@ def test_every_line(tmp_path: Path) -> None:
     """Every line is a record, also a last one without an end."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"1\n2\n3")
-    assert list(records(str(path))) == [b"1", b"2", b"3"]
+    assert list(iter_records(str(path))) == [b"1", b"2", b"3"]
 
 
 def test_unreadable(tmp_path: Path) -> None:
     """A path that cannot be read says so, when the first record is asked for."""
-    found = records(str(tmp_path / "nowhere.jsonl"))
+    found = iter_records(str(tmp_path / "nowhere.jsonl"))
     with pytest.raises(UnreadableTranscript):
         next(found)
 
@@ -31,7 +31,7 @@ def test_a_huge_line(tmp_path: Path) -> None:
     """A line that is longer than any record is passed over, and the rest is heard."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(asked("First.") + b"\n" + b"x" * (LONGEST + 1) + b"\n" + said("Last."))
-    text = draft(records(str(path)), "claude")
+    text = draft(iter_records(str(path)), "claude")
     assert "> First." in text
     assert "> Last." in text
 
@@ -42,7 +42,7 @@ def test_little_is_in_memory(tmp_path: Path) -> None:
     path.write_bytes((b"x" * 1_999 + b"\n") * 2_000)
     tracemalloc.start()
     try:
-        assert sum(len(record) for record in records(str(path))) == 1_999 * 2_000
+        assert sum(len(record) for record in iter_records(str(path))) == 1_999 * 2_000
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -59,7 +59,7 @@ def test_a_huge_file(tmp_path: Path) -> None:
         for _ in range((WHOLE + 2 * HEAD) // len(middle)):
             file.write(middle)
         file.write(said("Last.") + b"\n" + asked("Latest."))
-    read = sum(map(len, records(str(path))))
+    read = sum(map(len, iter_records(str(path))))
     assert read <= WHOLE + HEAD
-    text = draft(records(str(path)), "claude")
+    text = draft(iter_records(str(path)), "claude")
     assert all(f"> {words}" in text for words in ("First.", "Latest.", "Last."))

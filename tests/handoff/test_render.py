@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from brimline.handoff import Document, rendered
-from brimline.inbox import MOST
+from brimline.handoff import Document, render
+from brimline.inbox import MAX_CONTEXT_CHARS
 
 AT = 1_767_323_045.0
 """2026-01-02 03:04:05 UTC."""
@@ -25,7 +25,7 @@ def injected(
     token: str | None = None,
 ) -> str:
     """What an agent is given of a text."""
-    return rendered(
+    return render(
         Document.of(text, path, AT),
         author=author,
         at=AT,
@@ -119,13 +119,13 @@ def test_too_long() -> None:
     kept = len(re.findall("[AZ]{20,}", text)[0]) + len(re.findall("[AZ]{20,}", text)[1])
     assert missing + kept == 40_000
     assert text.endswith("ZZZ\n----- handoff 7f3a ends -----")
-    assert len(text) == MOST
+    assert len(text) == MAX_CONTEXT_CHARS
 
 
 def test_counted_as_the_client_counts() -> None:
     """A character that JavaScript counts twice takes twice the room, and none is cut in half."""
     text = injected("😀" * 20_000)
-    assert units(text) <= MOST
+    assert units(text) <= MAX_CONTEXT_CHARS
     assert "�" not in text
 
 
@@ -171,7 +171,7 @@ def test_bounded_and_delimited(
 ) -> None:
     """Whatever the text: at most MOST characters, one beginning, one end, at their places."""
     found = injected(text, path, author, AT + 1, calls, files, draft, token)
-    assert units(found) <= MOST
+    assert units(found) <= MAX_CONTEXT_CHARS
     last = re.fullmatch(r"----- handoff (\w+) ends -----", found.split("\n")[-1])
     assert last is not None
     begins = f"----- handoff {last[1]} begins -----"

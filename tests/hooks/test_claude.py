@@ -10,7 +10,7 @@ import pytest
 from brimline.events import MAIN
 from brimline.hooks import agents
 from brimline.hooks.frame import Request
-from brimline.observations import ObservationKind, Observation
+from brimline.observations import Observation, ObservationKind
 from brimline.sources.base import Transcript
 from brimline.usage import Usage
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from brimline.hooks.payload import MAX_TOKENS, reduce_body, short_status, shorten
 from brimline.hooks.statusline import told as told_rules
-from brimline.usage import shorten as usual
+from brimline.usage import format_tokens as usual
 from brimline.usage import whole_percent
 
 from .agent import Agent

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from brimline.hooks import agents
-from brimline.observations import ObservationKind, Observation
+from brimline.observations import Observation, ObservationKind
 
 from .told import ALIKE, AT, told
 

@@ -9,7 +9,7 @@ import pytest
 
 from brimline.errors import InvalidUsage
 from brimline.hooks import agents
-from brimline.observations import ObservationKind, Observation
+from brimline.observations import Observation, ObservationKind
 from brimline.usage import Usage
 
 from .told import AT, SESSION, told

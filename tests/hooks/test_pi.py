@@ -6,7 +6,7 @@ import pytest
 
 from brimline.events import WindowReported
 from brimline.hooks import agents
-from brimline.observations import ObservationKind, Observation
+from brimline.observations import Observation, ObservationKind
 
 from .told import ALIKE, AT, told
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from brimline.monitor.environment import Surroundings
+from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.monitor import KEPT_CALLS, Monitor
 from brimline.monitor.rules import Rules
-from brimline.monitor.session_state import Watched
-from brimline.observations import EMPTY_REPLY, ObservationKind, Observation, Reply
+from brimline.monitor.session_state import SessionState
+from brimline.observations import EMPTY_REPLY, Observation, ObservationKind, Reply
 from brimline.store.base import Store
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SignalRow
@@ -26,7 +26,7 @@ def later(heard: Observation) -> Observation:
     return msgspec.structs.replace(heard, what="wrote")
 
 
-class Around(Surroundings):
+class Around(MonitorEnvironment):
     """A machine on which hooks may be installed; keeps what was signalled."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Around(Surroundings):
         """Since when, as the test has it."""
         return self.since
 
-    def signalled(self, signal: SignalRow, watched: Watched) -> None:
+    def signalled(self, signal: SignalRow, watched: SessionState) -> None:
         """A signal is new."""
         self.signals.append(signal)
 
@@ -112,9 +112,9 @@ class Agent:
         heard = self.heard(what, **more)
         glance = self.monitor.glance(heard)
         if glance == "later":
-            await self.monitor.hear(later(heard))
-        reply = await self.monitor.hear(heard) if glance == "unsure" else EMPTY_REPLY
-        await self.monitor.passed_on(reply)
+            await self.monitor.observe(later(heard))
+        reply = await self.monitor.observe(heard) if glance == "unsure" else EMPTY_REPLY
+        await self.monitor.mark_delivered(reply)
         return reply
 
     async def status(self, sent: int | None, window: int = 200_000) -> Reply:

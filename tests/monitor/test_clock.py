@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from brimline.handoff import Document
-from brimline.inbox import LEASE
+from brimline.inbox import DELIVERY_LEASE_S
 from brimline.monitor.hook_reply import SENT_AGAIN
 
 from .agent import Agent
@@ -64,7 +64,7 @@ def test_document(tmp_path: Path, restarts: bool) -> None:
         agent.time -= HOUR
         agent.boundary()
         if restarts:
-            await agent.monitor.hear(agent.heard("compacted"))
+            await agent.monitor.observe(agent.heard("compacted"))
             agent.new_monitor()
         reply = await agent.tell("prompt" if restarts else "compacted")
         assert "Go on." in (reply.context or "")
@@ -79,9 +79,9 @@ def test_message_of_a_hook_that_vanished(tmp_path: Path) -> None:
         agent = begun(tmp_path)
         await agent.tell("prompt")
         await agent.monitor.send("s1", "hello")
-        handed = await agent.monitor.hear(agent.heard("prompt"))
+        handed = await agent.monitor.observe(agent.heard("prompt"))
         assert handed.context == "hello"
-        agent.time += LEASE / 2
+        agent.time += DELIVERY_LEASE_S / 2
         assert (await agent.tell("prompt")).context is None
         agent.time -= HOUR
         assert (await agent.tell("prompt")).context == f"{SENT_AGAIN}\nhello"

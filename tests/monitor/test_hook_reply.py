@@ -12,7 +12,7 @@ import pytest
 from brimline.bounded_reads import ReadThreads
 from brimline.events import Call
 from brimline.handoff.document import Document
-from brimline.inbox import MOST, length
+from brimline.inbox import MAX_CONTEXT_CHARS, utf16_length
 from brimline.monitor import handoffs
 from brimline.monitor.texts import Texts
 from brimline.store.failures import StoreFailed
@@ -42,7 +42,7 @@ def test_no_more_than_a_client_takes(tmp_path: Path) -> None:
             await agent.monitor.send("s1", text, "urgent")
         answers = [(await agent.tell("tool")).context or "" for _ in range(4)]
         assert [answer.count("x" * 3_900) for answer in answers] == [2, 2, 1, 0]
-        assert all(length(answer) <= MOST for answer in answers)
+        assert all(utf16_length(answer) <= MAX_CONTEXT_CHARS for answer in answers)
         assert "\n\n".join(filter(None, answers)) == "\n\n".join(texts)
 
     run(go())
@@ -64,7 +64,7 @@ def test_document_before_messages(tmp_path: Path) -> None:
         first = (await agent.tell("tool")).context or ""
         assert "x" * 7_000 in first
         assert first.endswith("\n\nshort")
-        assert length(first) <= MOST
+        assert utf16_length(first) <= MAX_CONTEXT_CHARS
         assert (await agent.tell("tool")).context == "y" * 3_000
 
     run(go())
@@ -94,9 +94,9 @@ def test_level_without_a_window(tmp_path: Path) -> None:
         for sent in (55_000, 70_000):
             call = Call(id=f"c{sent}", usage=Usage(sent, 0, 0, 1), model="nobody-knows")
             heard = agent.heard("pushed", events=(call,))
-            await agent.monitor.hear(msgspec.structs.replace(heard, **mine))
+            await agent.monitor.observe(msgspec.structs.replace(heard, **mine))
         asked = msgspec.structs.replace(agent.heard("prompt"), **mine)
-        assert "holds 70K tokens" in ((await agent.monitor.hear(asked)).context or "")
+        assert "holds 70K tokens" in ((await agent.monitor.observe(asked)).context or "")
 
     run(go())
 
@@ -111,9 +111,9 @@ def test_level_that_is_typed(tmp_path: Path) -> None:
         await agent.tell("tool")
         agent.call(125_000)
         await agent.tell("wrote")
-        (waiting,) = await agent.store.waiting("s1")
-        assert "is at 62.5%" in agent.monitor.of_now(waiting).text
-        assert agent.new_monitor().of_now(waiting) == waiting
+        (waiting,) = await agent.store.pending_messages("s1")
+        assert "is at 62.5%" in agent.monitor.refresh_message(waiting).text
+        assert agent.new_monitor().refresh_message(waiting) == waiting
 
     run(go())
 
@@ -276,7 +276,7 @@ def test_levels_of_the_model_of_a_program(tmp_path: Path) -> None:
         agent = Agent(tmp_path, of="tokens", levels=(50_000.0,), by={"my-model": (20_000.0,)})
         event = Call(id="c", usage=Usage(25_000, 0, 0, 1), model="my-model")
         heard = msgspec.structs.replace(agent.heard("pushed", events=(event,)), transcript=None)
-        await agent.monitor.hear(heard)
+        await agent.monitor.observe(heard)
         assert [signal.level for signal in await agent.store.signals("s1")] == [20_000.0]
 
     run(go())
@@ -363,8 +363,8 @@ def test_late_word_of_a_compaction(tmp_path: Path) -> None:
         await agent.status(140_000)
         begins, ends = agent.heard("compacting", late=True), agent.heard("compacted", late=True)
         await agent.status(40_000)
-        await agent.monitor.hear(begins)
-        await agent.monitor.hear(ends)
+        await agent.monitor.observe(begins)
+        await agent.monitor.observe(ends)
         assert agent.reading() == (40_000, "measured", 1)
 
     run(go())
@@ -455,8 +455,8 @@ def test_store_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         with monkeypatch.context() as broken:
             broken.setattr(agent.store, "write", _failing)
             with pytest.raises(StoreFailed):
-                await agent.monitor.hear(begins)
-        await agent.monitor.hear(begins)
+                await agent.monitor.observe(begins)
+        await agent.monitor.observe(begins)
         await agent.tell("compacted")
         assert [s.kind for s in await agent.store.signals("s1")] == ["compacting", "compacted"]
 
@@ -491,14 +491,14 @@ def test_passed_on_while_the_store_fails(tmp_path: Path, monkeypatch: pytest.Mon
         agent = Agent(tmp_path)
         await agent.tell("started")
         await agent.monitor.send("s1", "once", "urgent")
-        reply = await agent.monitor.hear(agent.heard("tool"))
+        reply = await agent.monitor.observe(agent.heard("tool"))
         with monkeypatch.context() as broken:
             broken.setattr(agent.store, "write", _failing)
             with pytest.raises(StoreFailed):
-                await agent.monitor.passed_on(reply)
+                await agent.monitor.mark_delivered(reply)
         agent.time += 60
         assert (await agent.tell("tool")).context is None
-        await agent.monitor.passed_on(reply)
+        await agent.monitor.mark_delivered(reply)
         assert [m.state for m in await agent.store.messages("s1")] == ["delivered"]
 
     run(go())
@@ -542,8 +542,8 @@ def test_hearing_that_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         with monkeypatch.context() as slow:
             slow.setattr(agent.store, "write", _waiting)
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(agent.monitor.hear(ends), 0.05)
-        await agent.monitor.hear(ends)
+                await asyncio.wait_for(agent.monitor.observe(ends), 0.05)
+        await agent.monitor.observe(ends)
         assert [s.kind for s in await agent.store.signals("s1")] == ["compacted"]
 
     run(go())

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from brimline.handoff import Document
 from brimline.monitor.monitor import KEPT_CALLS
-from brimline.observations import EMPTY_REPLY, ObservationKind, Observation, Reply
+from brimline.observations import EMPTY_REPLY, Observation, ObservationKind, Reply
 from brimline.usage import Usage
 from brimline.windows import Overrides
 from trying import examples
@@ -125,12 +125,12 @@ class Sessions(RuleBasedStateMachine):
         if glance == "later" and self.defers:
             self.deferred = heard
             return EMPTY_REPLY
-        reply = self.do(self.agent.monitor.hear(heard))
+        reply = self.do(self.agent.monitor.observe(heard))
         after = self.do(self.stored())
         assert glance != "known" or after == before or self.deferred
         assert glance != "later" or after[SAID] == before[SAID]
         assert glance == "unsure" or reply == EMPTY_REPLY
-        self.do(self.agent.monitor.passed_on(reply))
+        self.do(self.agent.monitor.mark_delivered(reply))
         self.delivered += reply.handed
         return reply
 
@@ -145,7 +145,7 @@ class Sessions(RuleBasedStateMachine):
         """What was brought is heard, and what was written since; nobody is told anything yet."""
         heard, self.deferred = self.deferred, None
         assert heard is not None
-        assert self.do(self.agent.monitor.hear(later(heard))) == EMPTY_REPLY
+        assert self.do(self.agent.monitor.observe(later(heard))) == EMPTY_REPLY
         self.model.observed()
 
     async def stored(self) -> list[object]:
@@ -194,7 +194,7 @@ class Sessions(RuleBasedStateMachine):
     def again(self, data: st.DataObject) -> None:
         """Something is told a second time, late, out of order: it has no effect."""
         heard = data.draw(st.sampled_from(self.heard))
-        known = self.do(self.agent.store.known(heard.id))
+        known = self.do(self.agent.store.has_event(heard.id))
         if known:
             assert self.hear(msgspec.structs.replace(heard, late=True)) == EMPTY_REPLY
 
@@ -265,7 +265,7 @@ class Sessions(RuleBasedStateMachine):
         if self.agent.monitor.watched("s1") is None:
             return
         known = self.agent.monitor.reading("s1").cycle
-        waiting = self.do(self.agent.store.waiting("s1"))
+        waiting = self.do(self.agent.store.pending_messages("s1"))
         assert all(message.cycle is None or message.cycle >= known for message in waiting)
 
     def look(self) -> None:

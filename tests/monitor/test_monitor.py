@@ -182,9 +182,9 @@ def test_hook_that_died(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(110_000)
-        first = await agent.monitor.hear(agent.heard("prompt"))
+        first = await agent.monitor.observe(agent.heard("prompt"))
         assert first.context is not None
-        await agent.monitor.lost(first)
+        await agent.monitor.requeue(first)
         again = await agent.tell("prompt")
         assert again.context == first.context
         assert (await agent.tell("prompt")).context is None
@@ -198,7 +198,7 @@ def test_hook_that_vanished(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(110_000)
-        first = await agent.monitor.hear(agent.heard("prompt"))
+        first = await agent.monitor.observe(agent.heard("prompt"))
         assert first.handed
         assert (await agent.tell("prompt")).context is None
         agent.time += 60
@@ -215,8 +215,8 @@ def test_told_twice(tmp_path: Path) -> None:
         agent = Agent(tmp_path)
         agent.call(110_000)
         heard = agent.heard("prompt")
-        assert (await agent.monitor.hear(heard)).context is not None
-        assert (await agent.monitor.hear(heard)).context is None
+        assert (await agent.monitor.observe(heard)).context is not None
+        assert (await agent.monitor.observe(heard)).context is None
 
     run(go())
 

@@ -30,10 +30,10 @@ class Asked(MemoryStore):
         self.times += 1
         return await super().write(writes)
 
-    async def waiting(self, session: str | None = None) -> list[Message]:
+    async def pending_messages(self, session: str | None = None) -> list[Message]:
         """Count it."""
         self.times += 1
-        return await super().waiting(session)
+        return await super().pending_messages(session)
 
 
 async def at_rest(folder: Path) -> tuple[Agent, Asked]:
@@ -91,7 +91,7 @@ async def a_message(agent: Agent) -> None:
 async def a_message_that_was_lost(agent: Agent) -> None:
     """One that a hook did not pass on."""
     await agent.monitor.send("s1", "look here", "urgent")
-    await agent.monitor.lost(await agent.monitor.hear(agent.heard("tool")))
+    await agent.monitor.requeue(await agent.monitor.observe(agent.heard("tool")))
     assert (await agent.tell("tool")).context == "look here"
 
 

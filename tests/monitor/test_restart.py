@@ -27,7 +27,7 @@ class Program(Agent):
             self.time += 1
             id = f"event-{next(self._told)}"
             heard = Observation(id, "my-agent", SESSION, "pushed", self.time, events=(event,))
-            await self.monitor.hear(heard)
+            await self.monitor.observe(heard)
             self.new_monitor()
 
     async def read(self) -> tuple[int | None, int | None, int]:
@@ -45,7 +45,7 @@ async def wrote(agent: Agent) -> Reply:
     """The monitor hears that a session's file is there; no hook tells of it."""
     found = Transcript("claude", str(agent.path), agent.time, agent.path.stat().st_size, "s1")
     heard = agent.heard("wrote", file=found)
-    return await agent.monitor.hear(msgspec.structs.replace(heard, transcript=None))
+    return await agent.monitor.observe(msgspec.structs.replace(heard, transcript=None))
 
 
 def test_cycle_that_ended_after_the_last_call(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound
 from brimline.monitor.monitor import IDLE_SESSION_S, IDLE_SUBAGENT_S, KEPT_CALLS, Monitor
-from brimline.monitor.session_state import Watched
+from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_writes import RECENT
 from brimline.observations import Observation, Pane
 from brimline.server.api.views import Views
@@ -34,7 +34,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
 
 
-def watched(agent: Agent, session: str = "s1") -> Watched:
+def watched(agent: Agent, session: str = "s1") -> SessionState:
     """The session as the monitor holds it."""
     found = agent.monitor.watched(session)
     assert found is not None
@@ -178,14 +178,14 @@ def test_pushed_calls_are_dropped(tmp_path: Path) -> None:
         agent = Agent(tmp_path, None, FEW_CALLS)
         for number in range(1, 51):
             if number == 30:
-                await agent.monitor.hear(pushed(agent, Compacted(at=30.0, trigger="auto")))
-            await agent.monitor.hear(pushed(agent, call_of(number, 1_000 * number)))
+                await agent.monitor.observe(pushed(agent, Compacted(at=30.0, trigger="auto")))
+            await agent.monitor.observe(pushed(agent, call_of(number, 1_000 * number)))
         thread = main(agent, "sdk-1")
         assert (thread.call_count, len(thread.calls), thread.cycle) == (50, FEW_CALLS, 1)
         rows: list[CallRow] = await agent.store.calls("sdk-1")
         assert [row.seq for row in rows] == list(range(50))
         assert [row.cycle for row in rows] == [0] * 29 + [1] * 21
-        await agent.monitor.hear(pushed(agent, Rewound(to="c2")))
+        await agent.monitor.observe(pushed(agent, Rewound(to="c2")))
         assert agent.monitor.reading("sdk-1").state == "unknown"
 
     run(go())
@@ -199,11 +199,11 @@ async def lives_on(agent: Agent, cycles: int, begin: int) -> int:
             number += 1
             line_of(agent, number, 20_000 * (step + 1))
             await agent.tell("tool")
-            await agent.monitor.hear(pushed(agent, call_of(number, 20_000 * (step + 1))))
+            await agent.monitor.observe(pushed(agent, call_of(number, 20_000 * (step + 1))))
         await agent.tell("compacting")
         agent.boundary()
         await agent.tell("compacted")
-        await agent.monitor.hear(pushed(agent, Compacted(at=float(number), trigger="auto")))
+        await agent.monitor.observe(pushed(agent, Compacted(at=float(number), trigger="auto")))
         agent.time += 300
     agent.around.signals.clear()  # the test's own
     return count_reachable(agent.monitor, agent.store)
@@ -229,7 +229,7 @@ def test_no_lock_stays_behind(tmp_path: Path) -> None:
         without = count_reachable(agent.monitor, agent.store)
         for number in range(50):
             heard = msgspec.structs.replace(agent.heard("prompt"), session=f"s{number}")
-            await agent.monitor.hear(heard)
+            await agent.monitor.observe(heard)
         await agent.monitor.forget(agent.time + 1)
         assert count_reachable(agent.monitor, agent.store) <= without + 10
 
@@ -243,7 +243,7 @@ def test_one_at_a_time_for_each_session(tmp_path: Path) -> None:
         agent = Agent(tmp_path)
         monitor: Monitor = agent.monitor
         events = [pushed(agent, call_of(number, 1_000)) for number in range(20)]
-        await asyncio.gather(*(monitor.hear(each) for each in events))
+        await asyncio.gather(*(monitor.observe(each) for each in events))
         assert len(await agent.store.calls("sdk-1")) == 20
 
     run(go())

@@ -11,7 +11,7 @@ from brimline.events import MAIN
 from brimline.monitor.transcript_follower import Follower, Progress, read_on_from
 from brimline.observations import EnvironmentVariables
 from brimline.sources.base import Transcript
-from brimline.windows import UNTOLD, ClientSettings
+from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
 
 from .agent import Agent, Around
 
@@ -106,13 +106,17 @@ class SlowMachine(Around):
             assert disk.released.wait(PATIENCE_S)
             return ClientSettings(limit=123_456, place="the settings")
 
-        self.cached = CachedReads(read, UNTOLD, wait_s=SHORT_WAIT_S)
+        self.cached = CachedReads(read, NO_CLIENT_SETTINGS, wait_s=SHORT_WAIT_S)
 
-    async def refresh(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> None:
+    async def refresh(
+        self, agent: str, project: str | None, env: EnvironmentVariables | None
+    ) -> None:
         """Wait for them no longer than a hook may."""
         await self.cached.refresh((agent, project))
 
-    def settings(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> ClientSettings:
+    def settings(
+        self, agent: str, project: str | None, env: EnvironmentVariables | None
+    ) -> ClientSettings:
         """What is known of them."""
         return self.cached.get((agent, project))
 
@@ -131,7 +135,7 @@ def test_hooks_are_answered_while_settings_hang(tmp_path: Path) -> None:
         assert agent.monitor.reading("s1").limit != 123_456
         assert disk.reads <= 2  # before and after the transcript told the project
         disk.released.set()
-        while machine.settings("claude", "/project", None) is UNTOLD:
+        while machine.settings("claude", "/project", None) is NO_CLIENT_SETTINGS:
             await asyncio.sleep(0.001)
         await agent.tell("stopped")
         limit = agent.monitor.reading("s1").limit

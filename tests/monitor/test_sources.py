@@ -10,7 +10,7 @@ import msgspec
 
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, Ended
 from brimline.handoff import Document
-from brimline.monitor.session_state import Past, Watched
+from brimline.monitor.session_state import Past, SessionState
 from brimline.observations import DUPLICATE, Observation, Reply
 from brimline.sources.base import Transcript
 from brimline.store.rows import SignalRow
@@ -36,7 +36,7 @@ def found(agent: Agent, path: Path | None = None, thread: str = MAIN) -> Transcr
 async def wrote(agent: Agent, path: Path | None = None, thread: str = MAIN) -> Reply:
     """The monitor hears that a file grew; no hook tells of it."""
     heard = agent.heard("wrote", file=found(agent, path, thread))
-    return await agent.monitor.hear(msgspec.structs.replace(heard, transcript=None))
+    return await agent.monitor.observe(msgspec.structs.replace(heard, transcript=None))
 
 
 def subagent_call(agent: Agent, path: Path, number: int, sent: int) -> None:
@@ -355,7 +355,7 @@ def test_status_that_is_late(tmp_path: Path) -> None:
         agent = Agent(tmp_path)
         old = agent.heard("status", usage=Usage(10_000, 0, 0, 0), late=True)
         await agent.status(60_000)
-        await agent.monitor.hear(old)
+        await agent.monitor.observe(old)
         assert agent.reading()[0] == 60_000
 
     run(go())
@@ -373,10 +373,10 @@ def test_told_late_of_a_cycle_that_is_over(tmp_path: Path) -> None:
         agent.call(140_000)
         agent.boundary()
         for heard in before:
-            await agent.monitor.hear(heard)
+            await agent.monitor.observe(heard)
         assert agent.reading() == (None, "unknown", 1)
         agent.call(40_000)
-        await agent.monitor.hear(agent.heard("status", usage=Usage(140_000, 0, 0, 0), late=True))
+        await agent.monitor.observe(agent.heard("status", usage=Usage(140_000, 0, 0, 0), late=True))
         assert agent.reading() == (40_000, "measured", 1)
         assert kinds(agent) == []
 
@@ -390,7 +390,7 @@ def test_compacting_that_is_late(tmp_path: Path) -> None:
         agent = Agent(tmp_path)
         late = agent.heard("compacting", late=True)
         agent.call(30_000)
-        await agent.monitor.hear(late)
+        await agent.monitor.observe(late)
         assert agent.reading() == (30_000, "measured", 0)
 
     run(go())
@@ -411,12 +411,12 @@ def test_pushed_events(tmp_path: Path) -> None:
 
     async def go() -> None:
         agent = Agent(tmp_path)
-        await agent.monitor.hear(pushed(agent, call("c1", 120_000), "e1"))
-        assert await agent.monitor.hear(pushed(agent, call("c1", 120_000), "e1")) is DUPLICATE
-        await agent.monitor.hear(pushed(agent, Compacted(at=2.0, trigger="auto"), "e2"))
+        await agent.monitor.observe(pushed(agent, call("c1", 120_000), "e1"))
+        assert await agent.monitor.observe(pushed(agent, call("c1", 120_000), "e1")) is DUPLICATE
+        await agent.monitor.observe(pushed(agent, Compacted(at=2.0, trigger="auto"), "e2"))
         agent.new_monitor()
-        assert await agent.monitor.hear(pushed(agent, Compacted(at=2.0), "e2")) is DUPLICATE
-        await agent.monitor.hear(pushed(agent, call("c2", 30_000), "e3"))
+        assert await agent.monitor.observe(pushed(agent, Compacted(at=2.0), "e2")) is DUPLICATE
+        await agent.monitor.observe(pushed(agent, call("c2", 30_000), "e3"))
         reading = agent.monitor.reading("sdk-1")
         assert (reading.sent, reading.cycle) == (30_000, 1)
         calls = await agent.store.calls("sdk-1")
@@ -433,11 +433,11 @@ def test_pushed_clear_and_end(tmp_path: Path) -> None:
         agent = Agent(tmp_path)
         events: list[AnyEvent] = [call("c1", 50_000), Cleared(), call("c2", 20_000), Compacting()]
         for number, event in enumerate(events):
-            await agent.monitor.hear(pushed(agent, event, f"e{number}"))
+            await agent.monitor.observe(pushed(agent, event, f"e{number}"))
         assert kinds(agent) == ["cleared", "compacting"]
         assert agent.monitor.reading("sdk-1").state == "compacting"
-        await agent.monitor.hear(pushed(agent, Compacted(at=3.0), "e8"))
-        await agent.monitor.hear(pushed(agent, Ended(), "e9"))
+        await agent.monitor.observe(pushed(agent, Compacted(at=3.0), "e8"))
+        await agent.monitor.observe(pushed(agent, Ended(), "e9"))
         assert kinds(agent) == ["cleared", "compacting", "compacted"]
         row = await agent.store.session("sdk-1")
         assert row is not None
@@ -481,10 +481,10 @@ def test_restart_of_pushed_session(tmp_path: Path) -> None:
             call("c3", 10_000),
         ]
         for number, event in enumerate(events):
-            await agent.monitor.hear(pushed(agent, event, f"e{number}"))
+            await agent.monitor.observe(pushed(agent, event, f"e{number}"))
         before = agent.monitor.reading("sdk-1")
         agent.new_monitor()
-        await agent.monitor.hear(pushed(agent, call("c4", 11_000), "e9"))
+        await agent.monitor.observe(pushed(agent, call("c4", 11_000), "e9"))
         after = agent.monitor.reading("sdk-1")
         assert (before.sent, before.cycle) == (10_000, 2)
         assert (after.sent, after.cycle) == (11_000, 2)
@@ -542,7 +542,7 @@ def test_calls_that_are_not_read_yet() -> None:
     """After a restart calls that are known, and whose file is still to be read, are no fewer."""
 
     async def go() -> None:
-        watched = Watched("claude", "s1", Past(calls=500))
+        watched = SessionState("claude", "s1", Past(calls=500))
         await watched.hear(Observation("1", "claude", "s1", "wrote", 1.0, thread="subagent"))
         assert watched.unheard == 0
 

@@ -25,7 +25,7 @@ async def called(agent: Agent, sent: int, of: str = "claude") -> None:
     """A subagent of a session made a call."""
     call = Call(id=f"c{sent}", usage=Usage(sent, 0, 0, 1), model=MODEL, thread=SUBAGENT)
     heard = agent.heard("pushed", events=(call,))
-    await agent.monitor.hear(msgspec.structs.replace(heard, agent=of, transcript=None))
+    await agent.monitor.observe(msgspec.structs.replace(heard, agent=of, transcript=None))
 
 
 async def states(agent: Agent) -> list[str]:

@@ -9,13 +9,13 @@ from brimline.monitor.texts import FIELDS, TEXTS, Figures, Texts
 from brimline.settings import Text
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import Usage
-from brimline.windows import UNTOLD, ClientSettings, Limit, Overrides
+from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings, Limit, Overrides
 
 LEVELS = (50.0, 65.0)
 KNOWN = Overrides({"*": 100_000}, {"*": 90_000})
 
 
-def reading(overrides: Overrides = KNOWN, settings: ClientSettings = UNTOLD) -> Reading:
+def reading(overrides: Overrides = KNOWN, settings: ClientSettings = NO_CLIENT_SETTINGS) -> Reading:
     """A context of 60,010 tokens."""
     session = fold(Session(), [Call(id="a", usage=Usage(60_000, 0, 0, 10))])
     return read(session, session.threads[MAIN], "test", overrides, settings)

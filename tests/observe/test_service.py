@@ -16,7 +16,7 @@ from brimline.observe.service import (
     ContextStats,
     TokenUsage,
 )
-from brimline.windows import Known, window_of
+from brimline.windows import ResolveContext, window_of
 
 # The design's own tests.
 
@@ -104,7 +104,7 @@ def test_update_from_dict() -> None:
 @pytest.mark.parametrize("model", MODEL_CONTEXT_WINDOWS)
 def test_every_name_of_the_design(model: str) -> None:
     """Each model of the design has the window it has there, and the catalogue does not differ."""
-    known = window_of(Known(model=model))
+    known = window_of(ResolveContext(model=model))
     assert known is None or known.tokens == MODEL_CONTEXT_WINDOWS[model]
     assert ContextService(model).context_window_size == MODEL_CONTEXT_WINDOWS[model]
     assert ContextService(model.upper()).context_window_size == MODEL_CONTEXT_WINDOWS[model]

@@ -10,7 +10,7 @@ import msgspec
 from brimline.run.run_state import Job
 from brimline.sources.base import Places
 from brimline.testing.fake_model import Billed, read_records
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 
 from .lines import FIXTURES
 
@@ -59,4 +59,4 @@ def usage_of(one: Billed) -> Usage:
 
 def total(calls: list[Billed]) -> Usage:
     """What calls add up to."""
-    return sum(map(usage_of, calls), NOTHING)
+    return sum(map(usage_of, calls), ZERO)

@@ -7,11 +7,11 @@ import random
 import msgspec
 import pytest
 
-from brimline.inbox import LIFETIME
+from brimline.inbox import MESSAGE_LIFETIME_S
 from brimline.server.api.fair_share import Turns
 from brimline.server.api.session_cache import PIECE_BYTES, in_pieces
 from brimline.server.api.views import MAX_SINGLE_READS
-from brimline.store.base import Forget
+from brimline.store.base import ForgetSessions
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 
@@ -290,13 +290,13 @@ def test_a_message_that_expires_is_not_counted_any_more() -> None:
 
     async def run() -> None:
         server, viewer = Server(), Viewer()
-        await server.put("s1", seen_at=NOW + LIFETIME)
+        await server.put("s1", seen_at=NOW + MESSAGE_LIFETIME_S)
         await server.monitor.send("s1", "hello")
         await server.cache.refresh()
         task = server.view(viewer)
         await until(lambda: viewer.views)
         assert viewer.views["s1"]["unread"] == 1
-        server.now += LIFETIME
+        server.now += MESSAGE_LIFETIME_S
         await server.cache.refresh()
         await until(lambda: viewer.views["s1"]["unread"] == 0)
         task.cancel()
@@ -315,7 +315,7 @@ def test_the_list_is_sorted_and_has_no_forgotten_sessions() -> None:
         await server.put("older", seen_at=NOW - 65)
         await server.put("gone", seen_at=NOW - 100)
         await server.cache.refresh()
-        await server.store.write([Forget(NOW - 70)])
+        await server.store.write([ForgetSessions(NOW - 70)])
         await server.cache.refresh()
         assert server.cache.seen_since(NOW - 60) == server.cache.seen_since(0.0)[:-1]
         views = server.cache.seen_since(0.0)

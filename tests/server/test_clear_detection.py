@@ -2,20 +2,22 @@
 
 import pytest
 
-from brimline.observations import ObservationKind, Observation
-from brimline.server.hooks.clear_detection import INIT, MOST, Cleared
+from brimline.observations import Observation, ObservationKind
+from brimline.server.hooks.clear_detection import INIT, MOST, ClearDetection
 
 Told = tuple[int, str, ObservationKind]
 
 
-def heard(session: str, what: ObservationKind, at: float = 99.0, project: str = "/p") -> Observation:
+def heard(
+    session: str, what: ObservationKind, at: float = 99.0, project: str = "/p"
+) -> Observation:
     """What a hook tells."""
     return Observation("id", "claude", session, what, at, project=project)
 
 
-def known(*told: Told) -> Cleared:
+def known(*told: Told) -> ClearDetection:
     """What is known when this was told, one thing after the other."""
-    cleared = Cleared()
+    cleared = ClearDetection()
     for at, (pid, session, what) in enumerate(told):
         cleared.hear(pid, heard(session, what, float(at)))
     return cleared

@@ -11,7 +11,7 @@ import pytest
 from brimline.bounded_reads import CachedReads
 from brimline.hooks.frame import Kind, Request
 from brimline.observations import EMPTY_REPLY, Observation, Reply
-from brimline.server.hooks.dispatcher import SILENCE, WAITED, Desk
+from brimline.server.hooks.dispatcher import SILENCE, WAITED, HookDispatcher
 from brimline.server.local_environment import Parents
 from brimline.store.failures import StoreFailed
 
@@ -25,13 +25,13 @@ BODIES: dict[Kind, bytes] = {
 
 def desk_of(
     hear: Callable[[Observation], Awaitable[Reply]], now: float = 0.0, max_spawners: int = 100
-) -> Desk:
+) -> HookDispatcher:
     """A desk where requests are heard so."""
 
-    monitor = SimpleNamespace(hear=hear, now=lambda: now)
+    monitor = SimpleNamespace(observe=hear, now=lambda: now)
     clearing = SimpleNamespace(busy=False)
     parents: Parents = CachedReads(lambda project: None, None)
-    return Desk(
+    return HookDispatcher(
         cast("Any", monitor),
         cast("Any", None),
         cast("Any", clearing),
@@ -40,7 +40,7 @@ def desk_of(
     )
 
 
-def failing(error: StoreFailed) -> Desk:
+def failing(error: StoreFailed) -> HookDispatcher:
     """A desk whose store fails."""
 
     async def hear(heard: Observation) -> Reply:
@@ -55,7 +55,7 @@ def test_told_again(kind: Kind, error: StoreFailed, late: bool) -> None:
     """It counts as heard when it is kept; a client that is there goes on alone in any case."""
     desk = failing(error)
     with pytest.raises(StoreFailed):
-        asyncio.run(desk.take(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]), late))
+        asyncio.run(desk.handle(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]), late))
     assert (desk.heard, desk.malformed) == (0, 0)
 
 
@@ -64,7 +64,7 @@ def test_never_kept(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
     """What the store never takes does not hold up what is behind it in the spool."""
     desk = failing(REFUSED)
     request = Request(kind, "claude", "1-1", 0, {}, BODIES[kind])
-    assert asyncio.run(desk.take(request, late=True)) is SILENCE
+    assert asyncio.run(desk.handle(request, late=True)) is SILENCE
     assert (desk.heard, desk.malformed) == (1, 1)
     assert f"a {kind} of claude cannot be kept" in caplog.text
 
@@ -79,7 +79,7 @@ def test_client_that_has_gone(kind: Kind) -> None:
         return EMPTY_REPLY
 
     desk = desk_of(hear, now=2 * WAITED)
-    assert asyncio.run(desk.take(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]))) is SILENCE
+    assert asyncio.run(desk.handle(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]))) is SILENCE
     assert [one.late for one in heard] == [True]
     assert desk.hooks == {}
 
@@ -95,7 +95,9 @@ def test_spawners_are_bounded() -> None:
     def hold(first: int) -> int:
         for number in range(first, first + 10):
             body = b'{"session_id": "s%d", "hook_event_name": "Stop"}' % number
-            asyncio.run(desk.take(Request("hook", "claude", f"{number}-1", os.getpid(), {}, body)))
+            asyncio.run(
+                desk.handle(Request("hook", "claude", f"{number}-1", os.getpid(), {}, body))
+            )
         return len(vars(desk)["_spawners"])
 
     assert hold(10) == hold(100)

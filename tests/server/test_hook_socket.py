@@ -18,9 +18,9 @@ from brimline.hooks.receipt import decode_receipt
 from brimline.observations import Reply
 from brimline.server import retry
 from brimline.server.hooks import hook_socket
-from brimline.server.hooks.dispatcher import Answer, Desk
+from brimline.server.hooks.dispatcher import Answer, HookDispatcher
 from brimline.server.hooks.hook_socket import ACK, HookSocket
-from brimline.server.sockets import Listening
+from brimline.server.sockets import ListeningSocket
 from brimline.store.failures import StoreFailed
 
 REQUEST = encode_request(Request("hook", "claude", "1-1", 1, {"TERM": "xterm"}, b"{}"))
@@ -46,7 +46,7 @@ class Answering:
     async def close(self) -> None:
         """It keeps nothing for later."""
 
-    async def take(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> Answer:
         """The answer."""
         if self._after is not None:
             await asyncio.sleep(self._after)
@@ -68,7 +68,7 @@ class Answering:
 class Failing(Answering):
     """One that cannot keep what it is told."""
 
-    async def take(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> Answer:
         """It waits, and fails."""
         if self._after is not None:
             await asyncio.sleep(self._after)
@@ -93,7 +93,7 @@ def talk(place: Path, desk: Answering, client: Talking, clients: int = 1) -> Non
     """Have clients talk to the socket, one after the other."""
 
     async def run() -> None:
-        hooks = HookSocket(place, cast("Desk", desk))
+        hooks = HookSocket(place, cast("HookDispatcher", desk))
         hooks.open()
         try:
             for _ in range(clients):
@@ -362,14 +362,14 @@ def test_too_many(
     """Where no more connections can be had it waits a while, and goes on."""
     monkeypatch.setattr(hook_socket, "SWEEP", 0.01)
     full: list[Any] = [OSError(errno.EMFILE, "Too many open files"), BlockingIOError()]
-    real = Listening.next
+    real = ListeningSocket.next_connection
 
-    def next_one(self: Listening) -> socket.SocketType:
+    def next_one(self: ListeningSocket) -> socket.SocketType:
         if full:
             raise full.pop(0)
         return real(self)
 
-    monkeypatch.setattr(Listening, "next", next_one)
+    monkeypatch.setattr(ListeningSocket, "next_connection", next_one)
     desk = Answering(Answer(b"text"))
 
     async def client(connection: socket.socket, desk: Answering) -> None:
@@ -387,7 +387,7 @@ def test_close_while_they_talk(place: Path) -> None:
 
     async def run() -> None:
         desk = Answering(Answer(b"text"), after=0.05)
-        hooks = HookSocket(place, cast("Desk", desk))
+        hooks = HookSocket(place, cast("HookDispatcher", desk))
         hooks.open()
         loop = asyncio.get_running_loop()
         with (
@@ -411,7 +411,7 @@ def test_hooks_that_wait_are_taken_together(place: Path) -> None:
 
     async def run() -> int:
         desk = Answering(Answer(b"text"))
-        hooks = HookSocket(place, cast("Desk", desk))
+        hooks = HookSocket(place, cast("HookDispatcher", desk))
         hooks.open()
         clients = [socket.socket(socket.AF_UNIX) for _ in range(10)]
         for client in clients:
@@ -437,7 +437,7 @@ def test_client_that_gave_up_is_skipped(place: Path) -> None:
 
     async def run() -> list[str]:
         desk = Answering(Answer(b"text"))
-        hooks = HookSocket(place, cast("Desk", desk))
+        hooks = HookSocket(place, cast("HookDispatcher", desk))
         hooks.open()
         clients = [socket.socket(socket.AF_UNIX) for _ in range(2)]
         for number, client in enumerate(clients):

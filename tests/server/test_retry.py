@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from brimline.server import retry
-from brimline.server.retry import AGAIN, MANY, Troubles, go_on, may_pass, pauses, until_kept
+from brimline.server.retry import (
+    AGAIN,
+    MANY,
+    RateLimitedLog,
+    is_transient,
+    pauses,
+    retry_until_stored,
+    run_forever,
+)
 from brimline.store.failures import StoreFailed
 
 FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")
@@ -22,12 +30,12 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_said_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
     """The same trouble is said once, until an hour has passed; another one at once."""
     now = [0.0]
-    told = Troubles(lambda: now[0])
+    told = RateLimitedLog(lambda: now[0])
     for at in (0.0, 1.0, AGAIN - 1.0, AGAIN + 1.0):
         now[0] = at
-        told.tell("following", FULL)
-    told.tell("following", REFUSED)
-    told.tell("forgetting", FULL)
+        told.warn("following", FULL)
+    told.warn("following", REFUSED)
+    told.warn("forgetting", FULL)
     assert [record.message.partition(": ")[0] for record in caplog.records] == [
         "following", "following", "following", "forgetting",
     ]  # fmt: skip
@@ -35,18 +43,18 @@ def test_said_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_many_troubles(caplog: pytest.LogCaptureFixture) -> None:
     """So many troubles are not all remembered."""
-    told = Troubles()
+    told = RateLimitedLog()
     for number in range(MANY + 1):
-        told.tell(str(number), FULL)
-    told.tell("0", FULL)
+        told.warn(str(number), FULL)
+    told.warn("0", FULL)
     assert len(caplog.records) == MANY + 2
 
 
 def test_unforeseen(caplog: pytest.LogCaptureFixture) -> None:
     """A fault of ours is said with its place, what the machine does is not."""
-    told = Troubles()
+    told = RateLimitedLog()
     for error in (FULL, OSError(28, "No space left on device"), KeyError("x")):
-        told.tell("it", error)
+        told.warn("it", error)
     assert [record.exc_info is not None for record in caplog.records] == [False, False, True]
 
 
@@ -68,7 +76,7 @@ def test_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
         raise FULL
 
     async def run() -> None:
-        task = asyncio.create_task(go_on("the work", work))
+        task = asyncio.create_task(run_forever("the work", work))
         async with asyncio.timeout(20):
             while len(begun) < 5:
                 await asyncio.sleep(0.001)
@@ -92,7 +100,7 @@ def test_until_it_is_kept(error: Exception, tried: int, caplog: pytest.LogCaptur
         if len(times) < 3:
             raise error
 
-    asyncio.run(until_kept("a mark", work, Troubles()))
+    asyncio.run(retry_until_stored("a mark", work, RateLimitedLog()))
     assert len(times) == tried
     assert len(caplog.records) == 1
 
@@ -105,6 +113,6 @@ def test_what_the_store_tells(tmp_path: Path) -> None:
 
     full = sqlite3.OperationalError("database or disk is full")
     full.sqlite_errorcode = sqlite3.SQLITE_FULL
-    assert may_pass(failed(tmp_path, full))
-    assert not may_pass(failed(tmp_path, OverflowError("Python int too large")))
-    assert not may_pass(OSError(28, "No space left on device"))
+    assert is_transient(failed(tmp_path, full))
+    assert not is_transient(failed(tmp_path, OverflowError("Python int too large")))
+    assert not is_transient(OSError(28, "No space left on device"))

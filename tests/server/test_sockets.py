@@ -13,7 +13,15 @@ import pytest
 from brimline.errors import AlreadyRunning, UnsafeFolder
 from brimline.server import sockets
 from brimline.server.peer_credentials import check_ours
-from brimline.server.sockets import HOST, PAUSE, PORT, Alone, loopback, silent, unix
+from brimline.server.sockets import (
+    HOST,
+    PAUSE,
+    PORT,
+    InstanceLock,
+    loopback,
+    raise_if_unresponsive,
+    unix,
+)
 
 
 def test_port_that_is_asked_for() -> None:
@@ -38,18 +46,18 @@ def test_any_port() -> None:
 def test_one_holds_it(tmp_path: Path) -> None:
     """A second one is refused while the first lives; whose it is, is told to who asks."""
     lock = tmp_path / "lock"
-    assert silent(lock) is None
+    assert raise_if_unresponsive(lock) is None
     lock.write_text("1234567890")
-    with Alone(lock):
-        with pytest.raises(AlreadyRunning, match=str(tmp_path)), Alone(lock):
+    with InstanceLock(lock):
+        with pytest.raises(AlreadyRunning, match=str(tmp_path)), InstanceLock(lock):
             pass
-        holds = silent(lock)
+        holds = raise_if_unresponsive(lock)
         assert holds is not None
         assert (holds.pid, holds.place) == (os.getpid(), str(lock))
         assert f"process {os.getpid()} holds {lock}, and no daemon answers\n" in str(holds)
         assert f"`kill -9 {os.getpid()}` ends it." in str(holds)
-    assert silent(lock) is None
-    with Alone(lock):
+    assert raise_if_unresponsive(lock) is None
+    with InstanceLock(lock):
         pass
 
 
@@ -60,7 +68,7 @@ def test_holder_that_does_not_say_who_it_is(tmp_path: Path, text: bytes) -> None
     lock.write_bytes(text)
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        holds = silent(lock)
+        holds = raise_if_unresponsive(lock)
     assert holds is not None
     assert holds.pid is None
     assert "an unknown process holds" in str(holds)
@@ -73,8 +81,8 @@ def test_who_asks_is_no_holder(tmp_path: Path) -> None:
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         threading.Timer(3 * PAUSE, fcntl.flock, (held, fcntl.LOCK_UN)).start()
-        with Alone(lock):
-            assert silent(lock) is not None
+        with InstanceLock(lock):
+            assert raise_if_unresponsive(lock) is not None
 
 
 # The user's own sockets.

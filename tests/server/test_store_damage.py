@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from brimline.server.store_watch import StoreWatch
-from brimline.store.base import Queue
+from brimline.store.base import QueueMessage
 from brimline.store.sqlite import SqliteStore
 from brimline.testing.store.suite import message
 
@@ -197,7 +197,7 @@ def test_damage_found_by_the_background_check_is_reacted_to(tmp_path: Path) -> N
 
     async def watched() -> str:
         store = await SqliteStore.open(path)
-        await store.write([Queue(message(str(number))) for number in range(10)])
+        await store.write([QueueMessage(message(str(number))) for number in range(10)])
         await store.close()
         path.write_bytes(path.read_bytes().replace(b"text of 3", b"te\xfft of 3"))
         store = await SqliteStore.open(path, check_budget_s=0.0)

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from watchfiles.main import FileChange
 
-from brimline.events import MAIN, sums_up
+from brimline.events import MAIN, is_compaction_thread
 from brimline.monitor.monitor import Monitor
 from brimline.server import transcript_watcher
-from brimline.server.transcript_watcher import Following
+from brimline.server.transcript_watcher import TranscriptWatcher
 from brimline.sources.base import Places, Transcript
 from brimline.store.base import PutSession, Write
 from brimline.store.failures import StoreFailed
@@ -46,9 +46,11 @@ def told(places: Places) -> Figures:
     found: Figures = {}
     for files in sessions(transcripts(places)):
         for name, thread in whole(files).session.threads.items():
-            sent = thread.holding.usage.sent if thread.holding else None
+            sent = thread.current_call.usage.sent if thread.current_call else None
             found[files.session, name] = (len(thread.calls), sent, thread.cycle)
-    return {key: each for key, each in found.items() if each[0] and not sums_up(key[1])}
+    return {
+        key: each for key, each in found.items() if each[0] and not is_compaction_thread(key[1])
+    }
 
 
 async def kept(store: MemoryStore) -> Figures:
@@ -113,7 +115,7 @@ async def followed(home: Path, store: MemoryStore) -> "asyncio.Task[None]":
     """A monitor that follows the files below a home folder."""
     places = Places(home=home, env={})
     monitor = Monitor(store, time.time)
-    task = asyncio.create_task(Following(places, monitor, 0.0, LOOK_EVERY).run())
+    task = asyncio.create_task(TranscriptWatcher(places, monitor, 0.0, LOOK_EVERY).run())
     await asyncio.sleep(0.05)
     return task
 
@@ -181,7 +183,7 @@ def test_old_sessions_are_left_alone(tmp_path: Path) -> None:
             os.utime(path, (1_000.0, 1_000.0))
         store = MemoryStore()
         monitor = Monitor(store, time.time)
-        late = Following(Places(home=home, env={}), monitor, 2_000.0, LOOK_EVERY)
+        late = TranscriptWatcher(Places(home=home, env={}), monitor, 2_000.0, LOOK_EVERY)
         task = asyncio.create_task(late.run())
         await asyncio.sleep(0.5)
         assert await store.sessions() == []
@@ -353,7 +355,7 @@ def test_an_agent_that_cannot_be_looked_through(
     assert "the transcripts of codex are not followed for now" in caplog.text
 
 
-class WritingFirst(Following):
+class WritingFirst(TranscriptWatcher):
     """A following during which a call is written just before the watch begins."""
 
     home = Path()
@@ -402,7 +404,7 @@ def test_transcript_that_took_too_long_is_heard_of_again(
     async def go() -> None:
         home, monitor = tmp_path / "home", BehindAtFirst(MemoryStore(), time.time)
         write_call(home, FIRST)
-        made = Following(Places(home=home, env={}), monitor, 0.0, LOOK_EVERY)
+        made = TranscriptWatcher(Places(home=home, env={}), monitor, 0.0, LOOK_EVERY)
         task = asyncio.create_task(made.run())
 
         async def is_done() -> bool:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from brimline.hooks.asking import NAMES
-from brimline.server.hooks.user_status_line import INSIDE, MOST, OwnLine, Place
+from brimline.server.hooks.user_status_line import INSIDE, MOST, Place, UserStatusLine
 from brimline.setup.manifest import NAME, Kept, Mode, StatusLine, save
 from brimline.setup.merge import Own
 from brimline.setup.recipe import Scope
@@ -46,7 +46,7 @@ def set_up(
     save(state, file or state / "settings.json", kept)
 
 
-def asking(own: OwnLine, session: str = SESSION, body: bytes = BODY) -> Asking:
+def asking(own: UserStatusLine, session: str = SESSION, body: bytes = BODY) -> Asking:
     """A status line of a session, as often as it is asked for."""
     return lambda: own.beside(OURS, session, NOWHERE, body)
 
@@ -65,7 +65,7 @@ def shown(
     """Our line with the user's, once it fits."""
 
     async def main() -> str:
-        own = OwnLine(state)
+        own = UserStatusLine(state)
         told: dict[str, Any] = {"session": SESSION, "place": NOWHERE, "body": BODY, **more}
         try:
             return await until(lambda: own.beside(OURS, **told), fits)
@@ -79,7 +79,7 @@ def never(state: Path, runs: int = 3) -> list[str]:
     """What is shown by a few lines in a row, each when the command before it has ended."""
 
     async def main() -> list[str]:
-        own = OwnLine(state)
+        own = UserStatusLine(state)
         found: list[str] = []
         for _ in range(runs):
             found.append(await own.beside(OURS, SESSION, NOWHERE, BODY))
@@ -183,7 +183,7 @@ def test_failing_later(tmp_path: Path) -> None:
     set_up(tmp_path, f"echo said; test ! -e {tmp_path}/broken")
 
     async def main() -> None:
-        own = OwnLine(tmp_path)
+        own = UserStatusLine(tmp_path)
         ask = asking(own)
         await until(ask, lambda line: line == f"said\n{OURS}")
         (tmp_path / "broken").touch()
@@ -198,7 +198,7 @@ def test_slow(tmp_path: Path) -> None:
     set_up(tmp_path, "cat; sleep 0.4")
 
     async def main() -> None:
-        own = OwnLine(tmp_path)
+        own = UserStatusLine(tmp_path)
         assert await own.beside(OURS, SESSION, NOWHERE, b"first") == OURS
         last = asking(own, body=b"last")
         assert await last() in (OURS, f"first\n{OURS}")
@@ -214,7 +214,7 @@ def test_hanging(tmp_path: Path) -> None:
                      f"sleep 1000 & echo $$ $! > {tmp_path}/pid; wait")  # fmt: skip
 
     async def main() -> None:
-        own = OwnLine(tmp_path, longest=1.0)
+        own = UserStatusLine(tmp_path, longest=1.0)
         ask = asking(own)
         await until(ask, lambda line: line == f"said\n{OURS}")
         await until(ask, lambda _: (tmp_path / "pid").read_text().endswith("\n"))
@@ -250,7 +250,7 @@ def test_line_that_asks_for_ours(tmp_path: Path) -> None:
     set_up(tmp_path, f'echo "inside ${INSIDE}"; echo x >> {tmp_path}/runs')
 
     async def main() -> list[str]:
-        own = OwnLine(tmp_path)
+        own = UserStatusLine(tmp_path)
         lines = [await own.beside(OURS, SESSION, NOWHERE, BODY, {INSIDE: "1"})]
         lines.append(await until(asking(own), lambda line: line != OURS))
         await own.close()
@@ -286,7 +286,7 @@ def test_set_up_anew(tmp_path: Path) -> None:
     """A running daemon goes by what setup wrote last, also when nothing of it can be read."""
 
     async def main() -> None:
-        own = OwnLine(tmp_path)
+        own = UserStatusLine(tmp_path)
         ask = asking(own)
         assert await ask() == OURS
         set_up(tmp_path, "echo one")
@@ -307,7 +307,7 @@ def test_sessions(tmp_path: Path) -> None:
     set_up(tmp_path, "cat")
 
     async def main() -> None:
-        own = OwnLine(tmp_path)
+        own = UserStatusLine(tmp_path)
         for name in ("a", "b"):
             await until(
                 asking(own, name, name.encode()), lambda line, name=name: line == f"{name}\n{OURS}"
@@ -335,7 +335,7 @@ def test_folders(tmp_path: Path) -> None:
     }
 
     async def main() -> None:
-        own = OwnLine(state)
+        own = UserStatusLine(state)
         for number, (place, said) in enumerate(places.items()):
             expected = f"{said}\n{OURS}"
             await until(

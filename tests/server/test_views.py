@@ -2,7 +2,7 @@
 
 import asyncio
 
-from brimline.inbox import LIFETIME
+from brimline.inbox import MESSAGE_LIFETIME_S
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.server.api.views import Views
@@ -23,5 +23,5 @@ def test_unread() -> None:
         now[0] += later
         return (await Views(store, monitor, Rules()).one(row)).unread
 
-    assert asyncio.run(unread(LIFETIME - 1)) == 1
-    assert asyncio.run(unread(LIFETIME)) == 0
+    assert asyncio.run(unread(MESSAGE_LIFETIME_S - 1)) == 1
+    assert asyncio.run(unread(MESSAGE_LIFETIME_S)) == 0

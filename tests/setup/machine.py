@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from brimline.setup.command import HttpTarget, Program
-from brimline.setup.install import Wish
+from brimline.setup.install import SetupOptions
 from brimline.setup.plan import Change, apply, plan
 from brimline.sources.base import Places
 
@@ -35,7 +35,7 @@ class Machine:
         for folder in (self.home, self.project):
             folder.mkdir(parents=True, exist_ok=True)
         self.places = Places(self.home, {})
-        self.wish = Wish(
+        self.wish = SetupOptions(
             program=program(), state=root / "state", cwd=self.project, http=TARGET, **wishes
         )
 

@@ -254,8 +254,8 @@ def test_result_is_no_occupancy() -> None:
     """The result's usage is a sum over the turn: it changes what was spent, not what is held."""
     found = session(init(), assistant("m1", 5_000), assistant("m2", 6_000), result(8_000))
     main = found.threads[MAIN]
-    assert main.holding is not None
-    assert main.holding.usage.sent == 6_000
+    assert main.current_call is not None
+    assert main.current_call.usage.sent == 6_000
     assert main.spent == Usage(0, 0, 0, 7_998)
     assert main.total.output == 8_000
 
@@ -281,8 +281,8 @@ def test_several_results() -> None:
 def test_result_ends_the_turn() -> None:
     """The only call of a turn gets its whole reply; of several, no share is made up."""
     alone = session(init(), assistant("m1", 5_000), result(100)).threads[MAIN]
-    assert alone.holding is not None
-    assert (alone.holding.final, alone.holding.usage.held) == (True, 5_100)
+    assert alone.current_call is not None
+    assert (alone.current_call.final, alone.current_call.usage.held) == (True, 5_100)
     several = session(init(), assistant("m1", 5_000), assistant("m2", 6_000), result(100))
     main = several.threads[MAIN]
     assert [(c.final, c.usage.output) for c in main.calls.values()] == [(True, 1), (True, 1)]
@@ -292,8 +292,8 @@ def test_result_ends_the_turn() -> None:
 def test_result_without_usage() -> None:
     """A turn that ended without telling its usage has ended all the same."""
     main = session(init(), assistant("m1", 5_000), result()).threads[MAIN]
-    assert main.holding is not None
-    assert (main.holding.final, main.holding.usage.output) == (True, 1)
+    assert main.current_call is not None
+    assert (main.current_call.final, main.current_call.usage.output) == (True, 1)
 
 
 def test_compaction() -> None:

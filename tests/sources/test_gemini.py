@@ -18,7 +18,7 @@ from brimline.sources.document import LARGEST
 from brimline.sources.gemini import SOURCE
 from brimline.sources.gemini.parse import ChatParser
 from brimline.sources.gemini.stream import StreamParser
-from brimline.tracker import Session, fold, main_of
+from brimline.tracker import Session, fold, main_thread
 from brimline.usage import Usage
 
 TIME = "2026-11-15T03:25:06.382Z"
@@ -221,7 +221,7 @@ def test_calls_of_a_rewritten_conversation() -> None:
 
 def test_a_resume_holds_what_was_held() -> None:
     """The conversation is emptied and written again: the last call counts as before."""
-    thread = main_of(fold(Session(), feed(CHAT[:13])))
+    thread = main_thread(fold(Session(), feed(CHAT[:13])))
     assert thread is not None
     assert (thread.current, thread.compactions, thread.cycle) == ("r2", (), 0)
 

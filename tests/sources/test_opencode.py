@@ -38,7 +38,7 @@ from brimline.sources.opencode.folder import LARGEST as LARGEST_MESSAGE
 from brimline.sources.opencode.history import OVERLAP
 from brimline.sources.opencode.opening import ask
 from brimline.sources.opencode.stream import StreamParser
-from brimline.tracker import Session, fold, main_of
+from brimline.tracker import Session, fold, main_thread
 from brimline.usage import Usage
 
 Json = dict[str, object]
@@ -552,7 +552,7 @@ def test_a_compaction(database: Database) -> None:
         Ended(at=1.5, thread="compaction"),
         Compacted(at=1.5, trigger="auto"),
     ]
-    thread = main_of(fold(Session(), events))
+    thread = main_thread(fold(Session(), events))
     assert thread is not None
     assert (thread.current, len(thread.calls), thread.peak_sent) == (None, 2, 20)
     compaction_again = reply(900, summary=True, parentID="msg_4", cost=1)

@@ -815,8 +815,8 @@ def ending(path: Path, data: bytes) -> Thread:
 def test_end_small(path: Path) -> None:
     """A small file is read whole."""
     thread = ending(path, joined([call("m1"), call("m2", 21_000), told("x")]))
-    assert thread.holding is not None
-    assert (thread.current, thread.holding.usage.sent) == ("m2", 21_000)
+    assert thread.current_call is not None
+    assert (thread.current, thread.current_call.usage.sent) == ("m2", 21_000)
 
 
 def test_end_of_a_long_file(path: Path) -> None:
@@ -900,7 +900,7 @@ def test_any_end(tmp_path: Path, caching: Caching) -> None:
         end = found(EndReader(str(path))).threads
         for name, thread in found(every(str(path))).threads.items():
             if thread.calls:
-                assert end[name].holding == thread.holding
+                assert end[name].current_call == thread.current_call
 
     check()
 

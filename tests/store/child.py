@@ -8,7 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from brimline.inbox import Message
-from brimline.store.base import Fire, Forget, Once, PutCall, PutCompaction, PutSession, Queue, Write
+from brimline.store.base import (
+    EventKey,
+    ForgetSessions,
+    PutCall,
+    PutCompaction,
+    PutSession,
+    QueueMessage,
+    RecordSignal,
+    Write,
+)
 from brimline.store.failures import StoreFailed
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, SignalRow
 from brimline.store.sqlite import SqliteStore
@@ -25,7 +34,7 @@ async def fire(path: Path) -> None:
     for level in range(LEVELS):
         message = Message(f"{name} {level}", "s", "text", at=1.0, cycle=0, level=level)
         signal = SignalRow("s", "main", 0, "level", 1.0, level)
-        if await store.write([Fire(signal, (message,))]) == [True]:
+        if await store.write([RecordSignal(signal, (message,))]) == [True]:
             fired.append(level)
     await store.close()
     print(json.dumps(fired))
@@ -46,11 +55,11 @@ def _numbered(number: int) -> list[Write]:
         case 0:
             return [PutCall(CallRow("s", "main", str(number), number, 0, 1, 2, 3, 4))]
         case 1:
-            return [Queue(Message(str(number), "s", "text", at=1.0))]
+            return [QueueMessage(Message(str(number), "s", "text", at=1.0))]
         case 2:
             return [PutCompaction(CompactionRow("s", "main", number, before=9))]
         case _:
-            return [Once(str(number), 1.0), PutSession(SessionRow(str(number), "claude", 1.0))]
+            return [EventKey(str(number), 1.0), PutSession(SessionRow(str(number), "claude", 1.0))]
 
 
 async def forget(path: Path) -> None:
@@ -60,9 +69,9 @@ async def forget(path: Path) -> None:
         row = SessionRow(str(number), "claude", 1.0)
         calls = [CallRow(row.id, "main", str(c), c, 0, 1, 2, 3, 4) for c in range(CALLS)]
         texts = [Message(f"{number} {m}", row.id, "text" * 100, at=1.0) for m in range(CALLS)]
-        await store.write([PutSession(row), *map(PutCall, calls), *map(Queue, texts)])
+        await store.write([PutSession(row), *map(PutCall, calls), *map(QueueMessage, texts)])
     print("full", flush=True)
-    await store.write([Forget(2.0)])
+    await store.write([ForgetSessions(2.0)])
     print("empty", flush=True)
 
 
@@ -82,7 +91,7 @@ async def _fill(path: Path, two: Callable[[int], list[Write]]) -> None:
     await store.write([PutSession(SessionRow("s", "claude", 1.0))])
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
     number, told = await _until_full(store, two)
-    refused = [await _refused(store, two(number)), await _refused(store, [Forget(2.0)])]
+    refused = [await _refused(store, two(number)), await _refused(store, [ForgetSessions(2.0)])]
     meanwhile = len(await store.messages()) + len(await store.calls("s"))
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     after = await store.write(two(number))
@@ -109,7 +118,7 @@ async def _refused(store: SqliteStore, writes: list[Write]) -> bool:
 
 def _messages(number: int) -> list[Write]:
     text = "x" * 5_000
-    return [Queue(Message(f"{number} {half}", "s", text, at=1.0)) for half in ("a", "b")]
+    return [QueueMessage(Message(f"{number} {half}", "s", text, at=1.0)) for half in ("a", "b")]
 
 
 def _calls(number: int) -> list[Write]:

@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from brimline.store.base import PutCall, Queue, Store
+from brimline.store.base import PutCall, QueueMessage, Store
 from brimline.store.failures import StoreFailed
 from brimline.store.problems import (
     FILE_NAME,
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 async def queue_messages(store: Store, first: int = 0) -> None:
     """Queue ten messages."""
-    await store.write([Queue(message(str(number))) for number in range(first, first + 10)])
+    await store.write([QueueMessage(message(str(number))) for number in range(first, first + 10)])
 
 
 async def count_messages(store: Store) -> int:
@@ -290,7 +290,7 @@ def test_damaged_content_is_found_in_the_background(
         await store.check_content()
         assert "damaged" in str(store.find_problem())
         with pytest.raises(StoreFailed, match="starts a new store") as caught:
-            await store.write([Queue(message("late"))])
+            await store.write([QueueMessage(message("late"))])
         assert caught.value.hint
 
     while_open(path, check, check_budget_s=0.0)
@@ -437,7 +437,7 @@ def test_overwritten_file_is_set_aside(path: Path, overwrite: Callable[[Path], N
         overwrite(path)
         assert "overwritten" in str(store.find_problem())
         with pytest.raises(StoreFailed, match="overwritten"):
-            await store.write([Queue(message("late"))])
+            await store.write([QueueMessage(message("late"))])
         return path.read_bytes()
 
     after = while_open(path, lose)

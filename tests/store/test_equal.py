@@ -11,17 +11,17 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from brimline.inbox import Message
 from brimline.store.base import (
-    Cancel,
-    Fire,
-    Forget,
-    Mark,
-    Once,
+    CancelMessages,
+    EventKey,
+    ForgetSessions,
+    MarkMessage,
     PutCall,
     PutCompaction,
     PutHandoff,
     PutSession,
     PutThread,
-    Queue,
+    QueueMessage,
+    RecordSignal,
     Store,
     UseHandoff,
     Write,
@@ -121,26 +121,28 @@ MESSAGES = st.builds(
 HANDOFFS = st.builds(
     HandoffRow, IDS, NAMES, TIMES, TEXTS, TEXTS, TEXTS, TEXTS, SMALL, SMALL, st.booleans()
 )
-MARKS = st.builds(Mark, IDS, STATES, st.lists(STATES, max_size=3).map(tuple), TIMES, maybe(TIMES))
+MARKS = st.builds(
+    MarkMessage, IDS, STATES, st.lists(STATES, max_size=3).map(tuple), TIMES, maybe(TIMES)
+)
 WRITES: st.SearchStrategy[Write] = st.one_of(
     st.builds(PutSession, SESSIONS),
     st.builds(PutThread, THREADS),
     st.builds(PutCall, CALLS),
     st.builds(PutCompaction, COMPACTIONS),
-    st.builds(Fire, SIGNALS, st.lists(MESSAGES, max_size=2).map(tuple)),
-    st.builds(Cancel, NAMES, NAMES, SMALL),
-    st.builds(Queue, MESSAGES),
+    st.builds(RecordSignal, SIGNALS, st.lists(MESSAGES, max_size=2).map(tuple)),
+    st.builds(CancelMessages, NAMES, NAMES, SMALL),
+    st.builds(QueueMessage, MESSAGES),
     MARKS,
     st.builds(PutHandoff, HANDOFFS),
     st.builds(UseHandoff, IDS, TIMES),
-    st.builds(Once, NAMES, TIMES),
-    st.builds(Forget, st.sampled_from([0.5, 2.0])),
+    st.builds(EventKey, NAMES, TIMES),
+    st.builds(ForgetSessions, st.sampled_from([0.5, 2.0])),
 )
 
 
 async def everything(store: Store) -> list[object]:
     """All that can be read, without the numbers that a store may give as it likes."""
-    waiting, messages = await store.waiting(), await store.messages()
+    waiting, messages = await store.pending_messages(), await store.messages()
     assert [row for row in messages if row.state in ("queued", "handed")] == waiting
     read = await asyncio.gather(
         store.sessions(),
@@ -152,7 +154,7 @@ async def everything(store: Store) -> list[object]:
         *(ask(name) for name in "ab" for ask in (store.calls, store.handoffs)),
         *(ask(name) for name in "ab" for ask in (store.compactions, store.last_handoffs)),
         store.calls("a", "b"),
-        store.known("a"),
+        store.has_event("a"),
     )
     ordered = [msgspec.structs.replace(row, order=place) for place, row in enumerate(messages)]
     return [*read, ordered]

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from brimline.inbox import Message
-from brimline.store.base import Forget, Once, PutCompaction, PutThread, Queue, Store
+from brimline.store.base import (
+    EventKey,
+    ForgetSessions,
+    PutCompaction,
+    PutThread,
+    QueueMessage,
+    Store,
+)
 from brimline.store.failures import NewerStore
 from brimline.store.rows import CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite.connections import connect
@@ -63,7 +70,7 @@ def test_from_a_released_version(file: Path, path: Path) -> None:
         document = HandoffRow("h", "s", 3.0, "/h.md", "00", "text", "agent", 0, 7, used_at=4.0)
         assert await store.handoffs("s") == [document]
         assert [id for _, id in await store.changes()] == ["s"]
-        assert await store.write([Once("e", 9.0)]) == [False]
+        assert await store.write([EventKey("e", 9.0)]) == [False]
 
     on(path, look)
 
@@ -79,14 +86,18 @@ def test_writing_to_a_released_version(file: Path, path: Path) -> None:
 
     async def use(store: Store) -> None:
         ((mark, _),) = await store.changes()
-        writes = [PutThread(row), PutCompaction(ended), Queue(Message("m2", "s", "text", 9.0))]
+        writes = [
+            PutThread(row),
+            PutCompaction(ended),
+            QueueMessage(Message("m2", "s", "text", 9.0)),
+        ]
         assert await store.write(writes) == [True] * 3
         assert await store.threads("s") == [row]
         assert (await store.compactions("s"))[-1] == ended
-        assert [(one.id, one.order) for one in await store.waiting("s")] == [("m2", 2)]
+        assert [(one.id, one.order) for one in await store.pending_messages("s")] == [("m2", 2)]
         assert [one.id for one in await store.last_handoffs()] == ["h"]
         assert [id for _, id in await store.changes(mark)] == ["s"]
-        assert await store.write([Forget(10.0), Once("e", 9.0)]) == [True, False]
+        assert await store.write([ForgetSessions(10.0), EventKey("e", 9.0)]) == [True, False]
         assert await store.messages() == await store.changes() == []
 
     on(path, use)

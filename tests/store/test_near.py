@@ -9,7 +9,16 @@ from typing import TypeVar
 
 import pytest
 
-from brimline.store.base import Forget, Once, PutCall, PutSession, PutThread, Queue, Store, Write
+from brimline.store.base import (
+    EventKey,
+    ForgetSessions,
+    PutCall,
+    PutSession,
+    PutThread,
+    QueueMessage,
+    Store,
+    Write,
+)
 from brimline.store.sqlite import queries as query
 from brimline.store.sqlite.connections import connect, prepare
 from brimline.store.sqlite.near import FOLDED, IN_A_ROW, LIGHT, SMALL, Near, never_wait
@@ -33,7 +42,7 @@ def connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 def put(number: int) -> list[Write]:
     """A list as a hook's is."""
-    return [Once(str(number), 1.0), PutSession(session(seen_at=number))]
+    return [EventKey(str(number), 1.0), PutSession(session(seen_at=number))]
 
 
 def test_light_writes_are_carried_out(connection: sqlite3.Connection) -> None:
@@ -49,8 +58,8 @@ def test_light_writes_are_carried_out(connection: sqlite3.Connection) -> None:
     "writes",
     [
         [fire("m")],
-        [PutCall(call("c", 1)), Queue(message("m"))],
-        [Forget(9.0)],
+        [PutCall(call("c", 1)), QueueMessage(message("m"))],
+        [ForgetSessions(9.0)],
         [PutCall(call(str(number), number)) for number in range(SMALL + 1)],
         [PutCall(call("c", 1)), PutCall(call("d", 2**63))],
         [PutCall(call("c", 1)), PutSession(session(title="\ud800"))],
@@ -132,8 +141,8 @@ def test_order_is_kept_beside_the_thread(path: Path) -> None:
     """A light list that is handed in after a weighty one is carried out after it."""
 
     async def use(store: Store) -> None:
-        weighty: list[Write] = [Queue(message("m")), Once("e", 1.0)]
-        light: list[Write] = [Once("e", 1.0), PutSession(session())]
+        weighty: list[Write] = [QueueMessage(message("m")), EventKey("e", 1.0)]
+        light: list[Write] = [EventKey("e", 1.0), PutSession(session())]
         effects = await asyncio.gather(store.write(weighty), store.write(light))
         assert list(effects) == [[True, True], [False, False]]
 
@@ -171,7 +180,7 @@ def test_a_hook_waits_for_no_thread(path: Path) -> None:
     async def use(store: Store) -> None:
         assert at_once(store.write(put(1))) == [True, True]
         assert at_once(store.session("s")) == session(seen_at=1)
-        assert at_once(store.threads("s")) == at_once(store.waiting("s")) == []
+        assert at_once(store.threads("s")) == at_once(store.pending_messages("s")) == []
         assert at_once(store.last_handoffs("s")) == []
 
     on(path, use)

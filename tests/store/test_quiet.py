@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.store.base import Fire, Mark, PutSession, Queue, Store, Write
+from brimline.store.base import MarkMessage, PutSession, QueueMessage, RecordSignal, Store, Write
 from brimline.store.sqlite import quiet as module
 from brimline.store.sqlite.quiet import MOST, NOTICED, Quiet, may_queue
 from brimline.store.sqlite.store import SqliteStore
@@ -13,14 +13,14 @@ from brimline.testing.store.suite import fire, message, session, signal
 from .using import on
 
 QUEUES: list[Write] = [
-    Queue(message("m")),
+    QueueMessage(message("m")),
     fire("m"),
-    Mark("m", "queued", ("handed",), 1.0),
+    MarkMessage("m", "queued", ("handed",), 1.0),
 ]
 OTHERS: list[Write] = [
     PutSession(session()),
-    Fire(signal()),
-    Mark("m", "delivered", ("handed",), 1.0),
+    RecordSignal(signal()),
+    MarkMessage("m", "delivered", ("handed",), 1.0),
 ]
 
 
@@ -105,12 +105,12 @@ def test_in_a_store(tmp_path: Path) -> None:
 
     async def use(store: Store) -> list[bool]:
         said = [store.may_wait("s")]
-        await store.waiting("s")
+        await store.pending_messages("s")
         said.append(store.may_wait("s"))
         await store.write([PutSession(session())])
         said.append(store.may_wait("s"))
-        await store.write([Queue(message("m"))])
-        await store.waiting("s")
+        await store.write([QueueMessage(message("m"))])
+        await store.pending_messages("s")
         return [*said, store.may_wait("s")]
 
     assert on(tmp_path / "brimline.db", use) == [True, False, False, True]
@@ -123,11 +123,11 @@ def test_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def use(store: Store) -> list[bool]:
         other = await SqliteStore.open(path)
-        await store.waiting("s")
+        await store.pending_messages("s")
         said = [store.may_wait("s")]
         await store.write([PutSession(session())])
         said.append(store.may_wait("s"))
-        await other.write([Queue(message("m"))])
+        await other.write([QueueMessage(message("m"))])
         said.append(store.may_wait("s"))
         await other.close()
         return said

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pytest
 
-from brimline.store.base import Queue, Store
+from brimline.store.base import QueueMessage, Store
 from brimline.store.failures import NewerStore, StoreFailed
 from brimline.store.sqlite.connections import connect, prepare
 from brimline.store.sqlite.migrations import MIGRATIONS
@@ -24,7 +24,7 @@ from .using import on
 
 async def write_some(store: Store) -> list[bool]:
     """Ten messages, so that there is something to lose."""
-    return await store.write([Queue(message(str(number))) for number in range(10)])
+    return await store.write([QueueMessage(message(str(number))) for number in range(10)])
 
 
 async def count(store: Store) -> int:

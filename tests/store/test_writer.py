@@ -9,16 +9,16 @@ import pytest
 
 from brimline.inbox import Message
 from brimline.store.base import (
-    Cancel,
-    Forget,
-    Mark,
-    Once,
+    CancelMessages,
+    EventKey,
+    ForgetSessions,
+    MarkMessage,
     PutCall,
     PutCompaction,
     PutHandoff,
     PutSession,
     PutThread,
-    Queue,
+    QueueMessage,
     Store,
     UseHandoff,
     Write,
@@ -47,14 +47,14 @@ LIGHT: list[Write] = [
     PutThread(thread(0, 0)),
     PutCall(call("c", 1)),
     PutCompaction(compaction(before=9)),
-    Once("e", 1.0),
-    Forget(9.0),
+    EventKey("e", 1.0),
+    ForgetSessions(9.0),
 ]
 WEIGHTY: list[Write] = [
     fire("m"),
-    Queue(message("m2")),
-    Mark("m2", "handed", ("queued",), 1.0),
-    Cancel("s", "main", 0),
+    QueueMessage(message("m2")),
+    MarkMessage("m2", "handed", ("queued",), 1.0),
+    CancelMessages("s", "main", 0),
     PutHandoff(handoff("h")),
     UseHandoff("h", 1.0),
 ]
@@ -62,7 +62,7 @@ REFUSED: list[Write] = [
     PutSession(session(title="\ud800")),
     PutCall(call("c", seq=2**63)),
     PutCompaction(compaction(before=2**63)),
-    Queue(Message("m", "s", "text", at=float("nan"))),
+    QueueMessage(Message("m", "s", "text", at=float("nan"))),
 ]
 
 
@@ -108,15 +108,18 @@ def test_what_cannot_be_kept(path: Path, write: Write) -> None:
     """A list with a value that cannot be kept has no effect; those beside it have theirs."""
 
     async def use(store: Store) -> None:
-        good = [[Queue(message(f"good {number}"))] for number in range(4)]
-        bad: list[Write] = [Once("e", 1.0), Queue(message("bad")), write]
+        good = [[QueueMessage(message(f"good {number}"))] for number in range(4)]
+        bad: list[Write] = [EventKey("e", 1.0), QueueMessage(message("bad")), write]
         lists = [*good[:2], bad, *good[2:]]
         outcomes = await asyncio.gather(*map(store.write, lists), return_exceptions=True)
         assert [outcome for outcome in outcomes if outcome != [True]] == [outcomes[2]]
         assert isinstance(outcomes[2], StoreFailed)
         assert outcomes[2].place == str(path)
         assert set(await states(store)) == {f"good {number}" for number in range(4)}
-        assert await store.write([Once("e", 1.0), Queue(message("later"))]) == [True, True]
+        assert await store.write([EventKey("e", 1.0), QueueMessage(message("later"))]) == [
+            True,
+            True,
+        ]
 
     on(path, use)
 
@@ -124,7 +127,7 @@ def test_what_cannot_be_kept(path: Path, write: Write) -> None:
 def test_changes_of_a_list_that_failed(path: Path, connection: sqlite3.Connection) -> None:
     """What a list that failed would have changed, or forgotten, leaves no trace among changes."""
     good, other = PutSession(session("good", 1.0)), PutSession(session("other", 9.0))
-    lists = [[good], [other, Forget(5.0), REFUSED[0]], [PutCall(call("c", 1))]]
+    lists = [[good], [other, ForgetSessions(5.0), REFUSED[0]], [PutCall(call("c", 1))]]
     outcomes = Writer(path, connection).together(lists)
     assert [isinstance(outcome, StoreFailed) for outcome in outcomes] == [False, True, False]
     assert [id for _, id in query.changes(connection, 0)] == ["good", "s"]
@@ -157,13 +160,16 @@ def test_transaction_that_fails(path: Path, connection: sqlite3.Connection) -> N
 def test_events_of_long_ago(path: Path, connection: sqlite3.Connection) -> None:
     """The last events are remembered, as many as are promised; the file does not grow for ever."""
     writer = Writer(path, connection)
-    writer.together([[Once("a", 1.0)], [Once("b", 1.0)]])
+    writer.together([[EventKey("a", 1.0)], [EventKey("b", 1.0)]])
     last = REMEMBERED + AT_A_TIME
     connection.execute(f"UPDATE once SET place = {AT_A_TIME} WHERE key = 'a'")
     connection.execute(f"UPDATE once SET place = {last - AT_A_TIME} WHERE key = 'b'")
     for number in range(AT_A_TIME - 1):
-        assert writer.together([[Once(str(number), 1.0)], [Once("a", 1.0)]]) == [[True], [False]]
-    assert writer.together([[Once("c", 1.0)], [Once("b", 1.0)]]) == [[True], [False]]
+        assert writer.together([[EventKey(str(number), 1.0)], [EventKey("a", 1.0)]]) == [
+            [True],
+            [False],
+        ]
+    assert writer.together([[EventKey("c", 1.0)], [EventKey("b", 1.0)]]) == [[True], [False]]
     kept = connection.execute("SELECT key FROM once ORDER BY place").fetchall()
     assert (kept[0], kept[-1], len(kept)) == (("b",), ("c",), AT_A_TIME + 1)
 
@@ -172,7 +178,7 @@ def test_caller_that_does_not_wait(path: Path) -> None:
     """A caller that is cancelled harms nobody; what it handed in may be carried out."""
 
     async def use(store: Store) -> set[str]:
-        tasks = [asyncio.create_task(store.write([Queue(message(id))])) for id in "abc"]
+        tasks = [asyncio.create_task(store.write([QueueMessage(message(id))])) for id in "abc"]
         await asyncio.sleep(0)
         tasks[1].cancel()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
@@ -188,7 +194,9 @@ def test_closing_finishes_what_waits(path: Path) -> None:
 
     async def use() -> None:
         store = await SqliteStore.open(path)
-        tasks = [asyncio.create_task(store.write([Queue(message(str(n)))])) for n in range(100)]
+        tasks = [
+            asyncio.create_task(store.write([QueueMessage(message(str(n)))])) for n in range(100)
+        ]
         await asyncio.sleep(0)
         await store.close()
         await store.close()
@@ -205,7 +213,7 @@ def test_loop_that_ended_first(path: Path) -> None:
 
     async def use() -> SqliteStore:
         store = await SqliteStore.open(path)
-        await store.write([Queue(message("m"))])
+        await store.write([QueueMessage(message("m"))])
         return store
 
     forgotten = asyncio.run(use())

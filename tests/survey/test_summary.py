@@ -10,7 +10,7 @@ from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Spent
 from brimline.survey.summary import Row, own_thread, summarise
 from brimline.survey.summary import day_of as day_of_moment
 from brimline.tracker import Session, Thread, fold
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 
 from .machine import NOON
 
@@ -162,7 +162,7 @@ def test_spent() -> None:
     """Tokens billed over an unknown number of calls are tokens, and no calls."""
     found = summarise(session_of(called("m1"), Spent(at=NOON, usage=Usage(5, 0, 0, 700)))).rows
     assert sum(row.calls for row in found) == 1
-    assert sum((row.usage for row in found), NOTHING).output == 710
+    assert sum((row.usage for row in found), ZERO).output == 710
 
 
 def test_without() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from brimline.errors import CommandFailed
 from brimline.handoff import Document
-from brimline.observations import ObservationKind, Observation, Pane
+from brimline.observations import Observation, ObservationKind, Pane
 from brimline.tmux import clear
 from brimline.tmux.clear import GONE, INTERRUPTED, PROMPTED, Clearing
 from brimline.tmux.clear_requests import Intent, Step, keep, kept

@@ -11,7 +11,7 @@ import pytest
 
 from brimline.inbox import Message, Urgency
 from brimline.observations import Pane
-from brimline.store.base import Mark, PutSession, Queue, Write
+from brimline.store.base import MarkMessage, PutSession, QueueMessage, Write
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
@@ -49,7 +49,7 @@ def round_of(
     async def main() -> tuple[int, list[str]]:
         store = MemoryStore()
         sessions = [PutSession(SessionRow(id, agent, time.time())) for id in ("s1", "s2")]
-        await store.write([*sessions, *map(Queue, messages)])
+        await store.write([*sessions, *map(QueueMessage, messages)])
         mail = Mail(
             store,
             Tmux(state, 2.0),
@@ -91,7 +91,9 @@ class Failing(MemoryStore):
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
         """As the store does, but for that."""
-        if not self.failed and any(isinstance(w, Mark) and w.to == "delivered" for w in writes):
+        if not self.failed and any(
+            isinstance(w, MarkMessage) and w.to == "delivered" for w in writes
+        ):
             self.failed = True
             raise StoreFailed("store", "disk full", "Free some space.")
         return await super().write(writes)
@@ -103,7 +105,9 @@ def test_typed_once_while_the_store_fails(drawn: Make, tmp_path: Path) -> None:
 
     async def main() -> list[str]:
         store, hour = Failing(), 3_600.0
-        await store.write([PutSession(SessionRow("s1", "pi", 1.0)), Queue(message("m1", "Hello."))])
+        await store.write(
+            [PutSession(SessionRow("s1", "pi", 1.0)), QueueMessage(message("m1", "Hello."))]
+        )
         mail = Mail(store, Tmux(tmp_path, 2.0), lambda: time.time() + hour, lambda row: False,
                     lambda row: client.pane, lambda id: False, lambda message: message)  # fmt: skip
         with pytest.raises(StoreFailed):
@@ -163,13 +167,15 @@ def test_sent_on(tmp_path: Path, seen_at: float, left: str) -> None:
         store = MemoryStore()
         cleared = SessionRow("s1", "claude", 1.0, became="s2", became_at=1.0)
         seen = SessionRow("s1", "claude", seen_at)
-        await store.write([PutSession(cleared), PutSession(seen), Queue(message("m1", "One."))])
+        await store.write(
+            [PutSession(cleared), PutSession(seen), QueueMessage(message("m1", "One."))]
+        )
         mail = Mail(
             store, Tmux(tmp_path, 2.0), time.time, lambda row: True, lambda row: None,
             lambda id: False, lambda message: message,
         )  # fmt: skip
         assert await mail.deliver() == 0
-        assert [(m.session, m.text) for m in await store.waiting()] == [(left, "One.")]
+        assert [(m.session, m.text) for m in await store.pending_messages()] == [(left, "One.")]
 
     asyncio.run(main())
 

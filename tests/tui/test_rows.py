@@ -56,14 +56,14 @@ def test_how_full(sent: int, percent: str, word: str, shade: str) -> None:
     view = own(sent)
     assert view.main is not None
     assert f"{percent} {word}" in lines(view)[1]
-    assert bars.shade_of(view.main) == shade
+    assert bars.thread_shade(view.main) == shade
 
 
 def test_over_a_window_without_a_limit() -> None:
     """More than the window is red too, whatever is known of the limit."""
     view = own(260_000, limit=None, percent_of_limit=None)
     assert view.main is not None
-    assert (bars.shade_of(view.main), bars.word_of(view.main)) == ("full", "over")
+    assert (bars.thread_shade(view.main), bars.word_of(view.main)) == ("full", "over")
 
 
 def test_unknown_is_no_zero() -> None:

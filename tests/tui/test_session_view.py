@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.terminal.text import cells
+from brimline.terminal.text import cell_width
 from brimline.tui.api_types import Detail, Timeline, timeline, views
 from brimline.tui.chart_marks import line, marks
 from brimline.tui.session_view import Page
@@ -146,7 +146,7 @@ def test_wrapped_text_is_whole(said: str, width: int) -> None:
     """Every letter is there, in its order, and a line is too long only for a wide letter."""
     shown = wrapped(said, width)
     assert "".join("".join(shown).split()) == "".join(said.split())
-    assert all(cells(part) <= max(2, width) for part in shown)
+    assert all(cell_width(part) <= max(2, width) for part in shown)
 
 
 def test_painted_text_is_taken_apart() -> None:

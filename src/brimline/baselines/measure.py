@@ -16,7 +16,7 @@ from brimline.settings import Settings, cache_dir, load
 from brimline.sources import AGENTS, known, source
 from brimline.sources.base import Places
 from brimline.usage import percent
-from brimline.windows import ClientSettings, Known, Limit, Window, limit_of, window_of
+from brimline.windows import ClientSettings, Limit, ResolveContext, Window, limit_of, window_of
 
 TIMEOUT = 30.0
 
@@ -125,7 +125,7 @@ def _bounds(
     """Window and limit as everywhere, with what the client has just said of them."""
     if answer.auto_compact is False:
         told = msgspec.structs.replace(told, auto_compact=False)
-    about = Known(
+    about = ResolveContext(
         agent=AGENT,
         model=answer.model,
         version=version,

@@ -13,7 +13,7 @@ from brimline.errors import BrimlineError
 from brimline.settings import load
 from brimline.sources import AGENTS
 from brimline.sources.base import Places
-from brimline.terminal.text import clean
+from brimline.terminal.text import strip_control
 
 NOWHERE = "brimline: the folder that you work in is not there any more\nGo to another: cd"
 ABOUT = "Tells how full the context windows of AI coding agents are."
@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
             command = import_module(f"brimline.cli.{options.command or 'status'}")
         code: int = command.run(context, options)
     except BrimlineError as error:
-        lines = [clean(line) for line in str(error).splitlines()]
+        lines = [strip_control(line) for line in str(error).splitlines()]
         print(f"brimline: {chr(10).join(lines)}", file=sys.stderr)
         return 2
     return code

@@ -13,7 +13,7 @@ import msgspec
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError, NotRunning
 from brimline.server.peer_credentials import check_ours
-from brimline.server.sockets import LOCK, silent
+from brimline.server.sockets import LOCK, raise_if_unresponsive
 from brimline.settings import socket_path, state_dir
 from brimline.store.rows import SessionRow
 
@@ -47,7 +47,7 @@ def of_session(id: str, part: str = "") -> str:
     return f"/v1/sessions/{quote(id, safe='')}{part}"
 
 
-class Named(NamedTuple):
+class SessionRef(NamedTuple):
     """A session by its id, whether it was heard of, and what the daemon knows of it."""
 
     id: str
@@ -55,7 +55,7 @@ class Named(NamedTuple):
     row: SessionRow | None = None
 
 
-def named(context: Context, name: str) -> Named:
+def resolve_session(context: Context, name: str) -> SessionRef:
     """The session of this id, or the only one whose id begins so; else one that is to come."""
     every = ask(context, "GET", "/v1/sessions?since=all")
     rows = {view["session"]["id"]: view["session"] for view in every}
@@ -64,8 +64,8 @@ def named(context: Context, name: str) -> Named:
         some = ", ".join(fitting[:5])
         raise Refused(f"more than one session begins with {name!r}: {some}", "Write more of it.")
     if not fitting:
-        return Named(name, known=False)
-    return Named(fitting[0], known=True, row=msgspec.convert(rows[fitting[0]], SessionRow))
+        return SessionRef(name, known=False)
+    return SessionRef(fitting[0], known=True, row=msgspec.convert(rows[fitting[0]], SessionRow))
 
 
 def ask(context: Context, method: str, path: str, body: object = None) -> Any:
@@ -83,7 +83,7 @@ def ask(context: Context, method: str, path: str, body: object = None) -> Any:
     except PermissionError as error:
         raise NotRunning(str(place), error.strerror) from error
     except (OSError, http.client.HTTPException) as error:
-        raise silent(state / LOCK) or NotRunning(str(place)) from error
+        raise raise_if_unresponsive(state / LOCK) or NotRunning(str(place)) from error
     finally:
         connection.close()
     try:

@@ -13,7 +13,7 @@ from brimline.cli.context import Context
 from brimline.errors import CommandFailed, NotRunning
 from brimline.hooks.starting import COMMAND, LOG, START_LOCK_FD, environment
 from brimline.private_folder import make_private_folder
-from brimline.server.sockets import LOCK, Silent, silent
+from brimline.server.sockets import LOCK, DaemonUnresponsive, raise_if_unresponsive
 from brimline.settings import state_dir
 
 LARGEST = 1 << 20
@@ -98,9 +98,9 @@ def stop(context: Context) -> bool:
     return False
 
 
-def held(context: Context) -> Silent | None:
+def held(context: Context) -> DaemonUnresponsive | None:
     """What to say of a process that has the daemon's lock, where none answers."""
-    return silent(log_of(context).with_name(LOCK))
+    return raise_if_unresponsive(log_of(context).with_name(LOCK))
 
 
 def answers(context: Context) -> str | None:

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from brimline.baselines import Baseline, Category, baseline
 from brimline.cli.context import Context, emit_json
 from brimline.sources import AGENTS, known
-from brimline.terminal.text import Cell, Column, age, clean, painted, table
+from brimline.terminal.text import Cell, Column, colourize, format_age, format_table, strip_control
 from brimline.usage import percent
 from brimline.windows import Limit, Window
 
 COLUMNS = (
-    Column("category", least=12),
+    Column("category", min_width=12),
     Column("tokens", right=True),
     Column("of window", right=True),
 )
@@ -52,10 +52,10 @@ def _waiting(name: str) -> Generator[None]:
 
 
 def _text(context: Context, found: Baseline) -> list[str]:
-    facts = [AGENTS[found.agent], found.version, clean(found.model or "unknown model")]
+    facts = [AGENTS[found.agent], found.version, strip_control(found.model or "unknown model")]
     return [
-        painted("  ".join(facts), "bold", context.colour),
-        *table(COLUMNS, _rows(found), context.width, context.colour),
+        colourize("  ".join(facts), "bold", context.colour),
+        *format_table(COLUMNS, _rows(found), context.width, context.colour),
         *_bounds(found),
         _origin(context, found),
         *_doubts(found),
@@ -79,7 +79,7 @@ def _rows(found: Baseline) -> list[list[Cell]]:
 
 def _row(one: Category, share: str) -> list[Cell]:
     how = "dim" if one.deferred else "none"
-    return [Cell(clean(one.name), how), Cell(f"{one.tokens:,}", how), Cell(share, how)]
+    return [Cell(strip_control(one.name), how), Cell(f"{one.tokens:,}", how), Cell(share, how)]
 
 
 def _percent(value: float | None) -> str:
@@ -98,7 +98,7 @@ def _origin(context: Context, found: Baseline) -> str:
     asked = f"source {found.source}, "
     if not found.cached:
         return asked + "asked just now"
-    return asked + f"asked {age(context.now - found.at)} ago and kept; --fresh asks anew"
+    return asked + f"asked {format_age(context.now - found.at)} ago and kept; --fresh asks anew"
 
 
 def _doubts(found: Baseline) -> list[str]:
@@ -106,6 +106,6 @@ def _doubts(found: Baseline) -> list[str]:
     if found.estimated:
         doubts.append("estimated: the client's API did not count, and it guessed")
     if found.without:
-        late = clean(", ".join(found.without))
+        late = strip_control(", ".join(found.without))
         doubts.append(f"without the MCP servers that did not connect in time: {late}")
     return doubts

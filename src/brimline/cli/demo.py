@@ -8,9 +8,9 @@ from brimline.chart import of_thread
 from brimline.cli.context import Context
 from brimline.demo.recording import recorded
 from brimline.events import MAIN, Call, Compacted
-from brimline.terminal.text import bar, counted, painted, shade
+from brimline.terminal.text import colourize, count_of, draw_bar, shade_of
 from brimline.tracker import Reading, Session, Thread, fold, read
-from brimline.usage import context_line, shorten
+from brimline.usage import context_line, format_tokens
 
 SECONDS = 8.0
 BAR = 30
@@ -43,7 +43,7 @@ def play(context: Context, speed: float = 1.0) -> int:
 
 
 def _draw(context: Context, thread: Thread, reading: Reading) -> None:
-    drawn = painted(bar(reading.percent, BAR), shade(reading.percent), context.colour)
+    drawn = colourize(draw_bar(reading.percent, BAR), shade_of(reading.percent), context.colour)
     limit = f"{reading.percent_of_limit}% of the limit" if reading.percent_of_limit else ""
     sys.stdout.write(f"\r\x1b[K{_context(reading)}  {drawn}  {limit}  call {len(thread.calls)}")
     sys.stdout.flush()
@@ -55,7 +55,7 @@ def _context(reading: Reading) -> str:
 
 def _compaction(thread: Thread) -> str:
     made = thread.compactions[-1]
-    before = "unknown" if made.before is None else shorten(made.before)
+    before = "unknown" if made.before is None else format_tokens(made.before)
     return f"The client compacts at {before}: unknown until the next reply, never 0 %."
 
 
@@ -66,7 +66,7 @@ def _say(text: str, live: bool) -> None:
 def _finish(context: Context, session: Session, live: bool) -> None:
     thread = session.threads[MAIN]
     reading = read(session, thread, "transcript")
-    _say(f"{_context(reading)} after {counted(len(thread.calls), 'call')}\n", live)
+    _say(f"{_context(reading)} after {count_of(len(thread.calls), 'call')}\n", live)
     drawn = of_thread(thread, reading, context.width, context.colour)
     print("\n".join(drawn))
     print(

@@ -24,11 +24,11 @@ from brimline.cli.doctor_checks import (
 )
 from brimline.cli.setup import wish_of
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
-from brimline.setup.install import Wish
+from brimline.setup.install import SetupOptions
 from brimline.setup.installed import Found, find
 from brimline.setup.plan import RECIPES
 from brimline.sources import AGENTS, present
-from brimline.terminal.text import Shade, clean, painted
+from brimline.terminal.text import Shade, colourize, strip_control
 
 SHADES: dict[bool, Shade] = {True: "low", False: "high"}
 
@@ -45,8 +45,8 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _lines(context: Context, check: Check) -> Iterator[str]:
-    mark = painted("ok" if check.well else "!!", SHADES[check.well], context.colour)
-    yield f"{mark}  {check.about:<14} {clean(check.told)}"
+    mark = colourize("ok" if check.well else "!!", SHADES[check.well], context.colour)
+    yield f"{mark}  {check.about:<14} {strip_control(check.told)}"
     if check.hint and not check.well:
         yield f"    {'':<14} {check.hint}"
 
@@ -73,12 +73,12 @@ def _checks(context: Context) -> Iterator[Check]:
     yield spool(wish.state)
 
 
-def _brimline(wish: Wish) -> Check:
+def _brimline(wish: SetupOptions) -> Check:
     client = "the compiled hook client" if wish.program.fast else "no compiled client"
     return Check("brimline", True, f"{__version__}, Python {sys.version.split()[0]}, {client}")
 
 
-def _found(context: Context, agent: str, wish: Wish) -> list[Found]:
+def _found(context: Context, agent: str, wish: SetupOptions) -> list[Found]:
     """Our hooks in the user's settings, and in those of the project that this is run in."""
     return [find(agent, context.places, wish, scope) for scope in ("user", "project")]
 
@@ -94,7 +94,7 @@ def _heard(context: Context) -> Heard:
     return Heard(told, [view["session"] for view in views])
 
 
-def _service(context: Context, wish: Wish, heard: Heard) -> Check:
+def _service(context: Context, wish: SetupOptions, heard: Heard) -> Check:
     """Whether there is a service, and whether it runs."""
     try:
         made = service.here(context, wish.state)

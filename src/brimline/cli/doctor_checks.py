@@ -15,7 +15,7 @@ from brimline.setup.installed import Found, Line
 from brimline.setup.plan import RECIPES
 from brimline.sources import source
 from brimline.store.problems import open_problems
-from brimline.terminal.text import age, counted
+from brimline.terminal.text import count_of, format_age
 
 AHEAD = 60.0
 """A word that comes from so far in the future tells of a clock that is wrong."""
@@ -82,7 +82,7 @@ def hooks(context: Context, agent: str, found: Sequence[Found], heard: Heard) ->
     for one in placed:
         if wrong := _wrong(about, one, heard):
             return wrong
-    told = f"{counted(len(placed[0].events), 'hook')} installed"
+    told = f"{count_of(len(placed[0].events), 'hook')} installed"
     told += ", posted by the client" if placed[0].posts else ""
     return _with_heard(context, agent, Check(about, True, told), heard)
 
@@ -126,11 +126,13 @@ def _with_heard(context: Context, agent: str, check: Check, heard: Heard) -> Che
     last, since = times.get(agent), heard.told["since"]
     written, due = _written(context, agent), since if last is None else last + BEHIND
     if written is None or written <= due:
-        said = "nothing to hear yet" if last is None else f"heard {age(context.now - last)} ago"
+        said = (
+            "nothing to hear yet" if last is None else f"heard {format_age(context.now - last)} ago"
+        )
         return Check(check.about, True, f"{check.told}, {said}")
     said = "not heard since a transcript was written"
     if last is None:
-        begun = age(context.now - since)
+        begun = format_age(context.now - since)
         said = f"not heard since the daemon started {begun} ago, and a transcript was written"
     return Check(check.about, False, f"{check.told}, {said}", RECIPES[agent].then)
 
@@ -172,7 +174,7 @@ def daemon(heard: Heard, now: float) -> Iterator[Check]:
         return
     told = heard.told
     hint = f"It is of another version. {AGAIN}"
-    line = f"{told['version']}, for {age(now - told['since'])}, at {told['address']}"
+    line = f"{told['version']}, for {format_age(now - told['since'])}, at {told['address']}"
     yield Check("daemon", told["version"] == __version__, line, hint)
     lost = f"{told['malformed']:,} not understood, {told['dropped']:,} dropped"
     yield Check("losses", not told["dropped"], lost, FULL)
@@ -187,10 +189,10 @@ def heard_from(heard: Heard, now: float) -> Iterator[Check]:
         yield Check("heard", False, "nothing yet", "Start an agent that has our hooks.")
         return
     last = now - max(seen)
-    told = f"{counted(len(seen), 'session')}, the last seen {age(max(0.0, last))} ago"
+    told = f"{count_of(len(seen), 'session')}, the last seen {format_age(max(0.0, last))} ago"
     yield Check("heard", True, told)
     right = last > -AHEAD
-    shown = "agrees with what was heard" if right else f"{age(-last)} behind what was heard"
+    shown = "agrees with what was heard" if right else f"{format_age(-last)} behind what was heard"
     yield Check("clock", right, shown, "Set this machine's clock.")
 
 
@@ -213,7 +215,7 @@ def store(state: Path, least: int = LEAST) -> Check:
 def store_problems(state: Path, now: float) -> Iterator[Check]:
     """Return a failed check for each problem that the store had lately."""
     for problem in open_problems(state, now):
-        told = f"{age(max(0.0, now - problem.at))} ago: {problem.what}"
+        told = f"{format_age(max(0.0, now - problem.at))} ago: {problem.what}"
         yield Check("store problem", False, told, problem.advice)
 
 
@@ -222,7 +224,7 @@ def spool(state: Path) -> Check:
     size = sum(_size(state / name) for name in ("spool", "spool.taking"))
     lost = _size(state / "spool.dropped")
     told = f"{_amount(size)} wait for the daemon" if size else "empty"
-    told += f", {counted(lost, 'event')} lost" if lost else ""
+    told += f", {count_of(lost, 'event')} lost" if lost else ""
     return Check("spool", not size and not lost, told, "`brimline serve --background` takes it in.")
 
 

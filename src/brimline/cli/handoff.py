@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 
 from brimline.cli import handoff_draft
-from brimline.cli.ask import Named, Refused, ask, named, of_session
+from brimline.cli.ask import Refused, SessionRef, ask, of_session, resolve_session
 from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import inside
 from brimline.cli.daemon_arguments import OWN
 from brimline.errors import InvalidHandoff, NotRunning, UnknownAgent, UnreadableTranscript
 from brimline.events import MAIN
-from brimline.handoff import Freshness, changed_since, freshness, records, take
+from brimline.handoff import Freshness, files_changed_since, freshness, iter_records, read_document
 from brimline.settings import state_dir
 from brimline.sources import AGENTS
-from brimline.terminal.text import Cell, Column, age, clean, counted, table
+from brimline.terminal.text import Cell, Column, count_of, format_age, format_table, strip_control
 from brimline.tmux.clear_requests import Intent, kept
 from brimline.tmux.pane import of_environment
 from brimline.tmux.spawn import Start, become, outside, start, window
@@ -30,9 +30,9 @@ TO_COME = "no such session was heard of yet: it is kept for one with just this i
 
 COLUMNS = (
     Column("age", right=True),
-    Column("by", least=8, drop=2),
-    Column("since then", least=12, drop=1),
-    Column("path", least=12, keep_end=True),
+    Column("by", min_width=8, drop_order=2),
+    Column("since then", min_width=12, drop_order=1),
+    Column("path", min_width=12, keep_end=True),
 )
 
 
@@ -66,18 +66,18 @@ def _fits(options: argparse.Namespace) -> None:
         options.wrong("argument --session: not allowed with --draft SESSION")
 
 
-def _meant(context: Context, name: str | None) -> Named | None:
+def _meant(context: Context, name: str | None) -> SessionRef | None:
     """The session that is named, as far as a daemon knows it; else the one that this runs in."""
     if name is None:
         here = inside(context.places.env)
-        return Named(here.session, known=True) if here and here.session else None
+        return SessionRef(here.session, known=True) if here and here.session else None
     try:
-        return named(context, name)
+        return resolve_session(context, name)
     except NotRunning:
-        return Named(name, known=True)
+        return SessionRef(name, known=True)
 
 
-def _hand_over(context: Context, session: Named, options: argparse.Namespace) -> int:
+def _hand_over(context: Context, session: SessionRef, options: argparse.Namespace) -> int:
     told = _keep(context, session.id, options)
     env = context.places.env
     within = options.session is None
@@ -94,12 +94,12 @@ def _hand_over(context: Context, session: Named, options: argparse.Namespace) ->
     return 0
 
 
-def _handed_over(session: Named, told: Any, clear: bool) -> list[str]:
-    short = clean(session.id[:8])
+def _handed_over(session: SessionRef, told: Any, clear: bool) -> list[str]:
+    short = strip_control(session.id[:8])
     if clear:
         return [
             f"when this turn ends, session {short} is cleared and goes on from",
-            f"{clean(told['path'])}. End your turn now.",
+            f"{strip_control(told['path'])}. End your turn now.",
         ]
     kept = f"kept {len(told['text']):,} characters for session {short}"
     if not session.known:
@@ -138,7 +138,7 @@ def _hinting() -> Generator[None]:
 def _spawn(context: Context, session: str | None, options: argparse.Namespace) -> int:
     """Start the client anew: in a window of tmux, else here, else by the user's hand."""
     with _hinting():
-        path = take(options.path).path
+        path = read_document(options.path).path
     row = _view(context, session).get("session", {})
     if session is not None and row and not options.clear:
         _keep(context, session, options)
@@ -200,8 +200,8 @@ def _changed(session: dict[str, Any], at: float) -> tuple[str, ...] | None:
     if not session.get("transcript"):
         return None
     try:
-        told = records(session["transcript"], session["id"])
-        return changed_since(told, session["agent"], at)
+        told = iter_records(session["transcript"], session["id"])
+        return files_changed_since(told, session["agent"], at)
     except (OSError, UnreadableTranscript, UnknownAgent):
         return None
 
@@ -212,8 +212,8 @@ def _freshness_json(how: Freshness) -> dict[str, Any]:
 
 def _since(how: Freshness) -> str:
     """Calls and files since then; what is not known is said so."""
-    calls = "calls unknown" if how.calls is None else counted(how.calls, "call")
-    files = "files unknown" if how.files is None else counted(how.files, "file") + " changed"
+    calls = "calls unknown" if how.calls is None else count_of(how.calls, "call")
+    files = "files unknown" if how.files is None else count_of(how.files, "file") + " changed"
     return f"{calls}, {files}" + (" (old)" if how.old else "")
 
 
@@ -226,9 +226,9 @@ def _last(context: Context, found: list[Any], fresh: list[Freshness]) -> Iterato
         yield "no handoff yet"
         return
     row = found[0]
-    yield clean(row["path"])
-    ago = age(context.now - row["at"])
-    yield f"by {clean(_author(row))}, {ago} ago; since then: {_since(fresh[0])}"
+    yield strip_control(row["path"])
+    ago = format_age(context.now - row["at"])
+    yield f"by {strip_control(_author(row))}, {ago} ago; since then: {_since(fresh[0])}"
     yield ""
     yield handoff_draft.shown(row["text"])
 
@@ -238,25 +238,25 @@ def _listed(context: Context, found: list[Any], fresh: list[Freshness]) -> list[
         return ["no handoff yet"]
     rows = [
         [
-            Cell(age(context.now - row["at"])),
-            Cell(clean(_author(row))),
+            Cell(format_age(context.now - row["at"])),
+            Cell(strip_control(_author(row))),
             Cell(_since(how), "dim" if how.old else "none"),
-            Cell(clean(row["path"])),
+            Cell(strip_control(row["path"])),
         ]
         for row, how in zip(found, fresh, strict=True)
     ]
-    return table(COLUMNS, rows, context.width, context.colour)
+    return format_table(COLUMNS, rows, context.width, context.colour)
 
 
 def _outcome(intent: Intent, now: float) -> str:
     """What became of a `--clear`, in a line."""
-    when, path = age(now - intent.since), clean(intent.path)
+    when, path = format_age(now - intent.since), strip_control(intent.path)
     match intent.step:
         case "done":
-            after = f" as session {clean(intent.after)[:8]}" if intent.after else ""
+            after = f" as session {strip_control(intent.after)[:8]}" if intent.after else ""
             return f"cleared {when} ago, and goes on from {path}{after}"
         case "failed":
-            return f"not cleared, {when} ago: {clean(intent.why or 'unknown')} ({path})"
+            return f"not cleared, {when} ago: {strip_control(intent.why or 'unknown')} ({path})"
         case "waiting":
             return f"to be cleared when the turn ends, asked for {when} ago ({path})"
         case _:

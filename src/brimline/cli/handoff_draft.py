@@ -9,11 +9,11 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import inside
 from brimline.cli.daemon_arguments import OWN
 from brimline.errors import UnreadableTranscript
-from brimline.handoff import draft, records
+from brimline.handoff import draft, iter_records
 from brimline.sources import AGENTS, known
 from brimline.sources.base import Transcript
 from brimline.survey.files import by_id
-from brimline.terminal.text import clean
+from brimline.terminal.text import strip_control
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -43,12 +43,12 @@ def shown(text: str) -> str:
     if not sys.stdout.isatty():
         return text
     lines = (line.removesuffix("\r").split("\t") for line in text.split("\n"))
-    return "\n".join("\t".join(map(clean, parts)) for parts in lines)
+    return "\n".join("\t".join(map(strip_control, parts)) for parts in lines)
 
 
 def _drafted(own: Transcript, session: str) -> str:
     try:
-        return draft(records(own.path, session), own.agent, where=own.path, session=session)
+        return draft(iter_records(own.path, session), own.agent, where=own.path, session=session)
     except OSError as error:
         raise UnreadableTranscript(own.path, error.strerror or str(error)) from error
 

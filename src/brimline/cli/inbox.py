@@ -2,24 +2,24 @@
 
 import argparse
 
-from brimline.cli.ask import Named, ask, named, of_session
+from brimline.cli.ask import SessionRef, ask, of_session, resolve_session
 from brimline.cli.context import Context, emit_json
-from brimline.terminal.text import Cell, Column, age, clean, table
+from brimline.terminal.text import Cell, Column, format_age, format_table, strip_control
 
 WAITING = "/v1/messages"
 
 COLUMNS = (
-    Column("session", least=8),
-    Column("state", drop=1),
-    Column("kind", drop=3),
-    Column("age", right=True, drop=2),
-    Column("message", least=10),
+    Column("session", min_width=8),
+    Column("state", drop_order=1),
+    Column("kind", drop_order=3),
+    Column("age", right=True, drop_order=2),
+    Column("message", min_width=10),
 )
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show them."""
-    one = None if options.session is None else named(context, options.session)
+    one = None if options.session is None else resolve_session(context, options.session)
     told = ask(context, "GET", of_session(one.id, "/messages") if one else WAITING)
     if options.json:
         emit_json(told)
@@ -29,19 +29,19 @@ def run(context: Context, options: argparse.Namespace) -> int:
         return 0
     rows = [
         [
-            Cell(clean(message["session"][:8])),
+            Cell(strip_control(message["session"][:8])),
             Cell(message["state"]),
             Cell(message["urgency"]),
-            Cell(age(context.now - message["at"])),
-            Cell(clean(" ".join(message["text"].split()))),
+            Cell(format_age(context.now - message["at"])),
+            Cell(strip_control(" ".join(message["text"].split()))),
         ]
         for message in told
     ]
-    print("\n".join(table(COLUMNS, rows, context.width, context.colour)))
+    print("\n".join(format_table(COLUMNS, rows, context.width, context.colour)))
     return 0
 
 
-def _none(one: Named | None) -> str:
+def _none(one: SessionRef | None) -> str:
     if one is None:
         return "no messages wait"
     return "no messages" if one.known else "no messages, and no such session"

@@ -14,9 +14,18 @@ from brimline.formulas import Formulas, audit, off_by
 from brimline.sources import AGENTS, known, source
 from brimline.survey.files import Folded
 from brimline.survey.target import find
-from brimline.terminal.text import Cell, Column, clean, counted, painted, shade, table, tilde
+from brimline.terminal.text import (
+    Cell,
+    Column,
+    colourize,
+    count_of,
+    format_table,
+    shade_of,
+    shorten_home,
+    strip_control,
+)
 from brimline.tracker import Compaction, Reading, Session, Thread, read
-from brimline.usage import context_line, percent_raw, shorten
+from brimline.usage import context_line, format_tokens, percent_raw
 from brimline.windows import Limit, Window
 
 
@@ -86,7 +95,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
         known(options.agent)
     folded = find(options.target, context.places, sys.stdin.buffer, options.agent)
     for problem in folded.problems:
-        print(f"brimline: {clean(problem)}", file=sys.stderr)
+        print(f"brimline: {strip_control(problem)}", file=sys.stderr)
     if options.json:
         emit_json(shown(context, folded, options.series))
     else:
@@ -169,9 +178,9 @@ def iso(at: float | None) -> str | None:
 def _text(context: Context, folded: Folded, series: bool) -> list[str]:
     session = folded.session
     name = AGENTS.get(session.agent or "", session.agent or "unknown agent")
-    place = tilde(session.project, context.places.home) if session.project else None
+    place = shorten_home(session.project, context.places.home) if session.project else None
     facts = [name, session.version, place, f"session {session.id}" if session.id else None]
-    lines = [painted(clean("  ".join(f for f in facts if f)), "bold", context.colour)]
+    lines = [colourize(strip_control("  ".join(f for f in facts if f)), "bold", context.colour)]
     lines += _counts(folded)
     for thread in in_order(session):
         lines += ["", *_thread_text(context, session, thread, series)]
@@ -180,20 +189,23 @@ def _text(context: Context, folded: Folded, series: bool) -> list[str]:
 
 def _counts(folded: Folded) -> list[str]:
     tally = folded.tally
-    text = f"{counted(tally.records, 'record')} read"
+    text = f"{count_of(tally.records, 'record')} read"
     if tally.unknown:
         text += f", {tally.unknown:,} of a kind we do not know"
     if tally.malformed:
         text += f", {tally.malformed:,} malformed"
     if not folded.session.threads:
         text += ": no model call in it"
-    return [text, *(f"  malformed: {clean(place)}" for place in tally.places)]
+    return [text, *(f"  malformed: {strip_control(place)}" for place in tally.places)]
 
 
 def _thread_text(context: Context, session: Session, thread: Thread, series: bool) -> list[str]:
     reading = reading_of(context, session, thread)
     if not thread.calls:
-        return [f"{clean(thread.name)}: no call; {shorten(thread.spent.held)} tokens in all"]
+        return [
+            f"{strip_control(thread.name)}: no call; "
+            f"{format_tokens(thread.spent.held)} tokens in all"
+        ]
     lines = [_headline(context, thread, reading)]
     lines += of_thread(thread, reading, context.width, context.colour)
     lines += _origins(reading)
@@ -208,13 +220,13 @@ def _headline(context: Context, thread: Thread, reading: Reading) -> str:
     now = "unknown until the next reply"
     if reading.sent is not None:
         now = context_line(reading.sent, reading.window.tokens if reading.window else None)
-    parts = [clean(thread.name), clean(thread.model or "unknown model"), now]
+    parts = [strip_control(thread.name), strip_control(thread.model or "unknown model"), now]
     if reading.percent_of_limit is not None:
         parts.append(f"{reading.percent_of_limit}% of the limit")
-    parts += [counted(len(thread.calls), "call"), f"cycle {thread.cycle}"]
+    parts += [count_of(len(thread.calls), "call"), f"cycle {thread.cycle}"]
     if reading.percent_raw is not None and reading.percent_raw > 100:
         parts.append(f"WARNING: {reading.percent_raw}% of the window")
-    return painted("  ".join(parts), shade(reading.percent), context.colour)
+    return colourize("  ".join(parts), shade_of(reading.percent), context.colour)
 
 
 def _origins(reading: Reading) -> list[str]:
@@ -265,7 +277,7 @@ def _formulas(context: Context, thread: Thread, reading: Reading) -> list[str]:
         Column("of window", right=True),
         Column("off by", right=True),
     ]
-    return table(columns, rows, context.width, context.colour)
+    return format_table(columns, rows, context.width, context.colour)
 
 
 def _percent(value: float | None) -> str:
@@ -281,13 +293,13 @@ def _off(value: int | None, truth: int | None) -> str:
 
 def _calls(context: Context, thread: Thread) -> list[str]:
     columns = [
-        Column("call", least=12),
-        Column("at", drop=1),
+        Column("call", min_width=12),
+        Column("at", drop_order=1),
         Column("sent", right=True),
         Column("output", right=True),
     ]
     rows: Sequence[Sequence[Cell]] = [
-        [Cell(clean(p.call)), Cell(p.at or ""), Cell(f"{p.sent:,}"), Cell(f"{p.output:,}")]
+        [Cell(strip_control(p.call)), Cell(p.at or ""), Cell(f"{p.sent:,}"), Cell(f"{p.output:,}")]
         for p in _series(thread)
     ]
-    return table(columns, rows, context.width, context.colour)
+    return format_table(columns, rows, context.width, context.colour)

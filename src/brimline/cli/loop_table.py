@@ -1,12 +1,12 @@
 """The last and the peak of a loop's contexts as a table."""
 
 from brimline.run.loop_peaks import HatStats, LoopStats
-from brimline.terminal.text import Cell, Column, clean, shade, table
-from brimline.usage import shorten, whole_percent
+from brimline.terminal.text import Cell, Column, format_table, shade_of, strip_control
+from brimline.usage import format_tokens, whole_percent
 
 COLUMNS = (
-    Column("hat", least=6),
-    Column("iterations", right=True, drop=1),
+    Column("hat", min_width=6),
+    Column("iterations", right=True, drop_order=1),
     Column("last", right=True),
     Column("peak", right=True),
 )
@@ -16,8 +16,8 @@ OVERALL, NO_HAT = "all", "-"
 def table_of(loop: LoopStats, width: int, colour: bool) -> list[str]:
     """The lines of the table: a hat a line where there are several, and all together."""
     named = [hat for hat in loop.hats if hat.hat is not None or len(loop.hats) > 1]
-    cells = [_cells(clean(hat.hat or NO_HAT), hat) for hat in named]
-    return table(COLUMNS, [*cells, _cells(OVERALL, loop.overall)], width, colour)
+    cells = [_cells(strip_control(hat.hat or NO_HAT), hat) for hat in named]
+    return format_table(COLUMNS, [*cells, _cells(OVERALL, loop.overall)], width, colour)
 
 
 def _cells(name: str, hat: HatStats) -> list[Cell]:
@@ -26,8 +26,8 @@ def _cells(name: str, hat: HatStats) -> list[Cell]:
     return [
         Cell(name),
         Cell(str(hat.iterations)),
-        Cell(last, shade(hat.last_pct)),
-        Cell(peak, shade(hat.peak_pct)),
+        Cell(last, shade_of(hat.last_pct)),
+        Cell(peak, shade_of(hat.peak_pct)),
     ]
 
 
@@ -35,5 +35,5 @@ def _context(tokens: int | None, window: int | None) -> str:
     if tokens is None:
         return "unknown"
     if window is None:
-        return shorten(tokens)
-    return f"{whole_percent(tokens, window)}% ({shorten(tokens)}/{shorten(window)})"
+        return format_tokens(tokens)
+    return f"{whole_percent(tokens, window)}% ({format_tokens(tokens)}/{format_tokens(window)})"

@@ -7,9 +7,9 @@ import stat
 import time
 from collections.abc import Sequence
 
-from brimline.terminal.text import GAP, bar, cells, counted, painted, shade
+from brimline.terminal.text import GAP, cell_width, colourize, count_of, draw_bar, shade_of
 from brimline.tracker import Reading
-from brimline.usage import shorten
+from brimline.usage import format_tokens
 
 LEAST, MOST = 8, 30
 """How wide the bar itself may be."""
@@ -45,7 +45,7 @@ def status(reading: Reading, calls: int, seconds: float, name: str) -> list[str]
     share = "" if reading.percent is None else f"{reading.percent:.1f}%"
     if reading.state == "compacting":
         share = "compacting"
-    called = counted(calls, "call") if calls else ""
+    called = count_of(calls, "call") if calls else ""
     return [part for part in (share, tokens(reading), called, clock(seconds), name) if part]
 
 
@@ -53,8 +53,8 @@ def tokens(reading: Reading) -> str:
     """What was sent of what can be; no window is claimed before a call told its model."""
     if reading.sent is None:
         return "unknown"
-    window = f"/{shorten(reading.window.tokens)}" if reading.window else ""
-    return shorten(reading.sent) + window
+    window = f"/{format_tokens(reading.window.tokens)}" if reading.window else ""
+    return format_tokens(reading.sent) + window
 
 
 def clock(seconds: float) -> str:
@@ -69,16 +69,16 @@ def clock(seconds: float) -> str:
 def line(reading: Reading, beside: Sequence[str], width: int, colour: bool) -> str:
     """The whole line, at most so wide: first the last of what stands beside is left out."""
     size = max(LEAST, min(MOST, width // 4))
-    drawn = bar(reading.percent, size)
+    drawn = draw_bar(reading.percent, size)
     shown = _fitting(["Context", drawn], beside, width) or _fitting(["Context"], beside, width)
-    painting = painted(drawn, shade(reading.percent), colour)
+    painting = colourize(drawn, shade_of(reading.percent), colour)
     return GAP.join(painting if part is drawn else part for part in shown)
 
 
 def _fitting(first: list[str], rest: Sequence[str], width: int) -> list[str]:
     """As much of the rest as fits behind the first; nothing where not even one does."""
     for count in range(len(rest), 0, -1):
-        if cells(GAP.join([*first, *rest[:count]])) <= width:
+        if cell_width(GAP.join([*first, *rest[:count]])) <= width:
             return [*first, *rest[:count]]
     return []
 

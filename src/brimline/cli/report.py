@@ -15,8 +15,8 @@ from brimline.survey.files import transcripts
 from brimline.survey.index import Knowledge
 from brimline.survey.report import Filter, Line, Report, items, report
 from brimline.survey.summary import day_of
-from brimline.terminal.text import Cell, Column, clean, counted, table, tilde
-from brimline.usage import shorten
+from brimline.terminal.text import Cell, Column, count_of, format_table, shorten_home, strip_control
+from brimline.usage import format_tokens
 
 FIELDS = (
     "key",
@@ -49,7 +49,7 @@ def _run(context: Context, options: argparse.Namespace) -> int:
     knowledge.settle(found, agents)
     knowledge.save()
     for problem in knowledge.problems:
-        print(f"brimline: {clean(problem)}", file=sys.stderr)
+        print(f"brimline: {strip_control(problem)}", file=sys.stderr)
     since = day_of(context.now - seconds(options.since)) if options.since else None
     made = report(items(knowledge, found), options.by, Filter(since, options.project))
     output = _rendered(context, options, made, bool(found))
@@ -98,17 +98,17 @@ def _csv(made: Report) -> str:
 
 def _table(context: Context, made: Report) -> list[str]:
     columns = [
-        Column(made.by, least=16, keep_end=made.by in ("project", "session")),
-        Column("agents", drop=5, least=6),
-        Column("sessions", right=True, drop=3),
+        Column(made.by, min_width=16, keep_end=made.by in ("project", "session")),
+        Column("agents", drop_order=5, min_width=6),
+        Column("sessions", right=True, drop_order=3),
         Column("calls", right=True),
         Column("peak", right=True),
-        Column("end", right=True, drop=7),
-        Column("compactions", right=True, drop=2),
-        Column("input", right=True, drop=6),
-        Column("cache read", right=True, drop=8),
-        Column("cache write", right=True, drop=9),
-        Column("output", right=True, drop=4),
+        Column("end", right=True, drop_order=7),
+        Column("compactions", right=True, drop_order=2),
+        Column("input", right=True, drop_order=6),
+        Column("cache read", right=True, drop_order=8),
+        Column("cache write", right=True, drop_order=9),
+        Column("output", right=True, drop_order=4),
         Column("cost", right=True),
     ]
     rows = [_row(context, made, line) for line in made.lines]
@@ -117,34 +117,34 @@ def _table(context: Context, made: Report) -> list[str]:
         end = [column.title for column in columns].index("end")
         for line in (columns, *rows):
             del line[end]
-    lines = table(columns, rows, context.width, context.colour)
+    lines = format_table(columns, rows, context.width, context.colour)
     if made.total.unpriced:
-        unpriced = counted(made.total.unpriced, "call")
+        unpriced = count_of(made.total.unpriced, "call")
         lines.append(f"Not in the cost: {unpriced} on models whose price is not known.")
     return lines
 
 
 def _row(context: Context, made: Report, line: Line) -> list[Cell]:
     usage = line.usage
-    key = tilde(line.key, context.places.home) if made.by == "project" else line.key
+    key = shorten_home(line.key, context.places.home) if made.by == "project" else line.key
     return [
-        Cell(clean(key)),
+        Cell(strip_control(key)),
         Cell(" ".join(line.agents)),
         Cell(f"{line.sessions:,}"),
         Cell(f"{line.calls:,}"),
         Cell(_tokens(line.peak_sent)),
         Cell(_tokens(line.end_sent)),
         Cell(f"{line.compactions:,}"),
-        Cell(shorten(usage.input)),
-        Cell(shorten(usage.cache_read)),
-        Cell(shorten(usage.cache_write)),
-        Cell(shorten(usage.output)),
+        Cell(format_tokens(usage.input)),
+        Cell(format_tokens(usage.cache_read)),
+        Cell(format_tokens(usage.cache_write)),
+        Cell(format_tokens(usage.output)),
         Cell("unknown" if line.cost is None else f"${line.cost:,.2f}"),
     ]
 
 
 def _tokens(count: int | None) -> str:
-    return "" if count is None else shorten(count)
+    return "" if count is None else format_tokens(count)
 
 
 class _Bar:

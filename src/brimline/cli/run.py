@@ -9,7 +9,7 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.loop_table import table_of
 from brimline.cli.run_output import Stage, print_json, stage
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
-from brimline.policy import checked
+from brimline.policy import check_levels
 from brimline.run import events_file, ralph_settings
 from brimline.run.command import agent_of
 from brimline.run.iteration import Plan
@@ -18,7 +18,7 @@ from brimline.run.loop_peaks import stats
 from brimline.run.result import summary_line
 from brimline.run.run_state import Job
 from brimline.sources import known
-from brimline.terminal.text import clean
+from brimline.terminal.text import strip_control
 from brimline.windows import Overrides
 
 NOT_FOUND, NOT_STARTED = 127, 126
@@ -37,7 +37,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     try:
         made = _run(planned, events, on, options.render == "json")
     except CommandFailed as error:
-        on.say("\n".join(clean(line) for line in f"brimline: {error}".splitlines()))
+        on.say("\n".join(strip_control(line) for line in f"brimline: {error}".splitlines()))
         return NOT_FOUND if isinstance(error.__cause__, FileNotFoundError) else NOT_STARTED
     if len(made) > 1:
         on.say("\n".join(table_of(stats(made), context.width, on.colour)))
@@ -81,7 +81,7 @@ def _overrides(context: Context, config: str | None) -> Overrides:
 
 def _levels(name: str, text: str | None) -> tuple[float, ...]:
     try:
-        return checked(float(part) for part in (text or "").split(",") if part.strip())
+        return check_levels(float(part) for part in (text or "").split(",") if part.strip())
     except ValueError as error:
         raise InvalidPolicy(name, text, "numbers above 0, with commas between them") from error
 
@@ -121,5 +121,5 @@ def _summary(context: Context, path: Path, as_json: bool) -> int:
     elif loop.overall.iterations:
         print("\n".join(table_of(loop, context.width, context.colour)))
     else:
-        print(f"No row of an iteration in {clean(str(path))}.")
+        print(f"No row of an iteration in {strip_control(str(path))}.")
     return 0

@@ -13,7 +13,7 @@ from brimline.cli.stream_renderer import Nowhere, Outlet, Pretty, Through
 from brimline.run.iteration import Plan
 from brimline.run.result import Iteration
 from brimline.run.run_state import Track
-from brimline.terminal.text import clean
+from brimline.terminal.text import strip_control
 from brimline.tracker import Reading
 from brimline.usage import context_line
 
@@ -51,8 +51,8 @@ class Stage:
         """A run begins; in a loop it is said which."""
         self._began = time.monotonic()
         if self._iterations > 1:
-            self._name = f"{clean(hat)} {iteration}/{self._iterations}" if hat else ""
-            named = f", {clean(hat)}" if hat else ""
+            self._name = f"{strip_control(hat)} {iteration}/{self._iterations}" if hat else ""
+            named = f", {strip_control(hat)}" if hat else ""
             self.say(f"Iteration {iteration} of {self._iterations}{named}")
 
     def output(self, chunk: bytes, agent: str | None) -> None:

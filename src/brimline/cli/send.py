@@ -2,23 +2,23 @@
 
 import argparse
 
-from brimline.cli.ask import ask, named, of_session
+from brimline.cli.ask import ask, of_session, resolve_session
 from brimline.cli.context import Context, emit_json
-from brimline.inbox import LIFETIME
+from brimline.inbox import MESSAGE_LIFETIME_S
 from brimline.store.rows import SessionRow
-from brimline.terminal.text import clean
+from brimline.terminal.text import strip_control
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Queue it."""
-    session = named(context, options.session)
+    session = resolve_session(context, options.session)
     body = {"text": options.text, "urgent": options.urgent}
     told = ask(context, "POST", of_session(session.id, "/messages"), body)
     if options.json:
         emit_json(told)
         return 0
     when = "the next tool result" if options.urgent else "the next turn"
-    print(f"queued for {clean(session.id)}: delivered at {when}")
+    print(f"queued for {strip_control(session.id)}: delivered at {when}")
     if note := _note(session.row):
         print(note)
     return 0
@@ -26,11 +26,13 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 def _note(row: SessionRow | None) -> str | None:
     """What the sender should know of a session that does not live."""
-    hours = f"{LIFETIME / 3_600:g} hours"
+    hours = f"{MESSAGE_LIFETIME_S / 3_600:g} hours"
     if row is None:
         return f"no such session was heard of yet: it waits for one with just this id, {hours}"
-    if row.heir is not None:
-        return f"it was cleared and goes on as {clean(row.heir)}: the message follows"
+    if row.continued_as is not None:
+        return (
+            f"it was cleared and goes on as {strip_control(row.continued_as)}: the message follows"
+        )
     if not row.has_ended:
         return None
     return f"it has ended: the message waits until it is resumed, {hours}"

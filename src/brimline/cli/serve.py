@@ -15,9 +15,9 @@ from brimline.cli.store_problems import print_store_problems
 from brimline.errors import AlreadyRunning, NotRunning
 from brimline.server.api.access import LINK_PATH
 from brimline.server.port_file import read_port
-from brimline.server.sockets import PORT, Silent
+from brimline.server.sockets import PORT, DaemonUnresponsive
 from brimline.settings import state_dir
-from brimline.terminal.text import age
+from brimline.terminal.text import format_age
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -107,14 +107,19 @@ def _status(context: Context, as_json: bool) -> int:
         told = ask(context, "GET", background.DAEMON)
     except NotRunning as error:
         if as_json:
-            emit_json({"running": False, "pid": error.pid if isinstance(error, Silent) else None})
+            emit_json(
+                {
+                    "running": False,
+                    "pid": error.pid if isinstance(error, DaemonUnresponsive) else None,
+                }
+            )
         else:
             print(error)
         return 3
     if as_json:
         emit_json({"running": True, **told})
         return 0
-    since = age(context.now - told["since"])
+    since = format_age(context.now - told["since"])
     print(f"running since {since}, process {told['pid']}, version {told['version']}")
     print(f"at {told['address']}; {told['heard']:,} hooks and status lines heard")
     if told["malformed"] or told["dropped"]:

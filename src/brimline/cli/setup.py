@@ -15,7 +15,7 @@ from brimline.server.sockets import HOST
 from brimline.settings import PROJECT_FILE, socket_path, state_dir, user_file
 from brimline.setup import parent
 from brimline.setup.command import HttpTarget, Program, installed
-from brimline.setup.install import Wish
+from brimline.setup.install import SetupOptions
 from brimline.setup.installed import find
 from brimline.setup.plan import Change, plan, plan_beside
 from brimline.sources import AGENTS, known, present
@@ -75,7 +75,7 @@ def _done(context: Context, options: argparse.Namespace, agents: list[str]) -> I
     yield from map(write, plan(agents, context.places, wish))
 
 
-def _parent(context: Context, options: argparse.Namespace, wish: Wish) -> Change:
+def _parent(context: Context, options: argparse.Namespace, wish: SetupOptions) -> Change:
     session = None if options.remove else parent.checked(options.parent)
     whose = "all your sessions" if options.scope == "user" else "this project's sessions"
     what = "no parent any more" if session is None else f"session {session} is told of {whose}"
@@ -110,12 +110,12 @@ def _state(context: Context) -> Path:
     return Path(os.path.abspath(state_dir(context.places.env, context.places.home)))
 
 
-def wish_of(context: Context, options: argparse.Namespace | None = None) -> Wish:
+def wish_of(context: Context, options: argparse.Namespace | None = None) -> SetupOptions:
     """What is asked for; without options, nothing is."""
     state = _state(context)
     if options is None:
-        return Wish(program=_program(state), state=state, cwd=Path.cwd())
-    return Wish(
+        return SetupOptions(program=_program(state), state=state, cwd=Path.cwd())
+    return SetupOptions(
         program=_program(state),
         state=state,
         cwd=Path.cwd(),

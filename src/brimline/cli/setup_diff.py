@@ -11,7 +11,7 @@ from brimline.errors import InvalidSettings
 from brimline.setup.file import backup_of
 from brimline.setup.plan import Change, apply
 from brimline.sources import AGENTS
-from brimline.terminal.text import Shade, clean, painted, tilde
+from brimline.terminal.text import Shade, colourize, shorten_home, strip_control
 
 TITLES = {**AGENTS, "service": "The service", "parent": "The parent"}
 TOKEN = re.compile(r"Bearer [0-9a-f]{64}")
@@ -86,15 +86,17 @@ def _rows(data: bytes | None) -> list[str]:
 def lines(context: Context, told: Shown) -> Iterator[str]:
     """What is told of a change."""
     home, done = context.places.home, f"{told.what[:1].upper()}{told.what[1:]}"
-    place = f"  {clean(tilde(told.path, home))}" if told.path else ""
-    yield painted(f"{TITLES[told.agent]}{place}", "bold", context.colour)
+    place = f"  {strip_control(shorten_home(told.path, home))}" if told.path else ""
+    yield colourize(f"{TITLES[told.agent]}{place}", "bold", context.colour)
     for line in told.diff.split("\n")[2:]:
-        yield painted(clean(line.expandtabs(4)), SHADES.get(line[:1], "none"), context.colour)
+        yield colourize(
+            strip_control(line.expandtabs(4)), SHADES.get(line[:1], "none"), context.colour
+        )
     if told.problem:
-        yield painted(clean(told.problem), "high", context.colour)
+        yield colourize(strip_control(told.problem), "high", context.colour)
         yield f"{done} all the same. Mend that, and run it again." if told.written else UNTOUCHED
         return
     yield f"{done}."
     if told.backup:
-        yield f"The file as it was: {clean(tilde(told.backup, home))}"
-    yield from map(clean, told.notes)
+        yield f"The file as it was: {strip_control(shorten_home(told.backup, home))}"
+    yield from map(strip_control, told.notes)

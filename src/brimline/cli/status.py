@@ -11,10 +11,20 @@ from brimline.events import MAIN
 from brimline.settings import seconds
 from brimline.sources import AGENTS, known
 from brimline.survey.status import Glance, Row, glances
-from brimline.terminal.text import Cell, Column, age, bar, clean, cut, shade, table, tilde
+from brimline.terminal.text import (
+    Cell,
+    Column,
+    draw_bar,
+    format_age,
+    format_table,
+    shade_of,
+    shorten_home,
+    strip_control,
+    truncate,
+)
 from brimline.tracker import Reading
-from brimline.usage import shorten
-from brimline.windows import Limit, Window, plain
+from brimline.usage import format_tokens
+from brimline.windows import Limit, Window, undated_model
 
 BAR_LEAST, BAR_MOST = 8, 40
 SUBAGENTS = 4
@@ -56,7 +66,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     since = None if options.all else context.now - seconds(context.settings.since)
     found = glances(context.places, agents, since, context.settings.overrides, context.cache)
     for problem in found.problems:
-        print(f"brimline: {clean(problem)}", file=sys.stderr)
+        print(f"brimline: {strip_control(problem)}", file=sys.stderr)
     print_store_problems(context)
     rows = sorted(found.glances, key=lambda glance: _order(glance.main.reading))
     if options.json:
@@ -111,18 +121,18 @@ def _json(context: Context, glance: Glance, row: Row) -> Shown:
 def _table(context: Context, rows: list[Glance], every: bool) -> list[str]:
     columns = [
         Column("agent"),
-        Column("project", least=14, keep_end=True),
-        Column("model", least=8, drop=3),
+        Column("project", min_width=14, keep_end=True),
+        Column("model", min_width=8, drop_order=3),
         Column(""),
         Column("context", right=True),
         Column("tokens", right=True),
-        Column("to limit", right=True, drop=1),
-        Column("cycle", right=True, drop=4),
-        Column("age", right=True, drop=2),
-        Column("source", drop=5),
+        Column("to limit", right=True, drop_order=1),
+        Column("cycle", right=True, drop_order=4),
+        Column("age", right=True, drop_order=2),
+        Column("source", drop_order=5),
     ]
     cells = [line for glance in rows for line in _lines(context, glance, every)]
-    return table(columns, cells, context.width, context.colour)
+    return format_table(columns, cells, context.width, context.colour)
 
 
 def _lines(context: Context, glance: Glance, every: bool) -> list[list[Cell]]:
@@ -137,21 +147,22 @@ def _lines(context: Context, glance: Glance, every: bool) -> list[list[Cell]]:
 def _line(context: Context, glance: Glance, row: Row) -> list[Cell]:
     reading = row.reading
     own = row.thread == MAIN
-    how = shade(reading.percent)
-    place = tilde(glance.project, context.places.home) if glance.project else glance.session
+    how = shade_of(reading.percent)
+    place = shorten_home(glance.project, context.places.home) if glance.project else glance.session
     at = reading.at or glance.modified
     return [
         Cell(glance.agent if own else ""),
         Cell(
-            clean(place) if own else f"└ {cut(clean(row.thread), NAME)}", "none" if own else "dim"
+            strip_control(place) if own else f"└ {truncate(strip_control(row.thread), NAME)}",
+            "none" if own else "dim",
         ),
-        Cell(clean(_short(row.model))),
-        Cell(bar(reading.percent, bar_width(context.width)), how),
+        Cell(strip_control(_short(row.model))),
+        Cell(draw_bar(reading.percent, bar_width(context.width)), how),
         Cell(_percent(reading), how),
         Cell(_tokens(reading)),
         Cell(_known(reading.percent_of_limit, "%")),
         Cell(_known(row.cycle)),
-        Cell(age(context.now - at)),
+        Cell(format_age(context.now - at)),
         Cell(reading.source, "dim"),
     ]
 
@@ -166,7 +177,7 @@ def _short(model: str | None) -> str:
     if model is None:
         return "unknown"
     mark = "[1m]" if model.endswith("[1m]") else ""
-    return plain(model).removeprefix("claude-") + mark
+    return undated_model(model).removeprefix("claude-") + mark
 
 
 def _percent(reading: Reading) -> str:
@@ -179,9 +190,9 @@ def _percent(reading: Reading) -> str:
 
 def _tokens(reading: Reading) -> str:
     if reading.sent is None:
-        return f"?/{shorten(reading.window.tokens)}" if reading.window else "unknown"
-    window = shorten(reading.window.tokens) if reading.window else "?"
-    return f"{shorten(reading.sent)}/{window}"
+        return f"?/{format_tokens(reading.window.tokens)}" if reading.window else "unknown"
+    window = format_tokens(reading.window.tokens) if reading.window else "?"
+    return f"{format_tokens(reading.sent)}/{window}"
 
 
 def _known(value: float | None, unit: str = "") -> str:

@@ -5,7 +5,7 @@ import sys
 from brimline.cli.context import Context
 from brimline.settings import state_dir
 from brimline.store.problems import open_problems
-from brimline.terminal.text import clean, counted
+from brimline.terminal.text import count_of, strip_control
 
 
 def print_store_problems(context: Context) -> None:
@@ -15,5 +15,5 @@ def print_store_problems(context: Context) -> None:
         return
     text = f"{problems[-1].what} {problems[-1].advice}"
     if len(problems) > 1:
-        text += f" `brimline doctor` lists {counted(len(problems), 'problem')}."
-    print(f"brimline: {clean(text)}", file=sys.stderr)
+        text += f" `brimline doctor` lists {count_of(len(problems), 'problem')}."
+    print(f"brimline: {strip_control(text)}", file=sys.stderr)

@@ -6,7 +6,7 @@ from typing import Protocol
 from brimline.cli.progress_bar import put
 from brimline.run.said import Ear, Said, ear
 from brimline.run.stream_reader import heard
-from brimline.terminal.text import clean, cut, painted
+from brimline.terminal.text import colourize, strip_control, truncate
 
 _PIECE = re.compile(rb"[^\n]*\n|[^\n]+")
 
@@ -117,10 +117,10 @@ class Pretty:
             if not said.open:
                 self._end_speech()
         elif said.kind == "tool":
-            line = cut(clean(f"› {said.text}  {said.detail}".rstrip()), self._width)
-            self._text(painted(line, "dim", self._colour) + "\n")
+            line = truncate(strip_control(f"› {said.text}  {said.detail}".rstrip()), self._width)
+            self._text(colourize(line, "dim", self._colour) + "\n")
         else:
-            self._text(painted(f"! {_lines(said.text)}", "high", self._colour) + "\n")
+            self._text(colourize(f"! {_lines(said.text)}", "high", self._colour) + "\n")
 
     def _end_speech(self) -> None:
         if self._speaking:
@@ -138,4 +138,4 @@ class Pretty:
 
 def _lines(text: str) -> str:
     """Text of several lines without anything that a terminal would obey."""
-    return "\n".join(clean(line.expandtabs(4)) for line in text.split("\n"))
+    return "\n".join(strip_control(line.expandtabs(4)) for line in text.split("\n"))

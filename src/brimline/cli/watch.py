@@ -12,7 +12,7 @@ from brimline.cli.store_problems import print_store_problems
 from brimline.errors import NotRunning
 from brimline.settings import seconds, socket_path, state_dir
 from brimline.sources import AGENTS, known
-from brimline.terminal.text import counted
+from brimline.terminal.text import count_of
 from brimline.tui.api_types import View, views
 from brimline.tui.files import Files
 from brimline.tui.filter import Look, shown
@@ -66,7 +66,7 @@ def _frame(context: Context, options: argparse.Namespace, files: Files, look: Lo
         return 0
     rows = Rows(max(LEAST, context.width), context.now, look.home)
     where = "live" if live else "no daemon: read from the files"
-    print(f"{where}  {counted(len(found), 'session')}")
+    print(f"{where}  {count_of(len(found), 'session')}")
     table = [rows.head(), *(line for view in found for line in rows.lines(view))]
     lines = table if found else _nothing(bool(every), look, live)
     print("\n".join(ansi(line, context.colour) for line in lines))

@@ -6,19 +6,19 @@ import msgspec
 
 from brimline.cli.context import Context, emit_json
 from brimline.sources import AGENTS, known, source
-from brimline.terminal.text import Cell, Column, clean, table
+from brimline.terminal.text import Cell, Column, format_table, strip_control
 from brimline.windows import (
     ClientLimit,
     ClientWindow,
-    Known,
     Limit,
     Model,
     Overrides,
+    ResolveContext,
     Window,
     catalogue,
     clients,
+    find_model,
     limit_of,
-    model_row,
     window_of,
 )
 
@@ -52,12 +52,12 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 def _model(context: Context, model: str, agents: list[str], as_json: bool) -> None:
     believed = [belief(context, agent, model) for agent in agents]
-    row = model_row(model)
+    row = find_model(model)
     if as_json:
         emit_json(Beliefs(model, row, believed))
         return
     for one in believed:
-        print(f"{AGENTS[one.agent or '']}, {clean(model)}")
+        print(f"{AGENTS[one.agent or '']}, {strip_control(model)}")
         print("  window " + (_said(one.window) or "unknown: no client row, not in the catalogue"))
         print("  limit  " + (_said(one.limit) or "unknown"))
     print(f"catalogue ({catalogue().made_from}): {_row(row)}")
@@ -66,7 +66,9 @@ def _model(context: Context, model: str, agents: list[str], as_json: bool) -> No
 def belief(context: Context, agent: str, model: str) -> Belief:
     """The window and limit of a model in an agent, under the user's and the client's settings."""
     overrides: Overrides = context.settings.overrides
-    known = Known(agent=agent, model=model, settings=source(agent).settings(context.places))
+    known = ResolveContext(
+        agent=agent, model=model, settings=source(agent).settings(context.places)
+    )
     window = window_of(known, overrides)
     return Belief(agent, model, window, limit_of(known, window, overrides))
 
@@ -91,18 +93,22 @@ def _clients(context: Context, agents: list[str], as_json: bool) -> None:
         return
     columns = [
         Column("agent"),
-        Column("model", least=8),
-        Column("versions", drop=3),
+        Column("model", min_width=8),
+        Column("versions", drop_order=3),
         Column("tokens", right=True),
-        Column("seen in", drop=2),
-        Column("how", least=12, drop=1),
+        Column("seen in", drop_order=2),
+        Column("how", min_width=12, drop_order=1),
     ]
     if windows:
         print("Windows that the clients give:")
         cells = [_window_cells(row) for row in windows]
-        print("\n".join(table(columns, cells, context.width, False)) + "\n")
+        print("\n".join(format_table(columns, cells, context.width, False)) + "\n")
     print("Where the clients compact:")
-    print("\n".join(table(columns, [_limit_cells(row) for row in limits], context.width, False)))
+    print(
+        "\n".join(
+            format_table(columns, [_limit_cells(row) for row in limits], context.width, False)
+        )
+    )
     models = len(catalogue().exact)
     print(f"\nOther models: {models} ids in the catalogue, made from {catalogue().made_from}.")
 

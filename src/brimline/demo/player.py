@@ -11,8 +11,8 @@ from brimline.demo.past_sessions import before
 from brimline.demo.sessions import ALL, LAP, OVERRIDES
 from brimline.demo.steps import Act, HandOver, Say, Tell
 from brimline.handoff import Document
-from brimline.inbox import OURS
-from brimline.monitor.handoffs import Recovery, When
+from brimline.inbox import BRIMLINE
+from brimline.monitor.handoffs import HandoffRecovery, When
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.observations import Observation
@@ -45,7 +45,7 @@ class Player:
         self._playing: float | None = None
         self.heard = 0
         self.monitor = Monitor(store, self.now, RULES)
-        self._recovery = Recovery(store, self.now)
+        self._recovery = HandoffRecovery(store, self.now)
 
     def now(self) -> float:
         """The time, also while something of the past is told."""
@@ -87,12 +87,12 @@ class Player:
         role = act.role
         match act:
             case Tell():
-                await self.monitor.passed_on(await self.monitor.hear(self._heard(act)))
+                await self.monitor.mark_delivered(await self.monitor.observe(self._heard(act)))
             case Say():
                 await self.monitor.send(role.id, act.text, "urgent" if act.urgent else "sequential")
             case HandOver(draft=True):
                 document, when = self._document(act), self._when(role.id)
-                await self._recovery.keep(role.id, when, document, OURS, draft=True)
+                await self._recovery.keep(role.id, when, document, BRIMLINE, draft=True)
             case HandOver():
                 await self.monitor.hand_over(role.id, self._document(act), role.agent)
             case _:

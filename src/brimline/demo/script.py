@@ -52,7 +52,9 @@ class Script:
         )
         self._tell("started" if role.hooked else "pushed", (seen,))
 
-    def _tell(self, what: ObservationKind, events: tuple[AnyEvent, ...] = (), thread: str = MAIN) -> None:
+    def _tell(
+        self, what: ObservationKind, events: tuple[AnyEvent, ...] = (), thread: str = MAIN
+    ) -> None:
         self.acts.append(Tell(self.at, self.role, what, events, thread))
 
     def work(self, to: int, calls: int, until: float, thread: str = MAIN) -> None:

@@ -1,11 +1,11 @@
 """Documents with which a session goes on: taken, drafted from a transcript, and brought back."""
 
-from brimline.handoff.document import LARGEST, Document, take
-from brimline.handoff.draft import TOKENS, changed_since, draft
+from brimline.handoff.document import LARGEST, Document, read_document
+from brimline.handoff.draft import TOKENS, draft, files_changed_since
 from brimline.handoff.freshness import OLD_CALLS, OLD_FILES, Freshness, freshness
-from brimline.handoff.records import records
+from brimline.handoff.records import iter_records
 from brimline.handoff.redact import redact
-from brimline.handoff.render import rendered
+from brimline.handoff.render import render
 
 __all__ = [
     "LARGEST",
@@ -14,11 +14,11 @@ __all__ = [
     "TOKENS",
     "Document",
     "Freshness",
-    "changed_since",
     "draft",
+    "files_changed_since",
     "freshness",
-    "records",
+    "iter_records",
+    "read_document",
     "redact",
-    "rendered",
-    "take",
+    "render",
 ]

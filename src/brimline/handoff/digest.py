@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from brimline.handoff.commands import Command
-from brimline.handoff.truncate import BYTES
+from brimline.handoff.truncate import UTF8
 
 WORDS = 16_384
 """So many bytes of what somebody said are kept."""
@@ -56,7 +56,7 @@ class Todo(msgspec.Struct, frozen=True):
         return self.state == "in_progress"
 
 
-class Deed(msgspec.Struct, frozen=True):
+class ToolUse(msgspec.Struct, frozen=True):
     """A tool that an agent used: a command, a change of files, or something else."""
 
     tool: str
@@ -64,7 +64,7 @@ class Deed(msgspec.Struct, frozen=True):
     files: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, tool: str, command: str = "", files: tuple[str, ...] = ()) -> "Deed":
+    def of(cls, tool: str, command: str = "", files: tuple[str, ...] = ()) -> "ToolUse":
         """A deed with its command as it was typed; an empty one is none."""
         typed = kept(command.strip())
         return cls(tool, Command.of(typed) if typed else None, tuple(map(kept, files[:MANY])))
@@ -90,7 +90,7 @@ class Run(msgspec.Struct, frozen=True):
     output: str = ""
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class Failure(msgspec.Struct, frozen=True):
     """Something that failed, and the end of what it said; `check` names the check that it was."""
 
     what: str
@@ -98,7 +98,7 @@ class Trouble(msgspec.Struct, frozen=True):
     check: str = ""
 
 
-class Notes:
+class TranscriptDigest:
     """What the user asked, what the agent did and said, and what came of it; the last one counts.
 
     An agent's listener writes it, record by record.
@@ -115,9 +115,9 @@ class Notes:
         self.files: dict[str, float | None] = {}
         """Each file that was changed, and when for the last time; the last one last."""
         self.runs: dict[str, Run] = {}
-        self.troubles: dict[str, Trouble] = {}
+        self.troubles: dict[str, Failure] = {}
         """What failed and did not work since."""
-        self._pending: dict[str, Deed] = {}
+        self._pending: dict[str, ToolUse] = {}
 
     def asked(self, text: str) -> None:
         """The user said something."""
@@ -156,7 +156,7 @@ class Notes:
         else:
             renew(self.todos, key, now)
 
-    def begins(self, id: str, deed: Deed) -> None:
+    def begins(self, id: str, deed: ToolUse) -> None:
         """A tool is used; how it came out is told later, or never."""
         self.troubles.pop(API, None)
         if (command := deed.command) and not command.looks:
@@ -171,7 +171,7 @@ class Notes:
         if ok and deed.command and not deed.command.tells:
             ok = None
         if run := self.runs.get(deed.key):
-            end = BYTES.last(output, OUTPUT)
+            end = UTF8.last(output, OUTPUT)
             renew(self.runs, deed.key, Run(run.command, run.check, True, ok, end))
         if ok is False:
             self._failed(deed, output)
@@ -187,23 +187,23 @@ class Notes:
         if deed is not None:
             self.runs.pop(deed.key, None)
 
-    def goes_on(self, id: str) -> Deed | None:
+    def goes_on(self, id: str) -> ToolUse | None:
         """A tool that was begun is still at work: how it came out will be told under another id."""
         return self._pending.pop(id, None)
 
     def fails(self, what: str, why: str) -> None:
         """Something failed; where nothing says why, it may have found nothing."""
         if said := plain(why):
-            renew(self.troubles, what, Trouble(what, said))
+            renew(self.troubles, what, Failure(what, said))
 
-    def _failed(self, deed: Deed, output: str) -> None:
+    def _failed(self, deed: ToolUse, output: str) -> None:
         """A command that only looks fails when it finds nothing: that is no trouble."""
         said = plain(output)
         if said and not (deed.command and deed.command.looks):
             check = deed.command.check if deed.command else ""
-            renew(self.troubles, deed.key, Trouble(deed.shown, said, check))
+            renew(self.troubles, deed.key, Failure(deed.shown, said, check))
 
-    def _worked(self, deed: Deed) -> None:
+    def _worked(self, deed: ToolUse) -> None:
         """What works takes back that it failed; a check of everything does for every part of it."""
         self.troubles.pop(deed.key, None)
         if deed.command and deed.command.wide:
@@ -217,17 +217,17 @@ def plain(output: str) -> str:
 
     It begins with a whole word: half a credential would not be recognised.
     """
-    end = BYTES.last(output, OUTPUT)
+    end = UTF8.last(output, OUTPUT)
     return _NOISE.sub("", end if end == output else _from_a_word(end)).strip()
 
 
 def kept(text: str) -> str:
     """What is kept of a text: all, or both its ends, neither of them cut through a word."""
-    if len(text) <= WORDS and BYTES.size(text) <= WORDS:
+    if len(text) <= WORDS and UTF8.size(text) <= WORDS:
         return text
     half = (WORDS - len(GAP)) // 2
-    end = _from_a_word(BYTES.last(text, half))
-    beginning = _from_a_word(BYTES.first(text, half)[::-1])[::-1]
+    end = _from_a_word(UTF8.last(text, half))
+    beginning = _from_a_word(UTF8.first(text, half)[::-1])[::-1]
     return beginning + GAP + end
 
 

@@ -44,7 +44,7 @@ class Document(msgspec.Struct, frozen=True):
         return cls(path, text, sha256(data).hexdigest(), len(data), modified)
 
 
-def take(path: str | Path, *, owner: int | None = None) -> Document:
+def read_document(path: str | Path, *, owner: int | None = None) -> Document:
     """Read a document: a regular file of the owner's, whose default is this process's user.
 
     The file itself must be no link; the folders above it may be (`/tmp` is one on macOS). What is

@@ -6,16 +6,16 @@ from typing import TypeVar
 
 import msgspec
 
-from brimline.handoff.digest import GAP, MANY, Notes, Run, Todo, Trouble, plain
+from brimline.handoff.digest import GAP, MANY, Failure, Run, Todo, TranscriptDigest, plain
 from brimline.handoff.heard import heard
 from brimline.handoff.redact import redact
-from brimline.handoff.truncate import BYTES
-from brimline.usage import BYTES_A_TOKEN
+from brimline.handoff.truncate import UTF8
+from brimline.usage import BYTES_PER_TOKEN
 
 TOKENS = 2_000
 """A draft is estimated to be below this."""
 
-ROOM = int((TOKENS - 1) * BYTES_A_TOKEN)
+ROOM = int((TOKENS - 1) * BYTES_PER_TOKEN)
 
 TITLE = (
     "# Draft handoff\n\nMade by Brimline from the transcript, without a model. It lists what was "
@@ -48,7 +48,7 @@ class Section(msgspec.Struct, frozen=True):
     def within(self, room: int) -> str:
         """Title and body in at most so many bytes; nothing where there is nothing to say."""
         head = f"\n## {self.title}\n"
-        body = self.body(room - BYTES.size(head) - 1)
+        body = self.body(room - UTF8.size(head) - 1)
         return f"{head}{body}\n" if body else ""
 
 
@@ -66,7 +66,7 @@ def draft(
     return _fitted(TITLE, list(_sections(notes, agent, where, session)))
 
 
-def changed_since(records: Iterable[bytes], agent: str, at: float) -> tuple[str, ...]:
+def files_changed_since(records: Iterable[bytes], agent: str, at: float) -> tuple[str, ...]:
     """The files that an agent's tools changed after a time; what its commands changed is unknown.
 
     A change whose time is not told counts: rather a note too many.
@@ -75,7 +75,9 @@ def changed_since(records: Iterable[bytes], agent: str, at: float) -> tuple[str,
     return tuple(file for file, changed in files if changed is None or changed > at)
 
 
-def _sections(notes: Notes, agent: str, where: str, session: str | None) -> Iterator[Section]:
+def _sections(
+    notes: TranscriptDigest, agent: str, where: str, session: str | None
+) -> Iterator[Section]:
     runs, files, troubles = _runs(notes), _files(notes), [*reversed(notes.troubles.values())]
     places = _places(notes, agent, where, session)
     yield Section("The task, in the user's first words", 800, _quoted(notes.first))
@@ -92,12 +94,12 @@ def _sections(notes: Notes, agent: str, where: str, session: str | None) -> Iter
 def _fitted(title: str, sections: list[Section]) -> str:
     """Every section in its share first; then of what is left over each in turn may take half."""
     texts = [section.within(section.share) for section in sections]
-    spare = ROOM - BYTES.size(title) - sum(map(BYTES.size, texts))
+    spare = ROOM - UTF8.size(title) - sum(map(UTF8.size, texts))
     for place, section in enumerate(sections):
-        had = BYTES.size(texts[place])
+        had = UTF8.size(texts[place])
         if had and spare > 0:
             texts[place] = section.within(had + spare // 2)
-            spare -= BYTES.size(texts[place]) - had
+            spare -= UTF8.size(texts[place]) - had
     return title + "".join(texts)
 
 
@@ -106,8 +108,8 @@ def _quoted(text: str) -> Body:
     words = redact(text).strip()
 
     def body(room: int) -> str:
-        breaks = BYTES.without_middle(words, room, GAP).count("\n") + GAP.count("\n")
-        cut = BYTES.without_middle(words, room - 2 * (breaks + 1), GAP).strip()
+        breaks = UTF8.without_middle(words, room, GAP).count("\n") + GAP.count("\n")
+        cut = UTF8.without_middle(words, room - 2 * (breaks + 1), GAP).strip()
         return "\n".join(f"> {line}" for line in cut.split("\n")) if cut else ""
 
     return body
@@ -120,7 +122,7 @@ def _listed(found: Sequence[T], shown: Callable[[T], str], most: int = MANY) -> 
     def body(room: int) -> str:
         lines = _fitting(items, room)
         if len(lines) < len(found):
-            lines = _fitting(items, room - BYTES.size(_more(len(found))) - 1)
+            lines = _fitting(items, room - UTF8.size(_more(len(found))) - 1)
             lines.append(_more(len(found) - len(lines)))
         return "\n".join(lines)
 
@@ -129,7 +131,7 @@ def _listed(found: Sequence[T], shown: Callable[[T], str], most: int = MANY) -> 
 
 def _fitting(items: list[str], room: int) -> list[str]:
     """As many of the first as fit, a line break after each."""
-    ends = accumulate(BYTES.size(item) + 1 for item in items)
+    ends = accumulate(UTF8.size(item) + 1 for item in items)
     return items[: sum(end <= room + 1 for end in ends)]
 
 
@@ -140,10 +142,10 @@ def _more(count: int) -> str:
 def _line(text: str, most: int = LINE) -> str:
     """Redacted, in one line, and not too long."""
     ends = text if len(text) <= 2 * SEEN else f"{text[:SEEN]}\n{text[-SEEN:]}"
-    return BYTES.without_middle(" ".join(redact(ends).split()), most, " [...] ")
+    return UTF8.without_middle(" ".join(redact(ends).split()), most, " [...] ")
 
 
-def _todos(notes: Notes) -> list[Todo]:
+def _todos(notes: TranscriptDigest) -> list[Todo]:
     """What is left to do, what was begun first."""
     left = [todo for todo in notes.todos.values() if not todo.done and todo.text]
     return sorted(left, key=lambda todo: not todo.begun)
@@ -153,7 +155,7 @@ def _todo(todo: Todo) -> str:
     return f"[begun] {_line(todo.text)}" if todo.begun else _line(todo.text)
 
 
-def _files(notes: Notes) -> list[str]:
+def _files(notes: TranscriptDigest) -> list[str]:
     return list(dict.fromkeys(_below(file, notes.folder) for file in reversed(notes.files)))
 
 
@@ -163,7 +165,7 @@ def _below(file: str, folder: str) -> str:
     return rest[1:] if folder and rest != file and rest.startswith(("/", "\\")) else file
 
 
-def _runs(notes: Notes) -> list[Run]:
+def _runs(notes: TranscriptDigest) -> list[Run]:
     """Tests and other checks first, then the rest; each the last one first."""
     latest = list(reversed(notes.runs.values()))
     return sorted(latest, key=lambda run: not run.check)
@@ -180,13 +182,15 @@ def _came_out(run: Run) -> str:
     return "ok" if run.ok else "failed"
 
 
-def _trouble(trouble: Trouble) -> str:
+def _trouble(trouble: Failure) -> str:
     lines = [_line(line) for line in redact(trouble.why).split("\n")[-LAST_LINES:]]
     shown = _fitting(lines[::-1], LAST_BYTES)[::-1]
     return "\n    ".join([f"`{_line(trouble.what)}`:", *shown])
 
 
-def _places(notes: Notes, agent: str, where: str, session: str | None) -> list[tuple[str, str]]:
+def _places(
+    notes: TranscriptDigest, agent: str, where: str, session: str | None
+) -> list[tuple[str, str]]:
     told = [("transcript", where), ("agent", agent), ("session", session or "")]
     told += [("folder", notes.folder), ("branch", notes.branch)]
     return [(name, value) for name, value in told if value]

@@ -39,7 +39,7 @@ class _Document(msgspec.Struct, frozen=True):
 _document = msgspec.json.Decoder(_Document)
 
 
-def records(path: str, session: str | None = None) -> Iterator[bytes]:
+def iter_records(path: str, session: str | None = None) -> Iterator[bytes]:
     """A transcript's records, one JSON object each; of a database, those of one session.
 
     A file of lines (Claude Code, Codex, Pi, Gemini CLI), a document with `messages` (older

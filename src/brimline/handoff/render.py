@@ -5,8 +5,8 @@ from hashlib import sha256
 
 from brimline.handoff.document import Document
 from brimline.handoff.freshness import Freshness
-from brimline.handoff.truncate import UNITS
-from brimline.inbox import MOST
+from brimline.handoff.truncate import UTF16
+from brimline.inbox import MAX_CONTEXT_CHARS
 
 TOKEN = 32
 """So many hexadecimal digits of a hash stand in the delimiters."""
@@ -25,7 +25,7 @@ WRITTEN = (
 OLD = "It is old: look at the files themselves before you rely on what it says of them."
 
 
-def rendered(
+def render(
     document: Document,
     *,
     author: str,
@@ -61,11 +61,11 @@ def rendered(
 
 def _around(head: str, text: str, end: str, mark: str, path: str) -> str:
     """Head, text and end; of a text that is too long the middle is left out, and it says so."""
-    room = MOST - UNITS.size(head) - UNITS.size(end)
-    whole = UNITS.size(text)
+    room = MAX_CONTEXT_CHARS - UTF16.size(head) - UTF16.size(end)
+    whole = UTF16.size(text)
     if whole > room:
-        missing = whole - room + UNITS.size(_gap(mark, whole, whole, path))
-        text = UNITS.without_middle(text, room, _gap(mark, missing, whole, path))
+        missing = whole - room + UTF16.size(_gap(mark, whole, whole, path))
+        text = UTF16.without_middle(text, room, _gap(mark, missing, whole, path))
     return head + text + end
 
 
@@ -88,7 +88,7 @@ def _unforgeable(token: str, text: str) -> str:
 def _line(text: str, most: int) -> str:
     """A text that others chose, as a part of one line of ours."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return UNITS.without_middle(words, most, "…") or "unknown"
+    return UTF16.without_middle(words, most, "…") or "unknown"
 
 
 def _calls(calls: int | None) -> str:

@@ -6,7 +6,7 @@ GAPS = 3, 2
 """Of a text with its middle cut out, so many parts are its beginning and its end."""
 
 
-class Measure(msgspec.Struct, frozen=True):
+class TextMeasure(msgspec.Struct, frozen=True):
     """Counts the units of an encoding. A character that would be cut through is left out."""
 
     encoding: str
@@ -41,8 +41,8 @@ class Measure(msgspec.Struct, frozen=True):
         return data.decode(self.encoding, "ignore")
 
 
-BYTES = Measure("utf-8", 1)
+UTF8 = TextMeasure("utf-8", 1)
 """What tokens are estimated by."""
 
-UNITS = Measure("utf-16-le", 2)
+UTF16 = TextMeasure("utf-16-le", 2)
 """What the clients, being written in JavaScript, call characters; never fewer than Python's."""

@@ -8,7 +8,7 @@ from brimline.hooks.dialect import EVENTS, STARTS, Dialect, decoded
 from brimline.hooks.frame import Request
 from brimline.hooks.statusline import Told, read
 from brimline.hooks.wire import CurrentUsage, HookInput
-from brimline.observations import ObservationKind, Observation, Reply
+from brimline.observations import Observation, ObservationKind, Reply
 from brimline.sources.base import Transcript
 from brimline.usage import Usage
 

@@ -8,7 +8,7 @@ import msgspec
 from brimline.events import Trigger
 from brimline.hooks.frame import Request
 from brimline.hooks.wire import HookInput, HookOutput, Specific
-from brimline.observations import ObservationKind, Observation, Reply
+from brimline.observations import Observation, ObservationKind, Reply
 
 _hook = msgspec.json.Decoder(HookInput)
 

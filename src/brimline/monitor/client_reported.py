@@ -15,7 +15,7 @@ OVERTAKEN = 5.0
 CALL = "told"
 
 
-class Claim:
+class ClientReported:
     """The client's own figure. It may be ahead of the transcript, or have been passed by it.
 
     `call` is None where the client tells nothing of what is held: before a call, and after a
@@ -55,7 +55,7 @@ class Claim:
         if not self._is_known(heard.usage, model, main, cycle):
             self.call = Call(at=heard.at, id=CALL, usage=heard.usage, model=model)
             self.by, self._calls, self._cycle = heard.by, main.call_count, cycle
-        last = main.holding if main.cycle == cycle else None
+        last = main.current_call if main.cycle == cycle else None
         seen = last.usage.sent if last else None
         self.comparison = compared(self.comparison, heard.usage.sent, seen, heard.at)
 
@@ -94,7 +94,7 @@ class Claim:
         """The call that the client tells of and the transcript does not yet; None: it has it."""
         if self.call is None or main.call_count > self._calls:
             return None
-        last = main.holding if main.cycle == cycle else None
+        last = main.current_call if main.cycle == cycle else None
         known = last is not None and last.usage.sent == self.call.usage.sent
         return None if known else self.call
 

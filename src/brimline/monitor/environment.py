@@ -1,20 +1,24 @@
 """What a monitor asks of the machine that it runs on."""
 
-from brimline.monitor.session_state import Watched
+from brimline.monitor.session_state import SessionState
 from brimline.observations import EnvironmentVariables
 from brimline.store.rows import SignalRow
-from brimline.windows import UNTOLD, ClientSettings
+from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
 
 
-class Surroundings:
+class MonitorEnvironment:
     """What a monitor asks of the machine that it runs on; by default there is nothing to know."""
 
-    async def refresh(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> None:
+    async def refresh(
+        self, agent: str, project: str | None, env: EnvironmentVariables | None
+    ) -> None:
         """Have what `settings` and `hooked_since` return read again, if it may have changed."""
 
-    def settings(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> ClientSettings:
+    def settings(
+        self, agent: str, project: str | None, env: EnvironmentVariables | None
+    ) -> ClientSettings:
         """What the user told an agent's client, also by these variables; None: they are unknown."""
-        return UNTOLD
+        return NO_CLIENT_SETTINGS
 
     def hooked_since(self, agent: str, project: str | None) -> float | None:
         """When hooks were installed for an agent; None where they are not."""
@@ -24,5 +28,5 @@ class Surroundings:
         """Whether a session is to be told nothing for now."""
         return False
 
-    def signalled(self, signal: SignalRow, watched: Watched) -> None:
+    def signalled(self, signal: SignalRow, watched: SessionState) -> None:
         """A signal is new."""

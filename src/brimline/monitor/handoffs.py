@@ -9,9 +9,9 @@ from typing import NamedTuple
 from brimline.bounded_reads import ReadThreads
 from brimline.errors import UnknownAgent, UnreadableTranscript
 from brimline.events import MAIN
-from brimline.handoff import Document, changed_since, draft, freshness, records, rendered
-from brimline.inbox import OURS
-from brimline.monitor.session_state import Watched
+from brimline.handoff import Document, draft, files_changed_since, freshness, iter_records, render
+from brimline.inbox import BRIMLINE
+from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_writes import key
 from brimline.observations import EMPTY_REPLY, Reply
 from brimline.store.base import PutHandoff, Store
@@ -50,7 +50,7 @@ class Preparing(NamedTuple):
         return self.cycle == cycle and calls - self.calls <= 1
 
 
-class Recovery:
+class HandoffRecovery:
     """What a session goes on with after a compaction."""
 
     def __init__(
@@ -83,14 +83,14 @@ class Recovery:
         await self._store.write([PutHandoff(row)])
         return row
 
-    def prepare(self, watched: Watched, transcript: str, at: float) -> None:
+    def prepare(self, watched: SessionState, transcript: str, at: float) -> None:
         """Make ready what a compaction that is about to begin will need, beside everything else.
 
         That is a draft, or how many files changed since the agent's own document.
         """
         self._begin(watched, transcript, at, watched.cycle, watched.calls)
 
-    def make_up(self, watched: Watched, transcript: str, at: float) -> None:
+    def make_up(self, watched: SessionState, transcript: str, at: float) -> None:
         """Make the same ready for a compaction that nobody told of before it was over."""
         ended, calls = watched.cycle - 1, _calls_before(watched)
         before = self._preparing.get(watched.id)
@@ -107,7 +107,9 @@ class Recovery:
         self._preparing.pop(session, None)
         self._changed.pop(session, None)
 
-    def _begin(self, watched: Watched, transcript: str, at: float, cycle: int, calls: int) -> None:
+    def _begin(
+        self, watched: SessionState, transcript: str, at: float, cycle: int, calls: int
+    ) -> None:
         before = self._preparing.get(watched.id)
         if before is not None:
             before.task.cancel()
@@ -117,7 +119,7 @@ class Recovery:
         task.add_done_callback(_tell)
         self._preparing[watched.id] = Preparing(cycle, calls, task)
 
-    async def bring_back(self, watched: Watched, compacted_at: float) -> Reply | None:
+    async def bring_back(self, watched: SessionState, compacted_at: float) -> Reply | None:
         """The last document from before the compaction, else what was drafted, else nothing.
 
         It is from before by its cycle, whatever the clock said; or by its time, where no cycle was
@@ -136,9 +138,9 @@ class Recovery:
             return None
         return EMPTY_REPLY if row is None else self._reply(row, watched)
 
-    def _reply(self, row: HandoffRow, watched: Watched) -> Reply:
+    def _reply(self, row: HandoffRow, watched: SessionState) -> Reply:
         of, changed = self._changed.get(watched.id, (None, None))
-        text = rendered(
+        text = render(
             Document.of(row.text, row.path, row.at),
             author=row.author,
             at=row.at,
@@ -149,7 +151,7 @@ class Recovery:
         )
         return Reply(context=text, handoff=row.id, session=watched.id)
 
-    async def _prepare(self, watched: Watched, transcript: str, when: When) -> None:
+    async def _prepare(self, watched: SessionState, transcript: str, when: When) -> None:
         row = _best(await self._store.handoffs(watched.id))
         if row is not None and not row.draft:
             read = partial(_changed, watched, transcript, row.at)
@@ -160,7 +162,7 @@ class Recovery:
         text = await self._threads.run(partial(_drafted, watched, transcript), DRAFT_WAIT_S)
         if text:
             document = Document.of(text, transcript, when.at)
-            await self.keep(watched.id, when, document, OURS, draft=True)
+            await self.keep(watched.id, when, document, BRIMLINE, draft=True)
 
 
 def _tell(task: "asyncio.Task[None]") -> None:
@@ -174,23 +176,23 @@ def _best(rows: Sequence[HandoffRow]) -> HandoffRow | None:
     return next((row for row in rows if not row.draft), rows[0] if rows else None)
 
 
-def _calls_before(watched: Watched) -> int:
+def _calls_before(watched: SessionState) -> int:
     """The calls until the last compaction; where no file tells of it yet, none came after it."""
     main = watched.folded.threads.get(MAIN)
     made = main.compactions[-1] if main and main.compactions else None
     return made.calls if made and made.cycle == watched.cycle - 1 else watched.calls
 
 
-def _drafted(watched: Watched, transcript: str) -> str:
+def _drafted(watched: SessionState, transcript: str) -> str:
     try:
-        return draft(records(transcript, watched.id), watched.agent, where=transcript)
+        return draft(iter_records(transcript, watched.id), watched.agent, where=transcript)
     except (OSError, UnreadableTranscript, UnknownAgent):
         return ""
 
 
-def _changed(watched: Watched, transcript: str, since: float) -> int | None:
+def _changed(watched: SessionState, transcript: str, since: float) -> int | None:
     """How many files an agent's tools changed since a time; None where nobody can tell."""
     try:
-        return len(changed_since(records(transcript, watched.id), watched.agent, since))
+        return len(files_changed_since(iter_records(transcript, watched.id), watched.agent, since))
     except (OSError, UnreadableTranscript, UnknownAgent):
         return None

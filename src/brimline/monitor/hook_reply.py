@@ -5,28 +5,37 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from brimline.events import MAIN
-from brimline.inbox import BETWEEN, MOST, Message, Moment, due, fitting, length, together
-from brimline.monitor.handoffs import Recovery
+from brimline.inbox import (
+    MAX_CONTEXT_CHARS,
+    SEPARATOR,
+    Message,
+    Moment,
+    deliverable,
+    join_texts,
+    take_that_fit,
+    utf16_length,
+)
+from brimline.monitor.handoffs import HandoffRecovery
 from brimline.monitor.known import Known
 from brimline.monitor.rules import Rules
-from brimline.monitor.signal_writes import Telling
+from brimline.monitor.signal_writes import SignalWriter
 from brimline.observations import EMPTY_REPLY, Observation, Reply
-from brimline.policy.signals import Said
-from brimline.store.base import Mark, Store, Write
+from brimline.policy.signals import Signal
+from brimline.store.base import MarkMessage, Store, Write
 
 SENT_AGAIN = "(Sent again: it is not known whether the first one reached you.)"
 
 MOMENTS: dict[str, Moment] = {"prompt": "turn", "stopped": "stop", "tool": "tool"}
 
 
-class Answering:
+class HookReplies:
     """Answers the hooks of sessions, with no more at a time than a client takes.
 
     `passed_on` are messages that an agent has, and that the store could not mark so yet.
     """
 
     def __init__(
-        self, store: Store, clock: Callable[[], float], rules: Rules, recovery: Recovery
+        self, store: Store, clock: Callable[[], float], rules: Rules, recovery: HandoffRecovery
     ) -> None:
         self._store = store
         self._clock = clock
@@ -43,11 +52,11 @@ class Answering:
             return EMPTY_REPLY
         if heard.what == "stopped":
             mine = await self._handed(session, moment, heard.thread)
-            return Reply(go_on=together(mine), handed=_ids(mine)) if mine else EMPTY_REPLY
+            return Reply(go_on=join_texts(mine), handed=_ids(mine)) if mine else EMPTY_REPLY
         owes = session.owed and heard.thread == MAIN and not session.watched.compacting
         document = await self._document(session) if owes else EMPTY_REPLY
-        taken = length(document.context + BETWEEN) if document.context else 0
-        mine = await self._handed(session, moment, heard.thread, MOST - taken)
+        taken = utf16_length(document.context + SEPARATOR) if document.context else 0
+        mine = await self._handed(session, moment, heard.thread, MAX_CONTEXT_CHARS - taken)
         return _with_messages(document, mine) if mine else document
 
     async def _document(self, session: Known) -> Reply:
@@ -61,15 +70,17 @@ class Answering:
         return reply or EMPTY_REPLY
 
     async def _handed(
-        self, session: Known, moment: Moment, thread: str, room: int = MOST
+        self, session: Known, moment: Moment, thread: str, room: int = MAX_CONTEXT_CHARS
     ) -> list[Message]:
         """The messages whose turn it is, and that nobody else hands out meanwhile."""
         watched = session.watched
-        found, now = await self._store.waiting(watched.id), self._clock()
+        found, now = await self._store.pending_messages(watched.id), self._clock()
         waiting = [message for message in found if message.id not in self.passed_on]
-        mine = due(waiting, moment, now, watched.compacting, thread)
-        batch = fitting([_marked_if_repeated(self.of_now(session, m)) for m in mine], room)
-        marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
+        mine = deliverable(waiting, moment, now, watched.compacting, thread)
+        batch = take_that_fit([_marked_if_repeated(self.of_now(session, m)) for m in mine], room)
+        marks: list[Write] = [
+            MarkMessage(m.id, "handed", (m.state,), now, m.handed_at) for m in batch
+        ]
         won = await self._store.write(marks) if marks else []
         return [m for m, got in zip(batch, won, strict=True) if got]
 
@@ -78,8 +89,8 @@ class Answering:
         thread, last = message.thread or MAIN, session.watched.last
         if message.level is None or thread not in last or last[thread].sent is None:
             return message
-        said = Said("level", last[thread].cycle, message.level)
-        text = Telling.of(session, self._rules, thread, said, self._clock()).level_text()
+        said = Signal("level", last[thread].cycle, message.level)
+        text = SignalWriter.of(session, self._rules, thread, said, self._clock()).level_text()
         return msgspec.structs.replace(message, text=text)
 
 
@@ -96,5 +107,5 @@ def _ids(messages: Sequence[Message]) -> tuple[str, ...]:
 
 def _with_messages(document: Reply, messages: Sequence[Message]) -> Reply:
     """A document that no hook brought back when its compaction ended, before the messages."""
-    texts = [text for text in (document.context, together(messages)) if text]
-    return msgspec.structs.replace(document, context=BETWEEN.join(texts), handed=_ids(messages))
+    texts = [text for text in (document.context, join_texts(messages)) if text]
+    return msgspec.structs.replace(document, context=SEPARATOR.join(texts), handed=_ids(messages))

@@ -2,9 +2,9 @@
 
 from typing import Literal, TypeAlias
 
-from brimline.monitor.persistence import Stored
-from brimline.monitor.session_state import Watched
-from brimline.monitor.signal_history import Before
+from brimline.monitor.persistence import StoredRows
+from brimline.monitor.session_state import SessionState
+from brimline.monitor.signal_history import SignalHistory
 from brimline.monitor.state import State
 from brimline.observations import Observation
 
@@ -20,10 +20,10 @@ class Known:
     heard is kept.
     """
 
-    def __init__(self, watched: Watched, before: Before) -> None:
+    def __init__(self, watched: SessionState, before: SignalHistory) -> None:
         self.watched = watched
         self.before = before
-        self.stored = Stored()
+        self.stored = StoredRows()
         self.owed = before.owed
         self._kept: State | None = None
         self.at_rest = False

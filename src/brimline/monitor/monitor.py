@@ -6,21 +6,31 @@ from weakref import WeakValueDictionary
 
 from brimline.events import MAIN
 from brimline.handoff import Document
-from brimline.inbox import LIFETIME, Message, Urgency, waits
-from brimline.monitor.clear_handover import succeed
-from brimline.monitor.environment import Surroundings
-from brimline.monitor.handoffs import Recovery, When
-from brimline.monitor.hook_reply import MOMENTS, Answering
+from brimline.inbox import MESSAGE_LIFETIME_S, Message, Urgency, is_pending
+from brimline.monitor.clear_handover import record_continuation
+from brimline.monitor.environment import MonitorEnvironment
+from brimline.monitor.handoffs import HandoffRecovery, When
+from brimline.monitor.hook_reply import MOMENTS, HookReplies
 from brimline.monitor.known import Glance, Known
 from brimline.monitor.restore import restored
 from brimline.monitor.rules import Rules
-from brimline.monitor.session_state import Watched
-from brimline.monitor.signal_writes import Telling, key, left_for
+from brimline.monitor.session_state import SessionState
+from brimline.monitor.signal_writes import SignalWriter, key, left_for
 from brimline.monitor.state import State
 from brimline.observations import DUPLICATE, EMPTY_REPLY, UNPROMPTED, Observation, Reply
-from brimline.policy.signals import Said, decide, measured, silent_up_to
+from brimline.policy.signals import Signal, decide, figure_of, silent_up_to
 from brimline.policy.sources import unheard
-from brimline.store.base import Cancel, Fire, Forget, Mark, Once, Queue, Store, UseHandoff, Write
+from brimline.store.base import (
+    CancelMessages,
+    EventKey,
+    ForgetSessions,
+    MarkMessage,
+    QueueMessage,
+    RecordSignal,
+    Store,
+    UseHandoff,
+    Write,
+)
 from brimline.store.rows import HandoffRow, ThreadRow
 from brimline.tracker import Reading
 from brimline.windows import ClientSettings
@@ -47,23 +57,23 @@ class Monitor:
         store: Store,
         clock: Callable[[], float],
         rules: Rules | None = None,
-        around: Surroundings | None = None,
+        around: MonitorEnvironment | None = None,
         kept_calls: int = KEPT_CALLS,
     ) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules or Rules()
-        self._around = around or Surroundings()
+        self._around = around or MonitorEnvironment()
         self._sessions: dict[str, Known] = {}
         self._kept_calls = kept_calls
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._recovery = Recovery(store, clock)
-        self._answering = Answering(store, clock, self._rules, self._recovery)
+        self._recovery = HandoffRecovery(store, clock)
+        self._answering = HookReplies(store, clock, self._rules, self._recovery)
 
-    async def hear(self, heard: Observation) -> Reply:
+    async def observe(self, heard: Observation) -> Reply:
         """Take in one thing, once, and answer it."""
         async with self._lock(heard.session):
-            if _may_be_known(heard) and await self._store.known(heard.id):
+            if _may_be_known(heard) and await self._store.has_event(heard.id):
                 return DUPLICATE
             session = await self._session(heard.session, heard.agent)
             try:
@@ -110,7 +120,7 @@ class Monitor:
         """The monitor's time."""
         return self._clock()
 
-    def watched(self, session: str) -> Watched | None:
+    def watched(self, session: str) -> SessionState | None:
         """A session that was heard of."""
         known = self._sessions.get(session)
         return known.watched if known else None
@@ -131,7 +141,7 @@ class Monitor:
 
     async def forget(self, before: float) -> None:
         """Forget every session that was last seen before a time: told again, all of it is new."""
-        await self._store.write([Forget(before)])
+        await self._store.write([ForgetSessions(before)])
         old = [id for id, known in self._sessions.items() if known.stored.seen_before(before)]
         self._drop_sessions(old)
 
@@ -157,14 +167,14 @@ class Monitor:
             del self._sessions[id]
             self._recovery.forget(id)
 
-    async def passed_on(self, reply: Reply) -> None:
+    async def mark_delivered(self, reply: Reply) -> None:
         """The hook says that it gave the answer to the agent: its messages are delivered.
 
         That may be said late, by a receipt: they may be queued again by then, or handed out again.
         """
         now = self._clock()
         writes: list[Write] = [
-            Mark(id, "delivered", ("queued", "handed"), now) for id in reply.handed
+            MarkMessage(id, "delivered", ("queued", "handed"), now) for id in reply.handed
         ]
         self._answering.passed_on.update(reply.handed)
         if reply.handoff is not None:
@@ -175,11 +185,13 @@ class Monitor:
         if reply.handoff is not None and (known := self._sessions.get(reply.session)):
             known.owed = False
 
-    async def lost(self, reply: Reply) -> None:
+    async def requeue(self, reply: Reply) -> None:
         """The hook died before it could: its messages wait again."""
         now = self._clock()
         if reply.handed:
-            await self._store.write([Mark(id, "queued", ("handed",), now) for id in reply.handed])
+            await self._store.write(
+                [MarkMessage(id, "queued", ("handed",), now) for id in reply.handed]
+            )
 
     async def send(
         self, session: str, text: str, urgency: Urgency = "sequential", sender: str = "user"
@@ -188,15 +200,15 @@ class Monitor:
         now = self._clock()
         id = key("message", session, text, sender, repr(now))
         message = Message(id, session, text, now, urgency=urgency, sender=sender,
-                          expires=now + LIFETIME)  # fmt: skip
-        await self._store.write([Queue(message)])
+                          expires=now + MESSAGE_LIFETIME_S)  # fmt: skip
+        await self._store.write([QueueMessage(message)])
         return id
 
-    async def cleared(self, session: str, other: str, at: float) -> None:
+    async def record_clear(self, session: str, other: str, at: float) -> None:
         """A session was cleared: it goes on as another, whose is what waits for it, or will."""
-        await succeed(self._store, session, other, at, self._clock())
+        await record_continuation(self._store, session, other, at, self._clock())
 
-    def of_now(self, message: Message) -> Message:
+    def refresh_message(self, message: Message) -> Message:
         """A message as it is to be given by another way than a hook's answer."""
         session = self._sessions.get(message.session)
         return self._answering.of_now(session, message) if session else message
@@ -204,9 +216,9 @@ class Monitor:
     async def cancel(self, message: Message) -> bool:
         """Cancel a message; whether it still waited, and so is not given to anyone."""
         now = self._clock()
-        if not waits(message, now):
+        if not is_pending(message, now):
             return False
-        mark = Mark(message.id, "cancelled", (message.state,), now, message.handed_at)
+        mark = MarkMessage(message.id, "cancelled", (message.state,), now, message.handed_at)
         return (await self._store.write([mark]))[0]
 
     async def hand_over(self, session: str, document: Document, author: str) -> HandoffRow:
@@ -223,10 +235,10 @@ class Monitor:
             calls = max([known.watched.calls, *(thread.calls for thread in stored)])
             when = When(now, known.watched.cycle, calls)
             kept = await self._recovery.keep(session, when, document, author)
-            await self._store.write([Cancel(session, MAIN, kept.cycle)])
+            await self._store.write([CancelMessages(session, MAIN, kept.cycle)])
             known.before.arm_anew(kept.cycle)
             for thread in stored:
-                known.before.seen(thread.cycle, measured(thread, self._rules.of))
+                known.before.seen(thread.cycle, figure_of(thread, self._rules.of))
             known.watched.files.expect(None)
             return kept
 
@@ -246,13 +258,13 @@ class Monitor:
         """The main thread as it was kept last; its files may not have been read again yet."""
         return [row for row in await self._store.threads(session) if row.thread == MAIN]
 
-    async def _refresh(self, watched: Watched) -> None:
+    async def _refresh(self, watched: SessionState) -> None:
         await self._around.refresh(watched.agent, watched.project, watched.env)
 
-    def _settings(self, watched: Watched) -> ClientSettings:
+    def _settings(self, watched: SessionState) -> ClientSettings:
         return self._around.settings(watched.agent, watched.project, watched.env)
 
-    def _read(self, watched: Watched) -> Mapping[str, Reading]:
+    def _read(self, watched: SessionState) -> Mapping[str, Reading]:
         return watched.readings(self._rules.overrides, self._settings(watched))
 
     async def _keep(self, heard: Observation, session: Known, known: Mapping[str, Reading]) -> bool:
@@ -269,11 +281,11 @@ class Monitor:
             writes += self._telling(session, name, heard.at, each)
         if heard.what == "ended" and heard.thread in readings and heard.thread != MAIN:
             # A subagent that is gone cannot be told anything any more.
-            writes.append(Cancel(watched.id, heard.thread, readings[heard.thread].cycle))
+            writes.append(CancelMessages(watched.id, heard.thread, readings[heard.thread].cycle))
         if not writes and heard.what != "pushed":
             self._rest(session, state)
             return True  # heard again, it would change nothing again
-        once = [] if heard.what == "wrote" else [Once(heard.id, heard.at)]
+        once = [] if heard.what == "wrote" else [EventKey(heard.id, heard.at)]
         won = await self._store.write([*once, *writes])
         if once and not won[0]:
             return False
@@ -283,7 +295,7 @@ class Monitor:
         if any(each.kind == "compacted" for each in said[MAIN]):
             self._owe(heard, session)
         for write, new in zip(writes, won[len(once) :], strict=True):
-            if new and isinstance(write, Fire):
+            if new and isinstance(write, RecordSignal):
                 self._around.signalled(write.signal, watched)
         watched.files.drop_stored_calls(self._kept_calls)
         self._rest(session, watched.state(settings))
@@ -304,15 +316,15 @@ class Monitor:
         session.keeps(state)
 
     def _fired(self, session: Known, thread: str, reading: Reading) -> frozenset[float]:
-        figure = measured(reading, self._rules.of)
+        figure = figure_of(reading, self._rules.of)
         return session.before.fired(thread, reading.cycle, figure)
 
-    def _levels(self, watched: Watched, thread: str) -> tuple[float, ...]:
+    def _levels(self, watched: SessionState, thread: str) -> tuple[float, ...]:
         return self._rules.levels_of(watched.id, watched.agent, watched.model_of(thread))
 
     def _said(
         self, session: Known, thread: str, known: Mapping[str, Reading], heard: Observation
-    ) -> list[Said]:
+    ) -> list[Signal]:
         watched, before = session.watched, session.before
         reading = watched.last[thread]
         fired = self._fired(session, thread, reading)
@@ -324,23 +336,25 @@ class Monitor:
             said += self._doubts(watched, reading, heard)
         return before.new(thread, said)
 
-    def _doubts(self, watched: Watched, reading: Reading, heard: Observation) -> list[Said]:
+    def _doubts(self, watched: SessionState, reading: Reading, heard: Observation) -> list[Signal]:
         """Sources that do not agree, and hooks that tell nothing."""
-        said: list[Said] = []
+        said: list[Signal] = []
         if watched.claim.comparison.lasting(heard.at):
-            said.append(Said("disagree", reading.cycle))
+            said.append(Signal("disagree", reading.cycle))
         if watched.unheard:
             since = self._around.hooked_since(watched.agent, watched.project)
             if unheard(watched.unheard, watched.begun, since):
-                said.append(Said("no data", reading.cycle))
+                said.append(Signal("no data", reading.cycle))
         return said
 
-    def _telling(self, session: Known, thread: str, at: float, said: Sequence[Said]) -> list[Write]:
-        tellings = [Telling.of(session, self._rules, thread, each, at) for each in said]
+    def _telling(
+        self, session: Known, thread: str, at: float, said: Sequence[Signal]
+    ) -> list[Write]:
+        tellings = [SignalWriter.of(session, self._rules, thread, each, at) for each in said]
         return [write for telling in tellings for write in telling.writes()]
 
 
-def _transcript(heard: Observation, watched: Watched) -> str | None:
+def _transcript(heard: Observation, watched: SessionState) -> str | None:
     """Where a session is told: in its own file, or in a database with others."""
     return watched.files.own or (heard.file.path if heard.file else None)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from brimline.events import MAIN, Call
-from brimline.monitor.session_state import Watched
+from brimline.monitor.session_state import SessionState
 from brimline.observations import Observation
 from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, Write
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
@@ -16,7 +16,7 @@ SEEN_EVERY = 10.0
 """So many seconds pass until it is kept that a session lives of which nothing else is new."""
 
 
-class Stored:
+class StoredRows:
     """What the store has of one session: only what is new is written."""
 
     def __init__(self) -> None:
@@ -25,7 +25,9 @@ class Stored:
         self._calls: dict[str, tuple[int, Call]] = {}
         self._compactions: dict[tuple[str, int], CompactionRow] = {}
 
-    def news(self, heard: Observation, watched: Watched, readings: Mapping[str, Reading]) -> list[Write]:
+    def news(
+        self, heard: Observation, watched: SessionState, readings: Mapping[str, Reading]
+    ) -> list[Write]:
         """What the store has not, or has otherwise."""
         row = session_row(heard, watched)
         changed = {name: r for name, r in readings.items() if self._readings.get(name) != r}
@@ -36,7 +38,9 @@ class Stored:
         ]
         return [PutSession(row), *news] if news or self._differs(row) else []
 
-    def took(self, heard: Observation, watched: Watched, readings: Mapping[str, Reading]) -> None:
+    def took(
+        self, heard: Observation, watched: SessionState, readings: Mapping[str, Reading]
+    ) -> None:
         """The store has it all."""
         self._session = session_row(heard, watched)
         self._readings.update(readings)
@@ -64,7 +68,7 @@ class Stored:
             return True
         return msgspec.structs.replace(row, seen_at=known.seen_at) != known
 
-    def _new_calls(self, watched: Watched) -> Iterator[CallRow]:
+    def _new_calls(self, watched: SessionState) -> Iterator[CallRow]:
         """The calls that are not stored yet, and the last one that is where it has grown."""
         for name, thread in watched.folded.threads.items():
             first, last = self._calls.get(name, (0, None))
@@ -73,13 +77,13 @@ class Stored:
             if first < thread.call_count:
                 yield from call_rows(watched.id, thread, first)
 
-    def _new_compactions(self, watched: Watched) -> Iterator[CompactionRow]:
+    def _new_compactions(self, watched: SessionState) -> Iterator[CompactionRow]:
         for row in _all_compactions(watched):
             if self._compactions.get((row.thread, row.cycle)) != row:
                 yield row
 
 
-def session_row(heard: Observation, watched: Watched) -> SessionRow:
+def session_row(heard: Observation, watched: SessionState) -> SessionRow:
     """Who and where a session is; it was last seen when it ended, where it did."""
     return SessionRow(
         id=watched.id,
@@ -96,7 +100,7 @@ def session_row(heard: Observation, watched: Watched) -> SessionRow:
     )
 
 
-def thread_row(watched: Watched, name: str, reading: Reading) -> ThreadRow:
+def thread_row(watched: SessionState, name: str, reading: Reading) -> ThreadRow:
     """A thread as it is now."""
     thread = watched.folded.threads.get(name)
     return ThreadRow(
@@ -141,12 +145,12 @@ def call_rows(session: str, thread: Thread, first: int = 0) -> Iterator[CallRow]
         )
 
 
-def _all_compactions(watched: Watched) -> Iterator[CompactionRow]:
+def _all_compactions(watched: SessionState) -> Iterator[CompactionRow]:
     for thread in watched.folded.threads.values():
         yield from compaction_rows(watched, thread)
 
 
-def compaction_rows(watched: Watched, thread: Thread) -> Iterator[CompactionRow]:
+def compaction_rows(watched: SessionState, thread: Thread) -> Iterator[CompactionRow]:
     """The compactions of a thread, as far as it still holds them."""
     for made in thread.compactions:
         yield CompactionRow(

@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.events import MAIN, Call, WindowReported
 from brimline.tracker import Reading, Session, Thread, fold, read
-from brimline.windows import UNTOLD, ClientSettings, Overrides
+from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings, Overrides
 
 BY_FILE = "transcript"
 
@@ -27,7 +27,7 @@ class Present(NamedTuple):
     cycle: int = 0
     compacting: bool = False
     model: str | None = None
-    settings: ClientSettings = UNTOLD
+    settings: ClientSettings = NO_CLIENT_SETTINGS
 
     def reading(self, session: Session, by: str, overrides: Overrides) -> Reading:
         """The reading of a session's only thread; `by` is who told what no file tells."""

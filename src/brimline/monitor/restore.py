@@ -11,9 +11,9 @@ from brimline.events import (
     Trigger,
     WindowReported,
 )
-from brimline.monitor.session_state import Past, Watched
-from brimline.monitor.signal_history import Before
-from brimline.policy.signals import Measure, measured
+from brimline.monitor.session_state import Past, SessionState
+from brimline.monitor.signal_history import SignalHistory
+from brimline.policy.signals import LevelMeasure, figure_of
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, ThreadRow
 from brimline.usage import Usage
@@ -22,21 +22,23 @@ from brimline.windows import REPORTED
 TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}
 
 
-async def restored(store: Store, agent: str, session: str, of: Measure) -> tuple[Watched, Before]:
+async def restored(
+    store: Store, agent: str, session: str, of: LevelMeasure
+) -> tuple[SessionState, SignalHistory]:
     """What is known of a session, its levels being of that; a new one where nothing is."""
-    before = Before(await store.signals(session), await store.handoffs(session))
+    before = SignalHistory(await store.signals(session), await store.handoffs(session))
     row = await store.session(session)
     if row is None:
-        return Watched(agent, session), before
+        return SessionState(agent, session), before
     threads = await store.threads(session)
     main = [thread for thread in threads if thread.thread == MAIN]
     past = max(((thread.cycle, thread.seq, thread.calls) for thread in main), default=())
-    made = Watched(agent, session, Past(*past))
+    made = SessionState(agent, session, Past(*past))
     made.model, made.project, made.parent = row.model, row.project, row.parent
     made.ended_at = row.ended_at if row.has_ended else None
     for thread in main:
         made.recall(thread, row.seen_at)
-        before.seen(thread.cycle, measured(thread, of))
+        before.seen(thread.cycle, figure_of(thread, of))
     if row.transcript is None:  # no file tells what was before: the store does
         calls, compactions = await store.calls(session), await store.compactions(session)
         made.files.push(_events(calls, compactions, threads))

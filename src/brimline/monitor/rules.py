@@ -5,17 +5,17 @@ from collections.abc import Mapping
 import msgspec
 
 from brimline.monitor.texts import Texts
-from brimline.policy.levels import LEVELS, checked
-from brimline.policy.signals import Measure
+from brimline.policy.levels import DEFAULT_LEVELS, check_levels
+from brimline.policy.signals import LevelMeasure
 from brimline.settings import Settings
-from brimline.windows import NO_OVERRIDES, Overrides, names
+from brimline.windows import NO_OVERRIDES, Overrides, model_aliases
 
 
 class Rules(msgspec.Struct, frozen=True):
     """What the user wants to be said, and when. `by` has other levels for whom it names."""
 
-    levels: tuple[float, ...] = LEVELS
-    of: Measure = "window"
+    levels: tuple[float, ...] = DEFAULT_LEVELS
+    of: LevelMeasure = "window"
     by: Mapping[str, tuple[float, ...]] = msgspec.field(
         default_factory=dict[str, tuple[float, ...]]
     )
@@ -26,10 +26,10 @@ class Rules(msgspec.Struct, frozen=True):
     def of_settings(cls, settings: Settings) -> "Rules":
         """The rules of the user's settings; InvalidPolicy where levels do not rise."""
         return cls(
-            levels=checked(settings.levels),
+            levels=check_levels(settings.levels),
             of=settings.levels_of,
             by={
-                name: checked(levels, f"levels_by.{name}")
+                name: check_levels(levels, f"levels_by.{name}")
                 for name, levels in settings.levels_by.items()
             },
             texts=Texts.checked(settings.texts, settings.tone == "neutral"),
@@ -40,7 +40,7 @@ class Rules(msgspec.Struct, frozen=True):
         """The levels of a session: its own, its model's, its agent's, else everyone's."""
         if not self.by:
             return self.levels
-        models = [key for name in names(model or "") for key in (f"{agent}/{name}", name)]
+        models = [key for name in model_aliases(model or "") for key in (f"{agent}/{name}", name)]
         return next(
             (self.by[key] for key in (session, *models, agent) if key in self.by), self.levels
         )

@@ -5,16 +5,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from brimline.events import MAIN, sums_up
-from brimline.monitor.client_reported import Claim
+from brimline.events import MAIN, is_compaction_thread
+from brimline.monitor.client_reported import ClientReported
 from brimline.monitor.present import BY_FILE, Present
 from brimline.monitor.state import State
-from brimline.monitor.transcript_follower import Files
+from brimline.monitor.transcript_follower import SessionFiles
 from brimline.observations import UNPROMPTED, EnvironmentVariables, Observation, Pane
 from brimline.sources.base import Expected, Look
 from brimline.store.rows import ThreadRow
 from brimline.tracker import Reading, Session, Thread
-from brimline.windows import NO_OVERRIDES, UNTOLD, ClientSettings, Overrides
+from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 
 SEQ_A_CALL = 1_000
 """More can be told between two calls than anyone will."""
@@ -38,7 +38,7 @@ class Past(NamedTuple):
     calls: int = 0
 
 
-class Watched:
+class SessionState:
     """One session. Its cycle never goes back: hooks tell a compaction before the transcript does.
 
     `cycle` is the main thread's as it is stored; a transcript that has not told the last compaction
@@ -59,9 +59,9 @@ class Watched:
         self.host: str | None = None
         self.env: EnvironmentVariables | None = None
         self.last: dict[str, Reading] = {}
-        self.claim = Claim()
+        self.claim = ClientReported()
         self.unheard = 0
-        self.files = Files(agent)
+        self.files = SessionFiles(agent)
         self._presents: dict[str, Present] = {}
         self._calls_then, self._cycle_then, self._compacting_at = 0, 0, 0.0
 
@@ -93,7 +93,7 @@ class Watched:
 
     def expect(self, most: int | None) -> None:
         """Expect calls that hold no more than so many tokens; None: expect none."""
-        last, reading = self._main.holding, self.last[MAIN]
+        last, reading = self._main.current_call, self.last[MAIN]
         if most is None or last is None or (reading.state, reading.source) != MEASURED:
             self.files.expect(None)
         else:
@@ -177,7 +177,7 @@ class Watched:
         """
         main = self._main
         if main.calls:
-            ended = main.cycle - 1 if main.call_count in main.ends else main.cycle
+            ended = main.cycle - 1 if main.call_count in main.cycle_ends else main.cycle
         else:
             ended = self.cycle if self.claim.call or self.compacting else self.cycle - 1
         self.compacting, self.cycle = False, max(self.cycle, ended + 1)
@@ -200,7 +200,7 @@ class Watched:
             self._end_cycle(heard)
         again = self.claim.repeats(heard) and heard.at - self._compacting_at < LONGEST
         self.claim.take(heard, self.model, self._main, self.cycle)
-        over = self._main.cycle > self._cycle_then and self._main.holding is not None
+        over = self._main.cycle > self._cycle_then and self._main.current_call is not None
         self.compacting = not over and self.compacting and (again or self.claim.call is None)
 
     @property
@@ -255,7 +255,7 @@ class Watched:
         return self.seq
 
     def readings(
-        self, overrides: Overrides = NO_OVERRIDES, settings: ClientSettings = UNTOLD
+        self, overrides: Overrides = NO_OVERRIDES, settings: ClientSettings = NO_CLIENT_SETTINGS
     ) -> Mapping[str, Reading]:
         """The reading of every thread, made anew only where something changed."""
         threads = self.folded.threads
@@ -299,4 +299,4 @@ class Watched:
 
 def _holds(thread: str) -> bool:
     """Whether a thread is a context of its own, and not the writing of a summary."""
-    return not sums_up(thread) and not thread.startswith(BESIDE)
+    return not is_compaction_thread(thread) and not thread.startswith(BESIDE)

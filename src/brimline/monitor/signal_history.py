@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from brimline.events import MAIN
-from brimline.policy.levels import still_passed
-from brimline.policy.signals import THRASH_WITHIN, Said
+from brimline.policy.levels import rearm_threshold
+from brimline.policy.signals import THRASH_WINDOW_S, Signal
 from brimline.store.rows import HandoffRow, SignalRow
 
 NONE: frozenset[float] = frozenset()
@@ -18,7 +18,7 @@ in the store, which knows the signals of all cycles.
 """
 
 
-class Before:
+class SignalHistory:
     """The signals of one session. A handoff arms the levels of its cycle anew.
 
     A level that was told before that is told again only when the figure comes up to it again: who
@@ -36,7 +36,7 @@ class Before:
         self._handed = [row.cycle for row in rows if not row.draft]
         self.compactions: list[float] = []
         for row in signals:
-            self._take(row.thread, Said(row.kind, row.cycle, row.level), row.at, row.arm)
+            self._take(row.thread, Signal(row.kind, row.cycle, row.level), row.at, row.arm)
             if row.kind == "level" and row.arm < self.arm(row.thread, row.cycle):
                 self._passed[row.cycle] = max(self._passed.get(row.cycle, 0.0), row.level)
         ended = max(
@@ -50,12 +50,12 @@ class Before:
         """When the main thread was last compacted, as far as that was said; 0: never."""
         return max(self.compactions, default=0.0)
 
-    def take(self, thread: str, said: Iterable[Said], at: float) -> None:
+    def take(self, thread: str, said: Iterable[Signal], at: float) -> None:
         """These were said now."""
         for each in said:
             self._take(thread, each, at, self.arm(thread, each.cycle))
 
-    def _take(self, thread: str, said: Said, at: float, arm: int) -> None:
+    def _take(self, thread: str, said: Signal, at: float, arm: int) -> None:
         self._once.add((thread, said.cycle, said.kind))
         if said.kind == "level":
             key = (thread, said.cycle, arm)
@@ -76,7 +76,7 @@ class Before:
             if key[0] != thread or key[1] >= before
         }
         if thread == MAIN:
-            since = self.compacted_at - 2 * THRASH_WITHIN
+            since = self.compacted_at - 2 * THRASH_WINDOW_S
             self.compactions = [at for at in self.compactions if at >= since]
             self._passed = {cycle: at for cycle, at in self._passed.items() if cycle >= before}
             self._handed = [cycle for cycle in self._handed if cycle >= before]
@@ -102,7 +102,7 @@ class Before:
     def seen(self, cycle: int, figure: float | None) -> None:
         """The main thread is at a figure: levels above it that were armed anew are told again."""
         if cycle in self._passed:
-            self._passed[cycle] = still_passed(self._passed[cycle], figure)
+            self._passed[cycle] = rearm_threshold(self._passed[cycle], figure)
 
     def fired(self, thread: str, cycle: int, figure: float | None) -> frozenset[float]:
         """The figures up to the highest of which no level is to be told."""
@@ -112,7 +112,7 @@ class Before:
         self.seen(cycle, figure)
         return told | {self._passed[cycle]}
 
-    def new(self, thread: str, said: Sequence[Said]) -> list[Said]:
+    def new(self, thread: str, said: Sequence[Signal]) -> list[Signal]:
         """Those that were not said yet; of levels `fired` tells."""
         return [
             each

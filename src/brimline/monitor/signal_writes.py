@@ -7,13 +7,13 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.forecast import calls_left
-from brimline.inbox import LIFETIME, Message, Urgency
+from brimline.inbox import MESSAGE_LIFETIME_S, Message, Urgency
 from brimline.monitor.known import Known
 from brimline.monitor.rules import Rules
-from brimline.monitor.session_state import Watched
+from brimline.monitor.session_state import SessionState
 from brimline.monitor.texts import Figures
-from brimline.policy.signals import THRASH_WITHIN, Said, thrashes
-from brimline.store.base import Cancel, Fire, Mark, Write
+from brimline.policy.signals import THRASH_WINDOW_S, Signal, is_thrashing
+from brimline.store.base import CancelMessages, MarkMessage, RecordSignal, Write
 from brimline.store.rows import SignalKind, SignalRow
 from brimline.tracker import Reading
 
@@ -30,35 +30,37 @@ def key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def left_for(watched: Watched, thread: str, reading: Reading) -> int | None:
+def left_for(watched: SessionState, thread: str, reading: Reading) -> int | None:
     """How many calls are left until the limit, at the pace of this cycle."""
     known = watched.folded.threads.get(thread)
     if known is None or reading.held is None or reading.limit is None:
         return None
-    begun = max(known.begun, known.call_count - RECENT)
+    begun = max(known.cycle_start, known.call_count - RECENT)
     sents = [call.usage.sent for call in known.calls_from(begun)]
     return calls_left(sents, reading.held, reading.limit.tokens)
 
 
-class Telling(msgspec.Struct, frozen=True):
+class SignalWriter(msgspec.Struct, frozen=True):
     """One thing to say of a thread, and where that is by then.
 
     `arm` is how often the levels of the cycle were armed anew, `told` are those that were told in
     it, and `compactions` the times of those before this.
     """
 
-    watched: Watched
+    watched: SessionState
     thread: str
     reading: Reading
     rules: Rules
-    said: Said
+    said: Signal
     at: float
     arm: int
     told: Sequence[tuple[float, int]]
     compactions: Sequence[float]
 
     @classmethod
-    def of(cls, session: Known, rules: Rules, thread: str, said: Said, at: float) -> "Telling":
+    def of(
+        cls, session: Known, rules: Rules, thread: str, said: Signal, at: float
+    ) -> "SignalWriter":
         """Something to say of a session's thread now."""
         watched, before = session.watched, session.before
         arm, told = before.arm(thread, said.cycle), before.told(thread, said.cycle)
@@ -82,14 +84,14 @@ class Telling(msgspec.Struct, frozen=True):
         match said.kind:
             case "level":
                 # What a lower level had to say, and was not told yet, is no news any more.
-                return [self._cancel(), Fire(signal, self._of_level(signal))]
+                return [self._cancel(), RecordSignal(signal, self._of_level(signal))]
             case "compacted" if self.thread == MAIN:
                 told = self._to_parent(self.rules.texts.of("compacted", self._figures()), signal)
-                return [*self._cycle_ended(), Fire(signal, told), *self._thrash(signal)]
+                return [*self._cycle_ended(), RecordSignal(signal, told), *self._thrash(signal)]
             case "compacted" | "cleared":
-                return [*self._cycle_ended(), Fire(signal)]
+                return [*self._cycle_ended(), RecordSignal(signal)]
             case _:
-                return [Fire(signal)]
+                return [RecordSignal(signal)]
 
     def level_text(self) -> str:
         """What the agent is told at a level."""
@@ -99,8 +101,8 @@ class Telling(msgspec.Struct, frozen=True):
         watched = self.watched
         return self.rules.levels_of(watched.id, watched.agent, watched.model_of(self.thread))
 
-    def _cancel(self) -> Cancel:
-        return Cancel(self.watched.id, self.thread, self.said.cycle)
+    def _cancel(self) -> CancelMessages:
+        return CancelMessages(self.watched.id, self.thread, self.said.cycle)
 
     def _cycle_ended(self) -> list[Write]:
         """What was to be said of the cycle's levels is no news any more, to the parent neither."""
@@ -108,7 +110,7 @@ class Telling(msgspec.Struct, frozen=True):
         if parent is None or self.thread != MAIN:
             return [self._cancel()]
         ids = [self._id_to(parent, "level", level, arm) for level, arm in self.told]
-        return [self._cancel(), *(Mark(id, "cancelled", ("queued",), self.at) for id in ids)]
+        return [self._cancel(), *(MarkMessage(id, "cancelled", ("queued",), self.at) for id in ids)]
 
     def _figures(self) -> Figures:
         return Figures(
@@ -118,17 +120,17 @@ class Telling(msgspec.Struct, frozen=True):
             agent=self.watched.agent,
             level=self.said.level,
             calls_left=left_for(self.watched, self.thread, self.reading),
-            compactions=1 + sum(1 for at in self.compactions if at >= self.at - THRASH_WITHIN),
+            compactions=1 + sum(1 for at in self.compactions if at >= self.at - THRASH_WINDOW_S),
         )
 
     def _thrash(self, signal: SignalRow) -> list[Write]:
         """It is said when it begins, and not again while it goes on."""
-        begun = thrashes(self.compactions, self.at)
-        if begun or not thrashes([*self.compactions, self.at], self.at):
+        begun = is_thrashing(self.compactions, self.at)
+        if begun or not is_thrashing([*self.compactions, self.at], self.at):
             return []
         text = self.rules.texts.of("thrash", self._figures())
         row = msgspec.structs.replace(signal, kind="thrash", text=text)
-        return [Fire(row, self._to_parent(text, row))]
+        return [RecordSignal(row, self._to_parent(text, row))]
 
     def _of_level(self, signal: SignalRow) -> tuple[Message, ...]:
         last = self.said.level == self._levels()[-1]
@@ -151,7 +153,7 @@ class Telling(msgspec.Struct, frozen=True):
             thread=self.thread,
             cycle=said.cycle,
             level=said.level,
-            expires=self.at + LIFETIME,
+            expires=self.at + MESSAGE_LIFETIME_S,
         )
         return (message,) if text.strip() else ()
 
@@ -159,7 +161,10 @@ class Telling(msgspec.Struct, frozen=True):
         parent = self.watched.parent
         if parent is None or parent == self.watched.id or not text.strip():
             return ()
-        id, expires = self._id_to(parent, signal.kind, signal.level, signal.arm), self.at + LIFETIME
+        id, expires = (
+            self._id_to(parent, signal.kind, signal.level, signal.arm),
+            self.at + MESSAGE_LIFETIME_S,
+        )
         return (Message(id, parent, text, self.at, sender=self.watched.id, expires=expires),)
 
     def _id_to(self, parent: str, kind: SignalKind, level: float, arm: int) -> str:

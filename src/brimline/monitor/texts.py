@@ -13,7 +13,7 @@ from brimline.errors import InvalidSettings
 from brimline.events import MAIN
 from brimline.settings import Text
 from brimline.tracker import Reading
-from brimline.usage import shorten
+from brimline.usage import format_tokens
 
 HANDOFF = "`brimline handoff PATH{whose}`"
 TOLD = "[brimline] Your context {size}.{left}"
@@ -80,8 +80,8 @@ class Figures(msgspec.Struct, frozen=True):
             "size": _size(reading),
             "left": _left(reading, self.calls_left),
             "percent": _or_unknown(reading.percent, "{:g}%"),
-            "tokens": "unknown" if reading.sent is None else shorten(reading.sent),
-            "window": "unknown" if reading.window is None else shorten(reading.window.tokens),
+            "tokens": "unknown" if reading.sent is None else format_tokens(reading.sent),
+            "window": "unknown" if reading.window is None else format_tokens(reading.window.tokens),
             "level": f"{self.level:g}",
             "calls_left": _or_unknown(self.calls_left, "{}"),
             "agent": self.session[:8],
@@ -143,7 +143,7 @@ def _left(reading: Reading, calls: int | None) -> str:
         return ""
     if not reading.left:
         return " Its window is full." if reading.left_of_window else " Its compaction is due."
-    about = f" About {shorten(reading.left)} tokens"
+    about = f" About {format_tokens(reading.left)} tokens"
     if calls is not None:
         about += f", or {calls} call{'' if calls == 1 else 's'} at the present pace,"
     if not reading.left_of_window:
@@ -153,7 +153,7 @@ def _left(reading: Reading, calls: int | None) -> str:
 
 
 def _size(reading: Reading) -> str:
-    tokens = "an unknown number of" if reading.sent is None else shorten(reading.sent)
+    tokens = "an unknown number of" if reading.sent is None else format_tokens(reading.sent)
     if reading.percent is None or reading.window is None:
         return f"holds {tokens} tokens"
-    return f"is at {reading.percent:g}% ({tokens} of {shorten(reading.window.tokens)} tokens)"
+    return f"is at {reading.percent:g}% ({tokens} of {format_tokens(reading.window.tokens)} tokens)"

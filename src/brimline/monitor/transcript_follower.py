@@ -197,7 +197,7 @@ def _look(transcript: Transcript) -> tuple[int, float]:
     return status.st_size, float(status.st_ino)
 
 
-class Files:
+class SessionFiles:
     """All that tells of one session: its files, and what a program pushed."""
 
     def __init__(self, agent: str) -> None:

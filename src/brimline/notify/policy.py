@@ -6,7 +6,7 @@ from pathlib import Path
 
 from brimline.events import MAIN
 from brimline.monitor.rules import Rules
-from brimline.monitor.session_state import Watched
+from brimline.monitor.session_state import SessionState
 from brimline.notify.notices import Notice, Notices
 from brimline.settings import Notify
 from brimline.sources import AGENTS
@@ -25,7 +25,7 @@ SAID = {
 }
 
 
-class Herald:
+class NoticePolicy:
     """Decides which signals a user is told of, and tells them beside everything else."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Herald:
         self._clock = clock
         self._notices = Notices(wanted, state)
 
-    def tell(self, signal: SignalRow, watched: Watched) -> None:
+    def tell(self, signal: SignalRow, watched: SessionState) -> None:
         """Tell the user, where they want to know."""
         if self._is_wanted(signal, watched) and self._is_recent(signal, watched):
             self._notices.tell(self.notice(signal, watched))
@@ -49,7 +49,7 @@ class Herald:
         """Let what is under way come to its end."""
         await self._notices.close()
 
-    def _is_wanted(self, signal: SignalRow, watched: Watched) -> bool:
+    def _is_wanted(self, signal: SignalRow, watched: SessionState) -> bool:
         wanted = self._wanted.of
         if signal.kind != "level":
             return signal.kind in wanted
@@ -57,12 +57,12 @@ class Herald:
         last = signal.level == levels[-1] and signal.thread == MAIN
         return "any level" in wanted or ("level" in wanted and last)
 
-    def _is_recent(self, signal: SignalRow, watched: Watched) -> bool:
+    def _is_recent(self, signal: SignalRow, watched: SessionState) -> bool:
         """A level is as old as the call that reached it, all else as what told of it."""
         at = watched.last[signal.thread].at if signal.kind == "level" else None
         return self._clock() - (at if at is not None else signal.at) < RECENT
 
-    def notice(self, signal: SignalRow, watched: Watched) -> Notice:
+    def notice(self, signal: SignalRow, watched: SessionState) -> Notice:
         """What the user is told."""
         reading = watched.last[signal.thread]
         window = reading.window.tokens if reading.window else None

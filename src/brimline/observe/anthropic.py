@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from brimline.events import AnyEvent, Call, Edited, Trimmed, summing
+from brimline.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
 from brimline.observe.memory import Memory
 from brimline.providers.anthropic import summed_up, usage_of
 from brimline.providers.rows import walk
@@ -102,7 +102,9 @@ def _edits(message: object, reported: object, name: str, thread: str) -> Iterato
         )
     if (compaction := summed_up(reported)) is not None:
         yield Edited(call=name, kind="compaction", thread=thread)
-        yield Call(id=f"{name}/compaction", usage=compaction.usage, thread=summing(thread))
+        yield Call(
+            id=f"{name}/compaction", usage=compaction.usage, thread=compaction_thread(thread)
+        )
 
 
 def _left_unknown(reported: object, thread: str) -> Iterator[AnyEvent]:

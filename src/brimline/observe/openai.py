@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from brimline.events import AnyEvent, Call, Edited, Trimmed, summing
+from brimline.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
 from brimline.observe.memory import Memory
 from brimline.providers.openai import CHAT, RESPONSES
 from brimline.providers.rows import walk
@@ -55,7 +55,7 @@ def _compacted(answer: object, thread: str) -> Iterator[AnyEvent]:
     """`responses.compact`: it is billed; what the next call sends is not known before it."""
     name, reported = walk(answer, "id"), walk(answer, "usage")
     if isinstance(name, str) and reported is not None:
-        yield Call(id=name, usage=RESPONSES.usage(reported), thread=summing(thread))
+        yield Call(id=name, usage=RESPONSES.usage(reported), thread=compaction_thread(thread))
         yield Edited(call=name, kind="compaction", thread=thread)
     yield Trimmed(thread=thread)
 

@@ -8,9 +8,9 @@ import msgspec
 from brimline.errors import InvalidUsage
 from brimline.providers.anthropic import usage_of
 from brimline.providers.rows import Row, Shape, walk
-from brimline.usage import Usage, percent, percent_raw, shorten
-from brimline.windows import Known, Overrides, window_of
-from brimline.windows.tables import LONG
+from brimline.usage import Usage, format_tokens, percent, percent_raw
+from brimline.windows import Overrides, ResolveContext, window_of
+from brimline.windows.tables import LONG_CONTEXT_SUFFIX
 
 MODEL_CONTEXT_WINDOWS: dict[str, int] = {
     "claude-sonnet-4-20250514": 200_000,
@@ -174,7 +174,7 @@ class ContextService:
         """The figure as a line for people, with a warning where more was sent than fits."""
         stats = self.get_stats()
         over = " (WARNING: tokens exceed window)" if stats.is_over_limit else ""
-        return f"Context: {stats.percentage:.1f}% of {shorten(self._window)}{over}"
+        return f"Context: {stats.percentage:.1f}% of {format_tokens(self._window)}{over}"
 
     def reset(self) -> None:
         """Begin a new session: nothing was sent."""
@@ -211,8 +211,12 @@ class ContextService:
 
 def _size_of(model: str) -> int:
     """The design's own table, then the catalogue, then the default; a marked id is the client's."""
-    marked = window_of(Known(agent="claude", model=model)) if model.endswith(LONG) else None
-    found = marked or window_of(Known(model=model), Overrides(MODEL_CONTEXT_WINDOWS))
+    marked = (
+        window_of(ResolveContext(agent="claude", model=model))
+        if model.endswith(LONG_CONTEXT_SUFFIX)
+        else None
+    )
+    found = marked or window_of(ResolveContext(model=model), Overrides(MODEL_CONTEXT_WINDOWS))
     return found.tokens if found else DEFAULT_CONTEXT_WINDOW
 
 

@@ -14,15 +14,15 @@ from brimline.events import (
     Cleared,
     Compacted,
     SessionSeen,
-    sums_up,
+    is_compaction_thread,
 )
 from brimline.observe import audit
 from brimline.observe.memory import Memory
 from brimline.observe.shapes import events_of
 from brimline.observe.stream import Tracked
-from brimline.policy.levels import LEVELS, checked, reached
+from brimline.policy.levels import DEFAULT_LEVELS, check_levels, highest_reached
 from brimline.tracker import Reading, Session, Thread, fold, read
-from brimline.windows import Overrides, plain
+from brimline.windows import Overrides, undated_model
 
 SOURCE = "SDK"
 STATE_VERSION = 1
@@ -77,7 +77,7 @@ class Tracker:
         agent: str | None = None,
         window: int | None = None,
         limit: int | None = None,
-        levels: Sequence[float] = LEVELS,
+        levels: Sequence[float] = DEFAULT_LEVELS,
     ) -> None:
         self._model = model
         self._window, self._limit = _tokens("window", window), _tokens("limit", limit)
@@ -85,7 +85,7 @@ class Tracker:
             windows={} if window is None else {"*": window},
             limits={} if limit is None else {"*": limit},
         )
-        self._levels = checked(levels)
+        self._levels = check_levels(levels)
         self._session = Session(agent=agent)
         self._memory = Memory()
         self._fired: dict[str, Fired] = {}
@@ -183,7 +183,7 @@ class Tracker:
         changed = [name for name in touched if _differs(self._read(name), before[name])]
         for name in sorted(changed):
             audit.log(self._thread(name), self._read(name))
-        self._tell(sorted(name for name in touched if not sums_up(name)))
+        self._tell(sorted(name for name in touched if not is_compaction_thread(name)))
         return bool(changed)
 
     def _spawned(self, events: Iterable[AnyEvent]) -> Iterable[AnyEvent]:
@@ -201,7 +201,9 @@ class Tracker:
             return event
         if event.model is None and event.thread == MAIN:
             return msgspec.structs.replace(event, model=asked)
-        same = event.model not in (None, asked) and plain(asked) == plain(event.model or "")
+        same = event.model not in (None, asked) and undated_model(asked) == undated_model(
+            event.model or ""
+        )
         return msgspec.structs.replace(event, asked_for=asked) if same else event
 
     def _tell(self, names: Iterable[str]) -> None:
@@ -214,7 +216,7 @@ class Tracker:
         reading = self._read(name)
         before = self._fired.get(name)
         fired = before.levels if before and before.cycle == reading.cycle else frozenset[float]()
-        level = reached(self._levels, reading.percent_raw, fired)
+        level = highest_reached(self._levels, reading.percent_raw, fired)
         if level is None:
             return None
         self._fired[name] = Fired(reading.cycle, fired | {level})
@@ -230,7 +232,7 @@ class Tracker:
 
     def _holding(self) -> list[str]:
         """The threads that hold something: what is empty begins no new cycle."""
-        return [name for name, thread in self._session.threads.items() if thread.holding]
+        return [name for name, thread in self._session.threads.items() if thread.current_call]
 
     def _calls(self) -> int:
         return sum(len(thread.calls) for thread in self._session.threads.values())

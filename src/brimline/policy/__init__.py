@@ -1,14 +1,14 @@
 """What to say and what to do at a reading: levels, and when to compact. Pure."""
 
 from brimline.policy.compaction import Basis, CompactionPolicy, Decision, Rule
-from brimline.policy.levels import LEVELS, checked, reached
+from brimline.policy.levels import DEFAULT_LEVELS, check_levels, highest_reached
 
 __all__ = [
-    "LEVELS",
+    "DEFAULT_LEVELS",
     "Basis",
     "CompactionPolicy",
     "Decision",
     "Rule",
-    "checked",
-    "reached",
+    "check_levels",
+    "highest_reached",
 ]

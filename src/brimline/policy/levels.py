@@ -10,11 +10,11 @@ from itertools import pairwise
 
 from brimline.errors import InvalidPolicy
 
-LEVELS: tuple[float, ...] = (50.0, 65.0)
+DEFAULT_LEVELS: tuple[float, ...] = (50.0, 65.0)
 """Warning and critical."""
 
 
-def checked(levels: Iterable[float], name: str = "levels") -> tuple[float, ...]:
+def check_levels(levels: Iterable[float], name: str = "levels") -> tuple[float, ...]:
     """These levels, if they are finite, above 0 and strictly increasing; none is allowed.
 
     `name` is what an error calls them. A level above 100 is allowed: a reading is unbounded, so it
@@ -33,7 +33,7 @@ def _sound(level: float) -> bool:
     return type(level) in (int, float) and 0 < level <= sys.float_info.max
 
 
-def still_passed(passed: float, figure: float | None) -> float:
+def rearm_threshold(passed: float, figure: float | None) -> float:
     """Up to where levels were done with before they were armed anew, once a figure is seen.
 
     They are told again when it comes up to them again, not because it is still above them: where
@@ -42,7 +42,9 @@ def still_passed(passed: float, figure: float | None) -> float:
     return passed if figure is None else min(passed, figure)
 
 
-def reached(levels: Iterable[float], percent_raw: float | None, fired: Set[float]) -> float | None:
+def highest_reached(
+    levels: Iterable[float], percent_raw: float | None, fired: Set[float]
+) -> float | None:
     """The highest level that is reached, if it is above all that fired in this cycle; else None.
 
     A jump over two levels gives the higher alone, and the lower one is done with; a reading that
@@ -54,7 +56,7 @@ def reached(levels: Iterable[float], percent_raw: float | None, fired: Set[float
     return max((level for level in levels if done < level <= percent_raw), default=None)
 
 
-def of_window(
+def percent_of_window(
     levels: Iterable[float], measure: str, window: int | None, limit: int | None
 ) -> list[float]:
     """Where levels lie in per cent of the window, whatever they are of; none where not known."""

@@ -6,17 +6,17 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from brimline.policy.levels import reached
+from brimline.policy.levels import highest_reached
 from brimline.tracker import Reading
 
-Kind: TypeAlias = Literal[
+SignalKind: TypeAlias = Literal[
     "level", "compacting", "compacted", "cleared", "thrash", "no data", "disagree"
 ]
 
-THRASH = 3
+MAX_COMPACTIONS = 3
 """More compactions than so many..."""
 
-THRASH_WITHIN = 600.0
+THRASH_WINDOW_S = 600.0
 """...in so many seconds are no way to work."""
 
 
@@ -24,15 +24,15 @@ ROUNDED = 0.1
 """A figure may be so much lower than a level, and be rounded up to it."""
 
 
-class Said(msgspec.Struct, frozen=True):
+class Signal(msgspec.Struct, frozen=True):
     """One thing to say about a thread, in the cycle of its reading."""
 
-    kind: Kind
+    kind: SignalKind
     cycle: int
     level: float = 0.0
 
 
-Measure: TypeAlias = Literal["window", "limit", "tokens"]
+LevelMeasure: TypeAlias = Literal["window", "limit", "tokens"]
 """What levels are of: per cent of the window, per cent of the limit, or tokens that are held."""
 
 
@@ -55,7 +55,7 @@ class Figures(Protocol):
         ...
 
 
-def measured(reading: Figures, of: Measure) -> float | None:
+def figure_of(reading: Figures, of: LevelMeasure) -> float | None:
     """The figure that levels are compared with; None where it is unknown."""
     if of == "window":
         return reading.percent_raw
@@ -69,27 +69,27 @@ def decide(
     after: Reading,
     levels: Sequence[float],
     fired: Set[float],
-    of: Measure = "window",
+    of: LevelMeasure = "window",
     cleared: bool = False,
-) -> list[Said]:
+) -> list[Signal]:
     """What there is to say when a reading becomes another; `fired` are the levels of its cycle.
 
     A cycle ends by a compaction, unless it was `cleared`. What came before the first reading is no
     news: with `before` None nothing is said of it.
     """
-    said: list[Said] = []
+    signals: list[Signal] = []
     if after.state == "compacting" and (before is None or before.state != "compacting"):
-        said.append(Said("compacting", after.cycle))
+        signals.append(Signal("compacting", after.cycle))
     if before is not None and after.cycle > before.cycle:
-        said.append(Said("cleared" if cleared else "compacted", after.cycle - 1))
-    level = reached(levels, measured(after, of), fired)
+        signals.append(Signal("cleared" if cleared else "compacted", after.cycle - 1))
+    level = highest_reached(levels, figure_of(after, of), fired)
     if level is not None and after.state != "compacting":
-        said.append(Said("level", after.cycle, level))
-    return said
+        signals.append(Signal("level", after.cycle, level))
+    return signals
 
 
 def silent_up_to(
-    reading: Reading, levels: Sequence[float], fired: Set[float], of: Measure = "window"
+    reading: Reading, levels: Sequence[float], fired: Set[float], of: LevelMeasure = "window"
 ) -> int | None:
     """The most tokens that a thread may hold before there is anything to say of it.
 
@@ -105,6 +105,6 @@ def silent_up_to(
     return int(min(window.tokens, next_at))
 
 
-def thrashes(compactions: Sequence[float], now: float) -> bool:
+def is_thrashing(compactions: Sequence[float], now: float) -> bool:
     """Whether there were too many compactions lately, by their times."""
-    return sum(1 for at in compactions if now - THRASH_WITHIN <= at <= now) > THRASH
+    return sum(1 for at in compactions if now - THRASH_WINDOW_S <= at <= now) > MAX_COMPACTIONS

@@ -6,7 +6,7 @@ from typing import cast
 import msgspec
 
 from brimline.providers.rows import Row, Shape, walk
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 
 MESSAGES = Shape(
     "anthropic-messages",
@@ -133,7 +133,7 @@ class MessageStream:
             self._message = None
             return None
         model = model if isinstance(model, str) else None
-        self._message = Streamed(name, model, usage or NOTHING, final=False)
+        self._message = Streamed(name, model, usage or ZERO, final=False)
         return self._message if usage else None
 
     def _delta(self, reported: object) -> Streamed | None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from brimline.policy import reached
+from brimline.policy import highest_reached
 from brimline.run.child import Child, spawn
 from brimline.tracker import Reading
 
@@ -41,7 +41,7 @@ class Alarm:
 
     def level(self, reading: Reading | None) -> float | None:
         """The level that is reached now."""
-        level = reached(self._levels, reading.percent_raw if reading else None, self._fired)
+        level = highest_reached(self._levels, reading.percent_raw if reading else None, self._fired)
         if level is not None:
             self._fired.add(level)
         return level

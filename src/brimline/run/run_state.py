@@ -12,7 +12,7 @@ from brimline.sources import source
 from brimline.sources.base import Places
 from brimline.tracker import Reading, Session, read
 from brimline.usage import Usage
-from brimline.windows import NO_OVERRIDES, UNTOLD, ClientSettings, Overrides
+from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 
 FOLLOWED = frozenset({"codex", "gemini", "opencode"})
 """Agents whose stream does not tell how full the window is: totals alone, or no model."""
@@ -115,7 +115,7 @@ class Track:
     def _client_settings(self, session: Session) -> ClientSettings:
         """What the user told the client, read once."""
         if self.agent is None:
-            return UNTOLD
+            return NO_CLIENT_SETTINGS
         project = session.project or self._job.folder
         if self._settings is None or self._settings[0] != project:
             self._settings = project, source(self.agent).settings(self._job.places, project)

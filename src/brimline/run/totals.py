@@ -8,7 +8,7 @@ from brimline.events import MAIN, Call
 from brimline.prices import cost, tier_of
 from brimline.survey.summary import day_of
 from brimline.tracker import Session, Thread
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -44,9 +44,9 @@ class Seen(msgspec.Struct, frozen=True):
         of this run.
         """
         calls, threads = self.all_calls, self.session.threads.values()
-        spent = sum((thread.spent for thread in threads), NOTHING)
+        spent = sum((thread.spent for thread in threads), ZERO)
         if len(calls) < sum(len(thread.calls) for thread in threads):
-            spent = NOTHING
+            spent = ZERO
         total = sum((call.usage for call in calls), spent)
         return total if total.held else None
 

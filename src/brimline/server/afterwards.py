@@ -6,7 +6,7 @@ import msgspec
 
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation
-from brimline.server.retry import Troubles, may_pass
+from brimline.server.retry import RateLimitedLog, is_transient
 
 LATER = 0.2
 """So many seconds: what a session's hooks bring meanwhile is taken in together."""
@@ -21,7 +21,7 @@ class Afterwards:
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
         self._heard: dict[str, Observation] = {}
-        self._troubles = Troubles()
+        self._troubles = RateLimitedLog()
         self._timer: asyncio.TimerHandle | None = None
         self._again = False
         self._task: asyncio.Task[None] | None = None
@@ -51,10 +51,10 @@ class Afterwards:
         while self._heard:
             session, heard = self._heard.popitem()
             try:
-                await self._monitor.hear(msgspec.structs.replace(heard, what="wrote"))
+                await self._monitor.observe(msgspec.structs.replace(heard, what="wrote"))
             except Exception as error:  # noqa: BLE001 - a fault of ours, or of the disk
-                self._troubles.tell(f"what a hook of {heard.agent} brought was not kept", error)
-                if may_pass(error):
+                self._troubles.warn(f"what a hook of {heard.agent} brought was not kept", error)
+                if is_transient(error):
                     failed[session] = heard
             else:
                 failed.pop(session, None)

@@ -18,8 +18,8 @@ from brimline._version import __version__
 from brimline.hooks.spool import take, take_dropped
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.monitor.session_state import Watched
-from brimline.notify.policy import Herald
+from brimline.monitor.session_state import SessionState
+from brimline.notify.policy import NoticePolicy
 from brimline.private_folder import make_private_folder
 from brimline.server.allocator import use_one_arena
 from brimline.server.api.access import AccessControl, PageLinks
@@ -35,21 +35,21 @@ from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import Sessions
 from brimline.server.api.static import Page
 from brimline.server.api.views import Views
-from brimline.server.hooks.dispatcher import Desk
+from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import HookSocket
-from brimline.server.hooks.status_line import Lines
-from brimline.server.hooks.user_status_line import OwnLine
+from brimline.server.hooks.status_line import StatusLines
+from brimline.server.hooks.user_status_line import UserStatusLine
 from brimline.server.http import server, stop_by_signal
 from brimline.server.http_protocol import ConnectionLimits, raise_descriptor_limit
-from brimline.server.local_environment import Machine, parents
+from brimline.server.local_environment import LocalEnvironment, parents
 from brimline.server.port_file import read_port, write_port
-from brimline.server.retry import Work, go_on, pauses
+from brimline.server.retry import Work, pauses, run_forever
 from brimline.server.secret import load_or_create_secret
-from brimline.server.sockets import HOST, LOCK, Alone, loopback, unix
+from brimline.server.sockets import HOST, LOCK, InstanceLock, loopback, unix
 from brimline.server.store_watch import StoreWatch
 from brimline.server.tcp_peer import TcpPeers
-from brimline.server.tmux_wiring import Panes
-from brimline.server.transcript_watcher import Following
+from brimline.server.tmux_wiring import TmuxWiring
+from brimline.server.transcript_watcher import TranscriptWatcher
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
 from brimline.sources.base import Places
 from brimline.store.base import Store
@@ -81,7 +81,7 @@ class Daemon:
         self.state = state_dir(places.env, places.home)
         self._since = time.time()
         self._dropped = 0
-        self._desk: Desk | None = None
+        self._desk: HookDispatcher | None = None
         self._http: uvicorn.Server | None = None
         self._links = PageLinks()
         self._stopped = False
@@ -119,13 +119,13 @@ class Daemon:
         peers = TcpPeers.open()
         limits = ConnectionLimits(peers, raise_descriptor_limit())
         rules = Rules.of_settings(self._settings)
-        herald = Herald(self._settings.notify, rules, self.state)
-        panes = Panes(store, self._places, self.state, herald)
-        around = Machine(self._places, self.state, herald.tell, panes.clearing.holds)
+        herald = NoticePolicy(self._settings.notify, rules, self.state)
+        panes = TmuxWiring(store, self._places, self.state, herald)
+        around = LocalEnvironment(self._places, self.state, herald.tell, panes.clearing.holds)
         monitor = Monitor(store, time.time, rules, around)
         views = Views(store, monitor, rules)
-        lines = Lines(monitor, views, self._settings, OwnLine(self.state))
-        self._desk = desk = Desk(monitor, lines, panes.clearing, parents(self._places))
+        lines = StatusLines(monitor, views, self._settings, UserStatusLine(self.state))
+        self._desk = desk = HookDispatcher(monitor, lines, panes.clearing, parents(self._places))
         await panes.clearing.recall()
         with suppress(StoreFailed, OSError):  # it is said when it is tried again, beside
             await self._take_spool(desk)
@@ -144,7 +144,7 @@ class Daemon:
         watch = StoreWatch(store, self._restart)
         works["watching the store's file"] = watch.watch_file
         works["checking the store's content"] = watch.check_content
-        beside = [asyncio.create_task(go_on(what, work)) for what, work in works.items()]
+        beside = [asyncio.create_task(run_forever(what, work)) for what, work in works.items()]
         try:
             await self._http.serve(sockets=[listening, http])
         finally:
@@ -164,8 +164,8 @@ class Daemon:
         store: Store,
         monitor: Monitor,
         views: Views,
-        desk: Desk,
-        panes: Panes,
+        desk: HookDispatcher,
+        panes: TmuxWiring,
         access: AccessControl,
     ) -> Starlette:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
@@ -182,12 +182,12 @@ class Daemon:
         open_paths = LEGACY_PATHS if is_open else ()
         return application(store, parts, Page().routes(), access, open_paths)
 
-    def _beside(self, monitor: Monitor, desk: Desk, mail: Mail) -> dict[str, Work]:
+    def _beside(self, monitor: Monitor, desk: HookDispatcher, mail: Mail) -> dict[str, Work]:
         """What goes on while requests are served."""
         since = time.time() - seconds(self._settings.since)
         return {
             "taking in the spool": partial(self._keep_taking, desk),
-            "following the transcripts": Following(self._places, monitor, since).run,
+            "following the transcripts": TranscriptWatcher(self._places, monitor, since).run,
             "forgetting old sessions": partial(self._forget, monitor),
             "bringing messages that no hook will": mail.run,
         }
@@ -242,19 +242,19 @@ class Daemon:
             self._restarting = True
         self._end_serving()
 
-    async def _keep_taking(self, desk: Desk) -> None:
+    async def _keep_taking(self, desk: HookDispatcher) -> None:
         while True:
             await asyncio.sleep(SPOOL_EVERY)
             await self._take_spool(desk)
 
-    async def _take_spool(self, desk: Desk) -> None:
+    async def _take_spool(self, desk: HookDispatcher) -> None:
         """What was told while nobody listened, in order, once.
 
         Where the store fails, it is all taken again: what was kept has no effect again.
         """
         while (batch := await asyncio.to_thread(take, self.state)) is not None:
             for request in batch:
-                await desk.take(request, late=True)
+                await desk.handle(request, late=True)
             desk.malformed += batch.skipped
             batch.finish()
         self._dropped += take_dropped(self.state)
@@ -282,7 +282,7 @@ def _own(state: Path) -> Generator[None, None, None]:
     with ExitStack() as held:
         try:
             make_private_folder(state)
-            held.enter_context(Alone(state / LOCK))
+            held.enter_context(InstanceLock(state / LOCK))
         except OSError as error:
             raise StoreFailed(str(state), error.strerror or str(error), UNWRITABLE) from error
         yield
@@ -293,7 +293,7 @@ def _warm_up() -> None:
 
     All of that stays, and nobody looks for garbage in it any more.
     """
-    Watched("claude", "").readings()
+    SessionState("claude", "").readings()
     gc.freeze()
 
 

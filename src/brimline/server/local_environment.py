@@ -8,15 +8,15 @@ from typing import TypeAlias
 from brimline.bounded_reads import CachedReads
 from brimline.errors import InvalidSettings
 from brimline.hooks import asking
-from brimline.monitor.environment import Surroundings
-from brimline.monitor.session_state import Watched
+from brimline.monitor.environment import MonitorEnvironment
+from brimline.monitor.session_state import SessionState
 from brimline.observations import EnvironmentVariables
 from brimline.settings import load as load_settings
 from brimline.setup.manifest import NAME, load
 from brimline.sources import AGENTS, source
 from brimline.sources.base import Places
 from brimline.store.rows import SignalRow
-from brimline.windows import UNTOLD, ClientSettings
+from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
 
 Parents: TypeAlias = CachedReads[str | None, str | None]
 """The session that is named as the parent of a project's sessions, by the project."""
@@ -24,34 +24,38 @@ Parents: TypeAlias = CachedReads[str | None, str | None]
 _SettingsKey: TypeAlias = tuple[str, str | None, EnvironmentVariables | None]
 _HooksKey: TypeAlias = tuple[str, str | None]
 
-GOES_BY = frozenset(name.decode() for name in asking.GOES_BY)
+CLIENT_ENV_VARS = frozenset(name.decode() for name in asking.GOES_BY)
 """Variables of an agent that tell where its client compacts, or where its settings are; the daemon
 has others, or none."""
 
 
-class Machine(Surroundings):
+class LocalEnvironment(MonitorEnvironment):
     """This machine; its files are read in threads, and again when a minute has passed."""
 
     def __init__(
         self,
         places: Places,
         state: Path,
-        told: Callable[[SignalRow, Watched], None],
+        told: Callable[[SignalRow, SessionState], None],
         silent: Callable[[str], bool],
     ) -> None:
         self._told = told
         self._silent = silent
-        self._settings = CachedReads(_settings_reader(places), UNTOLD)
+        self._settings = CachedReads(_settings_reader(places), NO_CLIENT_SETTINGS)
         self._hooked: CachedReads[_HooksKey, float | None] = CachedReads(
             lambda key: hooks_installed_at(state, *key), None
         )
 
-    async def refresh(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> None:
+    async def refresh(
+        self, agent: str, project: str | None, env: EnvironmentVariables | None
+    ) -> None:
         """Read again what is older than a minute, and wait for that no longer than a hook may."""
         await self._settings.refresh((agent, project, env))
         await self._hooked.refresh((agent, project))
 
-    def settings(self, agent: str, project: str | None, env: EnvironmentVariables | None) -> ClientSettings:
+    def settings(
+        self, agent: str, project: str | None, env: EnvironmentVariables | None
+    ) -> ClientSettings:
         """What the user told an agent's client, also by these variables; None: by the daemon's."""
         return self._settings.get((agent, project, env))
 
@@ -63,7 +67,7 @@ class Machine(Surroundings):
         """Whether a session is being cleared: what waits for it waits until after that."""
         return self._silent(session)
 
-    def signalled(self, signal: SignalRow, watched: Watched) -> None:
+    def signalled(self, signal: SignalRow, watched: SessionState) -> None:
         """A signal is new."""
         self._told(signal, watched)
 
@@ -81,12 +85,12 @@ def parents(places: Places) -> Parents:
 
 
 def _settings_reader(places: Places) -> Callable[[_SettingsKey], ClientSettings]:
-    others = {name: value for name, value in places.env.items() if name not in GOES_BY}
+    others = {name: value for name, value in places.env.items() if name not in CLIENT_ENV_VARS}
 
     def read(key: _SettingsKey) -> ClientSettings:
         agent, project, env = key
         if agent not in AGENTS:
-            return UNTOLD
+            return NO_CLIENT_SETTINGS
         told = places.env if env is None else {**others, **dict(env)}
         return source(agent).settings(Places(home=places.home, env=told), project)
 

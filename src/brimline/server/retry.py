@@ -22,14 +22,14 @@ MANY = 1_000
 Work = Callable[[], Awaitable[None]]
 
 
-class Troubles:
+class RateLimitedLog:
     """Says what goes wrong, the same trouble once an hour: it may come every second."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._said: dict[tuple[str, str], float] = {}
 
-    def tell(self, what: str, error: Exception, foreseen: bool = False) -> None:
+    def warn(self, what: str, error: Exception, foreseen: bool = False) -> None:
         """Say what does not go on, and why; with the place in our code where it is unforeseen."""
         now, key = self._clock(), (what, str(error))
         if now - self._said.get(key, -AGAIN) < AGAIN:
@@ -41,7 +41,7 @@ class Troubles:
         LOGGER.warning("%s: %s", what, error, exc_info=error if ours else None)
 
 
-def may_pass(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether the same may go well later: the store says what to do about a disk or a lock.
 
     Of a value that it does not take it says nothing: that will never go well.
@@ -57,28 +57,28 @@ def pauses() -> Iterator[float]:
         pause = min(2 * pause, LONGEST)
 
 
-async def go_on(what: str, work: Work) -> None:
+async def run_forever(what: str, work: Work) -> None:
     """Do work that has no end; where it fails, begin anew after a pause."""
-    troubles, waits = Troubles(), pauses()
+    troubles, waits = RateLimitedLog(), pauses()
     while True:
         begun = time.monotonic()
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - it is said, and nothing else ends by it
-            troubles.tell(f"{what} broke off, and goes on later", error)
+            troubles.warn(f"{what} broke off, and goes on later", error)
         if time.monotonic() - begun > LONGEST:
             waits = pauses()
         await asyncio.sleep(next(waits))
 
 
-async def until_kept(what: str, work: Work, troubles: Troubles) -> None:
+async def retry_until_stored(what: str, work: Work, troubles: RateLimitedLog) -> None:
     """Have the store keep something that is to be kept, as soon as it can."""
     for pause in pauses():
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - nobody else waits for it
-            troubles.tell(what, error)
-            if not may_pass(error):
+            troubles.warn(what, error)
+            if not is_transient(error):
                 return
             await asyncio.sleep(pause)
         else:

@@ -29,7 +29,7 @@ DIGITS = 20
 File: TypeAlias = tuple[int, int, int]
 
 
-class Silent(NotRunning):
+class DaemonUnresponsive(NotRunning):
     """A process holds the lock of the daemon, and nobody answers; `pid` is what it said it is."""
 
     def __init__(self, lock: Path, pid: int | None) -> None:
@@ -41,7 +41,7 @@ class Silent(NotRunning):
         self.hint = f"Wait a moment where it was just started, or is busy; else {end}."
 
 
-class Alone:
+class InstanceLock:
     """The lock that one daemon of a user holds while it lives."""
 
     def __init__(self, path: Path) -> None:
@@ -78,7 +78,7 @@ def _is_free(file: int) -> bool:
     return True
 
 
-def silent(path: Path) -> Silent | None:
+def raise_if_unresponsive(path: Path) -> DaemonUnresponsive | None:
     """What to say where nobody answers, and somebody holds this lock all the same."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -88,7 +88,7 @@ def silent(path: Path) -> Silent | None:
         if _is_free(file):
             return None
         told = os.pread(file, DIGITS, 0).strip()
-        return Silent(path, int(told) if told.isdigit() else None)
+        return DaemonUnresponsive(path, int(told) if told.isdigit() else None)
     except OSError:  # a folder on which nothing can be locked
         return None
     finally:
@@ -121,7 +121,7 @@ def _bound(port: int) -> socket.socket:
     return made
 
 
-class Listening(socket.socket):
+class ListeningSocket(socket.socket):
     """A Unix socket to which many short connections come."""
 
     path = Path()
@@ -147,7 +147,7 @@ class Listening(socket.socket):
         if self.file is not None and self.file == _file_at(self.path):
             self.path.unlink(missing_ok=True)
 
-    def next(self) -> socket.SocketType:
+    def next_connection(self) -> socket.SocketType:
         """The next connection, which blocks where it is not asked with MSG_DONTWAIT.
 
         As `accept`, without what that adds for people: it would take longer than the answer.
@@ -156,14 +156,14 @@ class Listening(socket.socket):
         return socket.SocketType(socket.AF_UNIX, socket.SOCK_STREAM, 0, descriptor)
 
 
-def unix(path: Path) -> Listening:
+def unix(path: Path) -> ListeningSocket:
     """A socket for this user alone; what a dead daemon left in its place is taken away.
 
     UnsafeFolder if another user could put another socket in its place.
     """
     make_private_folder(path.parent, strict=path.parent == short_socket_folder(os.getuid()))
     path.unlink(missing_ok=True)
-    made = Listening(socket.AF_UNIX, socket.SOCK_STREAM)
+    made = ListeningSocket(socket.AF_UNIX, socket.SOCK_STREAM)
     made.open(path)
     return made
 

@@ -4,10 +4,10 @@ import os
 import time
 from pathlib import Path
 
-from brimline.monitor.clear_handover import succeed
+from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.monitor import Monitor
 from brimline.notify.notices import not_cleared
-from brimline.notify.policy import Herald
+from brimline.notify.policy import NoticePolicy
 from brimline.observations import Pane
 from brimline.server.local_environment import hooks_installed_at
 from brimline.sources import AGENTS
@@ -21,10 +21,10 @@ from brimline.tmux.message_delivery import Mail
 from brimline.tmux.typing import Tmux
 
 
-class Panes:
+class TmuxWiring:
     """What is done in panes, and what comes of it."""
 
-    def __init__(self, store: Store, places: Places, state: Path, herald: Herald) -> None:
+    def __init__(self, store: Store, places: Places, state: Path, herald: NoticePolicy) -> None:
         self._store = store
         self._places = places
         self._state = state
@@ -45,7 +45,13 @@ class Panes:
             return watched is not None and watched.compacting
 
         return Mail(
-            self._store, self._tmux, time.time, hooked, self._pane, compacting, monitor.of_now
+            self._store,
+            self._tmux,
+            time.time,
+            hooked,
+            self._pane,
+            compacting,
+            monitor.refresh_message,
         )
 
     def _pane(self, row: SessionRow) -> Pane | None:
@@ -57,4 +63,4 @@ class Panes:
             self._herald.say(not_cleared(intent))
         elif intent.after is not None:
             now = time.time()
-            await succeed(self._store, intent.session, intent.after, now, now)
+            await record_continuation(self._store, intent.session, intent.after, now, now)

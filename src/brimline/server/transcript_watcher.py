@@ -14,7 +14,7 @@ import msgspec
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation
-from brimline.server.retry import Troubles, may_pass
+from brimline.server.retry import RateLimitedLog, is_transient
 from brimline.sources import present, source
 from brimline.sources.base import Places, Transcript
 from brimline.survey.files import transcripts
@@ -44,7 +44,7 @@ Version: TypeAlias = tuple[int, float]
 """Its size, and when it was last written."""
 
 
-class Following:
+class TranscriptWatcher:
     """Tells a monitor of every transcript that is written, from those of late on."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Following:
         self._failed: dict[Key, tuple[Version, float]] = {}
         self._files: dict[str, Transcript] = {}
         self._watch_at = 0.0
-        self._troubles = Troubles()
+        self._troubles = RateLimitedLog()
 
     async def run(self) -> None:
         """Follow until it is cancelled."""
@@ -106,7 +106,7 @@ class Following:
                         return
         except Exception as error:  # noqa: BLE001 - no more watches, a name that is no UTF-8
             what = f"transcripts are looked through every {POLLED:g} s"
-            self._troubles.tell(what, error, foreseen=True)
+            self._troubles.warn(what, error, foreseen=True)
             self._watch_at = time.monotonic() + WATCH_AGAIN
         finally:
             stop.set()
@@ -153,7 +153,7 @@ class Following:
         try:
             return await self._threads.run(partial(transcripts, self._places, [agent]))
         except Exception as error:  # noqa: BLE001 - the other agents' are followed all the same
-            self._troubles.tell(f"the transcripts of {agent} are not followed for now", error)
+            self._troubles.warn(f"the transcripts of {agent} are not followed for now", error)
             return []
 
     async def _file(self, path: str) -> None:
@@ -175,10 +175,10 @@ class Following:
             real_path = await self._threads.run(partial(os.path.realpath, found.path))
             self._files[real_path] = found
         try:
-            await self._monitor.hear(_heard(found, found.session))
+            await self._monitor.observe(_heard(found, found.session))
         except Exception as error:  # noqa: BLE001 - its own fault or the store's: others go on
-            self._troubles.tell(f"what {found.path} tells is not kept yet", error)
-            if may_pass(error):
+            self._troubles.warn(f"what {found.path} tells is not kept yet", error)
+            if is_transient(error):
                 self._failed[key] = now, time.monotonic() + HEAR_AGAIN
             else:  # it is heard of again when it changes
                 self._known[key] = now

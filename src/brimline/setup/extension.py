@@ -11,7 +11,7 @@ from pathlib import Path
 from brimline.errors import InvalidSettings
 from brimline.hooks.asking import ANSWER, LINE_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
 from brimline.setup.command import SECONDS, Program
-from brimline.setup.install import Wish
+from brimline.setup.install import SetupOptions
 from brimline.setup.managed_file import Beside
 from brimline.setup.recipe import Recipe
 
@@ -63,7 +63,7 @@ def is_ours(data: bytes) -> bool:
     return data.startswith(SIGN.encode())
 
 
-def beside(recipe: Recipe, path: Path, wish: Wish) -> Beside:
+def beside(recipe: Recipe, path: Path, wish: SetupOptions) -> Beside:
     """The file, and what becomes of it."""
 
     def put(before: bytes | None) -> bytes:
@@ -77,7 +77,7 @@ def beside(recipe: Recipe, path: Path, wish: Wish) -> Beside:
     return Beside(recipe.agent, path, wish.state, wish.remove, put, take, scope=wish.scope)
 
 
-def _autostart(before: bytes | None, wish: Wish) -> bool:
+def _autostart(before: bytes | None, wish: SetupOptions) -> bool:
     """Whether it starts the daemon: as it is asked for, else as the one that is there."""
     if wish.autostart is not None:
         return wish.autostart

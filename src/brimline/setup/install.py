@@ -33,7 +33,7 @@ NO_TARGET = "HTTP hooks need a daemon that has run here once: `brimline serve --
 SHARED = "HTTP hooks carry a token, and a project's settings may be shared: use --transport command"
 
 
-class Wish(msgspec.Struct, frozen=True):
+class SetupOptions(msgspec.Struct, frozen=True):
     """What the user asks for; what is None stays as it was set up.
 
     `autostart`: the hook of a session's start starts the daemon where there is none. Where nothing
@@ -53,7 +53,7 @@ class Wish(msgspec.Struct, frozen=True):
     autostart_first: bool = False
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class FileChange(msgspec.Struct, frozen=True):
     """What a file is to hold and what is to be remembered; None is no file, and nothing.
 
     `first` tells that nothing of ours was in the file yet.
@@ -70,7 +70,7 @@ class Job(msgspec.Struct, frozen=True):
     recipe: Recipe
     path: Path
     places: Places
-    wish: Wish
+    wish: SetupOptions
 
     @property
     def state(self) -> Path:
@@ -92,11 +92,11 @@ class Job(msgspec.Struct, frozen=True):
         """What is remembered of this file."""
         return load(self.wish.state).get(str(self.path))
 
-    def outcome(self, before: bytes | None) -> Outcome:
+    def outcome(self, before: bytes | None) -> FileChange:
         """What becomes of the file; InvalidSettings where it cannot be edited."""
         if not self.wish.remove:
             return _install(self, before)
-        return Outcome(None if before is None else _uninstall(self, before))
+        return FileChange(None if before is None else _uninstall(self, before))
 
 
 def scanned(job: Job, data: bytes | None) -> Document:
@@ -112,7 +112,7 @@ def scanned(job: Job, data: bytes | None) -> Document:
     return scan(text, job.recipe.dialect, place)
 
 
-def _install(job: Job, before: bytes | None) -> Outcome:
+def _install(job: Job, before: bytes | None) -> FileChange:
     document = scanned(job, before)
     first, kept = not is_set_up(document), job.kept
     changed = with_hooks(document, _wanted(job, document))
@@ -128,7 +128,7 @@ def _install(job: Job, before: bytes | None) -> Outcome:
         known = _known(known, None if before is None else digest(before), after)
     elif kept and before and kept.wrote == digest(before):
         known = _known(known, kept.before, after)
-    return Outcome(after, known, first)
+    return FileChange(after, known, first)
 
 
 def _wanted(job: Job, document: Document) -> list[Wanted]:

@@ -12,7 +12,7 @@ from brimline.setup.command import Program, posted_to
 from brimline.setup.disabled_hooks import Off, switched_off
 from brimline.setup.extension import is_ours, text
 from brimline.setup.file import told
-from brimline.setup.install import Job, Wish, scanned
+from brimline.setup.install import Job, SetupOptions, scanned
 from brimline.setup.merge import STATUS_LINE, has_status_line, standing
 from brimline.setup.plan import RECIPES
 from brimline.setup.recipe import START, Recipe, Scope
@@ -44,7 +44,7 @@ class Found(msgspec.Struct, frozen=True):
     scope: Scope = "user"
 
 
-def find(agent: str, places: Places, wish: Wish, scope: Scope) -> Found:
+def find(agent: str, places: Places, wish: SetupOptions, scope: Scope) -> Found:
     """What stands in the settings of a scope. Nothing is written."""
     recipe = RECIPES[agent]
     path = Path(os.path.abspath(recipe.file(places, scope, wish.cwd)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.setup.file import backup_of, told
-from brimline.setup.install import Outcome
+from brimline.setup.install import FileChange
 from brimline.setup.manifest import Kept, digest, load
 from brimline.setup.recipe import Scope
 
@@ -32,18 +32,18 @@ class Beside(msgspec.Struct, frozen=True):
         """What is remembered of this file."""
         return load(self.state).get(str(self.path))
 
-    def outcome(self, before: bytes | None) -> Outcome:
+    def outcome(self, before: bytes | None) -> FileChange:
         """What becomes of the file; InvalidSettings where it cannot be edited."""
         kept = self.kept
         if self.remove:
-            return Outcome(None if before is None else self._without(before, kept))
+            return FileChange(None if before is None else self._without(before, kept))
         after = self.put(before)
         if kept is None:
             was = None if before is None else digest(before)
-            return Outcome(after, Kept(self.name, self.scope, was, digest(after)), first=True)
+            return FileChange(after, Kept(self.name, self.scope, was, digest(after)), first=True)
         ours = self.whole or (before is not None and kept.wrote == digest(before))
         wrote = digest(after) if ours else None
-        return Outcome(after, msgspec.structs.replace(kept, scope=self.scope, wrote=wrote))
+        return FileChange(after, msgspec.structs.replace(kept, scope=self.scope, wrote=wrote))
 
     def _without(self, before: bytes, kept: Kept | None) -> bytes | None:
         if kept and (self.whole or kept.wrote == digest(before)):

@@ -24,7 +24,7 @@ from brimline.setup.file import (
     told,
     unmake,
 )
-from brimline.setup.install import Job, Outcome, Wish
+from brimline.setup.install import FileChange, Job, SetupOptions
 from brimline.setup.managed_file import Beside
 from brimline.setup.manifest import Kept, save
 from brimline.setup.recipe import Recipe
@@ -62,7 +62,7 @@ class Change(msgspec.Struct, frozen=True):
     job: Job | Beside | None = None
 
 
-def plan(agents: Iterable[str], places: Places, wish: Wish) -> list[Change]:
+def plan(agents: Iterable[str], places: Places, wish: SetupOptions) -> list[Change]:
     """What would become of the files of these agents. Nothing is written."""
     return [_planned(known(agent), places, wish) for agent in agents]
 
@@ -133,7 +133,7 @@ def _forgotten(job: Job | Beside, file: Held, done: Change) -> Change:
     return done
 
 
-def _planned(agent: str, places: Places, wish: Wish) -> Change:
+def _planned(agent: str, places: Places, wish: SetupOptions) -> Change:
     recipe = RECIPES[agent]
     path = Path(os.path.abspath(recipe.file(places, wish.scope, wish.cwd)))
     if recipe.extension:
@@ -156,7 +156,7 @@ def _planned(agent: str, places: Places, wish: Wish) -> Change:
         return Change(agent, "left as it is", path=job.path, problem=str(error))
 
 
-def _planned_extension(recipe: Recipe, path: Path, wish: Wish) -> Change:
+def _planned_extension(recipe: Recipe, path: Path, wish: SetupOptions) -> Change:
     what = "our extension is taken out" if wish.remove else "our extension"
     change = plan_beside(extension.beside(recipe, path, wish), what)
     if wish.remove or change.problem:
@@ -185,7 +185,7 @@ def plan_beside(file: Beside, what: str, notes: tuple[str, ...] = ()) -> Change:
     )
 
 
-def _pending(job: Job | Beside, before: bytes | None, outcome: Outcome) -> bool:
+def _pending(job: Job | Beside, before: bytes | None, outcome: FileChange) -> bool:
     """Whether there is anything to write, or something of ours to clear away."""
     changes = before != outcome.after or outcome.kept != job.kept
     return changes or (job.remove and bool(leftovers(job.path)))
@@ -195,7 +195,7 @@ def _unchanged(remove: bool) -> str:
     return "nothing of ours in it" if remove else "set up already"
 
 
-def _what(job: Job, before: bytes | None, outcome: Outcome) -> str:
+def _what(job: Job, before: bytes | None, outcome: FileChange) -> str:
     if before == outcome.after:
         return _unchanged(job.remove)
     if job.remove:
@@ -204,7 +204,7 @@ def _what(job: Job, before: bytes | None, outcome: Outcome) -> str:
     return f"{hooks} and the status line" if job.recipe.has_status_line else hooks
 
 
-def _notes(job: Job, before: bytes | None, outcome: Outcome) -> tuple[str, ...]:
+def _notes(job: Job, before: bytes | None, outcome: FileChange) -> tuple[str, ...]:
     if job.remove:
         return ()
     notes: list[str] = []
@@ -219,7 +219,7 @@ def _notes(job: Job, before: bytes | None, outcome: Outcome) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _notes_of(recipe: Recipe, wish: Wish) -> Iterator[str]:
+def _notes_of(recipe: Recipe, wish: SetupOptions) -> Iterator[str]:
     """What is to be known whatever the file holds."""
     if wish.transport == "http" and not recipe.over_http:
         yield f"{AGENTS[recipe.agent]} posts nothing by itself: its hooks are commands."

@@ -16,7 +16,7 @@ from brimline.regular_file import open_regular_file
 from brimline.windows import ClientSettings
 
 Form: TypeAlias = Literal["transcript", "stream"]
-Depth: TypeAlias = Literal["every", "quick", "end"]
+ReadMode: TypeAlias = Literal["every", "quick", "end"]
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -158,7 +158,9 @@ class Source(Protocol):
         """The folders at or below which its transcripts are, or would be."""
         ...
 
-    def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
         """Its events from the cursor on.
 
         `every` record is looked at; `quick` may pass over what no figure comes from, and its tally

@@ -44,14 +44,14 @@ class PutCompaction(msgspec.Struct, frozen=True):
     row: CompactionRow
 
 
-class Fire(msgspec.Struct, frozen=True):
+class RecordSignal(msgspec.Struct, frozen=True):
     """Keep a signal and, if it is new, queue what it has to say: each message by its id."""
 
     signal: SignalRow
     messages: tuple[Message, ...] = ()
 
 
-class Cancel(msgspec.Struct, frozen=True):
+class CancelMessages(msgspec.Struct, frozen=True):
     """A cycle has ended: the level messages of this session's thread up to it are cancelled.
 
     Those are the messages with a cycle that are queued, or handed and not known to be delivered.
@@ -62,13 +62,13 @@ class Cancel(msgspec.Struct, frozen=True):
     cycle: int
 
 
-class Queue(msgspec.Struct, frozen=True):
+class QueueMessage(msgspec.Struct, frozen=True):
     """Queue a message, by its id; its order is given by the store, growing, perhaps with gaps."""
 
     message: Message
 
 
-class Mark(msgspec.Struct, frozen=True):
+class MarkMessage(msgspec.Struct, frozen=True):
     """Bring a message from one of these states to another; has no effect from any other.
 
     `to="handed"` keeps `at` as `handed_at`. With `handed_at` it has an effect only where the
@@ -82,7 +82,7 @@ class Mark(msgspec.Struct, frozen=True):
     handed_at: float | None = None
 
 
-class Move(msgspec.Struct, frozen=True):
+class MoveMessage(msgspec.Struct, frozen=True):
     """Have a message that is queued wait for another session, in its order; has no effect else."""
 
     id: str
@@ -102,7 +102,7 @@ class UseHandoff(msgspec.Struct, frozen=True):
     at: float
 
 
-class Once(msgspec.Struct, frozen=True):
+class EventKey(msgspec.Struct, frozen=True):
     """Remember an event by its key; has an effect the first time alone.
 
     A store remembers at least the last 200,000: by then nobody brings an event again.
@@ -112,7 +112,7 @@ class Once(msgspec.Struct, frozen=True):
     at: float
 
 
-class Forget(msgspec.Struct, frozen=True):
+class ForgetSessions(msgspec.Struct, frozen=True):
     """Forget every session that was last seen before a time, with all that belongs to it."""
 
     before: float
@@ -123,15 +123,15 @@ Write: TypeAlias = (
     | PutThread
     | PutCall
     | PutCompaction
-    | Fire
-    | Cancel
-    | Queue
-    | Mark
-    | Move
+    | RecordSignal
+    | CancelMessages
+    | QueueMessage
+    | MarkMessage
+    | MoveMessage
     | PutHandoff
     | UseHandoff
-    | Once
-    | Forget
+    | EventKey
+    | ForgetSessions
 )
 
 
@@ -175,7 +175,7 @@ class Store(Protocol):
         """Messages in their order, whatever became of them."""
         ...
 
-    async def waiting(self, session: str | None = None) -> list[Message]:
+    async def pending_messages(self, session: str | None = None) -> list[Message]:
         """Messages that are queued, or handed and not known to be delivered, in their order."""
         ...
 
@@ -195,7 +195,7 @@ class Store(Protocol):
         """A session's documents, the last one first."""
         ...
 
-    async def known(self, key: str) -> bool:
+    async def has_event(self, key: str) -> bool:
         """Whether an event was brought, by the key of its `Once`."""
         ...
 

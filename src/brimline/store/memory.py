@@ -7,18 +7,18 @@ import msgspec
 
 from brimline.inbox import Message
 from brimline.store.base import (
-    Cancel,
-    Fire,
-    Forget,
-    Mark,
-    Move,
-    Once,
+    CancelMessages,
+    EventKey,
+    ForgetSessions,
+    MarkMessage,
+    MoveMessage,
     PutCall,
     PutCompaction,
     PutHandoff,
     PutSession,
     PutThread,
-    Queue,
+    QueueMessage,
+    RecordSignal,
     UseHandoff,
     Write,
 )
@@ -53,7 +53,7 @@ class MemoryStore:
         effects = [False] * len(writes)
         for place, write in enumerate(writes):
             effects[place] = self._carry_out(write)
-            if isinstance(write, Once) and not effects[place]:
+            if isinstance(write, EventKey) and not effects[place]:
                 break
         return effects
 
@@ -89,7 +89,7 @@ class MemoryStore:
         """Messages in their order, whatever became of them."""
         return [row for row in self._messages.values() if session in (None, row.session)]
 
-    async def waiting(self, session: str | None = None) -> list[Message]:
+    async def pending_messages(self, session: str | None = None) -> list[Message]:
         """Messages that are queued, or handed and not known to be delivered, in their order."""
         return [row for row in await self.messages(session) if row.state in WAITING]
 
@@ -109,7 +109,7 @@ class MemoryStore:
         """A session's documents, the last one first."""
         return [row for row in reversed(self._handoffs.values()) if row.session == session]
 
-    async def known(self, key: str) -> bool:
+    async def has_event(self, key: str) -> bool:
         """Whether an event was brought, by the key of its `Once`."""
         return key in self._once
 
@@ -130,23 +130,23 @@ class MemoryStore:
                 return self._put_call(row)
             case PutCompaction(row):
                 return self._put_compaction(row)
-            case Fire():
+            case RecordSignal():
                 return self._fire(write)
-            case Cancel():
+            case CancelMessages():
                 return self._cancel(write)
-            case Queue(message):
+            case QueueMessage(message):
                 return self._queue(message)
-            case Mark():
+            case MarkMessage():
                 return self._bring(write)
-            case Move():
+            case MoveMessage():
                 return self._move(write)
             case PutHandoff(row):
                 return self._put_handoff(row)
             case UseHandoff():
                 return self._use_handoff(write)
-            case Once(key):
+            case EventKey(key):
                 return self._remember(key)
-            case Forget(before):
+            case ForgetSessions(before):
                 return self._forget(before)
 
     def _changed(self, session: str) -> bool:
@@ -185,7 +185,7 @@ class MemoryStore:
         self._compactions[key] = row
         return row != old and self._changed(row.session)
 
-    def _fire(self, fire: Fire) -> bool:
+    def _fire(self, fire: RecordSignal) -> bool:
         row = fire.signal
         key = (row.session, row.thread, row.cycle, row.kind, row.level, row.arm)
         if key in self._signals:
@@ -195,7 +195,7 @@ class MemoryStore:
             self._queue(message)
         return self._changed(row.session)
 
-    def _cancel(self, end: Cancel) -> bool:
+    def _cancel(self, end: CancelMessages) -> bool:
         mine = [row for row in self._messages.values() if row.session == end.session]
         ended = [row for row in mine if row.thread == end.thread and _of(row, end.cycle)]
         for row in ended:
@@ -209,7 +209,7 @@ class MemoryStore:
         self._messages[message.id] = msgspec.structs.replace(message, order=self._order)
         return self._changed(message.session)
 
-    def _bring(self, mark: Mark) -> bool:
+    def _bring(self, mark: MarkMessage) -> bool:
         old = self._messages.get(mark.id)
         if old is None or old.state not in mark.since:
             return False
@@ -219,7 +219,7 @@ class MemoryStore:
         self._messages[mark.id] = msgspec.structs.replace(old, state=mark.to, handed_at=handed_at)
         return self._changed(old.session)
 
-    def _move(self, move: Move) -> bool:
+    def _move(self, move: MoveMessage) -> bool:
         old = self._messages.get(move.id)
         if old is None or old.state != "queued" or old.session == move.to:
             return False

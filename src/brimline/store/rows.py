@@ -35,7 +35,7 @@ class SessionRow(msgspec.Struct, frozen=True):
         return self.ended_at is not None and self.seen_at <= self.ended_at
 
     @property
-    def heir(self) -> str | None:
+    def continued_as(self) -> str | None:
         """The session that it goes on as; one that was seen after its clear was resumed."""
         if self.became_at is None or self.seen_at > self.became_at:
             return None

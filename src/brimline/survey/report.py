@@ -11,7 +11,7 @@ from brimline.prices import cost
 from brimline.sources.base import Transcript
 from brimline.survey.index import Knowledge
 from brimline.survey.summary import Row, Summary
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 
 By: TypeAlias = Literal["day", "session", "project", "model"]
 UNKNOWN = "unknown"
@@ -133,7 +133,7 @@ class _Sum:
             self._bill(key, calls, usage)
 
     def _bill(self, key: tuple[str | None, str, int], calls: int, usage: Usage) -> None:
-        before, used = self._billed.get(key, (0, NOTHING))
+        before, used = self._billed.get(key, (0, ZERO))
         self._billed[key] = before + calls, used + usage
 
     def line(self, key: str, by: By) -> Line:
@@ -150,7 +150,7 @@ class _Sum:
             peak_sent=max(peaks, default=None),
             end_sent=owners[0].summary.end_sent if len(owners) == 1 and by == "session" else None,
             compactions=sum(row.compactions for row in self._own_rows),
-            usage=sum((usage for _, usage in self._billed.values()), NOTHING),
+            usage=sum((usage for _, usage in self._billed.values()), ZERO),
             cost=fsum(known) if known else None,
             unpriced=sum(calls for calls, dollars in priced if dollars is None),
         )

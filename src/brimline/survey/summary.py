@@ -9,7 +9,7 @@ import msgspec
 from brimline.events import MAIN, Call
 from brimline.prices import tier_around, tier_of
 from brimline.tracker import Session, Thread
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 
 UNKNOWN_DAY = "unknown"
 
@@ -111,7 +111,7 @@ class _Rows:
         if own:
             for made in thread.compactions:
                 self._group((day_of(made.at), made.model, 0)).compactions += 1
-        if thread.spent != NOTHING:
+        if thread.spent != ZERO:
             self._spent.append(Row(day_of(thread.at), thread.model, 0, 0, thread.spent))
 
     def made(self) -> tuple[Row, ...]:

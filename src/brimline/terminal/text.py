@@ -23,7 +23,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 GAP = "  "
 
 
-def shade(percent: float | None) -> Shade:
+def shade_of(percent: float | None) -> Shade:
     """The colour of a percentage: low, medium from 50, high from 80."""
     if percent is None:
         return "dim"
@@ -32,19 +32,19 @@ def shade(percent: float | None) -> Shade:
     return "medium" if percent >= MEDIUM_FROM else "low"
 
 
-def painted(text: str, how: Shade, colour: bool) -> str:
+def colourize(text: str, how: Shade, colour: bool) -> str:
     """The text in a colour, where colours are wanted."""
     if not colour or how == "none" or not text:
         return text
     return f"\x1b[{_CODES[how]}m{text}\x1b[0m"
 
 
-def clean(text: str) -> str:
+def strip_control(text: str) -> str:
     """Text that an agent wrote, without anything that a terminal would obey."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
-def cells(text: str) -> int:
+def cell_width(text: str) -> int:
     """How many columns a text takes on a terminal."""
     if text.isascii():
         return len(text)
@@ -54,22 +54,22 @@ def cells(text: str) -> int:
     )
 
 
-def cut(text: str, width: int, keep_end: bool = False) -> str:
+def truncate(text: str, width: int, keep_end: bool = False) -> str:
     """A text that takes at most so many columns, with … where something is missing."""
-    if cells(text) <= width:
+    if cell_width(text) <= width:
         return text
     letters = list(reversed(text)) if keep_end else list(text)
     kept: list[str] = []
     room = width - 1
     for letter in letters:
-        room -= cells(letter)
+        room -= cell_width(letter)
         if room < 0:
             break
         kept.append(letter)
     return "…" + "".join(reversed(kept)) if keep_end else "".join(kept) + "…"
 
 
-def bar(percent: float | None, width: int) -> str:
+def draw_bar(percent: float | None, width: int) -> str:
     """A bar of so many columns; empty dots where nothing is known."""
     if percent is None:
         return "·" * width
@@ -79,12 +79,12 @@ def bar(percent: float | None, width: int) -> str:
     return drawn + "░" * (width - len(drawn))
 
 
-def counted(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """So many of a thing: 1 call, 2 calls."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def age(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """How long ago, in one unit."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if seconds >= size:
@@ -107,17 +107,17 @@ class Column(msgspec.Struct, frozen=True):
 
     title: str
     right: bool = False
-    least: int | None = None
+    min_width: int | None = None
     keep_end: bool = False
-    drop: int = 0
+    drop_order: int = 0
 
 
-def table(
+def format_table(
     columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int, colour: bool
 ) -> list[str]:
     """The lines of a table that fits the width."""
     wide = [
-        max([cells(column.title), *(cells(row[i].text) for row in rows)])
+        max([cell_width(column.title), *(cell_width(row[i].text) for row in rows)])
         for i, column in enumerate(columns)
     ]
     shown = _fit(columns, wide, width)
@@ -132,13 +132,13 @@ def _fit(columns: Sequence[Column], wide: list[int], width: int) -> dict[int, in
         loose = {
             i: shown[i] - least
             for i in shown
-            if (least := columns[i].least) is not None and shown[i] > least
+            if (least := columns[i].min_width) is not None and shown[i] > least
         }
         if sum(loose.values()) >= over:
             _shrink(shown, loose, over)
             break
-        going = max(shown, key=lambda i: columns[i].drop)
-        if columns[going].drop == 0:
+        going = max(shown, key=lambda i: columns[i].drop_order)
+        if columns[going].drop_order == 0:
             _shrink(shown, loose, sum(loose.values()))
             break
         del shown[going]
@@ -158,14 +158,14 @@ def _line(
 ) -> str:
     fields: list[str] = []
     for i, width in shown.items():
-        text = cut(row[i].text, width, columns[i].keep_end)
-        space = " " * (width - cells(text))
-        drawn = painted(text, row[i].shade, colour)
+        text = truncate(row[i].text, width, columns[i].keep_end)
+        space = " " * (width - cell_width(text))
+        drawn = colourize(text, row[i].shade, colour)
         fields.append(space + drawn if columns[i].right else drawn + space)
     return GAP.join(fields).rstrip()
 
 
-def tilde(path: str, home: Path) -> str:
+def shorten_home(path: str, home: Path) -> str:
     """A path for people: the home folder as ~."""
     inside = path == str(home) or path.startswith(f"{home}{os.sep}")
     return "~" + path[len(str(home)) :] if inside else path

@@ -35,7 +35,7 @@ class Composer(msgspec.Struct, frozen=True):
 UNKNOWN, SCROLLED = Composer("unknown"), Composer("scrolled")
 
 
-class Box(msgspec.Struct, frozen=True):
+class ComposerBox(msgspec.Struct, frozen=True):
     """The rows in which a user types, from `top` to before `bottom`; the text begins at `left`."""
 
     top: int
@@ -43,14 +43,14 @@ class Box(msgspec.Struct, frozen=True):
     left: int
 
 
-class Looks(msgspec.Struct, frozen=True):
+class ClientScreen(msgspec.Struct, frozen=True):
     """How one client looks: how its composer is found, what it says above and below when at work.
 
     `placeholder` is what an empty composer says; None: it is dim. `queued` is said where words wait
     for the agent to read them.
     """
 
-    find: Callable[[Screen], Box | None]
+    find: Callable[[Screen], ComposerBox | None]
     above: re.Pattern[str] = NEVER
     below: re.Pattern[str] = NEVER
     compacting: re.Pattern[str] = NEVER
@@ -80,7 +80,7 @@ def has_queued(agent: str, screen: Screen) -> bool:
     return looks.queued.search("\n".join(row.text for row in rows)) is not None
 
 
-def _at_work(looks: Looks, screen: Screen, box: Box) -> State:
+def _at_work(looks: ClientScreen, screen: Screen, box: ComposerBox) -> State:
     above = "\n".join(row.text for row in screen.rows[max(0, box.top - NEAR) : box.top])
     below = "\n".join(row.text for row in screen.rows[box.bottom :])
     if looks.compacting.search(above):
@@ -92,7 +92,7 @@ def _line(screen: Screen, place: int, left: int) -> str:
     return "".join(letter.char for letter in screen.rows[place].letters if letter.column >= left)
 
 
-def _placeholder(looks: Looks, screen: Screen, box: Box, text: str) -> bool:
+def _placeholder(looks: ClientScreen, screen: Screen, box: ComposerBox, text: str) -> bool:
     """Whether what stands there is the client's own hint: the cursor is before it."""
     if (screen.x, screen.y) != (box.left, box.top):
         return False
@@ -108,11 +108,11 @@ def _under_cursor(letter: Letter, screen: Screen) -> bool:
     return letter.column == screen.x and letter in screen.rows[screen.y].letters
 
 
-def _between(top: str, bottom: str, marker: str) -> Callable[[Screen], Box | None]:
+def _between(top: str, bottom: str, marker: str) -> Callable[[Screen], ComposerBox | None]:
     """Find a composer between two rows; its first row begins with a marker."""
     above, below, first = re.compile(top), re.compile(bottom), re.compile(marker)
 
-    def find(screen: Screen) -> Box | None:
+    def find(screen: Screen) -> ComposerBox | None:
         places = range(screen.y, max(0, screen.y - TALLEST), -1)
         start = next((place for place in places if above.fullmatch(screen.row(place - 1))), None)
         ends = range(screen.y + 1, min(len(screen.rows), screen.y + TALLEST))
@@ -121,12 +121,12 @@ def _between(top: str, bottom: str, marker: str) -> Callable[[Screen], Box | Non
             return None
         # The text of a row is without the blanks at its end, and a marker may end in one.
         found = first.match(screen.row(start) + " ")
-        return Box(start, end, found.end()) if found else None
+        return ComposerBox(start, end, found.end()) if found else None
 
     return find
 
 
-def _codex(screen: Screen) -> Box | None:
+def _codex(screen: Screen) -> ComposerBox | None:
     """Codex: `›` before the text; below it a blank row, then one or two rows to the end."""
     start = screen.y
     while start > screen.y - TALLEST and _INDENTED.fullmatch(screen.row(start)):
@@ -135,10 +135,10 @@ def _codex(screen: Screen) -> Box | None:
     ends = [place for place in (last - 1, last - 2) if not screen.row(place)]
     if not screen.shown or not screen.row(start).startswith("›") or not ends:
         return None
-    return Box(start, ends[-1], 2)
+    return ComposerBox(start, ends[-1], 2)
 
 
-def _opencode(screen: Screen) -> Box | None:
+def _opencode(screen: Screen) -> ComposerBox | None:
     """opencode: a bar at the left; below the text a blank row, the agent and its model, a foot."""
     foot = next((p for p in range(screen.y, len(screen.rows)) if _FOOT.match(screen.row(p))), None)
     if foot is None or not _MODEL.match(screen.row(foot - 1)):
@@ -148,7 +148,7 @@ def _opencode(screen: Screen) -> Box | None:
         top -= 1
     bare = screen.row(foot - 2).strip() == "┃" == screen.row(top).strip()
     left = screen.row(foot - 1).index("┃") + 3
-    return Box(top + 1, foot - 2, left) if bare and top + 1 < foot - 2 else None
+    return ComposerBox(top + 1, foot - 2, left) if bare and top + 1 < foot - 2 else None
 
 
 _BAR = re.compile(r"\s*┃")
@@ -158,8 +158,8 @@ _INDENTED = re.compile(r"(  .*)?")
 _RULE = r"─{10,}"
 _LABELLED = r"─{2,}.*─"
 
-LOOKS: dict[str, Looks] = {
-    "claude": Looks(
+LOOKS: dict[str, ClientScreen] = {
+    "claude": ClientScreen(
         _between(r"─{10,}.*", _RULE, "❯[\N{NO-BREAK SPACE} ]"),
         above=re.compile(r"^[·✢✳✶✻✽*] \w[^…\n]*…( \(.*)?$", re.MULTILINE),
         below=re.compile(r"esc to interrupt"),
@@ -168,16 +168,16 @@ LOOKS: dict[str, Looks] = {
         ),
         queued=re.compile(r"^  \S+( \S+)? to send now$|^❯.Press up to .*queued", re.MULTILINE),
     ),
-    "codex": Looks(_codex, above=re.compile(r"^\S \w.*esc to interrupt\)", re.MULTILINE)),
-    "gemini": Looks(
+    "codex": ClientScreen(_codex, above=re.compile(r"^\S \w.*esc to interrupt\)", re.MULTILINE)),
+    "gemini": ClientScreen(
         _between(r"▄{10,}", r"▀{10,}", r" [*>] "),
         above=re.compile(r"^ \S .*\(esc to cancel", re.MULTILINE),
         placeholder=re.compile(r"Type your message or @path/to/file"),
     ),
-    "pi": Looks(
+    "pi": ClientScreen(
         _between(_LABELLED, _LABELLED, ""), above=re.compile(r"^──+ [^─↑\s].*─$", re.MULTILINE)
     ),
-    "opencode": Looks(
+    "opencode": ClientScreen(
         _opencode,
         below=re.compile(r"esc interrupt"),
         placeholder=re.compile(r"Ask anything\.\.\..*"),

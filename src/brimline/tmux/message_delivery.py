@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from brimline.inbox import Message, Moment, due, fitting, together
-from brimline.monitor.clear_handover import forward
+from brimline.inbox import Message, Moment, deliverable, join_texts, take_that_fit
+from brimline.monitor.clear_handover import forward_messages
 from brimline.observations import Pane
-from brimline.store.base import Mark, Store, Write
+from brimline.store.base import MarkMessage, Store, Write
 from brimline.store.rows import SessionRow
 from brimline.tmux.typing import Tmux
 
@@ -46,14 +46,14 @@ class Mail:
     async def deliver(self) -> int:
         """One round; how many messages were delivered."""
         await self._mark()
-        waiting = sorted(await self._store.waiting(), key=lambda message: message.session)
+        waiting = sorted(await self._store.pending_messages(), key=lambda message: message.session)
         groups = groupby(waiting, key=lambda message: message.session)
         return sum([await self._to(session, list(messages)) for session, messages in groups])
 
     async def _to(self, session: str, messages: Sequence[Message]) -> int:
         row = await self._store.session(session)
-        if row is not None and row.heir is not None:
-            await forward(self._store, session, row.heir, self._clock())
+        if row is not None and row.continued_as is not None:
+            await forward_messages(self._store, session, row.continued_as, self._clock())
             return 0
         if row is None or self._compacting(session):
             return 0
@@ -67,13 +67,15 @@ class Mail:
             return 0
         moment: Moment = "turn" if state == "empty" else "tool"
         waiting = [message for message in messages if message.id not in self._typed]
-        batch = fitting(due(waiting, moment, self._clock()))
+        batch = take_that_fit(deliverable(waiting, moment, self._clock()))
         return await self._type(row, pane, await self._taken(batch)) if batch else 0
 
     async def _taken(self, batch: Sequence[Message]) -> list[Message]:
         """Those of a batch that nobody else hands out meanwhile."""
         now = self._clock()
-        marks: list[Write] = [Mark(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
+        marks: list[Write] = [
+            MarkMessage(m.id, "handed", (m.state,), now, m.handed_at) for m in batch
+        ]
         won = await self._store.write(marks)
         return [self._of_now(message) for message, got in zip(batch, won, strict=True) if got]
 
@@ -83,7 +85,7 @@ class Mail:
         typed = await self._tmux.tell(
             pane,
             row.agent,
-            together(batch),
+            join_texts(batch),
             urgent=all(message.urgency == "urgent" for message in batch),
             compacting=lambda: self._compacting(row.id),
         )
@@ -94,12 +96,12 @@ class Mail:
             await self._mark()
         else:
             now = self._clock()
-            await self._store.write([Mark(id, "queued", ("handed",), now) for id in ids])
+            await self._store.write([MarkMessage(id, "queued", ("handed",), now) for id in ids])
         return len(batch) if typed.done else 0
 
     async def _mark(self) -> None:
         """Have it kept what was typed; where that fails, it is not typed again all the same."""
         if ids := list(self._typed):
             now = self._clock()
-            await self._store.write([Mark(id, "delivered", ("handed",), now) for id in ids])
+            await self._store.write([MarkMessage(id, "delivered", ("handed",), now) for id in ids])
             self._typed.difference_update(ids)

@@ -8,19 +8,19 @@ from brimline.tracker.retention import (
 )
 from brimline.tracker.session_fold import FALL_BY, FALL_TO, SYNTHETIC, fold
 from brimline.tracker.state import (
-    LEARN_FROM,
+    LEARNED_COMPACTIONS,
     Compaction,
     DroppedCalls,
     Session,
     Thread,
-    main_of,
+    main_thread,
     total,
 )
 
 __all__ = [
     "FALL_BY",
     "FALL_TO",
-    "LEARN_FROM",
+    "LEARNED_COMPACTIONS",
     "SYNTHETIC",
     "Compaction",
     "DroppedCalls",
@@ -33,7 +33,7 @@ __all__ = [
     "drop_stored_calls",
     "fold",
     "known_of",
-    "main_of",
+    "main_thread",
     "read",
     "refers_to_dropped_call",
     "total",

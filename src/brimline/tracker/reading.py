@@ -8,12 +8,12 @@ from brimline.events import Call
 from brimline.tracker.state import Session, Thread
 from brimline.usage import percent, percent_raw, whole_percent
 from brimline.windows import (
+    NO_CLIENT_SETTINGS,
     NO_OVERRIDES,
-    UNTOLD,
     ClientSettings,
-    Known,
     Limit,
     Overrides,
+    ResolveContext,
     Window,
     limit_of,
     window_of,
@@ -66,7 +66,7 @@ def known_of(
     learned: int | None,
     model: str | None = None,
     most_sent: int = 0,
-) -> Known:
+) -> ResolveContext:
     """What a thread tells about its own window and limit; `model` is the one before any call.
 
     `most_sent` is what a call of it is known to have sent that is not told here any more.
@@ -76,7 +76,7 @@ def known_of(
     named = last.model if last else None
     by_model = (session.windows.get(name) for name in (model, named) if name is not None)
     reported = next((size for size in by_model if size is not None), thread.window)
-    return Known(
+    return ResolveContext(
         agent=session.agent,
         model=model,
         version=session.version,
@@ -92,7 +92,7 @@ def read(
     thread: Thread,
     source: str,
     overrides: Overrides = NO_OVERRIDES,
-    settings: ClientSettings = UNTOLD,
+    settings: ClientSettings = NO_CLIENT_SETTINGS,
     learned: int | None = None,
     model: str | None = None,
     most_sent: int = 0,
@@ -101,7 +101,7 @@ def read(
     known = known_of(session, thread, settings, learned, model, most_sent)
     window = window_of(known, overrides)
     limit = limit_of(known, window, overrides)
-    now = thread.holding
+    now = thread.current_call
     sent = now.usage.sent if now else None
     held = now.usage.held if now else None
     size = window.tokens if window else None

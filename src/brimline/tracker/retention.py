@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from brimline.events import AnyEvent, Call, Rewound
-from brimline.tracker.state import LEARN_FROM, Compaction, DroppedCalls, Session, Thread
+from brimline.tracker.state import LEARNED_COMPACTIONS, Compaction, DroppedCalls, Session, Thread
 
 MAX_SENTS = 256
 """So many points, at most, a thread keeps of what the dropped calls of its cycle sent."""
@@ -89,7 +89,7 @@ def _added(
     most_sent = dict(dropped.most_sent)
     for call in calls:
         most_sent[call.model] = max(call.usage.sent, most_sent.get(call.model, 0))
-    ended = [calls for calls in thread.ends if calls <= count]
+    ended = [calls for calls in thread.cycle_ends if calls <= count]
     start = max((dropped.cycle_start, *ended))
     sents, stride = _sampled(dropped, calls, start)
     return DroppedCalls(
@@ -113,7 +113,7 @@ def _automatic(
     for made in compactions:
         if made.trigger == "auto" and made.before is not None:
             found = (*automatic.get(made.model, ()), made.before)
-            automatic[made.model] = found[-LEARN_FROM:]
+            automatic[made.model] = found[-LEARNED_COMPACTIONS:]
     return automatic
 
 

@@ -6,9 +6,9 @@ from itertools import islice
 import msgspec
 
 from brimline.events import MAIN, Call, Trigger
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 
-LEARN_FROM = 5
+LEARNED_COMPACTIONS = 5
 """How many of the last automatic compactions a limit is learned from."""
 
 
@@ -41,7 +41,7 @@ class DroppedCalls(msgspec.Struct, frozen=True):
     """
 
     count: int = 0
-    usage: Usage = NOTHING
+    usage: Usage = ZERO
     first_at: float | None = None
     most_sent: dict[str | None, int] = msgspec.field(default_factory=dict[str | None, int])
     cycle_ends: int = 0
@@ -74,7 +74,7 @@ class Thread(msgspec.Struct, frozen=True):
     compactions: tuple[Compaction, ...] = ()
     compacting: bool = False
     window: int | None = None
-    spent: Usage = NOTHING
+    spent: Usage = ZERO
     ended: bool = False
     at: float | None = None
     edits: int = 0
@@ -92,18 +92,18 @@ class Thread(msgspec.Struct, frozen=True):
         return islice(self.calls.values(), max(0, place - self.dropped.count), None)
 
     @property
-    def ends(self) -> tuple[int, ...]:
+    def cycle_ends(self) -> tuple[int, ...]:
         """The calls before the end of each cycle, by a compaction or a clear."""
         return (*(made.calls for made in self.compactions), *self.clears)
 
     @property
-    def begun(self) -> int:
+    def cycle_start(self) -> int:
         """The calls before the present cycle."""
-        return max((self.dropped.cycle_start, *self.ends))
+        return max((self.dropped.cycle_start, *self.cycle_ends))
 
     def cycle_of(self, place: int) -> int:
         """The cycle of a call by its place among the calls, which is still held."""
-        return self.dropped.cycle_ends + sum(1 for calls in self.ends if calls <= place)
+        return self.dropped.cycle_ends + sum(1 for calls in self.cycle_ends if calls <= place)
 
     @property
     def last(self) -> Call | None:
@@ -113,7 +113,7 @@ class Thread(msgspec.Struct, frozen=True):
         return next(reversed(self.calls.values()), None)
 
     @property
-    def holding(self) -> Call | None:
+    def current_call(self) -> Call | None:
         """The call that tells what is held now; None before the first and after a compaction."""
         return None if self.current is None else self.calls[self.current]
 
@@ -142,7 +142,7 @@ class Thread(msgspec.Struct, frozen=True):
 
         Of a cycle with many dropped calls it is evenly spaced calls, and the last one.
         """
-        dropped, begun = self.dropped, self.begun
+        dropped, begun = self.dropped, self.cycle_start
         if begun >= dropped.count:
             return [call.usage.sent for call in self.calls_from(begun)]
         held = [call.usage.sent for call in self.calls.values()]
@@ -170,7 +170,7 @@ class Thread(msgspec.Struct, frozen=True):
         automatic = [c for c in self.compactions if c.trigger == "auto" and c.model == model]
         seen = [c.before for c in automatic if c.before is not None]
         all_seen = (*self.dropped.automatic.get(model, ()), *seen)
-        return min(all_seen[-LEARN_FROM:], default=None)
+        return min(all_seen[-LEARNED_COMPACTIONS:], default=None)
 
     @property
     def most_sent(self) -> int:
@@ -200,7 +200,7 @@ def total(threads: Iterable[Thread]) -> tuple[int, Usage]:
     The threads must hold all their calls.
     """
     calls: dict[str, Usage] = {}
-    spent = NOTHING
+    spent = ZERO
     for thread in threads:
         for id, call in thread.calls.items():
             if call.final or id not in calls:
@@ -209,6 +209,6 @@ def total(threads: Iterable[Thread]) -> tuple[int, Usage]:
     return len(calls), sum(calls.values(), spent)
 
 
-def main_of(session: Session) -> Thread | None:
+def main_thread(session: Session) -> Thread | None:
     """The session's own thread."""
     return session.threads.get(MAIN)

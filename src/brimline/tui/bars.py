@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from brimline.events import MAIN
-from brimline.terminal.text import age, bar, clean, shade, tilde
+from brimline.terminal.text import draw_bar, format_age, shade_of, shorten_home, strip_control
 from brimline.tui.api_types import Thread, View
 from brimline.tui.styled_text import Line, Piece, Shade
-from brimline.usage import shorten
-from brimline.windows import plain as plain_model
+from brimline.usage import format_tokens
+from brimline.windows import undated_model as plain_model
 
 LEVEL_MARK, LIMIT_MARK = "╎", "┃"
 """Where something is said, and where the client compacts."""
@@ -21,13 +21,13 @@ WORDS: dict[Shade, str] = {
 """What a shade says where there are no colours."""
 
 
-def shade_of(thread: Thread) -> Shade:
+def thread_shade(thread: Thread) -> Shade:
     """How full, by the window: low to high; reaching the limit is `full`, unknown is `dim`."""
     if thread.percent_of_limit is not None and thread.percent_of_limit >= 100:
         return "full"
     if over(thread):
         return "full"
-    return shade(thread.percent)
+    return shade_of(thread.percent)
 
 
 def over(thread: Thread) -> bool:
@@ -37,7 +37,7 @@ def over(thread: Thread) -> bool:
 
 def word_of(thread: Thread) -> str:
     """The shade as a word."""
-    return "over" if over(thread) else WORDS[shade_of(thread)]
+    return "over" if over(thread) else WORDS[thread_shade(thread)]
 
 
 def drawn(view: View, thread: Thread, width: int) -> Line:
@@ -48,8 +48,8 @@ def drawn(view: View, thread: Thread, width: int) -> Line:
     limit = view.limit_of(thread)
     if limit is not None and limit < 100:
         marks[_column(limit, width)] = Piece(LIMIT_MARK, "full")
-    own = shade_of(thread)
-    return _with_marks(bar(thread.percent, width), own, marks)
+    own = thread_shade(thread)
+    return _with_marks(draw_bar(thread.percent, width), own, marks)
 
 
 def _column(percent: float, width: int) -> int:
@@ -76,8 +76,8 @@ def percent_text(thread: Thread) -> str:
 
 def tokens_text(thread: Thread) -> str:
     """What was sent, of the window."""
-    sent = "?" if thread.sent is None else shorten(thread.sent)
-    return f"{sent}/{'?' if thread.window is None else shorten(thread.window)}"
+    sent = "?" if thread.sent is None else format_tokens(thread.sent)
+    return f"{sent}/{'?' if thread.window is None else format_tokens(thread.window)}"
 
 
 def limit_text(thread: Thread) -> str:
@@ -95,8 +95,8 @@ def state_text(view: View, thread: Thread | None, now: float) -> str:
         return "unknown"
     heard = heard_at(view, thread)
     if now - heard > STALE_AFTER:
-        return f"stale {age(now - heard)}"
-    return "" if thread.state == "measured" else clean(thread.state)
+        return f"stale {format_age(now - heard)}"
+    return "" if thread.state == "measured" else strip_control(thread.state)
 
 
 def heard_at(view: View, thread: Thread | None) -> float:
@@ -108,7 +108,7 @@ def handoff_text(view: View) -> str:
     """How a session stands with its handoff."""
     if view.handoff is None:
         return "?"
-    return clean(view.handoff.state)
+    return strip_control(view.handoff.state)
 
 
 def unread_text(view: View) -> str:
@@ -123,9 +123,9 @@ def model_text(model: str | None) -> str:
     if model is None:
         return "unknown"
     mark = "[1m]" if model.endswith("[1m]") else ""
-    return clean(plain_model(model).removeprefix("claude-") + mark)
+    return strip_control(plain_model(model).removeprefix("claude-") + mark)
 
 
 def place_text(view: View, home: Path) -> str:
     """The project with the home folder as ~, else the session's id."""
-    return clean(tilde(view.session.project or view.session.id, home))
+    return strip_control(shorten_home(view.session.project or view.session.id, home))

@@ -8,9 +8,9 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.store.rows import CallRow, SignalRow
-from brimline.terminal.text import clean
+from brimline.terminal.text import strip_control
 from brimline.tui.api_types import Timeline
-from brimline.usage import shorten
+from brimline.usage import format_tokens
 
 SIGNS = {
     "compaction": "▲",
@@ -60,20 +60,20 @@ def _compactions(told: Timeline, thread: str, calls: Sequence[CallRow]) -> Itera
             continue
         after = sum(call.cycle <= made.cycle for call in calls)
         notes = [made.trigger, "inferred" if made.inferred else None]
-        told_so = "".join(f" ({clean(note)})" for note in notes if note)
+        told_so = "".join(f" ({strip_control(note)})" for note in notes if note)
         text = f"compaction {_tokens(made.before)} -> {_tokens(made.after)}{told_so}"
         yield Mark(after, "compaction", text, made.at)
 
 
 def _tokens(count: int | None) -> str:
-    return "unknown" if count is None else shorten(count)
+    return "unknown" if count is None else format_tokens(count)
 
 
 def _switches(calls: Sequence[CallRow]) -> Iterator[Mark]:
     before: str | None = None
     for number, call in enumerate(calls):
         if call.model is not None and before not in (None, call.model):
-            yield Mark(number, "model", f"switched to {clean(call.model)}", call.at)
+            yield Mark(number, "model", f"switched to {strip_control(call.model)}", call.at)
         before = call.model or before
 
 
@@ -94,14 +94,14 @@ def _said(signal: SignalRow) -> str:
 def _messages(told: Timeline, calls: Sequence[CallRow]) -> Iterator[Mark]:
     for message in told.messages or ():
         if message.state == "delivered" and message.handed_at is not None:
-            text = f"message delivered, from {clean(message.sender)}"
+            text = f"message delivered, from {strip_control(message.sender)}"
             yield Mark(_after(calls, message.handed_at), "message", text, message.handed_at)
 
 
 def _handoffs(told: Timeline, calls: Sequence[CallRow]) -> Iterator[Mark]:
     for document in told.handoffs:
         what = "draft of a handoff" if document.draft else "handoff"
-        text = f"{what} {clean(PurePath(document.path).name)}"
+        text = f"{what} {strip_control(PurePath(document.path).name)}"
         yield Mark(_after(calls, document.at), "handoff", text, document.at)
 
 

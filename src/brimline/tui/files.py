@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.monitor.rules import Rules
-from brimline.policy.levels import of_window
+from brimline.policy.levels import percent_of_window
 from brimline.settings import Settings, seconds
 from brimline.sources.base import Places
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
@@ -50,7 +50,7 @@ def _view(glance: Glance, rules: Rules) -> View:
     return View(
         session=session,
         threads=(own, *(_thread(glance, row) for row in glance.subagents)),
-        levels=tuple(of_window(levels, rules.of, own.window, own.limit)),
+        levels=tuple(percent_of_window(levels, rules.of, own.window, own.limit)),
         limit_at=percent_raw(own.limit, own.window),
     )
 

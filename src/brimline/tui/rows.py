@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.terminal.text import age, clean, counted, cut
+from brimline.terminal.text import count_of, format_age, strip_control, truncate
 from brimline.tui import bars
 from brimline.tui.api_types import Thread, View
 from brimline.tui.styled_text import Line, Piece, field
@@ -104,7 +104,7 @@ class Rows(msgspec.Struct, frozen=True):
             for one in shown
         ]
         if hidden := len(view.subagents) - len(shown):
-            lines.append([Piece(f"{NOT_HERE}+ {counted(hidden, 'other subagent')}", "dim")])
+            lines.append([Piece(f"{NOT_HERE}+ {count_of(hidden, 'other subagent')}", "dim")])
         return lines
 
     def _session(self, view: View, chosen: bool) -> dict[str, Piece]:
@@ -112,7 +112,7 @@ class Rows(msgspec.Struct, frozen=True):
         handoff = bars.handoff_text(view)
         fresh = handoff == "fresh"
         return self._figures(view, main) | {
-            "agent": Piece(clean(view.session.agent)),
+            "agent": Piece(strip_control(view.session.agent)),
             "project": Piece(bars.place_text(view, self.home), "chosen" if chosen else "bold"),
             "model": Piece(bars.model_text((main and main.model) or view.session.model)),
             "unread": Piece(bars.unread_text(view), "bold" if view.unread else "dim"),
@@ -122,7 +122,7 @@ class Rows(msgspec.Struct, frozen=True):
 
     def _subagent(self, view: View, thread: Thread) -> dict[str, Piece]:
         return self._figures(view, thread) | {
-            "project": Piece(f"└ {cut(clean(thread.thread), NAME)}", "dim"),
+            "project": Piece(f"└ {truncate(strip_control(thread.thread), NAME)}", "dim"),
             "model": Piece(bars.model_text(thread.model), "dim"),
         }
 
@@ -130,11 +130,11 @@ class Rows(msgspec.Struct, frozen=True):
         """What every thread has; of one that was not heard of yet, its state and age."""
         about = {
             "state": Piece(bars.state_text(view, thread, self.now), "dim"),
-            "age": Piece(age(self.now - bars.heard_at(view, thread)), "dim"),
+            "age": Piece(format_age(self.now - bars.heard_at(view, thread)), "dim"),
         }
         if thread is None:
             return about
-        shade, limit = bars.shade_of(thread), bars.limit_text(thread)
+        shade, limit = bars.thread_shade(thread), bars.limit_text(thread)
         return about | {
             "percent": Piece(bars.percent_text(thread), shade),
             "word": Piece(bars.word_of(thread), shade),

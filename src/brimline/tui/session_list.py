@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.terminal.text import clean, counted
+from brimline.terminal.text import count_of, strip_control
 from brimline.tui.api_types import View
 from brimline.tui.filter import SORTS, Look, shown
 from brimline.tui.styled_text import Line, Piece
@@ -70,11 +70,11 @@ class Board:
     def _about(self) -> str:
         sort = self.look.sort
         said = [
-            f"{len(self.shown())} of {counted(len(self.views), 'session')}",
+            f"{len(self.shown())} of {count_of(len(self.views), 'session')}",
             "fullest first" if sort == "fullest" else f"by {sort}",
         ]
         if self.look.words:
-            said.append(f"filter: {clean(' '.join(self.look.words))}")
+            said.append(f"filter: {strip_control(' '.join(self.look.words))}")
         return "".join(f"  {one}" for one in said)
 
     def narrow(self, text: str) -> None:

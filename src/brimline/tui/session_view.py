@@ -10,7 +10,7 @@ from brimline.events import MAIN
 from brimline.inbox import Message
 from brimline.sources import AGENTS
 from brimline.store.rows import CallRow
-from brimline.terminal.text import age, clean, counted, tilde
+from brimline.terminal.text import count_of, format_age, shorten_home, strip_control
 from brimline.tui import bars
 from brimline.tui.api_types import Detail, Thread, View
 from brimline.tui.chart_marks import SIGNS, Mark, line, marks
@@ -44,7 +44,7 @@ class Page(msgspec.Struct, frozen=True):
             lines += self._figures(view, shown)
         lines += self._handoff(view)
         if detail.problem:
-            lines += [NOTHING, [Piece(clean(detail.problem), "bold")]]
+            lines += [NOTHING, [Piece(strip_control(detail.problem), "bold")]]
         lines += self._chart(detail, shown, thread)
         return [*lines, *self._messages(detail.timeline.messages)]
 
@@ -56,10 +56,10 @@ class Page(msgspec.Struct, frozen=True):
         facts = [f"session {session.id}", session.host, session.version, session.title]
         return [
             [
-                Piece(f"{clean(name)}  {bars.place_text(view, self.home)}", "bold"),
+                Piece(f"{strip_control(name)}  {bars.place_text(view, self.home)}", "bold"),
                 Piece(f"  {model}  {state}"),
             ],
-            [Piece("  ".join(clean(fact) for fact in facts if fact), "dim")],
+            [Piece("  ".join(strip_control(fact) for fact in facts if fact), "dim")],
             *self._threads(view, thread),
             NOTHING,
         ]
@@ -68,18 +68,18 @@ class Page(msgspec.Struct, frozen=True):
         if len(view.threads) < 2:
             return []
         names = [
-            Piece(f"[{clean(one.thread)}] ", "bold")
+            Piece(f"[{strip_control(one.thread)}] ", "bold")
             if one.thread == thread
-            else Piece(f"{clean(one.thread)} ", "dim")
+            else Piece(f"{strip_control(one.thread)} ", "dim")
             for one in view.threads
         ]
         return [[Piece("threads (t): ", "dim"), *names]]
 
     def _figures(self, view: View, thread: Thread) -> list[Line]:
-        shade = bars.shade_of(thread)
+        shade = bars.thread_shade(thread)
         said = [bars.percent_text(thread), bars.word_of(thread)]
-        ago = age(self.now - bars.heard_at(view, thread))
-        source = f"{clean(thread.source)}, {clean(thread.state)}, {ago} ago"
+        ago = format_age(self.now - bars.heard_at(view, thread))
+        source = f"{strip_control(thread.source)}, {strip_control(thread.state)}, {ago} ago"
         bar = bars.drawn(view, thread, max(10, min(BAR_MOST, self.width - 18)))
         return [
             [*bar, Piece(f" {' '.join(word for word in said if word)}", shade)],
@@ -104,7 +104,7 @@ class Page(msgspec.Struct, frozen=True):
 
     def _fact(self, name: str, figure: str, why: str | None) -> list[Line]:
         """A figure and where it is from, which may take several lines."""
-        first, *more = wrapped(clean(why or ""), self.width - FACT) or [""]
+        first, *more = wrapped(strip_control(why or ""), self.width - FACT) or [""]
         known = [Piece(f"{name:<7}", "dim"), Piece(f"{figure:>9}  ")]
         below: list[Line] = [[Piece(" " * FACT + part, "dim")] for part in more]
         return [[*known, Piece(first, "dim")], *below]
@@ -115,12 +115,12 @@ class Page(msgspec.Struct, frozen=True):
             return self._fact("handoff", "unknown", None)
         since = handoff.calls_since
         parts = [
-            None if handoff.path is None else tilde(handoff.path, self.home),
-            None if handoff.at is None else f"{age(self.now - handoff.at)} ago",
-            None if since is None else f"{counted(since, 'call')} since",
+            None if handoff.path is None else shorten_home(handoff.path, self.home),
+            None if handoff.at is None else f"{format_age(self.now - handoff.at)} ago",
+            None if since is None else f"{count_of(since, 'call')} since",
         ]
         why = "; ".join(part for part in parts if part)
-        return self._fact("handoff", clean(handoff.state), why or None)
+        return self._fact("handoff", strip_control(handoff.state), why or None)
 
     def _chart(self, detail: Detail, shown: Thread | None, thread: str) -> list[Line]:
         calls = [call for call in detail.timeline.calls if call.thread == thread]
@@ -148,7 +148,7 @@ class Page(msgspec.Struct, frozen=True):
         return [NOTHING, [Piece(title, "dim")], *(self._mark(mark) for mark in last)]
 
     def _mark(self, mark: Mark) -> Line:
-        ago = "" if mark.at is None else age(self.now - mark.at)
+        ago = "" if mark.at is None else format_age(self.now - mark.at)
         after = f"{SIGNS[mark.kind]} after call {mark.after:<5}"
         return [Piece(after), Piece(f"{ago:>4}  ", "dim"), Piece(mark.text)]
 
@@ -163,9 +163,9 @@ class Page(msgspec.Struct, frozen=True):
         return lines
 
     def _message(self, message: Message) -> list[Line]:
-        ago = age(self.now - message.at)
-        said = f"{message.state} {message.urgency}, from {clean(message.sender)}, {ago} ago"
-        text = [clean(line) for line in message.text.splitlines()]
+        ago = format_age(self.now - message.at)
+        said = f"{message.state} {message.urgency}, from {strip_control(message.sender)}, {ago} ago"
+        text = [strip_control(line) for line in message.text.splitlines()]
         body = [part for line in text for part in wrapped(line, self.width - 2)]
         return [[Piece(said, "bold")], *([Piece(f"  {part}")] for part in body)]
 
@@ -192,4 +192,4 @@ def _below(drawn: Sequence[str], found: Sequence[Mark], calls: int) -> list[Line
 
 def _lost(detail: Detail) -> list[Line]:
     lost = detail.timeline.unreadable
-    return [[Piece(f"{counted(lost, 'record')} could not be read", "dim")]] if lost else []
+    return [[Piece(f"{count_of(lost, 'record')} could not be read", "dim")]] if lost else []

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from brimline.terminal.text import Shade as PaintShade
-from brimline.terminal.text import cells, cut, painted
+from brimline.terminal.text import cell_width, colourize, truncate
 
 Shade: TypeAlias = Literal["low", "medium", "high", "full", "dim", "bold", "chosen", "none"]
 """Paint's shades; `full`: the limit is reached, that alone is red; `chosen` is where one is."""
@@ -22,7 +22,7 @@ _CODES: dict[Shade, str] = {
 }
 _PAINTED = re.compile("(\x1b\\[[0-9;]*m)")
 _SHADES: dict[str, Shade] = {
-    painted("x", shade, True).partition("x")[0]: shade for shade in get_args(PaintShade)
+    colourize("x", shade, True).partition("x")[0]: shade for shade in get_args(PaintShade)
 }
 
 
@@ -38,7 +38,7 @@ Line: TypeAlias = Sequence[Piece]
 
 def width_of(line: Line) -> int:
     """How many columns a line takes."""
-    return sum(cells(piece.text) for piece in line)
+    return sum(cell_width(piece.text) for piece in line)
 
 
 def plain(line: Line) -> str:
@@ -74,8 +74,8 @@ def field(
     text: str, width: int, shade: Shade = "none", right: bool = False, keep_end: bool = False
 ) -> Piece:
     """A piece of just so many columns: cut, or filled with blanks."""
-    shown = cut(text, width, keep_end) if width > 0 else ""
-    space = " " * (width - cells(shown))
+    shown = truncate(text, width, keep_end) if width > 0 else ""
+    space = " " * (width - cell_width(shown))
     return Piece(space + shown if right else shown + space, shade)
 
 
@@ -83,7 +83,7 @@ def wrapped(text: str, width: int) -> list[str]:
     """A text in lines of at most so many columns, broken at blanks where there are any."""
     lines: list[str] = []
     for word in text.split():
-        if lines and cells(lines[-1]) + 1 + cells(word) <= width:
+        if lines and cell_width(lines[-1]) + 1 + cell_width(word) <= width:
             lines[-1] += f" {word}"
             continue
         lines += _broken(word, width)
@@ -94,7 +94,7 @@ def _broken(word: str, width: int) -> Iterable[str]:
     """A word in parts that fit; the width of a letter decides, not their number."""
     part = ""
     for letter in word:
-        if part and cells(part) + cells(letter) > width:
+        if part and cell_width(part) + cell_width(letter) > width:
             yield part
             part = ""
         part += letter

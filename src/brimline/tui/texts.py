@@ -1,6 +1,6 @@
 """What the terminal says by itself: the state of the connection, the help, what to do next."""
 
-from brimline.terminal.text import clean
+from brimline.terminal.text import strip_control
 from brimline.tui.bars import LEVEL_MARK, LIMIT_MARK
 from brimline.tui.chart_marks import SEVERAL, SIGNS
 from brimline.tui.filter import Look
@@ -24,7 +24,7 @@ def link_line(link: Link) -> Line:
 
 def one_line(text: str) -> str:
     """A text on one line, with nothing in it that a terminal would obey."""
-    return clean(" ".join(text.split()))
+    return strip_control(" ".join(text.split()))
 
 
 def too_small(size: tuple[int, int], least: tuple[int, int]) -> list[Line]:

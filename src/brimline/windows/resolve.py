@@ -8,15 +8,15 @@ from typing import Literal, TypeAlias, TypeVar
 import msgspec
 
 from brimline.windows.tables import (
-    DATED,
-    LONG,
+    DATE_SUFFIX,
+    LONG_CONTEXT_SUFFIX,
     ClientLimit,
     ClientWindow,
     catalogue,
     clients,
-    model_row,
-    names,
-    plain,
+    find_model,
+    model_aliases,
+    undated_model,
 )
 
 WindowOrigin: TypeAlias = Literal["set", "reported", "client", "catalogue", "default", "observed"]
@@ -60,7 +60,7 @@ class ClientSettings(msgspec.Struct, frozen=True):
     place: str = "the client's settings"
 
 
-UNTOLD = ClientSettings()
+NO_CLIENT_SETTINGS = ClientSettings()
 
 
 class Overrides(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class Overrides(msgspec.Struct, frozen=True):
 NO_OVERRIDES = Overrides()
 
 
-class Known(msgspec.Struct, frozen=True):
+class ResolveContext(msgspec.Struct, frozen=True):
     """What is known about a thread when its window and limit are asked for.
 
     `most_sent` is the most that the thread ever sent: more than a window holds disproves it.
@@ -88,10 +88,10 @@ class Known(msgspec.Struct, frozen=True):
     reported_limit: int | None = None
     most_sent: int = 0
     learned: int | None = None
-    settings: ClientSettings = UNTOLD
+    settings: ClientSettings = NO_CLIENT_SETTINGS
 
 
-def window_of(known: Known, overrides: Overrides = NO_OVERRIDES) -> Window | None:
+def window_of(known: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> Window | None:
     """The window: set by the user > reported > the client's > the catalogue's > unknown.
 
     A thread that sent more than the size so found disproves it (the user's own word excepted, that
@@ -105,13 +105,13 @@ def window_of(known: Known, overrides: Overrides = NO_OVERRIDES) -> Window | Non
     return found
 
 
-def _reported(known: Known) -> Window | None:
+def _reported(known: ResolveContext) -> Window | None:
     if known.reported is None or known.reported <= 0:
         return None
     return Window(known.reported, "reported", REPORTED)
 
 
-def _client_window(known: Known) -> Window | None:
+def _client_window(known: ResolveContext) -> Window | None:
     told = _by_model(known.settings.windows, known.model)
     if told:
         return Window(told, "client", f"set in {known.settings.place}")
@@ -121,8 +121,8 @@ def _client_window(known: Known) -> Window | None:
     return Window(row.window, "client", f"{row.how} ({row.agent} {row.seen}, {row.date})")
 
 
-def _catalogued(known: Known) -> Window | None:
-    row = model_row(known.model) if known.model else None
+def _catalogued(known: ResolveContext) -> Window | None:
+    row = find_model(known.model) if known.model else None
     if not row or not row.window:
         return None
     return Window(row.window, "catalogue", row.origin or catalogue().made_from)
@@ -134,8 +134,8 @@ def _assumed(overrides: Overrides) -> Window | None:
     return Window(overrides.default_window, "default", "the default window of Brimline's settings")
 
 
-def _disproved(window: Window, known: Known) -> Window:
-    row = model_row(known.model) if known.model else None
+def _disproved(window: Window, known: ResolveContext) -> Window:
+    row = find_model(known.model) if known.model else None
     own = {row.window} if row and row.window else set[int]()
     sizes = own | {*clients().sizes.get(known.agent or "", () if own else _all_sizes())}
     larger = [size for size in sizes if size >= known.most_sent]
@@ -153,7 +153,7 @@ def _all_sizes() -> frozenset[int]:
 
 
 def limit_of(
-    known: Known, window: Window | None, overrides: Overrides = NO_OVERRIDES
+    known: ResolveContext, window: Window | None, overrides: Overrides = NO_OVERRIDES
 ) -> Limit | None:
     """The limit: set > reported > the client's settings > learned > the client's default > unknown.
 
@@ -171,7 +171,7 @@ def limit_of(
     return found if found and found.tokens > 0 else None
 
 
-def _in_tokens(known: Known, window: Window | None) -> Limit | None:
+def _in_tokens(known: ResolveContext, window: Window | None) -> Limit | None:
     told = known.settings
     if told.limit is None or told.auto_compact is False:
         return None
@@ -179,7 +179,7 @@ def _in_tokens(known: Known, window: Window | None) -> Limit | None:
     return Limit(tokens, "configured", f"set in {told.place}")
 
 
-def _configured(known: Known, window: Window) -> Limit | None:
+def _configured(known: ResolveContext, window: Window) -> Limit | None:
     told = known.settings
     why = f"set in {told.place}"
     if told.auto_compact is False:
@@ -204,13 +204,13 @@ def _configured(known: Known, window: Window) -> Limit | None:
     return None
 
 
-def _learned(known: Known) -> Limit | None:
+def _learned(known: ResolveContext) -> Limit | None:
     if known.learned is None:
         return None
     return Limit(known.learned, "learned", "the lowest of the last automatic compactions seen")
 
 
-def _default_limit(known: Known, window: Window) -> Limit | None:
+def _default_limit(known: ResolveContext, window: Window) -> Limit | None:
     row = _limit_row(known.agent, known.model, known.version)
     if not row:
         return None
@@ -222,36 +222,36 @@ def _default_limit(known: Known, window: Window) -> Limit | None:
 
 
 def _input_cap(model: str | None) -> int | None:
-    row = model_row(model) if model else None
+    row = find_model(model) if model else None
     return row.input_cap if row else None
 
 
-def _max_output(known: Known) -> int | None:
+def _max_output(known: ResolveContext) -> int | None:
     told = _by_model(known.settings.max_outputs, known.model)
     if told:
         return told
-    row = model_row(known.model) if known.model else None
+    row = find_model(known.model) if known.model else None
     return row.max_output if row else None
 
 
-def _override(table: Mapping[str, int], known: Known) -> int | None:
+def _override(table: Mapping[str, int], known: ResolveContext) -> int | None:
     agent, model = known.agent or "", known.model or ""
-    keys = [key for name in names(model) for key in (f"{agent}/{name}", name)]
+    keys = [key for name in model_aliases(model) for key in (f"{agent}/{name}", name)]
     return next((table[key] for key in (*keys, agent, "*") if key in table), None)
 
 
 def _by_model(table: Mapping[str, int], model: str | None) -> int | None:
     if model is not None and model in table:
         return table[model]
-    if model is not None and plain(model) in table:
-        return table[plain(model)]
+    if model is not None and undated_model(model) in table:
+        return table[undated_model(model)]
     return table.get("*")
 
 
 @cache
 def _window_row(agent: str | None, model: str | None, version: str | None) -> ClientWindow | None:
     """The row of a client's windows that names the model most closely and holds for the version."""
-    unknown = model is not None and model_row(model) is None
+    unknown = model is not None and find_model(model) is None
     rows = (row for row in clients().windows if unknown or not row.unknown_only)
     return _closest(rows, agent, model, version)
 
@@ -290,11 +290,15 @@ def _closeness(pattern: str, model: str | None) -> int:
         return 0
     if model is None:
         return -1
-    if pattern == f"*{LONG}":
-        return 1_000 if model.endswith(LONG) else -1
+    if pattern == f"*{LONG_CONTEXT_SUFFIX}":
+        return 1_000 if model.endswith(LONG_CONTEXT_SUFFIX) else -1
     if not pattern.endswith("*"):
-        return 500 if pattern in (plain(model), DATED.sub("", plain(model))) else -1
-    return len(pattern) if plain(model).startswith(pattern[:-1]) else -1
+        return (
+            500
+            if pattern in (undated_model(model), DATE_SUFFIX.sub("", undated_model(model)))
+            else -1
+        )
+    return len(pattern) if undated_model(model).startswith(pattern[:-1]) else -1
 
 
 @cache

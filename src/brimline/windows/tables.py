@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-DATED = re.compile(r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)$")
-LONG = "[1m]"
+DATE_SUFFIX = re.compile(r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)$")
+LONG_CONTEXT_SUFFIX = "[1m]"
 """The mark of a long window behind a model's id."""
 
 
@@ -110,23 +110,23 @@ def _data(name: str) -> bytes:
     return Path(__file__).parent.with_name("data").joinpath(name).read_bytes()
 
 
-def plain(model: str) -> str:
+def undated_model(model: str) -> str:
     """A model's id without the case, the provider's path and the mark of a long window."""
-    return model.lower().removesuffix(LONG).rpartition("/")[2]
+    return model.lower().removesuffix(LONG_CONTEXT_SUFFIX).rpartition("/")[2]
 
 
 @cache
-def names(model: str) -> tuple[str, ...]:
+def model_aliases(model: str) -> tuple[str, ...]:
     """By what a user may name a model: its id as it is told, plain, and plain without its date."""
-    name = plain(model)
-    return tuple(dict.fromkeys((model, name, DATED.sub("", name))))
+    name = undated_model(model)
+    return tuple(dict.fromkeys((model, name, DATE_SUFFIX.sub("", name))))
 
 
 @cache
-def model_row(model: str) -> Model | None:
+def find_model(model: str) -> Model | None:
     """The catalogue's row: the exact id, the id without its date, then the longest prefix."""
-    name, table = plain(model), catalogue()
-    row = table.exact.get(name) or table.exact.get(DATED.sub("", name))
+    name, table = undated_model(model), catalogue()
+    row = table.exact.get(name) or table.exact.get(DATE_SUFFIX.sub("", name))
     if row:
         return row
     fitting = [prefix for prefix in table.prefix if name.startswith(prefix)]

@@ -5,7 +5,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import cast
 
-from brimline.handoff.digest import Notes
+from brimline.handoff.digest import TranscriptDigest
 from brimline.handoff.heard.base import Listener
 from brimline.sources import known
 from brimline.sources.lines import MALFORMED, salvage
@@ -18,7 +18,7 @@ def listener(agent: str) -> Listener:
     return cast("Listener", import_module(f"brimline.handoff.heard.{known(agent)}").LISTENER())
 
 
-def heard(records: Iterable[bytes], agent: str) -> Notes:
+def heard(records: Iterable[bytes], agent: str) -> TranscriptDigest:
     """What an agent's records tell; one that cannot be read is passed over, and the rest is."""
     listens = listener(agent)
     for record in records:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import msgspec
 
-from brimline.handoff.digest import Deed, Notes, Todo
+from brimline.handoff.digest import Todo, ToolUse, TranscriptDigest
 
 ABSENT = msgspec.Raw()
 
@@ -12,7 +12,7 @@ ABSENT = msgspec.Raw()
 class Listener(Protocol):
     """Writes down what one agent's records tell."""
 
-    notes: Notes
+    notes: TranscriptDigest
     """What was told so far; begun anew where the conversation was."""
 
     def hear(self, record: bytes) -> None:
@@ -77,15 +77,15 @@ class Tools(msgspec.Struct, frozen=True):
     looks: frozenset[str]
     """Tools that show something: their failures tell little."""
 
-    def deed(self, name: str, arguments: Arguments) -> Deed | None:
+    def deed(self, name: str, arguments: Arguments) -> ToolUse | None:
         """What the use of a tool is; None where it is not worth a note."""
         if name in self.commands:
-            return Deed.of(name, arguments.line) if arguments.line else None
+            return ToolUse.of(name, arguments.line) if arguments.line else None
         if name in self.changes:
-            return Deed.of(name, files=(arguments.file,)) if arguments.file else None
+            return ToolUse.of(name, files=(arguments.file,)) if arguments.file else None
         if name in self.looks or name in self.lists:
             return None
-        return Deed(name)
+        return ToolUse(name)
 
     def told(self, name: str) -> bool:
         """Whether its arguments are looked at."""

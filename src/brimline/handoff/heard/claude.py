@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from brimline.handoff.digest import API, Notes, kept, renew
+from brimline.handoff.digest import API, TranscriptDigest, kept, renew
 from brimline.handoff.heard.base import ABSENT, Tools, arguments_of, text_of
 from brimline.sources.base import epoch
 
@@ -105,7 +105,7 @@ class ClaudeListener:
     """Listens to the main thread alone, not to subagents."""
 
     def __init__(self) -> None:
-        self.notes = Notes()
+        self.notes = TranscriptDigest()
         self._created: dict[str, str] = {}
 
     def hear(self, record: bytes) -> None:
@@ -150,7 +150,7 @@ class ClaudeListener:
         words = kept(text.strip())
         name, given = _COMMAND.search(words), _GIVEN.search(words)
         if name and name[1].strip() == CLEAR:
-            self.notes = Notes()
+            self.notes = TranscriptDigest()
         elif name and given and given[1].strip():
             self.notes.asked(f"{name[1].strip()} {given[1].strip()}")
         elif not words.startswith(NOT_SAID):

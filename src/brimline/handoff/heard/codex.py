@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from brimline.handoff.digest import API, WORDS, Deed, Notes, renew
+from brimline.handoff.digest import API, WORDS, ToolUse, TranscriptDigest, renew
 from brimline.handoff.heard.base import ABSENT, Item, arguments_of, text_of
 from brimline.sources.base import epoch
 
@@ -89,8 +89,8 @@ class CodexListener:
     """Listens to what was said and done; the events that repeat it are passed over."""
 
     def __init__(self) -> None:
-        self.notes = Notes()
-        self._running: dict[str, Deed] = {}
+        self.notes = TranscriptDigest()
+        self._running: dict[str, ToolUse] = {}
 
     def hear(self, record: bytes) -> None:
         """Take in one record; in 2025 an item stood bare on its line."""
@@ -166,19 +166,19 @@ class CodexListener:
             renew(self._running, name, deed)
 
 
-def _deed(item: _Item) -> Deed | None:
+def _deed(item: _Item) -> ToolUse | None:
     """What a tool was used for; files may be changed in a patch, a script, or a command."""
     if item.name == "apply_patch":
-        return Deed.of(item.name, files=_files(item.input or item.arguments))
+        return ToolUse.of(item.name, files=_files(item.input or item.arguments))
     if item.name == "exec":
         lines = [_string.decode(found) for found in _SCRIPTED.findall(item.input)]
         files = _files(item.input)
-        return Deed.of(item.name, "; ".join(lines), files) if lines or files else None
+        return ToolUse.of(item.name, "; ".join(lines), files) if lines or files else None
     if item.action is not None:
         command = arguments_of(msgspec.json.encode(item.action).decode()).line
     else:
         command = arguments_of(item.arguments).line if item.name in COMMANDS else ""
-    return Deed.of(item.name or "shell", command, _files(command))
+    return ToolUse.of(item.name or "shell", command, _files(command))
 
 
 def _files(patch: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from brimline.handoff.digest import API, WORDS, Notes
+from brimline.handoff.digest import API, WORDS, TranscriptDigest
 from brimline.handoff.heard.base import ABSENT, Tools, arguments_of, text_of
 from brimline.sources.base import epoch
 
@@ -64,7 +64,7 @@ class GeminiListener:
     """Listens to the chat as it was written: what was rewound is heard as well."""
 
     def __init__(self) -> None:
-        self.notes = Notes()
+        self.notes = TranscriptDigest()
 
     def hear(self, record: bytes) -> None:
         """Take in one message; the header and the patches tell nothing."""

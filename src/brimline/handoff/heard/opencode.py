@@ -2,7 +2,7 @@
 
 import msgspec
 
-from brimline.handoff.digest import API, Notes
+from brimline.handoff.digest import API, TranscriptDigest
 from brimline.handoff.heard.base import ABSENT, Tools, arguments_of
 
 TOOLS = Tools(
@@ -82,7 +82,7 @@ class OpencodeListener:
     """Listens to a session's messages, each with one or more of its parts."""
 
     def __init__(self) -> None:
-        self.notes = Notes()
+        self.notes = TranscriptDigest()
 
     def hear(self, record: bytes) -> None:
         """Take in one message."""

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from brimline.handoff.digest import API, Notes
+from brimline.handoff.digest import API, TranscriptDigest
 from brimline.handoff.heard.base import ABSENT, Tools, arguments_of, text_of
 from brimline.sources.base import epoch
 
@@ -46,7 +46,7 @@ class PiListener:
     """Listens to every branch of a session: which of them counts is not looked at."""
 
     def __init__(self) -> None:
-        self.notes = Notes()
+        self.notes = TranscriptDigest()
 
     def hear(self, record: bytes) -> None:
         """Take in one entry."""

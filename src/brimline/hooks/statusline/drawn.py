@@ -8,7 +8,7 @@ from brimline.hooks.wire import StatusInput
 from brimline.settings import LinePart
 from brimline.terminal.colours import code
 from brimline.tracker import Reading
-from brimline.usage import shorten, whole_percent
+from brimline.usage import format_tokens, whole_percent
 from brimline.windows import Window
 
 FULL, PART = "█", "░"
@@ -37,7 +37,7 @@ def _wrong(reading: Reading, told: StatusInput, look: Look) -> str | None:
     size = told.context_window.context_window_size
     window = reading.window
     if look.wrong is None and window is not None and window.origin == "observed" and size:
-        return f"client says {shorten(size)} window" if size < window.tokens else None
+        return f"client says {format_tokens(size)} window" if size < window.tokens else None
     return look.wrong
 
 
@@ -46,10 +46,10 @@ def _context(reading: Reading, told: StatusInput, look: Look) -> Sequence[Part]:
     if reading.sent is None or reading.state == "compacting":
         return _unknown(reading, look)
     if reading.window is None or reading.percent is None or _is_least(reading):
-        return [plain(f"{shorten(reading.sent)} of an unknown window")]
+        return [plain(f"{format_tokens(reading.sent)} of an unknown window")]
     marks = PUT_RIGHT if _wrong(reading, told, look) else ""
     percent = f"{_percent(reading, reading.sent, reading.window)}{marks}"
-    tokens = f" {shorten(reading.sent)}/{shorten(reading.window.tokens)} window"
+    tokens = f" {format_tokens(reading.sent)}/{format_tokens(reading.window.tokens)} window"
     shade = _shade(reading, look)
     if not look.line.bar:
         figure = painted(percent, shade)
@@ -64,7 +64,7 @@ def _unknown(reading: Reading, look: Look) -> Sequence[Part]:
     why = _why(reading, look)
     if reading.window is None:
         return [plain(why)]
-    return [plain(f"{why}, {shorten(reading.window.tokens)} window"), plain(why)]
+    return [plain(f"{why}, {format_tokens(reading.window.tokens)} window"), plain(why)]
 
 
 def _why(reading: Reading, look: Look) -> str:
@@ -111,12 +111,12 @@ def _left(reading: Reading, told: StatusInput, look: Look) -> Sequence[Part]:
         return []
     is_window = reading.left_of_window
     if reading.left is None:
-        return [] if is_window else [plain(f"compaction at {shorten(reading.limit.tokens)}")]
+        return [] if is_window else [plain(f"compaction at {format_tokens(reading.limit.tokens)}")]
     if not reading.left:
         return [plain("window full" if is_window else "compaction due")]
     off = ", auto-compaction off" if reading.limit.origin == "off" else ""
     end = f"window's end{off}" if is_window else "compaction"
-    return [plain(f"{shorten(reading.left)} to {end}")]
+    return [plain(f"{format_tokens(reading.left)} to {end}")]
 
 
 def _calls(reading: Reading, told: StatusInput, look: Look) -> Sequence[Part]:

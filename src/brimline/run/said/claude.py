@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from brimline.run.said.base import QUIET, Said, Told, brief
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 
 _ABSENT = msgspec.Raw()
 
@@ -81,7 +81,7 @@ class ClaudeEar:
     def _result(self, line: _Line) -> Told:
         billed = None
         if line.since_last is not None:
-            billed = sum((account.usage() for account in line.since_last.values()), NOTHING)
+            billed = sum((account.usage() for account in line.since_last.values()), ZERO)
         return Told(
             said=self._last_words(line),
             cost=self._cost(line),

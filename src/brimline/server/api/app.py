@@ -33,9 +33,9 @@ from brimline.server.api.responses import (
 from brimline.server.api.schemas import Health, PageLink, Status
 from brimline.server.api.sessions import Sessions
 from brimline.server.api.static import EXPLANATION_HEADERS, USED_LINK, explanation
-from brimline.server.hooks.dispatcher import Desk
+from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import settle
-from brimline.server.retry import Troubles
+from brimline.server.retry import RateLimitedLog
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 
@@ -116,9 +116,9 @@ class Posted:
                  dict[str, Any], dict[str, Any]),
     )  # fmt: skip
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: HookDispatcher) -> None:
         self._desk = desk
-        self._troubles = Troubles()
+        self._troubles = RateLimitedLog()
 
     async def hook(self, request: Request) -> Response:
         """Answer one."""
@@ -130,7 +130,7 @@ class Posted:
             env={},
             body=await request.body(),
         )
-        answer = await self._desk.take(told)
+        answer = await self._desk.handle(told)
         after = None
         if answer.matters:
             passed_on = not await request.is_disconnected()

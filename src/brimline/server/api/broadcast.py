@@ -12,7 +12,7 @@ from brimline.server.api.session_cache import (
     in_pieces,
     session_event,
 )
-from brimline.server.retry import Troubles
+from brimline.server.retry import RateLimitedLog
 from brimline.store.failures import StoreFailed
 
 POLL_INTERVAL_S = 0.5
@@ -54,7 +54,7 @@ class ChangeBroadcaster:
         self._next = 0  # the number of the next frame
         self._viewers: set[asyncio.Event] = set()
         self._poll: asyncio.Task[None] | None = None
-        self._troubles = Troubles()
+        self._troubles = RateLimitedLog()
         cache.publish = self._publish
 
     @property
@@ -137,7 +137,7 @@ class ChangeBroadcaster:
             try:
                 await self._cache.update()
             except StoreFailed as error:
-                self._troubles.tell("open pages do not get what changes", error)
+                self._troubles.warn("open pages do not get what changes", error)
             if self._next > number:
                 published_at, number = time.monotonic(), self._next
             elif time.monotonic() - published_at > self._heartbeat_s:
@@ -150,4 +150,4 @@ class ChangeBroadcaster:
         self._backlog_bytes = 0
         self._wake_all()
         if not poll.cancelled() and isinstance(error := poll.exception(), Exception):
-            self._troubles.tell("the streams of open pages ended", error)
+            self._troubles.warn("the streams of open pages ended", error)

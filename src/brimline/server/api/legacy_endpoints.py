@@ -6,12 +6,12 @@ from starlette.responses import Response
 
 from brimline.events import MAIN
 from brimline.monitor.monitor import Monitor
-from brimline.observations import ObservationKind, Observation
+from brimline.observations import Observation, ObservationKind
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import body, json
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow, ThreadRow
-from brimline.usage import MOST, Tokens, Usage
+from brimline.usage import MAX_TOKENS, Tokens, Usage
 
 PATHS = ("/hooks/context-usage", "/sessions/")
 """What `daemon.context_usage_without_secret` opens to every user of the machine."""
@@ -79,7 +79,7 @@ class Legacy:
         if told.event is not None:
             return json(UsageTaken(await _event(self._monitor, row.agent, told, main)))
         if (sent := _sent(told, main)) is not None:
-            await self._monitor.hear(_usage(row.agent, told, sent, self._monitor.now()))
+            await self._monitor.observe(_usage(row.agent, told, sent, self._monitor.now()))
         return json(UsageTaken("ok", told.used_percentage))
 
     async def session(self, request: Request, row: SessionRow) -> Response:
@@ -99,7 +99,9 @@ async def _event(monitor: Monitor, agent: str, told: ContextUsage, main: ThreadR
     if what is not None:
         now, session = monitor.now(), told.session_id or ""
         what = "compacted" if what == "compacting" and _is_all(main) else what
-        await monitor.hear(Observation(f"{session}-{told.event}-{now!r}", agent, session, what, now))
+        await monitor.observe(
+            Observation(f"{session}-{told.event}-{now!r}", agent, session, what, now)
+        )
     return status
 
 
@@ -124,7 +126,7 @@ def _is_share(told: ContextUsage) -> bool:
 
 def _window(told: ContextUsage) -> int | None:
     size = told.context_window_size
-    return size if size is not None and 0 < size <= MOST else None
+    return size if size is not None and 0 < size <= MAX_TOKENS else None
 
 
 def _usage(agent: str, told: ContextUsage, sent: int, now: float) -> Observation:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from brimline.errors import BrimlineError
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.schemas import Problem
-from brimline.server.retry import may_pass
+from brimline.server.retry import is_transient
 from brimline.settings import seconds
 
 BodyT = TypeVar("BodyT")
@@ -73,7 +73,7 @@ async def refused(request: Request, error: Exception) -> Response:
         return json(Problem(error.error, error.hint), error.status)
     hint = error.hint if isinstance(error, BrimlineError) else None
     said = str(error).partition("\n")[0]
-    if may_pass(error):
+    if is_transient(error):
         return json(Problem(said, f"{hint} {LATER}"), 503)
     return json(Problem(said, hint), 422)
 

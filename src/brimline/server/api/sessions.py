@@ -13,8 +13,8 @@ from brimline.errors import InvalidHandoff
 from brimline.events import MAIN
 from brimline.formulas import series
 from brimline.handoff import Document
-from brimline.handoff.document import take
-from brimline.inbox import MOST, Message, as_of, length
+from brimline.handoff.document import read_document
+from brimline.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import key
 from brimline.observations import DUPLICATE, Observation
@@ -113,11 +113,11 @@ class Sessions:
     async def messages(self, request: Request) -> Response:
         """The messages of one session, heard of or not, whatever became of them."""
         found = await self._store.messages(request.path_params["id"])
-        return json([as_of(each, self._clock()) for each in found])
+        return json([with_expiry(each, self._clock()) for each in found])
 
     async def waiting(self, request: Request) -> Response:
         """The messages that wait for any session, heard of or not, in their order."""
-        found = [as_of(each, self._clock()) for each in await self._store.waiting()]
+        found = [with_expiry(each, self._clock()) for each in await self._store.pending_messages()]
         return json([each for each in found if each.state != "expired"])
 
     async def send(self, request: Request) -> Response:
@@ -125,8 +125,10 @@ class Sessions:
         told = await body(request, NewMessage)
         if not told.text.strip():
             raise Refused(422, "expected a text: got nothing", "Say what the agent is to read.")
-        if (size := length(told.text)) > MOST:
-            raise Refused(413, f"expected at most {MOST:,} characters: got {size:,}", TOO_LONG)
+        if (size := utf16_length(told.text)) > MAX_CONTEXT_CHARS:
+            raise Refused(
+                413, f"expected at most {MAX_CONTEXT_CHARS:,} characters: got {size:,}", TOO_LONG
+            )
         urgency = "urgent" if told.urgent else "sequential"
         id = await self._monitor.send(_session(request), told.text, urgency, told.sender)
         return json(Sent(id), 201)
@@ -170,7 +172,7 @@ class Sessions:
     async def _document(self, path: str) -> Document:
         """Read a document in a thread; InvalidHandoff if it cannot be read, or not in time."""
         try:
-            return await self._threads.run(partial(take, _absolute(path)), HANDOFF_WAIT_S)
+            return await self._threads.run(partial(read_document, _absolute(path)), HANDOFF_WAIT_S)
         except TimeoutError as error:
             raise InvalidHandoff(path, str(error), "Is its file system reachable?") from error
 
@@ -189,7 +191,7 @@ class Sessions:
                 parent=each.parent,
                 events=(each.event,),
             )
-            known += await self._monitor.hear(heard) is DUPLICATE
+            known += await self._monitor.observe(heard) is DUPLICATE
         return json(Taken(len(told) - known, known))
 
     def _sound(self, at: float | None) -> float:

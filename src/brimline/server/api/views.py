@@ -7,10 +7,10 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.handoff import freshness
-from brimline.inbox import Message, as_of
+from brimline.inbox import Message, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
-from brimline.policy.levels import of_window
+from brimline.policy.levels import percent_of_window
 from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.usage import percent_raw
@@ -120,13 +120,13 @@ class Views:
 
     async def _complete(self, session: SessionRow) -> SessionRows:
         threads = await self._store.threads(session.id)
-        waiting = await self._store.waiting(session.id)
+        waiting = await self._store.pending_messages(session.id)
         return SessionRows(session, threads, waiting, await self._store.last_handoffs(session.id))
 
     async def _read_tables(self, sessions: Sequence[str]) -> AsyncIterator[SessionRows]:
         by_id = {row.id: row for row in await self._store.sessions()}
         threads = _grouped(await self._store.threads())
-        waiting = _grouped(await self._store.waiting())
+        waiting = _grouped(await self._store.pending_messages())
         handoffs = _grouped(await self._store.last_handoffs())
         for id in sessions:
             if id in by_id:
@@ -162,11 +162,11 @@ class Views:
         return SessionView(
             session=_living(row),
             threads=sorted(threads, key=lambda each: (each.thread != MAIN, -(each.at or 0.0))),
-            levels=of_window(levels, self._rules.of, window, limit),
+            levels=percent_of_window(levels, self._rules.of, window, limit),
             limit_at=percent_raw(limit, window),
             trend=self._trend(row.id),
             handoff=_handoff(last, main.calls if main else None),
-            unread=sum(as_of(each, now).state != "expired" for each in waiting),
+            unread=sum(with_expiry(each, now).state != "expired" for each in waiting),
             calls_left=self._monitor.calls_left(row.id),
             last_handoff_path=last.path if last and not last.draft else None,
         )
@@ -185,7 +185,7 @@ class Views:
             calls=await self._store.calls(session),
             compactions=await self._store.compactions(session),
             signals=await self._store.signals(session),
-            messages=[as_of(each, now) for each in await self._store.messages(session)],
+            messages=[with_expiry(each, now) for each in await self._store.messages(session)],
             handoffs=[_head(row) for row in await self._store.handoffs(session)],
         )
 
@@ -202,9 +202,9 @@ def sample(points: list[int], most: int = TREND) -> list[int]:
 def _living(row: SessionRow) -> SessionRow:
     """A session that was seen after it had ended, or was cleared, lives: it was resumed."""
     ended_at = row.ended_at if row.has_ended else None
-    if (ended_at, row.heir) == (row.ended_at, row.became):
+    if (ended_at, row.continued_as) == (row.ended_at, row.became):
         return row
-    return msgspec.structs.replace(row, ended_at=ended_at, became=row.heir)
+    return msgspec.structs.replace(row, ended_at=ended_at, became=row.continued_as)
 
 
 def _handoff(row: HandoffRow | None, calls: int | None) -> Handoff:

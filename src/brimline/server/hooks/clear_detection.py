@@ -15,7 +15,7 @@ MOST = 4_096
 """So many sessions, at most, are remembered."""
 
 
-class Word(NamedTuple):
+class LastContact(NamedTuple):
     """The last word of a session: which process said it, whose and where that is, and when."""
 
     pid: int
@@ -30,14 +30,14 @@ class Word(NamedTuple):
         return of == (pid, heard.agent, heard.project) and self.at <= heard.at
 
 
-class Cleared:
+class ClearDetection:
     """The last word of each session, the latest last.
 
     Some clients tell the end of a session when it is cleared, others when they end themselves.
     """
 
     def __init__(self) -> None:
-        self._words: dict[str, Word] = {}
+        self._words: dict[str, LastContact] = {}
 
     def before(self, pid: int, heard: Observation) -> str | None:
         """What a session was before this clear; None where that is not sure."""
@@ -60,7 +60,7 @@ class Cleared:
             for session in self._others(pid, heard):
                 self._words[session] = self._words[session]._replace(pid=NONE)
         self._words.pop(heard.session, None)
-        self._words[heard.session] = Word(pid, heard.agent, heard.project, heard.at, ended)
+        self._words[heard.session] = LastContact(pid, heard.agent, heard.project, heard.at, ended)
         if len(self._words) > MOST:
             del self._words[next(iter(self._words))]
 

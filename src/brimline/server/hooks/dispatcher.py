@@ -15,11 +15,11 @@ from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
 from brimline.observations import EMPTY_REPLY, EnvironmentVariables, Observation, Reply
 from brimline.server.afterwards import Afterwards
-from brimline.server.hooks.clear_detection import Cleared
+from brimline.server.hooks.clear_detection import ClearDetection
 from brimline.server.hooks.process_context import pane_of, spawner
-from brimline.server.hooks.status_line import Lines
-from brimline.server.local_environment import GOES_BY, Parents
-from brimline.server.retry import may_pass
+from brimline.server.hooks.status_line import StatusLines
+from brimline.server.local_environment import CLIENT_ENV_VARS, Parents
+from brimline.server.retry import is_transient
 from brimline.store.failures import StoreFailed
 from brimline.tmux.clear import Clearing
 
@@ -53,7 +53,7 @@ SUBAGENT_FILE_WAIT_S = 0.1
 """A hook that needs a look at its subagent's file waits this long for it."""
 
 
-class Desk:
+class HookDispatcher:
     """Takes requests of the hook client; what cannot be read is counted and gets no answer.
 
     `hooks` is when each agent was last heard.
@@ -62,7 +62,7 @@ class Desk:
     def __init__(
         self,
         monitor: Monitor,
-        lines: Lines,
+        lines: StatusLines,
         clearing: Clearing,
         parents: Parents,
         threads: ReadThreads = SHARED_READS,
@@ -76,7 +76,7 @@ class Desk:
         self._afterwards = Afterwards(monitor)
         self._spawners: dict[str, str | None] = {}
         self._max_spawners = max_spawners
-        self._cleared = Cleared()
+        self._cleared = ClearDetection()
         self.heard = 0
         self.malformed = 0
         self.hooks: dict[str, float] = {}
@@ -105,7 +105,7 @@ class Desk:
         """Hear what is still to be heard."""
         await self._afterwards.close()
 
-    async def take(self, request: Request, late: bool = False) -> Answer:
+    async def handle(self, request: Request, late: bool = False) -> Answer:
         """The answer to a request; `late` ones are out of the spool, nobody waits for it.
 
         Nor does anyone for one that was not heard for a while, as when the daemon was stopped.
@@ -120,7 +120,7 @@ class Desk:
                 return await self._status(request, late)
             return await self._hook(request, late)
         except StoreFailed as error:
-            if not late or may_pass(error):
+            if not late or is_transient(error):
                 self.heard -= 1
                 raise
             LOGGER.warning("a %s of %s cannot be kept: %s", request.kind, request.agent, error)
@@ -135,15 +135,15 @@ class Desk:
 
     async def done(self, answer: Answer, passed_on: bool) -> None:
         """Whether the client got the answer to where it belongs; StoreFailed: not kept yet."""
-        told = self._monitor.passed_on if passed_on else self._monitor.lost
+        told = self._monitor.mark_delivered if passed_on else self._monitor.requeue
         await told(answer.reply)
 
     async def _take_receipt(self, request: Request) -> Answer:
         """Mark as delivered what a client printed and got no confirmation of; StoreFailed."""
         try:
-            await self._monitor.passed_on(decode_receipt(request.body))
+            await self._monitor.mark_delivered(decode_receipt(request.body))
         except UNREADABLE as error:
-            if isinstance(error, StoreFailed) and may_pass(error):
+            if isinstance(error, StoreFailed) and is_transient(error):
                 raise
             self.malformed += 1
         return SILENCE
@@ -156,11 +156,11 @@ class Desk:
         if heard.session not in self._spawners:
             await self._find_spawner(heard, request)
         if (before := self._cleared.before(request.pid, heard)) is not None:
-            await self._monitor.cleared(before, heard.session, heard.at)
+            await self._monitor.record_clear(before, heard.session, heard.at)
         self._cleared.hear(request.pid, heard)
         await self._parents.refresh(heard.project)
         placed = self._placed(heard, request)
-        reply = await self._monitor.hear(placed)
+        reply = await self._monitor.observe(placed)
         if self._clearing.busy:
             await self._clearing.hear(placed)
         if reply is EMPTY_REPLY:
@@ -174,7 +174,7 @@ class Desk:
         if heard.session not in self._spawners:
             await self._find_spawner(heard, request)
         await self._parents.refresh(heard.project)
-        await self._monitor.hear(self._placed(heard, request))
+        await self._monitor.observe(self._placed(heard, request))
         if late:
             return SILENCE
         return Answer(await self._lines.drawn(request, told, heard.project))
@@ -215,4 +215,4 @@ def _goes_by(request: Request) -> EnvironmentVariables | None:
     """What its client goes by; of one that posts its hooks, and runs no process, it is unknown."""
     if not request.pid:
         return None
-    return tuple([pair for pair in request.env.items() if pair[0] in GOES_BY])
+    return tuple([pair for pair in request.env.items() if pair[0] in CLIENT_ENV_VARS])

@@ -17,10 +17,10 @@ from brimline.hooks.asking import ANSWER
 from brimline.hooks.frame import InvalidFrame, Request, encode_reply, request_in
 from brimline.hooks.receipt import encode_receipt
 from brimline.server.eager import begin
-from brimline.server.hooks.dispatcher import SILENCE, Answer, Desk
+from brimline.server.hooks.dispatcher import SILENCE, Answer, HookDispatcher
 from brimline.server.peer_credentials import user_of
-from brimline.server.retry import Troubles, until_kept
-from brimline.server.sockets import Listening, unix
+from brimline.server.retry import RateLimitedLog, retry_until_stored
+from brimline.server.sockets import ListeningSocket, unix
 from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")
@@ -50,16 +50,16 @@ connections could be had."""
 class HookSocket:
     """The user's own socket in the user's own folder; nobody else is listened to."""
 
-    def __init__(self, path: Path, desk: Desk) -> None:
+    def __init__(self, path: Path, desk: HookDispatcher) -> None:
         self._path = path
         self.desk = desk
         self._loop = asyncio.get_running_loop()
         self._users = (os.getuid(), None)
-        self._socket: Listening | None = None
+        self._socket: ListeningSocket | None = None
         self._waited_for: dict[_Talk, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
-        self._troubles = Troubles()
+        self._troubles = RateLimitedLog()
 
     def open(self) -> None:
         """Listen. A socket that a dead daemon left is replaced."""
@@ -105,7 +105,7 @@ class HookSocket:
         if self._socket is None:
             return False
         try:
-            connection = self._socket.next()
+            connection = self._socket.next_connection()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return False
         except OSError as error:  # no more files can be open: some that are have to end first
@@ -153,15 +153,15 @@ class HookSocket:
 
     async def _answer(self, talk: "_Talk", request: Request) -> None:
         try:
-            answer = await self.desk.take(request)
+            answer = await self.desk.handle(request)
         except StoreFailed as error:  # without a reply the client goes on alone, and spools it
-            self._troubles.tell("hooks are left to themselves", error)
+            self._troubles.warn("hooks are left to themselves", error)
             talk.end(False)
             return
         try:
             talk.reply(answer, with_receipt=request.wants_receipt)
         except InvalidFrame as error:
-            self._troubles.tell(f"a {request.kind} of {request.agent} is not answered", error)
+            self._troubles.warn(f"a {request.kind} of {request.agent} is not answered", error)
             talk.end(False)
         if answer.matters:
             passed_on = await talk.passed_on()
@@ -169,7 +169,9 @@ class HookSocket:
             talk.close(confirmed=passed_on)
 
 
-async def settle(desk: Desk, answer: Answer, passed_on: bool, troubles: Troubles) -> None:
+async def settle(
+    desk: HookDispatcher, answer: Answer, passed_on: bool, troubles: RateLimitedLog
+) -> None:
     """Have the store keep whether a client passed an answer on, as soon as it can.
 
     If it did not and that cannot be kept now, it is left: later that might be said of what the next
@@ -177,12 +179,12 @@ async def settle(desk: Desk, answer: Answer, passed_on: bool, troubles: Troubles
     """
     done = partial(desk.done, answer, passed_on)
     if passed_on:
-        await until_kept("what an agent was told is not marked yet", done, troubles)
+        await retry_until_stored("what an agent was told is not marked yet", done, troubles)
         return
     try:
         await done()
     except StoreFailed as error:
-        troubles.tell("what a hook did not pass on is not marked", error)
+        troubles.warn("what a hook did not pass on is not marked", error)
 
 
 class _Talk:

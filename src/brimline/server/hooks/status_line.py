@@ -4,14 +4,16 @@ from brimline.hooks.frame import Request
 from brimline.hooks.statusline import Look, Told, colour_wanted, columns_of, line
 from brimline.monitor.monitor import Monitor
 from brimline.server.api.views import Views
-from brimline.server.hooks.user_status_line import OwnLine, Place
+from brimline.server.hooks.user_status_line import Place, UserStatusLine
 from brimline.settings import Settings
 
 
-class Lines:
+class StatusLines:
     """Draws status lines, the user's own beside ours."""
 
-    def __init__(self, monitor: Monitor, views: Views, settings: Settings, own: OwnLine) -> None:
+    def __init__(
+        self, monitor: Monitor, views: Views, settings: Settings, own: UserStatusLine
+    ) -> None:
         self._monitor = monitor
         self._views = views
         self._settings = settings

@@ -60,7 +60,7 @@ class Asked(NamedTuple):
     env: Mapping[str, str]
 
 
-class OwnLine:
+class UserStatusLine:
     """Runs the user's command for a session, at most once at a time, and remembers what it said."""
 
     def __init__(

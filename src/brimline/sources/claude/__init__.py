@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.sources.base import START, Cursor, Depth, Form, Places, Reader, Transcript
+from brimline.sources.base import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.sources.claude import paths
 from brimline.sources.claude.ahead import ahead
 from brimline.sources.claude.parse import TranscriptParser
@@ -32,7 +32,9 @@ class Claude:
         """Where its transcripts are, or would be."""
         return [root / "projects" for root in paths.roots(places)]
 
-    def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
         """Its events."""
         if how == "quick":
             return QuickReader(transcript.path, cursor)

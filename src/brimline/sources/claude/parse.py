@@ -8,7 +8,7 @@ from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trigge
 from brimline.providers.anthropic import usage_of
 from brimline.sources.base import epoch
 from brimline.sources.claude.wire import TRANSCRIPT_KINDS, CompactMetadata, Kind, Record
-from brimline.windows import plain
+from brimline.windows import undated_model
 
 _record = msgspec.json.Decoder(Record)
 _kind = msgspec.json.Decoder(Kind)
@@ -137,7 +137,7 @@ class TranscriptParser:
 
 def asked_for(asked: str, model: str | None) -> str | None:
     """The model as it was asked for, where that is the same model with more said of it."""
-    if model is None or asked == model or plain(asked) != plain(model):
+    if model is None or asked == model or undated_model(asked) != undated_model(model):
         return None
     return asked
 

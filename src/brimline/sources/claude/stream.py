@@ -18,7 +18,7 @@ from brimline.sources.base import epoch
 from brimline.sources.claude.parse import compacted
 from brimline.sources.claude.wire import STREAM_KINDS, Kind, StreamLine
 from brimline.usage import Usage
-from brimline.windows import plain
+from brimline.windows import undated_model
 
 _line = msgspec.json.Decoder(StreamLine)
 _kind = msgspec.json.Decoder(Kind)
@@ -90,7 +90,11 @@ class StreamParser:
         if told.final:
             self._final.add(told.id)
         asked = self._asked_for if thread == MAIN else None
-        fits = asked is not None and told.model is not None and plain(asked) == plain(told.model)
+        fits = (
+            asked is not None
+            and told.model is not None
+            and undated_model(asked) == undated_model(told.model)
+        )
         call = Call(
             at=epoch(line.timestamp),
             id=told.id,
@@ -120,7 +124,7 @@ class StreamParser:
         for name, told in line.model_usage.items():
             if told.context_window is None:
                 continue
-            for model in dict.fromkeys((name, plain(name), told.canonical_model or name)):
+            for model in dict.fromkeys((name, undated_model(name), told.canonical_model or name)):
                 yield WindowReported(tokens=told.context_window, model=model)
 
     def _ended_turn(self, line: StreamLine) -> Iterator[AnyEvent]:

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.sources.base import START, Cursor, Depth, Form, Places, Reader, Transcript
+from brimline.sources.base import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.sources.codex import paths
 from brimline.sources.codex.parse import RolloutParser
 from brimline.sources.codex.stream import StreamParser
@@ -44,7 +44,9 @@ class Codex:
         """Where its transcripts are, or would be."""
         return [paths.home(places) / folder for folder in paths.FOLDERS]
 
-    def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
         """Its events, every record looked at."""
         file = opened(transcript.path, cursor.offset)
         return JsonLines(file, RolloutParser(cursor.carry), cursor)

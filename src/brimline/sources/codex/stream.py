@@ -7,7 +7,7 @@ import msgspec
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, SessionSeen, Spent
 from brimline.sources.codex.wire import QUIET_LINES, Printed, Tokens
-from brimline.usage import NOTHING, Usage
+from brimline.usage import ZERO, Usage
 
 _printed = msgspec.json.Decoder(Printed)
 _tokens = msgspec.json.Decoder(Tokens)
@@ -15,7 +15,7 @@ _tokens = msgspec.json.Decoder(Tokens)
 
 class _Memory(msgspec.Struct):
     thread: str | None = None
-    total: Usage = NOTHING
+    total: Usage = ZERO
 
 
 class StreamParser:

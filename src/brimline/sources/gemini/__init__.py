@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 
 import msgspec
 
-from brimline.sources.base import START, Cursor, Depth, Form, Places, Reader, Transcript
+from brimline.sources.base import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.sources.document import decoded
 from brimline.sources.gemini import paths
 from brimline.sources.gemini.document import Document
@@ -35,7 +35,9 @@ class Gemini:
         """Where its transcripts are, or would be."""
         return [paths.root(places) / "tmp"]
 
-    def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
         """Its events; a document may also be told by its first line, which opens it."""
         path, file = transcript.path, _buffered(opened(transcript.path))
         whose = (transcript.session or paths.whose(path)[0], transcript.thread, transcript.project)

@@ -10,7 +10,7 @@ import msgspec
 
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
-from brimline.sources.base import START, Cursor, Depth, Form, Places, Reader, Transcript
+from brimline.sources.base import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.sources.document import decoded
 from brimline.sources.lines import opened
 from brimline.sources.opencode import configured, paths
@@ -42,7 +42,9 @@ class Opencode:
         """Where its transcripts are, or would be."""
         return [paths.root(places)]
 
-    def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
         """Its events; the beginning of the file tells in which of the three ways it is stored."""
         path, session, thread = transcript.path, transcript.session, transcript.thread
         with opened(path) as file:

@@ -4,7 +4,16 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from brimline.events import MAIN, AnyEvent, Call, Compacted, Ended, SessionSeen, Trigger, summing
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Compacted,
+    Ended,
+    SessionSeen,
+    Trigger,
+    compaction_thread,
+)
 from brimline.sources.opencode.wire import Message, Part, SessionInfo, Tokens
 from brimline.usage import Usage
 
@@ -80,7 +89,7 @@ class SessionParser:
         )
 
     def _summarising(self) -> str:
-        return summing(self._thread)
+        return compaction_thread(self._thread)
 
 
 def _calls(id: str, message: Message, parts: Iterable[Part], thread: str) -> list[Call]:

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.sources.base import START, Cursor, Depth, Form, Places, Reader, Transcript
+from brimline.sources.base import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.sources.lines import JsonLines, opened
 from brimline.sources.pi import paths
 from brimline.sources.pi.parse import SessionParser
@@ -40,7 +40,9 @@ class Pi:
         """Where its transcripts are, or would be."""
         return paths.session_folders(places)
 
-    def read(self, transcript: Transcript, cursor: Cursor = START, how: Depth = "every") -> Reader:
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
         """Its events, every record looked at."""
         file = opened(transcript.path, cursor.offset)
         return JsonLines(file, SessionParser(cursor.carry), cursor)

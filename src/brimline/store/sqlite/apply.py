@@ -5,18 +5,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from brimline.store.base import (
-    Cancel,
-    Fire,
-    Forget,
-    Mark,
-    Move,
-    Once,
+    CancelMessages,
+    EventKey,
+    ForgetSessions,
+    MarkMessage,
+    MoveMessage,
     PutCall,
     PutCompaction,
     PutHandoff,
     PutSession,
     PutThread,
-    Queue,
+    QueueMessage,
+    RecordSignal,
     UseHandoff,
     Write,
 )
@@ -46,7 +46,7 @@ class Carrier:
         effects = [False] * len(writes)
         for place, write in enumerate(writes):
             effects[place] = self._one(write)
-            if isinstance(write, Once) and not effects[place]:
+            if isinstance(write, EventKey) and not effects[place]:
                 break
         return effects
 
@@ -57,7 +57,7 @@ class Carrier:
 
     def _one(self, write: Write) -> bool:
         match write:
-            case Once(key, at):
+            case EventKey(key, at):
                 return self._remember(key, at)
             case PutSession(row):
                 return self._put(sql.SESSIONS, sql.PUT_SESSION, row, row.id)
@@ -67,23 +67,23 @@ class Carrier:
                 return self._put(sql.CALLS, sql.PUT_CALL, row, row.session)
             case PutCompaction(row):
                 return self._put(sql.COMPACTIONS, sql.PUT_COMPACTION, row, row.session)
-            case Fire():
+            case RecordSignal():
                 return self._fire(write)
-            case Cancel(session, thread, cycle):
+            case CancelMessages(session, thread, cycle):
                 done = self._does(sql.CANCEL, (session, thread, cycle))
                 return done and self._changes(session)
-            case Queue(row):
+            case QueueMessage(row):
                 return self._put(sql.MESSAGES, sql.QUEUE, row, row.session)
-            case Mark():
+            case MarkMessage():
                 return self._mark(write)
-            case Move(id, to):
+            case MoveMessage(id, to):
                 return self._move(id, to)
             case PutHandoff(row):
                 return self._put(sql.HANDOFFS, sql.PUT_HANDOFF, row, row.session)
             case UseHandoff(id, at):
                 done = self._does(sql.USE_HANDOFF, (at, id))
                 return done and self._changes_owner(sql.SESSION_OF_HANDOFF, id)
-            case Forget(before):
+            case ForgetSessions(before):
                 return self._forget(before)
 
     def _does(self, statement: str, values: Sequence[Any]) -> bool:
@@ -100,7 +100,7 @@ class Carrier:
     def _put(self, table: Table[RowT], statement: str, row: RowT, session: str) -> bool:
         return self._does(statement, table.values(row)) and self._changes(session)
 
-    def _fire(self, fire: Fire) -> bool:
+    def _fire(self, fire: RecordSignal) -> bool:
         signal = fire.signal
         if not self._put(sql.SIGNALS, sql.FIRE, signal, signal.session):
             return False
@@ -133,7 +133,7 @@ class Carrier:
             return False
         return self._changes(found[0]) and self._changes(to)
 
-    def _mark(self, mark: Mark) -> bool:
+    def _mark(self, mark: MarkMessage) -> bool:
         values = (mark.to, mark.to, mark.at, mark.id, mark.handed_at, mark.handed_at, *mark.since)
         done = bool(mark.since) and self._does(sql.mark(len(mark.since)), values)
         return done and self._changes_owner(sql.SESSION_OF_MESSAGE, mark.id)

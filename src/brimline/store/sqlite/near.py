@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TypeVar, TypeVarTuple
 
-from brimline.store.base import Once, PutCall, PutCompaction, PutSession, PutThread, Write
+from brimline.store.base import EventKey, PutCall, PutCompaction, PutSession, PutThread, Write
 from brimline.store.sqlite.apply import Carrier
 from brimline.store.sqlite.writer import REFUSED
 
-LIGHT = frozenset({PutSession, PutThread, PutCall, PutCompaction, Once})
+LIGHT = frozenset({PutSession, PutThread, PutCall, PutCompaction, EventKey})
 """What may be written here: it need not outlive a power cut, and takes no longer for being old."""
 
 SMALL = 16

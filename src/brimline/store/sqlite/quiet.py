@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import NamedTuple
 
-from brimline.store.base import Fire, Mark, Move, Queue, Write
+from brimline.store.base import MarkMessage, MoveMessage, QueueMessage, RecordSignal, Write
 
 NOTICED = 5.0
 """What another process queued is noticed within so many seconds: so long the file is not asked."""
 
-QUEUING = frozenset({Queue, Fire, Mark, Move})
+QUEUING = frozenset({QueueMessage, RecordSignal, MarkMessage, MoveMessage})
 """Writes by which a message may come to wait."""
 
 MOST = 4_096
@@ -83,11 +83,11 @@ def may_queue(writes: Sequence[Write]) -> bool:
 
 def _queues(write: Write) -> bool:
     match write:
-        case Queue() | Move():
+        case QueueMessage() | MoveMessage():
             return True
-        case Fire(messages=messages):
+        case RecordSignal(messages=messages):
             return bool(messages)
-        case Mark(to=to):
+        case MarkMessage(to=to):
             return to == "queued"
         case _:
             return False

@@ -131,7 +131,7 @@ class SqliteStore:
         """Messages in their order, whatever became of them."""
         return await self._read(query.MESSAGES, session)
 
-    async def waiting(self, session: str | None = None) -> list[Message]:
+    async def pending_messages(self, session: str | None = None) -> list[Message]:
         """Messages that are queued, or handed and not known to be delivered, in their order."""
         if session is None:
             return await self._read(query.WAITING, session)
@@ -155,7 +155,7 @@ class SqliteStore:
         """A session's documents, the last one first."""
         return await self._read(query.HANDOFFS, session)
 
-    async def known(self, key: str) -> bool:
+    async def has_event(self, key: str) -> bool:
         """Whether an event was brought, by the key of its `Once`."""
         return await self._glance(query.known, key)
 

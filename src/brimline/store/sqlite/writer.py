@@ -4,12 +4,20 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from brimline.store.base import Cancel, Fire, Mark, PutHandoff, Queue, UseHandoff, Write
+from brimline.store.base import (
+    CancelMessages,
+    MarkMessage,
+    PutHandoff,
+    QueueMessage,
+    RecordSignal,
+    UseHandoff,
+    Write,
+)
 from brimline.store.failures import StoreFailed
 from brimline.store.sqlite.apply import Carrier
 from brimline.store.sqlite.connections import failed
 
-WEIGHTY = (Fire, Cancel, Queue, Mark, PutHandoff, UseHandoff)
+WEIGHTY = (RecordSignal, CancelMessages, QueueMessage, MarkMessage, PutHandoff, UseHandoff)
 """What must outlive a power cut once it is acknowledged; a reading is soon followed by another."""
 
 REFUSED = (

@@ -5,7 +5,15 @@ import asyncio
 import msgspec
 
 from brimline.inbox import Message
-from brimline.store.base import Cancel, Fire, Mark, Move, PutCall, Queue, Store
+from brimline.store.base import (
+    CancelMessages,
+    MarkMessage,
+    MoveMessage,
+    PutCall,
+    QueueMessage,
+    RecordSignal,
+    Store,
+)
 from brimline.store.rows import SignalRow
 from brimline.testing.store.suite import call, check, fire, message, signal, states
 
@@ -32,8 +40,8 @@ async def signal_is_told_by_its_key(store: Store) -> None:
         signal(level=65.5),
         signal(arm=1),
     ]
-    assert await store.write([Fire(row) for row in rows]) == [True] * len(rows)
-    assert await store.write([Fire(row) for row in rows]) == [False] * len(rows)
+    assert await store.write([RecordSignal(row) for row in rows]) == [True] * len(rows)
+    assert await store.write([RecordSignal(row) for row in rows]) == [False] * len(rows)
     assert await store.signals() == rows
     assert await store.signals("t") == [rows[1]]
 
@@ -43,7 +51,7 @@ async def signal_comes_back_whole(store: Store) -> None:
     """Every field of a signal and of a message is kept."""
     row = SignalRow("s", "main", 3, "level", 1.5, 65.0, "text", 130_000, 65.1, arm=2)
     text = Message("m", "s", "t", 1.5, 0, "urgent", "user", "main", 3, 65.0, 9.5, "handed", 2.5)
-    await store.write([Fire(row, (text,))])
+    await store.write([RecordSignal(row, (text,))])
     assert await store.signals() == [row]
     (kept,) = await store.messages()
     assert kept == msgspec.structs.replace(text, order=kept.order)
@@ -63,7 +71,7 @@ async def signal_in_many_hands(store: Store) -> None:
 async def message_is_queued_once(store: Store) -> None:
     """A message is queued once by its id, and keeps its first text and place."""
     again = Message("m1", "s", "another text", 9.0)
-    writes = [Queue(message("m1")), Queue(message("m2")), Queue(again)]
+    writes = [QueueMessage(message("m1")), QueueMessage(message("m2")), QueueMessage(again)]
     assert await store.write(writes) == [True, True, False]
     kept = await store.messages("s")
     assert [row.text for row in kept] == ["text of m1", "text of m2"]
@@ -73,8 +81,10 @@ async def message_is_queued_once(store: Store) -> None:
 async def messages_in_their_order(store: Store) -> None:
     """The store gives the order: growing over all sessions, whatever the message said."""
     given = Message("m3", "s", "t", 0.5, order=-7)
-    await store.write([Queue(message("m1")), Fire(signal(), (message("m2", "t"), given))])
-    await store.write([Queue(message("m0"))])
+    await store.write(
+        [QueueMessage(message("m1")), RecordSignal(signal(), (message("m2", "t"), given))]
+    )
+    await store.write([QueueMessage(message("m0"))])
     kept = await store.messages()
     assert [row.id for row in kept] == ["m1", "m2", "m3", "m0"]
     orders = [row.order for row in kept]
@@ -86,16 +96,18 @@ async def messages_in_their_order(store: Store) -> None:
 async def waiting_messages(store: Store) -> None:
     """What is queued or handed waits, in its order; what became of the rest does not matter."""
     became = ("handed", "delivered", "queued", "cancelled", "expired", "handed")
-    await store.write([Queue(message(str(place))) for place in range(len(became))])
-    await store.write([Queue(message("other", session="t"))])
+    await store.write([QueueMessage(message(str(place))) for place in range(len(became))])
+    await store.write([QueueMessage(message("other", session="t"))])
     await store.write(
-        [Mark(str(place), state, ("queued",), 2.0) for place, state in enumerate(became)]
+        [MarkMessage(str(place), state, ("queued",), 2.0) for place, state in enumerate(became)]
     )
-    assert [row.id for row in await store.waiting("s")] == ["0", "2", "5"]
-    assert [row.id for row in await store.waiting()] == ["0", "2", "5", "other"]
-    assert await store.waiting("none") == []
+    assert [row.id for row in await store.pending_messages("s")] == ["0", "2", "5"]
+    assert [row.id for row in await store.pending_messages()] == ["0", "2", "5", "other"]
+    assert await store.pending_messages("none") == []
     kept = {row.id: row for row in await store.messages()}
-    assert [kept[row.id] for row in await store.waiting()] == await store.waiting()
+    assert [
+        kept[row.id] for row in await store.pending_messages()
+    ] == await store.pending_messages()
 
 
 @check
@@ -110,8 +122,8 @@ async def end_of_cycle_cancels(store: Store) -> None:
         message("no thread", thread=None),
         message("other session", session="t"),
     ]
-    await store.write([Queue(row) for row in rows])
-    assert await store.write([Cancel("s", "main", 1)] * 2) == [True, False]
+    await store.write([QueueMessage(row) for row in rows])
+    assert await store.write([CancelMessages("s", "main", 1)] * 2) == [True, False]
     cancelled = {id for id, state in (await states(store)).items() if state == "cancelled"}
     assert cancelled == {"now", "before"}
 
@@ -120,25 +132,28 @@ async def end_of_cycle_cancels(store: Store) -> None:
 async def end_of_cycle_cancels_what_is_on_its_way(store: Store) -> None:
     """A message that was handed out is cancelled too, one that was delivered or expired is not."""
     ids = ("handed", "delivered", "expired")
-    await store.write([Queue(message(id)) for id in ids])
-    await store.write([Mark(id, id, ("queued",), 2.0) for id in ids])
-    assert await store.write([Cancel("s", "main", 0)]) == [True]
+    await store.write([QueueMessage(message(id)) for id in ids])
+    await store.write([MarkMessage(id, id, ("queued",), 2.0) for id in ids])
+    assert await store.write([CancelMessages("s", "main", 0)]) == [True]
     assert await states(store) == {
         "handed": "cancelled",
         "delivered": "delivered",
         "expired": "expired",
     }
-    assert await store.write([Mark("handed", "delivered", ("handed",), 3.0)]) == [False]
+    assert await store.write([MarkMessage("handed", "delivered", ("handed",), 3.0)]) == [False]
 
 
 @check
 async def mark_compares_first(store: Store) -> None:
     """A message goes to a state only from those that are named; `handed_at` is kept."""
-    await store.write([Queue(message("m"))])
-    hand, deliver = Mark("m", "handed", ("queued",), 5.0), Mark("m", "delivered", ("handed",), 6.0)
+    await store.write([QueueMessage(message("m"))])
+    hand, deliver = (
+        MarkMessage("m", "handed", ("queued",), 5.0),
+        MarkMessage("m", "delivered", ("handed",), 6.0),
+    )
     assert await store.write([deliver, hand, hand, deliver]) == [False, True, False, True]
     assert await store.write(
-        [Mark("m", "handed", (), 7.0), Mark("none", "handed", ("queued",), 7.0)]
+        [MarkMessage("m", "handed", (), 7.0), MarkMessage("none", "handed", ("queued",), 7.0)]
     ) == [
         False,
         False,
@@ -150,8 +165,8 @@ async def mark_compares_first(store: Store) -> None:
 @check
 async def message_is_handed_to_one(store: Store) -> None:
     """Of many that hand out the same message at the same time one has an effect."""
-    await store.write([Queue(message("m"))])
-    marks = [Mark("m", "handed", ("queued",), float(at)) for at in range(20)]
+    await store.write([QueueMessage(message("m"))])
+    marks = [MarkMessage("m", "handed", ("queued",), float(at)) for at in range(20)]
     effects = await asyncio.gather(*(store.write([mark]) for mark in marks))
     assert sorted(effects) == [[False]] * 19 + [[True]]
     (kept,) = await store.messages()
@@ -161,12 +176,14 @@ async def message_is_handed_to_one(store: Store) -> None:
 @check
 async def message_is_handed_again_to_one(store: Store) -> None:
     """Of two that saw the same message handed out at the same time, one hands it out again."""
-    await store.write([Queue(message("m")), Mark("m", "handed", ("queued",), 1.1)])
-    again = [Mark("m", "handed", ("queued", "handed"), at, handed_at=1.1) for at in (40.0, 41.0)]
+    await store.write([QueueMessage(message("m")), MarkMessage("m", "handed", ("queued",), 1.1)])
+    again = [
+        MarkMessage("m", "handed", ("queued", "handed"), at, handed_at=1.1) for at in (40.0, 41.0)
+    ]
     assert await store.write(again) == [True, False]
     (kept,) = await store.messages()
     assert kept.handed_at == 40.0
-    unlike = Mark("m", "queued", ("handed",), 42.0, handed_at=1.1)
+    unlike = MarkMessage("m", "queued", ("handed",), 42.0, handed_at=1.1)
     assert await store.write([unlike]) == [False]
 
 
@@ -175,9 +192,9 @@ async def list_is_carried_out_in_order(store: Store) -> None:
     """A later item of a list sees what an earlier one did."""
     writes = [
         fire("m1"),
-        Cancel("s", "main", 0),
+        CancelMessages("s", "main", 0),
         fire("m1", thread="agent-1"),
-        Queue(message("m1")),
+        QueueMessage(message("m1")),
     ]
     assert await store.write(writes) == [True, True, True, False]
     assert await states(store) == {"m1": "cancelled"}
@@ -186,7 +203,7 @@ async def list_is_carried_out_in_order(store: Store) -> None:
 @check
 async def lists_do_not_mix(store: Store) -> None:
     """Lists that are written at the same time are carried out one after the other."""
-    lists = [[Queue(message(f"{name}{place}")) for place in range(5)] for name in "abcdefgh"]
+    lists = [[QueueMessage(message(f"{name}{place}")) for place in range(5)] for name in "abcdefgh"]
     await asyncio.gather(*(store.write(writes) for writes in lists))
     names = [row.id[0] for row in await store.messages()]
     assert [names[start] * 5 for start in range(0, 40, 5)] == [
@@ -197,9 +214,12 @@ async def lists_do_not_mix(store: Store) -> None:
 @check
 async def messages_change_their_session(store: Store) -> None:
     """A message changes the session that it is for, whoever's signal it is, and so do its marks."""
-    await store.write([Fire(signal(), (message("m", session="parent"),))])
+    await store.write([RecordSignal(signal(), (message("m", session="parent"),))])
     assert {id for _, id in await store.changes()} == {"s", "parent"}
-    for write in (Mark("m", "handed", ("queued",), 2.0), Cancel("parent", "main", 0)):
+    for write in (
+        MarkMessage("m", "handed", ("queued",), 2.0),
+        CancelMessages("parent", "main", 0),
+    ):
         before = (await store.changes())[-1][0]
         await store.write([PutCall(call("c", 1)), write])
         assert "parent" in {id for _, id in await store.changes(before)}
@@ -208,12 +228,14 @@ async def messages_change_their_session(store: Store) -> None:
 @check
 async def message_is_moved(store: Store) -> None:
     """It waits for another session in its order, and keeps all else; both sessions change."""
-    await store.write([Queue(message("m1")), Queue(message("m2")), Queue(message("m3"))])
+    await store.write(
+        [QueueMessage(message("m1")), QueueMessage(message("m2")), QueueMessage(message("m3"))]
+    )
     (mark, _), *_ = reversed(await store.changes())
     (first, *_) = await store.messages()
-    assert await store.write([Move("m2", "t"), Move("m1", "t")]) == [True, True]
-    assert [row.id for row in await store.waiting("t")] == ["m1", "m2"]
-    assert [row.id for row in await store.waiting("s")] == ["m3"]
+    assert await store.write([MoveMessage("m2", "t"), MoveMessage("m1", "t")]) == [True, True]
+    assert [row.id for row in await store.pending_messages("t")] == ["m1", "m2"]
+    assert [row.id for row in await store.pending_messages("s")] == ["m3"]
     assert (await store.messages("t"))[0] == msgspec.structs.replace(first, session="t")
     assert {id for _, id in await store.changes(mark)} == {"s", "t"}
     assert store.may_wait("t")
@@ -222,10 +244,15 @@ async def message_is_moved(store: Store) -> None:
 @check
 async def message_that_is_not_moved(store: Store) -> None:
     """One that is there already, is not queued any more, or is not known stays as it is."""
-    await store.write([Queue(message("m1")), Queue(message("m2"))])
-    await store.write([Mark("m1", "handed", ("queued",), 2.0)])
+    await store.write([QueueMessage(message("m1")), QueueMessage(message("m2"))])
+    await store.write([MarkMessage("m1", "handed", ("queued",), 2.0)])
     before = await store.changes()
-    assert await store.write([Move("m1", "t"), Move("m2", "s"), Move("none", "t")]) == [False] * 3
+    assert (
+        await store.write(
+            [MoveMessage("m1", "t"), MoveMessage("m2", "s"), MoveMessage("none", "t")]
+        )
+        == [False] * 3
+    )
     assert await store.messages("t") == []
     assert await store.changes() == before
 
@@ -233,18 +260,18 @@ async def message_that_is_not_moved(store: Store) -> None:
 @check
 async def what_may_wait(store: Store) -> None:
     """A store that says that nothing waits for a session is right, whatever was written before."""
-    read = asyncio.gather(store.waiting("s"), store.waiting("s"))
-    await store.write([Queue(message("m1"))])
+    read = asyncio.gather(store.pending_messages("s"), store.pending_messages("s"))
+    await store.write([QueueMessage(message("m1"))])
     await read
     assert store.may_wait("s")
-    await store.write([Mark("m1", "handed", ("queued",), 2.0)])
+    await store.write([MarkMessage("m1", "handed", ("queued",), 2.0)])
     assert store.may_wait("s"), "it is not known to be delivered"
-    await store.write([Mark("m1", "delivered", ("handed",), 3.0)])
-    for writes in ([Mark("m1", "queued", ("delivered",), 4.0)], [fire("m2")]):
-        assert await store.waiting("s") == []
+    await store.write([MarkMessage("m1", "delivered", ("handed",), 3.0)])
+    for writes in ([MarkMessage("m1", "queued", ("delivered",), 4.0)], [fire("m2")]):
+        assert await store.pending_messages("s") == []
         store.may_wait("s")
         await store.write(writes)
         assert store.may_wait("s")
         await store.write(
-            [Mark(row.id, "expired", ("queued",), 5.0) for row in await store.messages()]
+            [MarkMessage(row.id, "expired", ("queued",), 5.0) for row in await store.messages()]
         )

@@ -3,13 +3,13 @@
 import asyncio
 
 from brimline.store.base import (
-    Forget,
-    Mark,
-    Once,
+    EventKey,
+    ForgetSessions,
+    MarkMessage,
     PutCompaction,
     PutSession,
     PutThread,
-    Queue,
+    QueueMessage,
     Store,
 )
 from brimline.testing.store.suite import (
@@ -28,9 +28,9 @@ ROUNDS = 20
 @pair_check
 async def one_sees_what_the_other_wrote(one: Store, other: Store) -> None:
     """What one was acknowledged, the other reads; marks of changes are theirs together."""
-    await one.write([Queue(message("m1"))])
+    await one.write([QueueMessage(message("m1"))])
     (mark, _), *_ = await other.changes()
-    await other.write([Queue(message("m2"))])
+    await other.write([QueueMessage(message("m2"))])
     assert [row.id for row in await one.messages()] == ["m1", "m2"]
     assert [id for _, id in await one.changes(mark)] == ["s"]
 
@@ -48,9 +48,9 @@ async def both_fire(one: Store, other: Store) -> None:
 @pair_check
 async def both_hand_out(one: Store, other: Store) -> None:
     """A message that both hand out at the same time is handed out once."""
-    await one.write([Queue(message(str(place))) for place in range(ROUNDS)])
+    await one.write([QueueMessage(message(str(place))) for place in range(ROUNDS)])
     for place in range(ROUNDS):
-        mark = Mark(str(place), "handed", ("queued",), 1.0)
+        mark = MarkMessage(str(place), "handed", ("queued",), 1.0)
         effects = await asyncio.gather(one.write([mark]), other.write([mark]))
         assert sorted(effects) == [[False], [True]]
     assert set((await states(one)).values()) == {"handed"}
@@ -60,10 +60,10 @@ async def both_hand_out(one: Store, other: Store) -> None:
 async def both_bring_an_event(one: Store, other: Store) -> None:
     """An event that both bring has an effect once, with what follows it."""
     for place in range(ROUNDS):
-        writes = [Once(str(place), 1.0), Queue(message(str(place)))]
+        writes = [EventKey(str(place), 1.0), QueueMessage(message(str(place)))]
         effects = await asyncio.gather(one.write(writes), other.write(writes))
         assert sorted(effects) == [[False, False], [True, True]]
-        assert await one.known(str(place)) is await other.known(str(place)) is True
+        assert await one.has_event(str(place)) is await other.has_event(str(place)) is True
     assert len(await other.messages()) == ROUNDS
 
 
@@ -106,7 +106,7 @@ async def both_forget(one: Store, other: Store) -> None:
     """Of two that forget the same sessions one has an effect."""
     for place in range(ROUNDS):
         await one.write([PutSession(session(str(place), seen_at=place))])
-        forget = [Forget(place + 1.0)]
+        forget = [ForgetSessions(place + 1.0)]
         effects = await asyncio.gather(one.write(forget), other.write(forget))
         assert sorted(effects) == [[False], [True]]
     assert await one.sessions() == await other.changes() == []
@@ -119,9 +119,9 @@ async def one_forgets_what_the_other_knows(one: Store, other: Store) -> None:
     for _ in range(ROUNDS):
         assert await other.write([put, fire("m")]) == [True, True]
         ((mark, _),) = await one.changes()
-        assert await one.write([Forget(9.0)]) == [True]
+        assert await one.write([ForgetSessions(9.0)]) == [True]
         assert await other.session("s") is None
-        assert await other.waiting("s") == []
+        assert await other.pending_messages("s") == []
         assert await other.write([put]) == [True]
         assert [id for _, id in await other.changes(mark)] == ["s"]
-        await one.write([Forget(9.0)])
+        await one.write([ForgetSessions(9.0)])

@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 
 from brimline.store.base import (
-    Forget,
-    Once,
+    EventKey,
+    ForgetSessions,
     PutCall,
     PutHandoff,
     PutSession,
@@ -26,8 +26,13 @@ async def new_store_is_empty(store: Store) -> None:
     assert await store.write([]) == []
     assert await store.sessions() == await store.threads() == await store.signals() == []
     assert await store.messages() == await store.calls("s") == await store.handoffs("s") == []
-    assert await store.compactions() == await store.waiting() == await store.last_handoffs() == []
-    assert await store.write([Forget(9.0)]) == [False]
+    assert (
+        await store.compactions()
+        == await store.pending_messages()
+        == await store.last_handoffs()
+        == []
+    )
+    assert await store.write([ForgetSessions(9.0)]) == [False]
     assert await store.session("s") is None
     assert await store.changes() == []
 
@@ -178,28 +183,28 @@ async def handoff_is_used_again(store: Store) -> None:
 @check
 async def once_stops_what_follows(store: Store) -> None:
     """An event that was there already has no effect, nor has what follows it in its list."""
-    first = [Once("e", 1.0), PutCall(call("a", 1))]
-    again = [PutCall(call("b", 2)), Once("e", 2.0), PutCall(call("c", 3)), Once("f", 2.0)]
+    first = [EventKey("e", 1.0), PutCall(call("a", 1))]
+    again = [PutCall(call("b", 2)), EventKey("e", 2.0), PutCall(call("c", 3)), EventKey("f", 2.0)]
     assert await store.write(first) == [True, True]
     assert await store.write(again) == [True, False, False, False]
     assert [row.call for row in await store.calls("s")] == ["a", "b"]
-    assert await store.write([Once("f", 3.0)]) == [True]
+    assert await store.write([EventKey("f", 3.0)]) == [True]
 
 
 @check
 async def event_is_known(store: Store) -> None:
     """An event is known once it was brought; not where another one stopped its list."""
-    assert await store.known("e") is False
-    await store.write([Once("e", 1.0), PutSession(session())])
-    await store.write([PutCall(call("c", 1)), Once("e", 2.0), Once("after", 2.0)])
-    assert await store.known("e") is True
-    assert await store.known("after") is await store.known("E") is False
+    assert await store.has_event("e") is False
+    await store.write([EventKey("e", 1.0), PutSession(session())])
+    await store.write([PutCall(call("c", 1)), EventKey("e", 2.0), EventKey("after", 2.0)])
+    assert await store.has_event("e") is True
+    assert await store.has_event("after") is await store.has_event("E") is False
 
 
 @check
 async def once_in_many_hands(store: Store) -> None:
     """Of many that bring the same event at the same time one has an effect."""
-    lists = [[Once("e", 1.0), PutCall(call(f"c{place}", place))] for place in range(20)]
+    lists = [[EventKey("e", 1.0), PutCall(call(f"c{place}", place))] for place in range(20)]
     effects = await asyncio.gather(*(store.write(writes) for writes in lists))
     assert sorted(effects) == [[False, False]] * 19 + [[True, True]]
     assert len(await store.calls("s")) == 1
@@ -220,7 +225,7 @@ async def reading_sees_what_was_written(store: Store) -> None:
 async def changes_since_a_mark(store: Store) -> None:
     """Each session that changed since a mark is told once, in the order of its last change."""
     for id in ("a", "b", "a"):
-        await store.write([PutSession(session(id)), PutThread(thread(0, 0)), Once(id, 1.0)])
+        await store.write([PutSession(session(id)), PutThread(thread(0, 0)), EventKey(id, 1.0)])
         await store.write([PutHandoff(handoff(f"{id} {len(await store.changes())}", id))])
     told = await store.changes()
     assert [id for _, id in told] == ["s", "b", "a"]

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import TypeAlias
 
 from brimline.inbox import Message, Urgency
-from brimline.store.base import Fire, Store
+from brimline.store.base import RecordSignal, Store
 from brimline.store.rows import (
     CallRow,
     CompactionRow,
@@ -126,9 +126,9 @@ def message(
     return Message(id, session, text, at=1.0, urgency=urgency, thread=thread, cycle=cycle)
 
 
-def fire(id: str, thread: str = "main") -> Fire:
+def fire(id: str, thread: str = "main") -> RecordSignal:
     """A signal with one message."""
-    return Fire(signal(thread=thread), (message(id),))
+    return RecordSignal(signal(thread=thread), (message(id),))
 
 
 def handoff(id: str, session: str = "s", at: float = 1.0) -> HandoffRow:
