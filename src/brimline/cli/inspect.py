@@ -202,10 +202,8 @@ def _counts(folded: Folded) -> list[str]:
 def _thread_text(context: Context, session: Session, thread: Thread, series: bool) -> list[str]:
     reading = reading_of(context, session, thread)
     if not thread.calls:
-        return [
-            f"{strip_control(thread.name)}: no call; "
-            f"{format_tokens(thread.spent.held)} tokens in all"
-        ]
+        tokens = format_tokens(thread.spent.held)
+        return [f"{strip_control(thread.name)}: no call; {tokens} tokens in all"]
     lines = [_headline(context, thread, reading)]
     lines += of_thread(thread, reading, context.width, context.colour)
     lines += _origins(reading)
