@@ -19,10 +19,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
 PACKAGE = Path("src", "brimline")
-SOURCES = PACKAGE / "sources"
-CLAUDE = SOURCES / "claude"
-READING = (SOURCES / "pick.c", CLAUDE / "calls.c", CLAUDE / "ahead.c")
-LIBRARY = SOURCES / "libsources.so"
+TRANSCRIPTS = PACKAGE / "transcripts"
+CLAUDE = PACKAGE / "sources" / "claude"
+LINE_FILTER = (TRANSCRIPTS / "line_filter.c", CLAUDE / "calls.c", CLAUDE / "ahead.c")
+LIBRARY = TRANSCRIPTS / "libline_filter.so"
 SUM = LIBRARY.with_suffix(".crc")
 HOOKS = PACKAGE / "hooks"
 CLIENT = tuple(HOOKS / name for name in ("client.c", "payload.c", "spool.c", "launch.c"))
@@ -87,7 +87,7 @@ def build(root: Path) -> None:
     """Everything, made anew below a root; raises NotCompiled and leaves nothing."""
     remove(root)
     try:
-        _compile(root, READING, LIBRARY, *SHARED)
+        _compile(root, LINE_FILTER, LIBRARY, *SHARED)
         (root / SUM).write_text(f"{zlib.crc32((root / LIBRARY).read_bytes()):08x}")
         _compile(root, CLIENT, PROGRAM)
     except NotCompiled:

@@ -18,9 +18,9 @@ from brimline.errors import BrimlineError
 from brimline.events import MAIN
 from brimline.settings import Settings
 from brimline.sources import source
-from brimline.sources.base import Places, ReadMode, Transcript
 from brimline.survey.target import find
 from brimline.tracker import Session, fold
+from brimline.transcripts.source import Places, ReadMode, Transcript
 
 FIGURES = ("calls", "sent", "peak_sent", "compactions")
 

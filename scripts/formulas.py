@@ -15,8 +15,8 @@ import msgspec
 
 from brimline.formulas import FORMULAS, off_by
 from brimline.sources import AGENTS, source
-from brimline.sources.base import Transcript
 from brimline.tracker import Session, fold, main_thread
+from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
 PAGE = Path(__file__).parent.parent / "docs/concepts/which-formula.md"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import settings
 
-from brimline.sources.pick import CompiledPicker, Picker
+from brimline.transcripts.line_filter import CompiledLineFilter, LineFilter, PythonLineFilter
 from trying import QUICK, USUAL
 
 # A busy machine would trip a stopwatch. CI tries the same examples each time, people try new ones.
@@ -71,11 +71,17 @@ def made_ordinary() -> Callable[[], None] | None:
 
 
 @pytest.fixture(scope="session")
-def compiled() -> type[Picker]:
+def compiled() -> type[LineFilter]:
     """The compiled picker; where there is none, a test is skipped, or fails under CI=true."""
-    if CompiledPicker.library is None:
+    if CompiledLineFilter.library is None:
         missing = "the compiled picker is not there: `make setup` with a C compiler makes it"
         if os.environ.get("CI") == "true":
             pytest.fail(missing)
         pytest.skip(missing)
-    return CompiledPicker
+    return CompiledLineFilter
+
+
+@pytest.fixture(scope="session", params=["python", "compiled"])
+def picker(request: pytest.FixtureRequest) -> type[LineFilter]:
+    """Each implementation of the line filter."""
+    return PythonLineFilter if request.param == "python" else request.getfixturevalue("compiled")

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path("src", "brimline")
-SOURCES = PACKAGE / "sources"
-MADE = ["brimline-hook", "libsources.crc", "libsources.so"]
+TRANSCRIPTS = PACKAGE / "transcripts"
+MADE = ["brimline-hook", "libline_filter.crc", "libline_filter.so"]
 PARTS = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src")
 SLOWER = "Nothing is compiled, and Python is slower: "
 
@@ -71,7 +71,10 @@ def picker_of(wheel: Path, folder: Path) -> str:
     """The picker that Brimline takes when it is installed from a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
-    program = "from brimline.sources.pick import PICKER; print(PICKER.__name__)"
+    program = (
+        "from brimline.transcripts import line_filter\n"
+        "print(line_filter.FASTEST_LINE_FILTER.__name__)"
+    )
     command = [sys.executable, "-c", program]
     env = {"PYTHONPATH": str(folder), "PATH": os.environ["PATH"]}
     return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
@@ -82,7 +85,7 @@ def test_with_a_compiler(project: Project, compiler: str, tmp_path: Path) -> Non
     wheel = project.build("wheel", CC=compiler)
     assert "-py3-none-" in wheel.name
     assert "-any" not in wheel.name
-    assert picker_of(wheel, tmp_path / "installed") == "CompiledPicker\n"
+    assert picker_of(wheel, tmp_path / "installed") == "CompiledLineFilter\n"
     assert SLOWER not in project.told
     with zipfile.ZipFile(wheel) as archive:
         mode = archive.getinfo("brimline/hooks/brimline-hook").external_attr >> 16
@@ -104,11 +107,11 @@ def test_without_a_compiler(
     project: Project, tmp_path: Path, env: dict[str, str], why: str
 ) -> None:
     """The wheel is for any platform, picks in Python, and the build says so in a line."""
-    (project.root / SOURCES / "libsources.so").write_bytes(b"of yesterday")
+    (project.root / TRANSCRIPTS / "libline_filter.so").write_bytes(b"of yesterday")
     wheel = project.build("wheel", **env)
     assert wheel.name.endswith("-py3-none-any.whl")
     assert SLOWER + why in project.told.splitlines()
-    assert picker_of(wheel, tmp_path / "installed") == "PythonPicker\n"
+    assert picker_of(wheel, tmp_path / "installed") == "PythonLineFilter\n"
     assert project.compiled == []
 
 
@@ -134,10 +137,10 @@ def test_editable(project: Project, compiler: str) -> None:
 
 def test_sdist(project: Project) -> None:
     """What others build from has the source and the hook, and nothing that was compiled."""
-    (project.root / SOURCES / "libsources.so").write_bytes(b"of yesterday")
+    (project.root / TRANSCRIPTS / "libline_filter.so").write_bytes(b"of yesterday")
     with tarfile.open(project.build("sdist")) as archive:
         names = {Path(name).name for name in archive.getnames()}
-    sources = {"pick.c", "pick.h", "calls.c", "calls.h", "ahead.c"}
+    sources = {"line_filter.c", "line_filter.h", "calls.c", "calls.h", "ahead.c"}
     ours = {"client.c", "payload.h", "hatch_build.py", *sources}
     assert ours <= names
     assert not set(MADE) & names

@@ -25,6 +25,7 @@ ORDER = (
     "process_tree",
     "settings",
     "providers",
+    "transcripts",
     "sources",
     "observations",
     "jsonc",
@@ -56,7 +57,7 @@ SURFACES = ("cli", "mcp", "brimline")
 OPEN = "_version"
 """What everyone may import."""
 
-SHARED = ("", "base", "document", "lines", "pick", "scan")
+SHARED = ("",)
 """What an agent's folder may import of `sources`; the empty name is the package itself."""
 
 Module = tuple[str, ...]
@@ -211,9 +212,8 @@ def test_bad_import_is_found(tmp_path: Path, name: str, text: str, why: str) -> 
         ("usage", "from brimline._version import __version__"),
         ("usage", "from brimline import _version"),
         ("cli/status", "from brimline.cli.paint import x\nfrom .paint import y\nfrom . import z"),
-        ("sources/pi/parse", "from brimline.sources.base import x\nfrom .wire import y"),
-        ("sources/pi/parse", "from brimline.sources import lines, scan, source"),
-        ("sources/scan", "from brimline.sources.pi.wire import x"),
+        ("sources/pi/parse", "from brimline.transcripts.source import x\nfrom .wire import y"),
+        ("sources/pi/parse", "from brimline.sources import source"),
         ("testing/fake", "from brimline.monitor import x\nfrom brimline.testing import y"),
         ("__main__", "from brimline.cli import main"),
         ("survey/report", "from brimline.prices import cost\nfrom brimline.ledger import x"),
@@ -221,5 +221,5 @@ def test_bad_import_is_found(tmp_path: Path, name: str, text: str, why: str) -> 
 )
 def test_good_import_is_passed(tmp_path: Path, name: str, text: str) -> None:
     """An import up the order, or inside a room, is passed."""
-    files = {"_version": "", "sources/pi/wire": "", "sources/lines": "", name: text}
+    files = {"_version": "", "sources/pi/wire": "", "transcripts/source": "", name: text}
     assert complaints(package(tmp_path, files)) == []

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.events import MAIN, AnyEvent, Trigger
-from brimline.sources.base import Transcript
+from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
 ObservationKind: TypeAlias = Literal[

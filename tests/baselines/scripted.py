@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from brimline.baselines.client import Client
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from brimline.baselines.configuration import LARGEST, contents, fingerprint, variables
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 from .scripted import Machine
 

@@ -10,7 +10,7 @@ import pytest
 from brimline.baselines.client import environment, find, version
 from brimline.baselines.request import Unanswered, ask, by_command, by_request
 from brimline.errors import BaselineFailed
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 from .scripted import MESSAGES, PRINTED, USAGE, USED, Json, Machine, refusal, success
 

@@ -30,8 +30,8 @@ from brimline.server.secret import load_or_create_secret
 from brimline.settings import Settings
 from brimline.setup.disabled_hooks import Off
 from brimline.setup.installed import Found
-from brimline.sources.base import Places
 from brimline.store.problems import StoreProblem, report_problem
+from brimline.transcripts.source import Places
 
 NOW = 1_800_000_000.0
 SETUP: dict[str, Any] = {

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from brimline.events import MAIN, AnyEvent
 from brimline.sources import source
-from brimline.sources.base import Places
 from brimline.testing.fake_model import Billed
 from brimline.tracker import Session, Thread, fold
+from brimline.transcripts.source import Places
 from brimline.usage import ZERO, Usage
 
 from .run import ClientRun

@@ -38,7 +38,7 @@ from pathlib import Path
 import msgspec
 from brimline.baselines.request import by_command, by_request
 from brimline.baselines.client import Client, environment, find
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 here = Places.here()
 client = Client(find(here), Path.cwd(), environment(here))
 for ask in (by_request, by_command):

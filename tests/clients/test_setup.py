@@ -12,8 +12,8 @@ import pytest
 from brimline.setup.command import Program
 from brimline.setup.install import SetupOptions
 from brimline.setup.plan import RECIPES, apply, plan
-from brimline.sources.base import Places
 from brimline.testing.fake_model import Reply, Scenario
+from brimline.transcripts.source import Places
 
 from . import claude, codex, gemini
 from .install import require

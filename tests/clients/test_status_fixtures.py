@@ -6,11 +6,11 @@ import pytest
 
 from brimline.events import MAIN
 from brimline.sources import AGENTS
-from brimline.sources.base import Places
 from brimline.survey.files import transcripts
 from brimline.survey.index import Knowledge
 from brimline.survey.report import Filter, items, report
 from brimline.survey.status import Found, glances
+from brimline.transcripts.source import Places
 from brimline.windows import NO_OVERRIDES
 
 from .fixture import committed

@@ -8,7 +8,7 @@ import pytest
 from brimline.errors import UnreadableTranscript
 from brimline.handoff import draft, iter_records
 from brimline.handoff.records import HEAD, WHOLE
-from brimline.sources.scan import LONGEST
+from brimline.transcripts.chunks import MAX_LINE_BYTES
 
 from .made import asked, said
 
@@ -30,7 +30,7 @@ def test_unreadable(tmp_path: Path) -> None:
 def test_a_huge_line(tmp_path: Path) -> None:
     """A line that is longer than any record is passed over, and the rest is heard."""
     path = tmp_path / "x.jsonl"
-    path.write_bytes(asked("First.") + b"\n" + b"x" * (LONGEST + 1) + b"\n" + said("Last."))
+    path.write_bytes(asked("First.") + b"\n" + b"x" * (MAX_LINE_BYTES + 1) + b"\n" + said("Last."))
     text = draft(iter_records(str(path)), "claude")
     assert "> First." in text
     assert "> Last." in text

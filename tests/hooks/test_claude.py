@@ -11,7 +11,7 @@ from brimline.events import MAIN
 from brimline.hooks import agents
 from brimline.hooks.frame import Request
 from brimline.observations import Observation, ObservationKind
-from brimline.sources.base import Transcript
+from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
 from .told import ALIKE, AT, SESSION, told

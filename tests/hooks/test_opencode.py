@@ -7,7 +7,7 @@ import pytest
 from brimline.events import MAIN, WindowReported
 from brimline.hooks import agents
 from brimline.observations import Observation, ObservationKind
-from brimline.sources.base import Transcript
+from brimline.transcripts.source import Transcript
 
 from .told import ALIKE, AT, SESSION, told
 

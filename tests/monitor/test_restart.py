@@ -8,7 +8,7 @@ import msgspec
 
 from brimline.events import AnyEvent, Call, Cleared, Compacted, WindowReported
 from brimline.observations import Observation, Reply
-from brimline.sources.base import Transcript
+from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
 from .agent import MODEL, Agent

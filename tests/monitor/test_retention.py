@@ -16,9 +16,9 @@ from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_writes import RECENT
 from brimline.observations import Observation, Pane
 from brimline.server.api.views import Views
-from brimline.sources.base import Transcript
 from brimline.store.rows import CallRow
 from brimline.tracker import Thread
+from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 from object_graph import count_reachable
 from trying import examples

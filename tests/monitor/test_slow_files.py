@@ -10,7 +10,7 @@ from brimline.bounded_reads import CachedReads
 from brimline.events import MAIN
 from brimline.monitor.transcript_follower import Follower, Progress, read_on_from
 from brimline.observations import EnvironmentVariables
-from brimline.sources.base import Transcript
+from brimline.transcripts.source import Transcript
 from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
 
 from .agent import Agent, Around

@@ -12,8 +12,8 @@ from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting
 from brimline.handoff import Document
 from brimline.monitor.session_state import Past, SessionState
 from brimline.observations import DUPLICATE, Observation, Reply
-from brimline.sources.base import Transcript
 from brimline.store.rows import SignalRow
+from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
 from .agent import MODEL, Agent

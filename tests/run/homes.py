@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from brimline.run.run_state import Job
-from brimline.sources.base import Places
 from brimline.testing.fake_model import Billed, read_records
+from brimline.transcripts.source import Places
 from brimline.usage import ZERO, Usage
 
 from .lines import FIXTURES

@@ -9,8 +9,8 @@ from brimline.events import MAIN
 from brimline.run.result import SessionResult
 from brimline.run.run_state import Track
 from brimline.sources import AGENTS, source
-from brimline.sources.base import Places
 from brimline.tracker import Session, fold
+from brimline.transcripts.source import Places
 from brimline.usage import Usage
 from brimline.windows import Overrides
 

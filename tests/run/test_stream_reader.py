@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from brimline.events import MAIN
 from brimline.run.stream_reader import Finder, Tap
 from brimline.sources import AGENTS, source
-from brimline.sources.scan import LONGEST
 from brimline.tracker import Session, fold
+from brimline.transcripts.chunks import MAX_LINE_BYTES
 
 from .lines import FIXTURES, SESSION, call, init, packed, recorded, result
 
@@ -100,7 +100,7 @@ def test_malformed_lines_are_counted() -> None:
 def test_endless_line() -> None:
     """A line longer than any record is given up, and what follows is read."""
     tap = Tap("claude", "DONE")
-    for _ in range(LONGEST // (1 << 20) + 2):
+    for _ in range(MAX_LINE_BYTES // (1 << 20) + 2):
         tap.feed(b"{" + b"x" * (1 << 20))
     tap.feed(b"\n" + init() + call("m1", 5_000, "DONE"))
     assert tap.tally.malformed == 1

@@ -8,15 +8,15 @@ import pytest
 
 from brimline.events import MAIN
 from brimline.run.transcript_locator import Follower, Hunt
-from brimline.sources.base import Places, epoch
 from brimline.survey.files import by_id, whole
+from brimline.transcripts.source import Places, parse_time
 
 from .homes import PROJECT, home_of
 
 ID = "00000001-0000-4000-8000-000000000001"
-BEGAN = epoch("2026-01-02T03:04:00Z") or 0.0
+BEGAN = parse_time("2026-01-02T03:04:00Z") or 0.0
 """Before every recorded call."""
-AFTER = epoch("2026-01-03T00:00:00Z") or 0.0
+AFTER = parse_time("2026-01-03T00:00:00Z") or 0.0
 """After every recorded call, and before the files were written here."""
 
 
@@ -52,7 +52,7 @@ def test_written_before(tmp_path: Path) -> None:
 def test_began_before(tmp_path: Path) -> None:
     """A session with calls of before is another's, unless the command goes on with one."""
     home = home_of("claude", "tool-loop", tmp_path)
-    middle = epoch("2026-01-02T03:04:06.300Z") or 0.0
+    middle = parse_time("2026-01-02T03:04:06.300Z") or 0.0
     assert found(follower(home, "claude", "claude", "-p", since=middle)) is None
     assert found(follower(home, "claude", "claude", "-p", "-c", since=middle)) == ID
     assert found(follower(home, "claude", "claude", "--continue", since=AFTER)) is None

@@ -20,11 +20,11 @@ from brimline.events import MAIN, is_compaction_thread
 from brimline.monitor.monitor import Monitor
 from brimline.server import transcript_watcher
 from brimline.server.transcript_watcher import TranscriptWatcher
-from brimline.sources.base import Places, Transcript
 from brimline.store.base import PutSession, Write
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.survey.files import sessions, transcripts, whole
+from brimline.transcripts.source import Places, Transcript
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import msgspec
 from brimline.setup.command import HttpTarget, Program
 from brimline.setup.install import SetupOptions
 from brimline.setup.plan import Change, apply, plan
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 HOOK = "/opt/brimline/brimline-hook"
 FILES = {

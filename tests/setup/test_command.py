@@ -15,7 +15,7 @@ from brimline.errors import InvalidSettings, UnknownAgent
 from brimline.server.port_file import write_port
 from brimline.server.secret import derive_token, load_or_create_secret
 from brimline.settings import Daemon, Settings, socket_path
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 DEFAULTS: dict[str, Any] = {
     "agents": [],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from brimline.jsonc.edit import insert, remove, replace
 from brimline.jsonc.parse import Dialect, Document, Steps, Value, scan
-from brimline.sources.document import relaxed
+from brimline.transcripts.document import strip_comments
 
 from .texts import PLAIN, RELAXED, files, ways
 
@@ -26,7 +26,7 @@ def scanned(text: str, dialect: Dialect = RELAXED) -> Document:
 
 def parsed(text: str) -> Any:
     """What another reader makes of a text."""
-    return json.loads(relaxed(text.encode("utf-8")), parse_int=float)
+    return json.loads(strip_comments(text.encode("utf-8")), parse_int=float)
 
 
 def there(document: Document, way: Steps) -> Value:

@@ -27,7 +27,7 @@ from pathlib import Path
 from brimline.setup.command import Program
 from brimline.setup.install import Wish
 from brimline.setup.plan import apply, plan
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 root, start, times, *what = sys.argv[1:]
 places = Places(Path(root, "home"), {})
 print("begun", flush=True)

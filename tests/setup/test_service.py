@@ -13,7 +13,7 @@ import pytest
 from brimline.errors import InvalidSettings
 from brimline.setup.plan import apply, plan_beside
 from brimline.setup.service import LABEL, UNIT, Service, beside, run, service
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 ODD = '/opt/100% "odd" $HOME \\py'
 """A path with everything that a unit has a meaning of its own for."""

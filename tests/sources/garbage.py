@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage
-from brimline.sources.base import Parser, Source
+from brimline.transcripts.source import Parser, Source
 
 WORDS = st.text('abé"0-:\0', max_size=5)
 VALUES = st.recursive(

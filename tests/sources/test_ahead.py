@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from brimline.events import MAIN, Call
 from brimline.sources import foresight, source
-from brimline.sources.base import START, Ahead, Cursor, Expected, Transcript
-from brimline.sources.pick import CompiledPicker
+from brimline.transcripts.line_filter import CompiledLineFilter
+from brimline.transcripts.source import START, Ahead, Cursor, Expected, Transcript
 from trying import examples
 
 from .test_calls import Change, Json, also, in_message, line, mutated, record, without
@@ -202,7 +202,7 @@ def test_between_a_compaction_and_a_call(tmp_path: Path) -> None:
 
 def test_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a compiler nothing is looked at; nor of agents that nobody looks ahead for."""
-    monkeypatch.setattr(CompiledPicker, "library", None)
+    monkeypatch.setattr(CompiledLineFilter, "library", None)
     assert begun(tmp_path / "t.jsonl")[0] is None
     assert foresight("codex") is None
 

@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call
-from brimline.sources.base import epoch
 from brimline.sources.claude.calls import CompiledCalls, Told
 from brimline.sources.claude.parse import TranscriptParser
 from brimline.sources.claude.quick import ID, NEEDLES
-from brimline.sources.lines import MALFORMED
-from brimline.sources.pick import ROOM, CompiledPicker
+from brimline.transcripts.line_filter import BATCH_RUNS, CompiledLineFilter
+from brimline.transcripts.lines import MALFORMED
+from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 from trying import examples
 
@@ -77,7 +77,7 @@ def parser(version: str | None = VERSION) -> TranscriptParser:
 
 def told(data: bytes, by: TranscriptParser | None = None) -> list[Told]:
     """What is told of lines."""
-    reader = CompiledCalls(CompiledPicker(NEEDLES, ID), ID)
+    reader = CompiledCalls(CompiledLineFilter(NEEDLES, ID), ID)
     return list(reader.told(bytearray(data), len(data), by or parser()))
 
 
@@ -250,7 +250,7 @@ def test_settings() -> None:
 
 def test_more_than_there_is_room_for() -> None:
     """Any number of calls is read, each once."""
-    count = 2 * ROOM + 1
+    count = 2 * BATCH_RUNS + 1
     data = b"".join(line(record(f"m{n}")) + b"\n" for n in range(count))
     found = [call.id for call in told(data) if isinstance(call, Call)]
     assert found == [f"m{n}" for n in range(count)]
@@ -267,7 +267,7 @@ def test_times(moment: datetime) -> None:
     text = moment.isoformat(timespec="milliseconds") + "Z"
     (call,) = told(line(record() | {"timestamp": text}) + b"\n")
     assert isinstance(call, Call)
-    assert call.at == epoch(text)
+    assert call.at == parse_time(text)
 
 
 PIECES = [

@@ -15,13 +15,13 @@ from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trimmed
 from brimline.providers.anthropic import MESSAGES, MessageUsage, usage_of
 from brimline.sources import source
-from brimline.sources.base import START, Cursor, Places, Tally
 from brimline.sources.claude import SOURCE
 from brimline.sources.claude.parse import TranscriptParser
 from brimline.sources.claude.paths import roots, whose
 from brimline.sources.claude.wire import TRANSCRIPT_KINDS
-from brimline.sources.lines import JsonLines
 from brimline.tracker import Session, Thread, fold, read
+from brimline.transcripts.lines import JsonLines
+from brimline.transcripts.source import START, Cursor, Places, Tally
 from brimline.usage import Usage
 
 Json = dict[str, Any]

@@ -18,11 +18,11 @@ from brimline.events import (
     Spent,
     WindowReported,
 )
-from brimline.sources.base import Tally
 from brimline.sources.claude import SOURCE
 from brimline.sources.claude.wire import STREAM_KINDS
-from brimline.sources.lines import JsonLines
 from brimline.tracker import Session, fold, read
+from brimline.transcripts.lines import JsonLines
+from brimline.transcripts.source import Tally
 from brimline.usage import Usage
 
 Json = dict[str, Any]

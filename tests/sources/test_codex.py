@@ -20,10 +20,10 @@ from brimline.events import (
     WindowReported,
 )
 from brimline.sources import source
-from brimline.sources.base import Cursor, Places, Source, Transcript
 from brimline.sources.codex import SOURCE
 from brimline.sources.codex.parse import TURNS, RolloutParser
 from brimline.sources.codex.stream import StreamParser
+from brimline.transcripts.source import Cursor, Places, Source, Transcript
 from brimline.usage import Usage
 from trying import examples
 

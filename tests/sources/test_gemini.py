@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent, Call, Compacted, Rewound, SessionSeen, Spent, Trimmed
-from brimline.sources.base import START, Cursor, Places, Source, Transcript
-from brimline.sources.document import LARGEST
 from brimline.sources.gemini import SOURCE
 from brimline.sources.gemini.parse import ChatParser
 from brimline.sources.gemini.stream import StreamParser
 from brimline.tracker import Session, fold, main_thread
+from brimline.transcripts.document import MAX_DOCUMENT_BYTES
+from brimline.transcripts.source import START, Cursor, Places, Source, Transcript
 from brimline.usage import Usage
 
 TIME = "2026-11-15T03:25:06.382Z"
@@ -336,7 +336,7 @@ def test_a_document_that_is_too_large(tmp_path: Path) -> None:
     """It is not held in memory; the error says so."""
     path = tmp_path / "x.json"
     with path.open("wb") as file:
-        file.truncate(LARGEST + 1)
+        file.truncate(MAX_DOCUMENT_BYTES + 1)
     with pytest.raises(UnreadableTranscript, match="256 MiB"):
         list(SOURCE.read(transcript_of(path)))
 

@@ -30,8 +30,6 @@ from brimline.events import (
     SessionSeen,
     Trimmed,
 )
-from brimline.sources.base import START, Cursor, Places, Source, Transcript
-from brimline.sources.document import LARGEST
 from brimline.sources.opencode import SOURCE
 from brimline.sources.opencode.database import PAGE, sessions
 from brimline.sources.opencode.folder import LARGEST as LARGEST_MESSAGE
@@ -39,6 +37,8 @@ from brimline.sources.opencode.history import OVERLAP
 from brimline.sources.opencode.opening import ask
 from brimline.sources.opencode.stream import StreamParser
 from brimline.tracker import Session, fold, main_thread
+from brimline.transcripts.document import MAX_DOCUMENT_BYTES
+from brimline.transcripts.source import START, Cursor, Places, Source, Transcript
 from brimline.usage import Usage
 
 Json = dict[str, object]
@@ -797,7 +797,7 @@ def test_an_export_that_is_cut_off(tmp_path: Path) -> None:
     path.write_text('{"info": {"id": "ses_1"}, "mess', encoding="utf-8")
     reader = SOURCE.read(Transcript("opencode", str(path), 0, 0))
     assert (list(reader), reader.tally.malformed, reader.cursor) == ([], 1, START)
-    os.truncate(path, LARGEST + 1)
+    os.truncate(path, MAX_DOCUMENT_BYTES + 1)
     with pytest.raises(UnreadableTranscript, match="256 MiB"):
         list(SOURCE.read(Transcript("opencode", str(path), 0, 0)))
 

@@ -20,10 +20,10 @@ from brimline.events import (
     Trimmed,
 )
 from brimline.sources import source
-from brimline.sources.base import Places, Source, Transcript
 from brimline.sources.pi import SOURCE
 from brimline.sources.pi.parse import SessionParser
 from brimline.sources.pi.stream import StreamParser
+from brimline.transcripts.source import Places, Source, Transcript
 from brimline.usage import Usage
 from brimline.windows import ClientSettings
 from trying import examples

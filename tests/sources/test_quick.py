@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN
-from brimline.sources.base import START, Cursor, Reader
 from brimline.sources.claude.calls import calls
 from brimline.sources.claude.quick import (
     ID,
@@ -26,8 +25,9 @@ from brimline.sources.claude.quick import (
     QuickReader,
     every,
 )
-from brimline.sources.pick import CompiledPicker, Picker, PythonPicker
 from brimline.tracker import Session, Thread, fold
+from brimline.transcripts.line_filter import CompiledLineFilter, LineFilter, PythonLineFilter
+from brimline.transcripts.source import START, Cursor, Reader
 from trying import examples
 
 Json = dict[str, Any]
@@ -35,7 +35,10 @@ Lines: TypeAlias = list[bytes]
 Caching: TypeAlias = Literal["prefix", "implicit"]
 
 SIZES = (256, 300, 1_024, 4_096, 65_536, 1 << 20)
-PICKERS: list[type[Picker]] = [PythonPicker, *([CompiledPicker] if CompiledPicker.library else [])]
+PICKERS: list[type[LineFilter]] = [
+    PythonLineFilter,
+    *([CompiledLineFilter] if CompiledLineFilter.library else []),
+]
 SYSTEM = 15_000
 """The part of every prompt that the cache keeps over a compaction: system prompt and tools."""
 
@@ -165,7 +168,7 @@ def same(
     path: Path,
     data: bytes,
     sizes: Sequence[int] = SIZES,
-    pickers: Sequence[type[Picker]] = PICKERS,
+    pickers: Sequence[type[LineFilter]] = PICKERS,
 ) -> Session:
     """Check that the quick reading of a transcript is that of every record; the latter's result."""
     path.write_bytes(data)
@@ -746,7 +749,7 @@ chunk_sizes = st.sampled_from([256, 257, 512, 1_000, 4_096, 65_536])
 
 
 @pytest.mark.parametrize("caching", ["prefix", "implicit"])
-def test_any_transcript(tmp_path: Path, picker: type[Picker], caching: Caching) -> None:
+def test_any_transcript(tmp_path: Path, picker: type[LineFilter], caching: Caching) -> None:
     """The two readings of a transcript are the same, whatever the chunks."""
 
     @examples(150)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from brimline.sources.base import Places, Transcript
 from brimline.survey.files import transcripts
+from brimline.transcripts.source import Places, Transcript
 
 Json = dict[str, Any]
 NOON = 1_794_657_600

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Spent, WindowReported
-from brimline.sources.base import Cursor, Tally
 from brimline.survey.codec import ROW, Saved, pack, unpack
 from brimline.tracker import Session, fold
+from brimline.transcripts.source import Cursor, Tally
 from brimline.usage import Usage
 
 counts = st.integers(0, 1 << 40)

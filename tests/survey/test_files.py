@@ -5,8 +5,8 @@ import pytest
 
 from brimline.errors import UnknownSession, UnrecognisedFormat
 from brimline.events import MAIN
-from brimline.sources.base import Places, Tally, Transcript
 from brimline.survey.files import add, by_id, recognise, sessions, transcripts, whole
+from brimline.transcripts.source import Places, Tally, Transcript
 
 from .machine import NOON, Machine, call, of_agent, told
 
@@ -135,7 +135,7 @@ def test_add() -> None:
     """Tallies add up, with the first places of all."""
     one, two = Tally(3, 1, 0), Tally(2, 0, 0)
     for number in range(7):
-        two.bad(f"place {number}")
+        two.add_malformed(f"place {number}")
     add(one, two)
     assert (one.records, one.unknown, one.malformed) == (5, 1, 7)
     assert one.places == [f"place {number}" for number in range(5)]

@@ -7,10 +7,10 @@ import pytest
 
 from brimline.events import MAIN
 from brimline.sources import AGENTS
-from brimline.sources.base import Transcript
 from brimline.survey.index import ALONE, READ_WHOLE, Knowledge
 from brimline.survey.state_file import NAME
 from brimline.tracker import Thread
+from brimline.transcripts.source import Transcript
 
 from .machine import NOON, Machine, call, compaction, of_agent, overwrite_head, told
 

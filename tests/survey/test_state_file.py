@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.sources.base import Transcript
 from brimline.survey.index import Job, absorb
 from brimline.survey.state_file import (
     NAME,
@@ -24,6 +23,7 @@ from brimline.survey.state_file import (
     mark,
     save,
 )
+from brimline.transcripts.source import Transcript
 
 from .machine import NOON, Machine, call, told
 
@@ -133,7 +133,7 @@ import resource, sys
 from pathlib import Path
 from brimline.survey.state_file import State, empty, load, save
 from brimline.survey.index import Job, absorb
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 from brimline.survey.files import transcripts
 home, cache = map(Path, sys.argv[1:])
 found = transcripts(Places(home, {}))

@@ -7,7 +7,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from brimline.settings import Settings
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 from brimline.tui.app import Watch
 from brimline.tui.daemon_client import Daemon
 from brimline.tui.files import Files

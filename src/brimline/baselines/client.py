@@ -9,7 +9,7 @@ import msgspec
 
 from brimline.baselines.process import Talk, TookTooLong
 from brimline.errors import BaselineFailed
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 AGENT = "claude"
 INSTALLED = (".local/bin/claude", ".claude/local/claude")

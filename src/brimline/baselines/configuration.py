@@ -15,9 +15,9 @@ import msgspec
 
 from brimline.baselines.wire import NOTHING
 from brimline.regular_file import read_regular_file
-from brimline.sources.base import Places, files_below
 from brimline.sources.claude.paths import MAX_STATE_BYTES, STATE_FILE, roots
-from brimline.sources.document import told
+from brimline.transcripts.document import read_settings
+from brimline.transcripts.source import Places, files_below
 
 EXTENSIONS = ("rules", "agents", "skills", "commands", "output-styles")
 OF_USER = ("settings.json", "CLAUDE.md", *EXTENSIONS)
@@ -129,7 +129,7 @@ def variables(env: Mapping[str, str]) -> list[str]:
 def _state(places: Places, cwd: Path) -> bytes:
     root = roots(places)[0]
     above = root if places.env.get("CLAUDE_CONFIG_DIR") else places.home
-    state = told(above / STATE_FILE, _State, MAX_STATE_BYTES) or _State()
+    state = read_settings(above / STATE_FILE, _State, MAX_STATE_BYTES) or _State()
     project = state.projects.get(str(cwd), _Project())
     fields = (getattr(project, name) for name in project.__struct_fields__)
     return b"\0".join(map(bytes, (state.mcp_servers, *fields)))

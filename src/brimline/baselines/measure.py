@@ -14,7 +14,7 @@ from brimline.baselines.configuration import fingerprint
 from brimline.errors import BaselineFailed
 from brimline.settings import Settings, cache_dir, load
 from brimline.sources import AGENTS, known, source
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 from brimline.usage import percent
 from brimline.windows import ClientSettings, Limit, ResolveContext, Window, limit_of, window_of
 

@@ -12,8 +12,8 @@ from brimline.cli.context import Context
 from brimline.errors import BrimlineError
 from brimline.settings import load
 from brimline.sources import AGENTS
-from brimline.sources.base import Places
 from brimline.terminal.text import strip_control
+from brimline.transcripts.source import Places
 
 NOWHERE = "brimline: the folder that you work in is not there any more\nGo to another: cd"
 ABOUT = "Tells how full the context windows of AI coding agents are."

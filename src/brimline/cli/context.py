@@ -10,7 +10,7 @@ from typing import TextIO
 import msgspec
 
 from brimline.settings import Settings, cache_dir
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 
 class Context(msgspec.Struct, frozen=True):

@@ -11,9 +11,9 @@ from brimline.cli.daemon_arguments import OWN
 from brimline.errors import UnreadableTranscript
 from brimline.handoff import draft, iter_records
 from brimline.sources import AGENTS, known
-from brimline.sources.base import Transcript
 from brimline.survey.files import by_id
 from brimline.terminal.text import strip_control
+from brimline.transcripts.source import Transcript
 
 
 def run(context: Context, options: argparse.Namespace) -> int:

@@ -16,10 +16,10 @@ from brimline.monitor.handoffs import HandoffRecovery, When
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.observations import Observation
-from brimline.sources.base import Transcript
 from brimline.store.base import Store
 from brimline.survey.report import Item
 from brimline.survey.summary import summarise
+from brimline.transcripts.source import Transcript
 
 SPEED = 20.0
 """An hour of the story takes three minutes."""

@@ -10,7 +10,7 @@ from brimline.demo.script import moment, streaming
 from brimline.demo.steps import Act, Role, Tell
 from brimline.events import AnyEvent, Call, Compacted, SessionSeen
 from brimline.sources import source
-from brimline.sources.lines import opened
+from brimline.transcripts.lines import open_transcript
 
 RECORDING = Path(__file__).parents[1] / "data" / "demo.jsonl"
 COMPACTING = 130.0
@@ -20,7 +20,7 @@ COMPACTING = 130.0
 @cache
 def recorded() -> tuple[AnyEvent, ...]:
     """What the recording tells, in its order."""
-    return tuple(source("claude").parse(opened(str(RECORDING))))
+    return tuple(source("claude").parse(open_transcript(str(RECORDING))))
 
 
 def replayed(role: Role, at: float, pace: float) -> Iterator[Act]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.errors import InvalidHandoff
-from brimline.sources.base import printable
+from brimline.transcripts.source import to_text
 
 LARGEST = 256 << 10
 """So many bytes a document may have."""
@@ -51,7 +51,7 @@ def read_document(path: str | Path, *, owner: int | None = None) -> Document:
     checked is what was opened, so nothing can be put in its place in between. Raises
     InvalidHandoff.
     """
-    shown = printable(os.path.abspath(path))
+    shown = to_text(os.path.abspath(path))
     opened = _opened(path, shown)
     try:
         before = _sound(opened, shown, os.geteuid() if owner is None else owner)

@@ -7,10 +7,10 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.sources.document import whole
-from brimline.sources.lines import MALFORMED, Lines, opened
 from brimline.sources.opencode import SQLITE
 from brimline.sources.opencode.opening import ask
+from brimline.transcripts.document import read_whole
+from brimline.transcripts.lines import MALFORMED, Lines, open_transcript
 
 WHOLE = 64 << 20
 """A larger file of lines is read only at its beginning and its end."""
@@ -45,13 +45,13 @@ def iter_records(path: str, session: str | None = None) -> Iterator[bytes]:
     A file of lines (Claude Code, Codex, Pi, Gemini CLI), a document with `messages` (older
     chats of Gemini CLI, exports of opencode), or opencode's database. Raises UnreadableTranscript.
     """
-    with opened(path) as file:
+    with open_transcript(path) as file:
         head = file.read(len(SQLITE))
         file.seek(0)
         if head == SQLITE:
             yield from _rows(path, session or "")
         elif path.endswith(".json"):
-            yield from _messages(whole(path, file))
+            yield from _messages(read_whole(path, file))
         else:
             yield from _lines(file)
 

@@ -9,7 +9,7 @@ from brimline.hooks.frame import Request
 from brimline.hooks.statusline import Told, read
 from brimline.hooks.wire import CurrentUsage, HookInput
 from brimline.observations import Observation, ObservationKind, Reply
-from brimline.sources.base import Transcript
+from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
 DIALECT = Dialect({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"}, STARTS)

@@ -11,7 +11,7 @@ from brimline.hooks.dialect import EVENTS, STARTS, Dialect
 from brimline.hooks.extension import ExtensionInput, decoded, reported
 from brimline.hooks.frame import Request
 from brimline.observations import Observation, Reply
-from brimline.sources.base import Transcript
+from brimline.transcripts.source import Transcript
 
 DIALECT = Dialect(EVENTS, STARTS, mute=frozenset({"PostCompact", "Stop"}))
 

@@ -11,9 +11,9 @@ from brimline.monitor.present import BY_FILE, Present
 from brimline.monitor.state import State
 from brimline.monitor.transcript_follower import SessionFiles
 from brimline.observations import UNPROMPTED, EnvironmentVariables, Observation, Pane
-from brimline.sources.base import Expected, Look
 from brimline.store.rows import ThreadRow
 from brimline.tracker import Reading, Session, Thread
+from brimline.transcripts.source import Expected, Look
 from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 
 SEQ_A_CALL = 1_000

@@ -14,8 +14,8 @@ from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent
 from brimline.sources import foresight, source
-from brimline.sources.base import START, Ahead, Cursor, Expected, Look, Reader, Transcript
 from brimline.tracker import Session, drop_stored_calls, fold, refers_to_dropped_call
+from brimline.transcripts.source import START, Ahead, Cursor, Expected, Look, Reader, Transcript
 
 UNREADABLE = (OSError, UnreadableTranscript)
 

@@ -2,7 +2,7 @@
 
 from brimline.events import MAIN
 from brimline.providers.anthropic import MessageStream
-from brimline.sources.base import Parser
+from brimline.transcripts.source import Parser
 
 LINES = 500
 

@@ -10,7 +10,7 @@ import msgspec
 
 from brimline.errors import InvalidSettings, UnreadableTranscript
 from brimline.run.result import Iteration
-from brimline.sources.lines import MALFORMED, Lines, opened
+from brimline.transcripts.lines import MALFORMED, Lines, open_transcript
 from brimline.usage import percent
 
 TOPIC = "iteration.summary"
@@ -136,7 +136,7 @@ def _at_line_start(file: int) -> bool:
 def summaries(path: Path) -> Iterator[Row]:
     """The rows of iterations in a file; other rows and malformed lines are passed over."""
     try:
-        with opened(str(path)) as file:
+        with open_transcript(str(path)) as file:
             lines = Lines(file)
             yield from (row for line in lines if (row := _summary(line)) is not None)
             if (row := _summary(lines.rest)) is not None:

@@ -9,8 +9,8 @@ from brimline.run.stream_reader import Tap
 from brimline.run.totals import Seen, price
 from brimline.run.transcript_locator import Follower, Hunt
 from brimline.sources import source
-from brimline.sources.base import Places
 from brimline.tracker import Reading, Session, read
+from brimline.transcripts.source import Places
 from brimline.usage import Usage
 from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 

@@ -7,10 +7,10 @@ import msgspec
 from brimline.events import AnyEvent
 from brimline.run.said import QUIET, Ear, Told, ear
 from brimline.sources import AGENTS, source
-from brimline.sources.base import Parser, Tally
-from brimline.sources.lines import MALFORMED, PADDING
-from brimline.sources.scan import LONGEST
 from brimline.tracker import Session, fold
+from brimline.transcripts.chunks import MAX_LINE_BYTES
+from brimline.transcripts.lines import MALFORMED, PADDING
+from brimline.transcripts.source import Parser, Tally
 from brimline.usage import Usage
 
 GUESSES = 8
@@ -108,16 +108,16 @@ class Tap:
     def _hold(self, piece: bytes) -> None:
         """Keep a piece of a line; of one that is longer than any record nothing is kept."""
         self._size += len(piece)
-        if self._size > LONGEST:
+        if self._size > MAX_LINE_BYTES:
             self._held = []
         elif piece:
             self._held.append(piece)
 
     def _flush(self) -> None:
-        line, too_long = b"".join(self._held), self._size > LONGEST
+        line, too_long = b"".join(self._held), self._size > MAX_LINE_BYTES
         self._held, self._size = [], 0
         if too_long:
-            self.tally.bad(f"a line longer than {LONGEST >> 20} MiB")
+            self.tally.add_malformed(f"a line longer than {MAX_LINE_BYTES >> 20} MiB")
         elif line:
             self._line(line)
 
@@ -150,7 +150,7 @@ class Tap:
         try:
             events = parser.feed(line)
         except MALFORMED as error:
-            self.tally.bad(str(error))
+            self.tally.add_malformed(str(error))
             self._plain(line)
             return
         if events is None:

@@ -8,9 +8,9 @@ import msgspec
 from brimline.events import MAIN
 from brimline.run.totals import Seen
 from brimline.sources import source
-from brimline.sources.base import START, Cursor, Places, Transcript
 from brimline.survey.files import UNREADABLE
 from brimline.tracker import Session, fold
+from brimline.transcripts.source import START, Cursor, Places, Transcript
 
 GOES_ON = frozenset({"-c", "--continue", "-r", "--resume", "resume", "--last", "-s", "--session"})
 """Words by which a command goes on with an older session."""

@@ -51,12 +51,12 @@ from brimline.server.tcp_peer import TcpPeers
 from brimline.server.tmux_wiring import TmuxWiring
 from brimline.server.transcript_watcher import TranscriptWatcher
 from brimline.settings import Settings, cache_dir, seconds, socket_path, state_dir
-from brimline.sources.base import Places
 from brimline.store.base import Store
 from brimline.store.failures import StoreFailed
 from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
 from brimline.tmux.message_delivery import Mail
+from brimline.transcripts.source import Places
 
 LOGGER = logging.getLogger("brimline.server")
 SPOOL_EVERY = 1.0

@@ -14,8 +14,8 @@ from brimline.observations import EnvironmentVariables
 from brimline.settings import load as load_settings
 from brimline.setup.manifest import NAME, load
 from brimline.sources import AGENTS, source
-from brimline.sources.base import Places
 from brimline.store.rows import SignalRow
+from brimline.transcripts.source import Places
 from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
 
 Parents: TypeAlias = CachedReads[str | None, str | None]

@@ -11,7 +11,6 @@ from brimline.notify.policy import NoticePolicy
 from brimline.observations import Pane
 from brimline.server.local_environment import hooks_installed_at
 from brimline.sources import AGENTS
-from brimline.sources.base import Places
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 from brimline.tmux.clear import Clearing
@@ -19,6 +18,7 @@ from brimline.tmux.clear_requests import Intent
 from brimline.tmux.find_pane import find_pane
 from brimline.tmux.message_delivery import Mail
 from brimline.tmux.typing import Tmux
+from brimline.transcripts.source import Places
 
 
 class TmuxWiring:

@@ -16,8 +16,8 @@ from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation
 from brimline.server.retry import RateLimitedLog, is_transient
 from brimline.sources import present, source
-from brimline.sources.base import Places, Transcript
 from brimline.survey.files import transcripts
+from brimline.transcripts.source import Places, Transcript
 
 if TYPE_CHECKING:
     from watchfiles.main import FileChange

@@ -10,8 +10,8 @@ from pathlib import Path
 from brimline.jsonc.parse import Dialect
 from brimline.setup.command import SECONDS, Hook, HookCommand
 from brimline.setup.recipe import Recipe, Switch
-from brimline.sources.base import Places
 from brimline.sources.claude.paths import roots
+from brimline.transcripts.source import Places
 
 EVENTS = (
     "SessionStart",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from brimline.jsonc.parse import Dialect
 from brimline.setup.recipe import Recipe
-from brimline.sources.base import Places
 from brimline.sources.codex.paths import home
+from brimline.transcripts.source import Places
 
 EVENTS = (
     "SessionStart",

@@ -10,8 +10,8 @@ from pathlib import Path
 from brimline.jsonc.parse import Dialect
 from brimline.setup.command import NAME, SECONDS, Hook, HookCommand
 from brimline.setup.recipe import Recipe, Switch
-from brimline.sources.base import Places
 from brimline.sources.gemini.paths import root
+from brimline.transcripts.source import Places
 
 EVENTS = ("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd")
 

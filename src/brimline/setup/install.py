@@ -24,7 +24,7 @@ from brimline.setup.merge import (
     without_status_line,
 )
 from brimline.setup.recipe import START, Recipe, Scope
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 Transport: TypeAlias = Literal["command", "http"]
 """How hooks reach the daemon: by a command, or posted to its address by the client."""

@@ -16,7 +16,7 @@ from brimline.setup.install import Job, SetupOptions, scanned
 from brimline.setup.merge import STATUS_LINE, has_status_line, standing
 from brimline.setup.plan import RECIPES
 from brimline.setup.recipe import START, Recipe, Scope
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 Line: TypeAlias = Literal["current", "old", "gone"]
 """Our status line: the one that setup would write now, another installation's, or gone."""

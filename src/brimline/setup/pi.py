@@ -7,8 +7,8 @@ from pathlib import Path
 
 from brimline.setup.extension import EVENTS
 from brimline.setup.recipe import Recipe
-from brimline.sources.base import Places
 from brimline.sources.pi.paths import agent_folder
+from brimline.transcripts.source import Places
 
 
 def _file(places: Places) -> Path:

@@ -29,7 +29,7 @@ from brimline.setup.managed_file import Beside
 from brimline.setup.manifest import Kept, save
 from brimline.setup.recipe import Recipe
 from brimline.sources import AGENTS, known
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 RECIPES: dict[str, Recipe] = {
     module.RECIPE.agent: module.RECIPE for module in (claude, codex, gemini, pi, opencode)

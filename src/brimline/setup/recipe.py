@@ -9,7 +9,7 @@ import msgspec
 from brimline.jsonc.parse import Dialect
 from brimline.setup.command import SECONDS, SIGN, Hook, HookCommand, HttpTarget, Program
 from brimline.setup.merge import Wanted
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 Scope: TypeAlias = Literal["user", "project"]
 

@@ -13,7 +13,7 @@ import msgspec
 from brimline.errors import InvalidSettings
 from brimline.hooks.starting import COMMAND, LOG
 from brimline.setup.managed_file import Beside
-from brimline.sources.base import Places
+from brimline.transcripts.source import Places
 
 Words: TypeAlias = tuple[str, ...]
 Manager: TypeAlias = Literal["systemd", "launchd"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 from brimline.errors import UnknownAgent
 
 if TYPE_CHECKING:
-    from brimline.sources.base import Foresight, Places, Source
+    from brimline.transcripts.source import Foresight, Places, Source
 
 AGENTS: dict[str, str] = {
     "claude": "Claude Code",

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import msgspec
 
 from brimline.events import Call
-from brimline.sources.base import Cursor, Tally
 from brimline.tracker import Session, Thread
+from brimline.transcripts.source import Cursor, Tally
 from brimline.usage import Usage
 
 

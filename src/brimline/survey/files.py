@@ -7,8 +7,8 @@ import msgspec
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
 from brimline.sources import AGENTS, present, source
-from brimline.sources.base import START, Form, Places, Tally, Transcript
 from brimline.tracker import Session, fold
+from brimline.transcripts.source import START, Form, Places, Tally, Transcript
 
 HEAD = 64 << 10
 """How much of a file is looked at to tell whose it is."""
@@ -88,7 +88,7 @@ def add(tally: Tally, other: Tally) -> None:
     tally.records += other.records
     tally.unknown += other.unknown
     for place in other.places:
-        tally.bad(place)
+        tally.add_malformed(place)
     tally.malformed += other.malformed - len(other.places)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 
 from brimline.sources import source
-from brimline.sources.base import START, Tally, Transcript
 from brimline.survey import state_file as states
 from brimline.survey.codec import Saved, pack
 from brimline.survey.files import UNREADABLE, problem
@@ -15,6 +14,7 @@ from brimline.survey.state_file import Entry, State
 from brimline.survey.summary import Summary, summarise
 from brimline.survey.workers import cores, spread
 from brimline.tracker import Session, fold
+from brimline.transcripts.source import START, Tally, Transcript
 
 ALONE = 48 << 20
 """Up to so many bytes are read in this process: a fork would cost more than it saves."""

@@ -8,9 +8,9 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.prices import cost
-from brimline.sources.base import Transcript
 from brimline.survey.index import Knowledge
 from brimline.survey.summary import Row, Summary
+from brimline.transcripts.source import Transcript
 from brimline.usage import ZERO, Usage
 
 By: TypeAlias = Literal["day", "session", "project", "model"]

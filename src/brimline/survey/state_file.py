@@ -15,9 +15,9 @@ import msgspec
 from brimline._version import __version__
 from brimline.private_folder import create_private_folder
 from brimline.regular_file import open_regular_file, read_regular_file
-from brimline.sources.base import Transcript
 from brimline.survey.codec import Saved, unpack
 from brimline.survey.summary import Summary
+from brimline.transcripts.source import Transcript
 
 NAME = "state"
 VERSION = f"{__version__} 4"

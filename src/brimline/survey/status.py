@@ -7,10 +7,10 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.sources import source
-from brimline.sources.base import Places
 from brimline.survey.files import SessionFiles, sessions, transcripts
 from brimline.survey.index import Knowledge
 from brimline.tracker import Reading, Session, Thread, read
+from brimline.transcripts.source import Places
 from brimline.windows import ClientSettings, Overrides
 
 COMPACTION_FILE = "acompact-"

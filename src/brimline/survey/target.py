@@ -8,10 +8,10 @@ from typing import Any, BinaryIO, cast
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.sources import AGENTS, known, source
-from brimline.sources.base import Form, Places, Reader, Transcript
-from brimline.sources.lines import JsonLines, opened
 from brimline.survey.files import HEAD, Folded, SessionFiles, by_id, recognise, whole
 from brimline.tracker import Session, fold
+from brimline.transcripts.lines import JsonLines, open_transcript
+from brimline.transcripts.source import Form, Places, Reader, Transcript
 
 STDIN = "-"
 
@@ -39,11 +39,11 @@ def _find(target: str, places: Places, stdin: BinaryIO, agent: str | None) -> Fo
 
 def _file(path: str, places: Places, agent: str | None) -> Folded:
     _check(path)
-    with opened(path) as file:
+    with open_transcript(path) as file:
         head = file.read(HEAD)
     owner, form = recognise(head, path) if agent is None else (agent, _form(agent, head))
     if form == "stream":
-        return _loose(_Prefixed(opened(path)), path, owner)
+        return _loose(_Prefixed(open_transcript(path)), path, owner)
     status = os.stat(path)
     transcript = Transcript(owner, path, status.st_mtime, status.st_size)
     files = [transcript, *_subagents(transcript, places)]

@@ -8,11 +8,11 @@ import msgspec
 from brimline.monitor.rules import Rules
 from brimline.policy.levels import percent_of_window
 from brimline.settings import Settings, seconds
-from brimline.sources.base import Places
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
 from brimline.survey.files import by_id, whole
 from brimline.survey.status import Glance, Row, glances
 from brimline.tracker import Session
+from brimline.transcripts.source import Places
 from brimline.tui.api_types import Detail, Thread, Timeline, View
 from brimline.usage import percent_raw
 

@@ -8,7 +8,7 @@ from typing import cast
 from brimline.handoff.digest import TranscriptDigest
 from brimline.handoff.heard.base import Listener
 from brimline.sources import known
-from brimline.sources.lines import MALFORMED, salvage
+from brimline.transcripts.lines import MALFORMED, recover_objects
 
 __all__ = ["Listener", "heard", "listener"]
 
@@ -25,7 +25,7 @@ def heard(records: Iterable[bytes], agent: str) -> TranscriptDigest:
         try:
             listens.hear(record)
         except MALFORMED:
-            for piece in salvage(record):
+            for piece in recover_objects(record):
                 with suppress(*MALFORMED):
                     listens.hear(piece)
     return listens.notes

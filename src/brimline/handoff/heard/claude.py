@@ -6,7 +6,7 @@ import msgspec
 
 from brimline.handoff.digest import API, TranscriptDigest, kept, renew
 from brimline.handoff.heard.base import ABSENT, Tools, arguments_of, text_of
-from brimline.sources.base import epoch
+from brimline.transcripts.source import parse_time
 
 TOOLS = Tools(
     commands=frozenset({"Bash", "PowerShell"}),
@@ -137,7 +137,7 @@ class ClaudeListener:
     def _prompt(self, line: _Record, message: _Message) -> None:
         for block in message.blocks:
             if block.type == "tool_result":
-                self._result(block, epoch(line.timestamp))
+                self._result(block, parse_time(line.timestamp))
             elif block.type == "text" and line.by_user:
                 self._asked(block.text or "")
 

@@ -6,7 +6,7 @@ import msgspec
 
 from brimline.handoff.digest import API, WORDS, ToolUse, TranscriptDigest, renew
 from brimline.handoff.heard.base import ABSENT, Item, arguments_of, text_of
-from brimline.sources.base import epoch
+from brimline.transcripts.source import parse_time
 
 COMMANDS = frozenset({"exec_command", "local_shell", "shell", "shell_command", "container.exec"})
 GOES_ON = frozenset({"wait", "write_stdin"})
@@ -95,7 +95,7 @@ class CodexListener:
     def hear(self, record: bytes) -> None:
         """Take in one record; in 2025 an item stood bare on its line."""
         line = _line.decode(record)
-        at = epoch(line.timestamp)
+        at = parse_time(line.timestamp)
         match line.type:
             case "response_item":
                 self._item(_item.decode(line.payload), at)

@@ -6,7 +6,7 @@ import msgspec
 
 from brimline.handoff.digest import API, WORDS, TranscriptDigest
 from brimline.handoff.heard.base import ABSENT, Tools, arguments_of, text_of
-from brimline.sources.base import epoch
+from brimline.transcripts.source import parse_time
 
 TOOLS = Tools(
     commands=frozenset({"run_shell_command"}),
@@ -75,7 +75,7 @@ class GeminiListener:
             case "gemini":
                 self.notes.spoke(text_of(message.content))
                 for tool in message.tools:
-                    self._used(tool, epoch(message.timestamp))
+                    self._used(tool, parse_time(message.timestamp))
             case "error":
                 self.notes.fails(API, text_of(message.content))
             case _:

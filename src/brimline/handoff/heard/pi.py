@@ -4,7 +4,7 @@ import msgspec
 
 from brimline.handoff.digest import API, TranscriptDigest
 from brimline.handoff.heard.base import ABSENT, Tools, arguments_of, text_of
-from brimline.sources.base import epoch
+from brimline.transcripts.source import parse_time
 
 TOOLS = Tools(
     commands=frozenset({"bash"}),
@@ -61,7 +61,7 @@ class PiListener:
             case "assistant":
                 self._reply(message)
             case "toolResult":
-                at = epoch(entry.timestamp) if isinstance(entry.timestamp, str) else None
+                at = parse_time(entry.timestamp) if isinstance(entry.timestamp, str) else None
                 text = text_of(message.content)
                 self.notes.ends(message.tool_call_id, not message.is_error, text, at)
             case _:

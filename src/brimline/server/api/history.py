@@ -13,13 +13,13 @@ from starlette.responses import Response
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json, since
 from brimline.sources import AGENTS
-from brimline.sources.base import Places
 from brimline.store.base import Store
 from brimline.store.rows import CompactionRow, SessionRow
 from brimline.survey.files import transcripts
 from brimline.survey.index import Knowledge
 from brimline.survey.report import Filter, Item, Line, items, report
 from brimline.survey.summary import Summary, day_of
+from brimline.transcripts.source import Places
 
 SPAN = "30d"
 FRESH = 30.0

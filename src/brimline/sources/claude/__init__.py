@@ -6,14 +6,14 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.sources.base import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.sources.claude import paths
 from brimline.sources.claude.ahead import ahead
 from brimline.sources.claude.parse import TranscriptParser
 from brimline.sources.claude.quick import EndReader, QuickReader, every
 from brimline.sources.claude.stream import StreamParser
 from brimline.sources.claude.wire import STREAM_KINDS, TRANSCRIPT_KINDS, Head
-from brimline.sources.lines import MALFORMED, JsonLines
+from brimline.transcripts.lines import MALFORMED, JsonLines
+from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.windows import ClientSettings
 
 _head = msgspec.json.Decoder(Head)

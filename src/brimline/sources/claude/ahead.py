@@ -8,13 +8,13 @@ import ctypes
 import os
 from collections.abc import Callable
 
-from brimline.sources.base import Ahead, Cursor, Expected, Look
 from brimline.sources.claude.parse import TranscriptParser
 from brimline.sources.claude.quick import ID, NEEDLES
-from brimline.sources.pick import CompiledPicker, Text, texts
+from brimline.transcripts.line_filter import CompiledLineFilter, CText, c_texts
+from brimline.transcripts.source import Ahead, Cursor, Expected, Look
 
 LOOKS: tuple[Look, ...] = ("nothing", "calls", "unsure")
-_SOUGHT = (texts(NEEDLES), ctypes.c_size_t(len(NEEDLES)), ctypes.byref(Text(ID, len(ID))))
+_SOUGHT = (c_texts(NEEDLES), ctypes.c_size_t(len(NEEDLES)), ctypes.byref(CText(ID, len(ID))))
 """What tells the lines that matter, and what stands before a call's id."""
 
 
@@ -25,9 +25,9 @@ class _Place(ctypes.Structure):
         ("path", ctypes.c_char_p),
         ("file", ctypes.c_uint64),
         ("offset", ctypes.c_uint64),
-        ("version", Text),
-        ("model", Text),
-        ("asked", Text),
+        ("version", CText),
+        ("model", CText),
+        ("asked", CText),
         ("sent", ctypes.c_uint64),
         ("most", ctypes.c_uint64),
     )
@@ -48,7 +48,7 @@ class _Compiled:
 
 def ahead(path: str, file: int, cursor: Cursor, expected: Expected) -> Ahead | None:
     """A place that is looked behind; None where nothing is compiled, or every record matters."""
-    library, version = CompiledPicker.library, TranscriptParser(cursor.carry).plain
+    library, version = CompiledLineFilter.library, TranscriptParser(cursor.carry).plain
     last = expected.last
     if library is None or version is None or last.model is None or expected.most < 0:
         return None
@@ -65,6 +65,6 @@ def ahead(path: str, file: int, cursor: Cursor, expected: Expected) -> Ahead | N
     return _Compiled(library.brimline_ahead, place)
 
 
-def _text(text: str) -> Text:
+def _text(text: str) -> CText:
     encoded = text.encode()
-    return Text(encoded, len(encoded))
+    return CText(encoded, len(encoded))

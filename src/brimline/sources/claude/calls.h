@@ -3,7 +3,7 @@
 #ifndef BRIMLINE_CALLS_H
 #define BRIMLINE_CALLS_H
 
-#include "../pick.h"
+#include "../../transcripts/line_filter.h"
 
 /* Where a text stands in the data; empty where there is none. */
 typedef struct {

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from brimline.events import MAIN, Call
 from brimline.sources.claude.parse import TranscriptParser, asked_for
-from brimline.sources.pick import ROOM, CompiledPicker, Picked, Picker
+from brimline.transcripts.line_filter import BATCH_RUNS, CompiledLineFilter, LineFilter, LineRun
 from brimline.usage import Usage
 
 COLUMNS, TEXTS = 7, 8
@@ -18,7 +18,7 @@ COLUMNS, TEXTS = 7, 8
 
 _UNKNOWN, _NEW = 0, 2
 
-Told: TypeAlias = Call | Picked
+Told: TypeAlias = Call | LineRun
 """A call, or lines that the parser is to read."""
 
 
@@ -33,24 +33,24 @@ class Calls(Protocol):
 class PythonCalls:
     """Lines alone."""
 
-    def __init__(self, picker: Picker) -> None:
+    def __init__(self, picker: LineFilter) -> None:
         self._picker = picker
 
     def told(self, data: bytearray, end: int, parser: TranscriptParser) -> Iterable[Told]:
         """The lines."""
-        return self._picker.lines(data, end)
+        return self._picker.runs(data, end)
 
 
 class CompiledCalls:
     """Calls by `calls.c`, where the parser expects nothing but calls of their version."""
 
-    def __init__(self, picker: CompiledPicker, key: bytes) -> None:
+    def __init__(self, picker: CompiledLineFilter, key: bytes) -> None:
         self._picker = picker
-        self._read = picker.compiled("brimline_calls")
+        self._read = picker.function("brimline_calls")
         self._read.restype = None
-        rows = (ctypes.c_uint64 * (COLUMNS * ROOM))()
-        settings = (ctypes.c_uint32 * (TEXTS * ROOM))()
-        times = (ctypes.c_double * ROOM)()
+        rows = (ctypes.c_uint64 * (COLUMNS * BATCH_RUNS))()
+        settings = (ctypes.c_uint32 * (TEXTS * BATCH_RUNS))()
+        times = (ctypes.c_double * BATCH_RUNS)()
         self._rows = memoryview(rows).cast("B").cast("Q")
         self._settings = memoryview(settings).cast("B").cast("I")
         self._times = memoryview(times).cast("B").cast("d")
@@ -61,7 +61,7 @@ class CompiledCalls:
         version, model, asked, thread = "", None, None, MAIN
         plain = parser.plain
         for held, count in self._picker.batches(data, end):
-            self._read(held, self._picker.found, ctypes.c_size_t(count), *self._into)
+            self._read(held, self._picker.run_numbers, ctypes.c_size_t(count), *self._into)
             each = iter(self._rows[: COLUMNS * count].tolist())
             rows = zip(each, each, each, each, each, each, each, strict=True)
             times = self._times[:count].tolist()
@@ -69,7 +69,7 @@ class CompiledCalls:
                 if known == _NEW:
                     version, model, asked, thread = self._setting(data, n)
                 if known == _UNKNOWN or version != plain:
-                    yield self._picker.picked(n)
+                    yield self._picker.run(n)
                     plain = parser.plain  # it was fed
                     continue
                 usage = Usage(input, read, write, output)
@@ -85,6 +85,10 @@ class CompiledCalls:
         return version or "", model, wanted, agent or MAIN
 
 
-def calls(picker: Picker, key: bytes) -> Calls:
+def calls(picker: LineFilter, key: bytes) -> Calls:
     """The faster reading that there is for a picker."""
-    return CompiledCalls(picker, key) if isinstance(picker, CompiledPicker) else PythonCalls(picker)
+    return (
+        CompiledCalls(picker, key)
+        if isinstance(picker, CompiledLineFilter)
+        else PythonCalls(picker)
+    )

@@ -6,8 +6,8 @@ import msgspec
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trigger, Trimmed
 from brimline.providers.anthropic import usage_of
-from brimline.sources.base import epoch
 from brimline.sources.claude.wire import TRANSCRIPT_KINDS, CompactMetadata, Kind, Record
+from brimline.transcripts.source import parse_time
 from brimline.windows import undated_model
 
 _record = msgspec.json.Decoder(Record)
@@ -79,7 +79,7 @@ class TranscriptParser:
             return ()
         asked = line.requested_model
         call = Call(
-            at=epoch(line.timestamp),
+            at=parse_time(line.timestamp),
             id=message.id,
             usage=usage,
             model=message.model,
@@ -97,11 +97,11 @@ class TranscriptParser:
         if thread in self._carry.boundary:
             self._carry.boundary.discard(thread)
             return ()
-        return (*self._seen(line), Compacted(at=epoch(line.timestamp), thread=thread))
+        return (*self._seen(line), Compacted(at=parse_time(line.timestamp), thread=thread))
 
     def _system(self, line: Record, thread: str) -> Sequence[AnyEvent]:
         if line.subtype == "microcompact_boundary":
-            return (Trimmed(at=epoch(line.timestamp), thread=thread),)
+            return (Trimmed(at=parse_time(line.timestamp), thread=thread),)
         if line.subtype != "compact_boundary":
             return ()
         self._carry.boundary.add(thread)
@@ -146,7 +146,7 @@ def compacted(told: CompactMetadata | None, timestamp: str | None, thread: str) 
     """A compaction from its metadata, of a transcript or of a stream."""
     told = told or CompactMetadata()
     return Compacted(
-        at=epoch(timestamp),
+        at=parse_time(timestamp),
         thread=thread,
         trigger=TRIGGERS.get(told.trigger or ""),
         before=told.before,

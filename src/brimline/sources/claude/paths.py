@@ -8,8 +8,15 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.regular_file import MAX_SETTINGS_BYTES
-from brimline.sources.base import Places, Transcript, files_below, found, printable, session_in
-from brimline.sources.document import told
+from brimline.transcripts.document import read_settings
+from brimline.transcripts.source import (
+    Places,
+    Transcript,
+    files_below,
+    read_session_id,
+    to_text,
+    transcript_from_entry,
+)
 from brimline.windows import ClientSettings
 
 SUBAGENT = "agent-"
@@ -34,10 +41,10 @@ def transcripts(places: Places) -> Iterator[Transcript]:
     """Every transcript below `projects`, subagents' files too."""
     for root in roots(places):
         for entry in files_below(str(root / "projects"), ".jsonl"):
-            if transcript := found("claude", entry):
+            if transcript := transcript_from_entry("claude", entry):
                 session, thread = whose(entry.path)
                 yield msgspec.structs.replace(
-                    transcript, session=printable(session), thread=printable(thread)
+                    transcript, session=to_text(session), thread=to_text(thread)
                 )
 
 
@@ -52,7 +59,7 @@ def whose(path: str) -> tuple[str | None, str]:
     if not stem.startswith(SUBAGENT):
         return stem, MAIN
     parent, _, last = folder.rpartition(os.sep)
-    session = parent.rpartition(os.sep)[2] if last == "subagents" else session_in(path)
+    session = parent.rpartition(os.sep)[2] if last == "subagents" else read_session_id(path)
     return session, stem.removeprefix(SUBAGENT)
 
 
@@ -83,7 +90,7 @@ def settings(places: Places, project: str | None) -> ClientSettings:
     enabled: bool | None = None
     for path in _settings_files(places, project):
         limit = MAX_STATE_BYTES if path.name == STATE_FILE else MAX_SETTINGS_BYTES
-        file = told(path, _Settings, limit) or _Settings()
+        file = read_settings(path, _Settings, limit) or _Settings()
         env |= file.env
         windows |= file.windows
         if file.auto_compact_enabled is not None:

@@ -9,12 +9,19 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from brimline.events import AnyEvent, Call
-from brimline.sources.base import START, Cursor, Tally
 from brimline.sources.claude.calls import Calls, calls
 from brimline.sources.claude.parse import TranscriptParser
-from brimline.sources.lines import MALFORMED, JsonLines, Lines, opened, padding, salvage
-from brimline.sources.pick import PICKER, Picked
-from brimline.sources.scan import CHUNK, Chunks
+from brimline.transcripts.chunks import CHUNK_BYTES, Chunks
+from brimline.transcripts.line_filter import FASTEST_LINE_FILTER, LineRun
+from brimline.transcripts.lines import (
+    MALFORMED,
+    JsonLines,
+    Lines,
+    is_padding,
+    open_transcript,
+    recover_objects,
+)
+from brimline.transcripts.source import START, Cursor, Tally
 
 USAGE = b'"output_tokens":'
 """In every usage, in whatever order its fields are; escaped text cannot match it."""
@@ -38,7 +45,7 @@ MAX_TAIL_BYTES = 64 << 20
 
 def every(path: str, cursor: Cursor = START) -> JsonLines:
     """A reader that looks at every record."""
-    return JsonLines(opened(path, cursor.offset), TranscriptParser(cursor.carry), cursor)
+    return JsonLines(open_transcript(path, cursor.offset), TranscriptParser(cursor.carry), cursor)
 
 
 class QuickReader:
@@ -48,7 +55,7 @@ class QuickReader:
         self,
         path: str,
         cursor: Cursor = START,
-        size: int = CHUNK,
+        size: int = CHUNK_BYTES,
         calls: Calls | None = None,
     ) -> None:
         self._path = path
@@ -61,7 +68,10 @@ class QuickReader:
         self.tally = Tally()
 
     def __iter__(self) -> Iterator[AnyEvent]:
-        with opened(self._path, self._start.offset) as file, _borrowed(self._calls) as calls:
+        with (
+            open_transcript(self._path, self._start.offset) as file,
+            _borrowed(self._calls) as calls,
+        ):
             chunks = Chunks(file, self._start.offset, self._size)
             for end in chunks:
                 self._chunk(calls, chunks, end)
@@ -69,7 +79,7 @@ class QuickReader:
         if self._parser.inline:
             return self._again()
         for _ in range(chunks.too_long):
-            self.tally.bad("a line that is too long")
+            self.tally.add_malformed("a line that is too long")
         self.cursor = Cursor(chunks.offset + rest, self._parser.carry())
         return iter(self._events)
 
@@ -82,7 +92,7 @@ class QuickReader:
 
     def _chains(self) -> bytes:
         """The carry of every record before the start: a sidechain may have begun there."""
-        parser, lines = TranscriptParser(self._start.carry), Lines(opened(self._path))
+        parser, lines = TranscriptParser(self._start.carry), Lines(open_transcript(self._path))
         with lines.file:
             for line in lines:
                 if lines.offset > self._start.offset:
@@ -93,10 +103,10 @@ class QuickReader:
 
     def _rest(self, rest: bytes) -> int:
         """A last line without its end is read if it is whole, else left for the next time."""
-        pieces = salvage(rest)
+        pieces = recover_objects(rest)
         for piece in pieces:
             self._events += self._fed(piece)
-        return len(rest) if pieces or padding(rest) else 0
+        return len(rest) if pieces or is_padding(rest) else 0
 
     def _chunk(self, calls: Calls, chunks: Chunks, end: int) -> None:
         """Read the whole lines of a chunk."""
@@ -107,7 +117,7 @@ class QuickReader:
             else:
                 found += self._run(chunks, told)
 
-    def _run(self, chunks: Chunks, run: Picked) -> Sequence[AnyEvent]:
+    def _run(self, chunks: Chunks, run: LineRun) -> Sequence[AnyEvent]:
         """The events of lines that are copies of one call, or of a line alone."""
         first, line, stop, name, _ = run
         try:
@@ -130,15 +140,15 @@ class QuickReader:
             return self._pieces(line, error)
 
     def _pieces(self, line: bytes, error: Exception) -> Sequence[AnyEvent]:
-        pieces = salvage(line)
+        pieces = recover_objects(line)
         if not pieces:
-            self.tally.bad(str(error))
+            self.tally.add_malformed(str(error))
         events: list[AnyEvent] = []
         for piece in pieces:
             try:
                 events += self._parser.feed(piece) or ()
             except MALFORMED as worse:
-                self.tally.bad(str(worse))
+                self.tally.add_malformed(str(worse))
         return events
 
 
@@ -151,7 +161,7 @@ def _borrowed(given: Calls | None) -> Generator[Calls]:
     try:
         mine = _spare.pop()
     except IndexError:
-        mine = calls(PICKER(NEEDLES, ID), ID)
+        mine = calls(FASTEST_LINE_FILTER(NEEDLES, ID), ID)
     try:
         yield mine
     finally:
@@ -176,7 +186,7 @@ class EndReader:
         self.tally = Tally()
 
     def __iter__(self) -> Iterator[AnyEvent]:
-        with opened(self._path) as file:
+        with open_transcript(self._path) as file:
             size = os.fstat(file.fileno()).st_size
             tail = TAIL
             while True:
@@ -216,7 +226,7 @@ def _read_line(parser: TranscriptParser, line: bytes) -> Sequence[AnyEvent]:
     with suppress(*MALFORMED):
         return parser.feed(line) or ()
     events: list[AnyEvent] = []
-    for piece in salvage(line):
+    for piece in recover_objects(line):
         with suppress(*MALFORMED):
             events += parser.feed(piece) or ()
     return events

@@ -14,9 +14,9 @@ from brimline.events import (
     WindowReported,
 )
 from brimline.providers.anthropic import MessageStream, Streamed, usage_of
-from brimline.sources.base import epoch
 from brimline.sources.claude.parse import compacted
 from brimline.sources.claude.wire import STREAM_KINDS, Kind, StreamLine
+from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 from brimline.windows import undated_model
 
@@ -96,7 +96,7 @@ class StreamParser:
             and undated_model(asked) == undated_model(told.model)
         )
         call = Call(
-            at=epoch(line.timestamp),
+            at=parse_time(line.timestamp),
             id=told.id,
             usage=told.usage,
             model=told.model,
@@ -116,7 +116,7 @@ class StreamParser:
             case "compact_boundary":
                 return (compacted(line.compact_metadata, line.timestamp, MAIN),)
             case "status" if line.status == "compacting":
-                return (Compacting(at=epoch(line.timestamp)),)
+                return (Compacting(at=parse_time(line.timestamp)),)
             case _:
                 return ()
 

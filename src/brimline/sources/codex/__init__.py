@@ -6,11 +6,11 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.sources.base import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.sources.codex import paths
 from brimline.sources.codex.parse import RolloutParser
 from brimline.sources.codex.stream import StreamParser
-from brimline.sources.lines import JsonLines, opened
+from brimline.transcripts.lines import JsonLines, open_transcript
+from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.windows import ClientSettings
 
 _ROLLOUT = frozenset({"session_meta", "turn_context", "event_msg", "response_item", "compacted"})
@@ -48,7 +48,7 @@ class Codex:
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
         """Its events, every record looked at."""
-        file = opened(transcript.path, cursor.offset)
+        file = open_transcript(transcript.path, cursor.offset)
         return JsonLines(file, RolloutParser(cursor.carry), cursor)
 
     def parse(self, file: BinaryIO) -> Reader:

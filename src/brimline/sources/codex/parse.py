@@ -16,7 +16,6 @@ from brimline.events import (
     Trimmed,
     WindowReported,
 )
-from brimline.sources.base import epoch
 from brimline.sources.codex.wire import (
     QUIET,
     QUIET_EVENTS,
@@ -33,6 +32,7 @@ from brimline.sources.codex.wire import (
     Started,
     Tokens,
 )
+from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 
 TURNS = 64
@@ -141,7 +141,9 @@ class RolloutParser:
         if meta.id != memory.own or known == (meta.cli_version, meta.cwd):
             return ()
         memory.version, memory.project = meta.cli_version, meta.cwd
-        return (SessionSeen(at=epoch(line.timestamp), version=meta.cli_version, project=meta.cwd),)
+        return (
+            SessionSeen(at=parse_time(line.timestamp), version=meta.cli_version, project=meta.cwd),
+        )
 
     def _own(self, meta: Meta, line: Line) -> Events:
         memory = self._memory
@@ -150,7 +152,7 @@ class RolloutParser:
         memory.version, memory.project = meta.cli_version, meta.cwd
         return (
             SessionSeen(
-                at=epoch(line.timestamp),
+                at=parse_time(line.timestamp),
                 session=meta.session,
                 agent="codex",
                 project=meta.cwd,
@@ -241,7 +243,7 @@ class RolloutParser:
         memory.call, memory.pending = name, None
         if memory.calls is not None:
             memory.calls += 1
-        at, thread = epoch(line.timestamp), memory.thread
+        at, thread = parse_time(line.timestamp), memory.thread
         return (Call(at=at, id=name, usage=usage, model=memory.model, thread=thread),)
 
     def _window(self, line: Line, tokens: int | None) -> Events:
@@ -249,7 +251,7 @@ class RolloutParser:
         if tokens is None or tokens < 1 or tokens == memory.window or self._copied(line):
             return ()
         memory.window = tokens
-        return (WindowReported(at=epoch(line.timestamp), tokens=tokens, thread=memory.thread),)
+        return (WindowReported(at=parse_time(line.timestamp), tokens=tokens, thread=memory.thread),)
 
     def _compacted(self, line: Line) -> Events:
         """Told at once, and again with the estimate of what is left, which follows shortly."""
@@ -257,7 +259,7 @@ class RolloutParser:
         if self._copied(line):
             return ()
         made = Compacted(
-            at=epoch(line.timestamp), thread=self._memory.thread, trigger=self._trigger(wrote)
+            at=parse_time(line.timestamp), thread=self._memory.thread, trigger=self._trigger(wrote)
         )
         self._memory.pending = made
         return (made,)
@@ -289,7 +291,7 @@ class RolloutParser:
 
     def _rolled_back(self, line: Line) -> Events:
         turns, memory = _rolled_back.decode(line.payload).num_turns, self._memory
-        at, thread = epoch(line.timestamp), memory.thread
+        at, thread = parse_time(line.timestamp), memory.thread
         if self._copied(line) or turns < 1:
             return ()
         if turns > len(memory.turns):
@@ -300,4 +302,4 @@ class RolloutParser:
 
     def _renamed(self, line: Line) -> Events:
         title = _named.decode(line.payload).thread_name
-        return (SessionSeen(at=epoch(line.timestamp), title=title),) if title else ()
+        return (SessionSeen(at=parse_time(line.timestamp), title=title),) if title else ()

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from brimline.regular_file import open_regular_file, read_regular_file
-from brimline.sources.base import Places, Transcript, files_below, found
 from brimline.sources.codex.wire import Line, Meta
+from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
 from brimline.windows import ClientSettings
 
 FOLDERS = ("sessions", "archived_sessions")
@@ -28,7 +28,9 @@ def transcripts(places: Places) -> Iterator[Transcript]:
     """Every rollout, archived ones and subagents' too."""
     for folder in FOLDERS:
         for entry in files_below(str(home(places) / folder), ".jsonl"):
-            rollout = found("codex", entry) if entry.name.startswith("rollout-") else None
+            rollout = (
+                transcript_from_entry("codex", entry) if entry.name.startswith("rollout-") else None
+            )
             if rollout:
                 yield _headed(rollout)
 

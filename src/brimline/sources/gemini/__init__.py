@@ -8,14 +8,14 @@ from typing import BinaryIO, cast
 
 import msgspec
 
-from brimline.sources.base import START, Cursor, Form, Places, Reader, ReadMode, Transcript
-from brimline.sources.document import decoded
 from brimline.sources.gemini import paths
 from brimline.sources.gemini.document import Document
 from brimline.sources.gemini.parse import ChatParser
 from brimline.sources.gemini.stream import StreamParser
 from brimline.sources.gemini.wire import Head
-from brimline.sources.lines import JsonLines, opened
+from brimline.transcripts.document import decode_record
+from brimline.transcripts.lines import JsonLines, open_transcript
+from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.windows import ClientSettings
 
 _head = msgspec.json.Decoder(Head)
@@ -39,7 +39,7 @@ class Gemini:
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
         """Its events; a document may also be told by its first line, which opens it."""
-        path, file = transcript.path, _buffered(opened(transcript.path))
+        path, file = transcript.path, _buffered(open_transcript(transcript.path))
         whose = (transcript.session or paths.whose(path)[0], transcript.thread, transcript.project)
         if path.endswith(".json") or _is_document(file):
             return Document(path, file, ChatParser(b"", *whose), cursor)
@@ -79,7 +79,7 @@ def _is_document(file: BufferedReader) -> bool:
 
 def _is_init(line: bytes) -> bool:
     try:
-        first = decoded(_head, line)
+        first = decode_record(_head, line)
     except msgspec.DecodeError:
         return False
     return first.type == "init" and first.session_id is not None and first.model is not None

@@ -8,9 +8,9 @@ import msgspec
 
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent
-from brimline.sources.base import START, Cursor, Tally
-from brimline.sources.document import whole
 from brimline.sources.gemini.parse import ChatParser
+from brimline.transcripts.document import read_whole
+from brimline.transcripts.source import START, Cursor, Tally
 
 
 class Document:
@@ -28,7 +28,7 @@ class Document:
         self.tally = Tally()
 
     def __iter__(self) -> Iterator[AnyEvent]:
-        data = whole(self._path, self._file)
+        data = read_whole(self._path, self._file)
         digest = blake2b(data, digest_size=8).digest()
         if (len(data), digest) == (self.cursor.offset, self.cursor.carry):
             return
@@ -36,7 +36,7 @@ class Document:
         try:
             events = self._parser.feed(data)
         except (msgspec.DecodeError, InvalidUsage) as error:
-            self.tally.bad(f"the document of {len(data)} bytes: {error}")
+            self.tally.add_malformed(f"the document of {len(data)} bytes: {error}")
             return
         self.cursor = Cursor(len(data), digest)
         if events is None:

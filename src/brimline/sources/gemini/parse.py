@@ -7,9 +7,9 @@ from itertools import pairwise
 import msgspec
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound, SessionSeen, Trimmed
-from brimline.sources.base import epoch
-from brimline.sources.document import decoded
 from brimline.sources.gemini.wire import MESSAGE_KINDS, Message, Patch, Record, Tokens
+from brimline.transcripts.document import decode_record
+from brimline.transcripts.source import parse_time
 from brimline.usage import Usage, from_subset
 
 _record = msgspec.json.Decoder(Record)
@@ -61,7 +61,7 @@ class ChatParser:
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         """The events of one record; the kinds in the order in which the client tries them."""
-        line = decoded(_record, record)
+        line = decode_record(_record, record)
         if line.rewind_to is not None:
             return self._rewound(line.rewind_to)
         if line.id is not None:
@@ -84,7 +84,7 @@ class ChatParser:
         known.messages |= self._conversation(messages)
         folder = line.directories[0] if line.directories else None
         seen = SessionSeen(
-            at=epoch(line.start_time),
+            at=parse_time(line.start_time),
             session=known.session,
             agent="gemini",
             project=self._project or folder,
@@ -103,7 +103,7 @@ class ChatParser:
             return ()
         known.messages[id] = CALL
         known.calls[id] = None
-        at = epoch(line.timestamp)
+        at = parse_time(line.timestamp)
         return (Call(at=at, id=id, usage=usage, model=line.model, thread=known.thread),)
 
     def _patched(self, patch: Patch) -> Sequence[AnyEvent]:
@@ -119,7 +119,7 @@ class ChatParser:
         known.rewrites, known.summary = True, summary
         known.calls |= dict.fromkeys(call.id for call in calls)
         known.messages = self._conversation(patch.messages)
-        at = epoch(patch.last_updated)
+        at = parse_time(patch.last_updated)
         if compacted:
             return (*recording, *titled, *calls, Compacted(at=at, thread=known.thread))
         return (*recording, *titled, *calls, *self._back(before, at))
@@ -168,7 +168,7 @@ def _calls(messages: Iterable[Message], thread: str) -> list[Call]:
     for message in messages:
         usage = usage_of(message.tokens)
         if usage is not None:
-            at = epoch(message.timestamp)
+            at = parse_time(message.timestamp)
             call = Call(at=at, id=message.id, usage=usage, model=message.model, thread=thread)
             found.append(call)
     return found

@@ -9,8 +9,8 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.regular_file import read_regular_file
-from brimline.sources.base import Places, Transcript, session_in
-from brimline.sources.document import told
+from brimline.transcripts.document import read_settings
+from brimline.transcripts.source import Places, Transcript, read_session_id
 from brimline.windows import ClientSettings
 
 SYSTEM = (
@@ -75,7 +75,7 @@ def whose(path: str) -> tuple[str | None, str]:
     folder, name = os.path.split(path)
     above, session = os.path.split(folder)
     if os.path.basename(above) != "chats":
-        return session_in(path), MAIN
+        return read_session_id(path), MAIN
     return session, os.path.splitext(name)[0]
 
 
@@ -100,7 +100,7 @@ class _Registry(msgspec.Struct, frozen=True):
 
 def _projects(folder: Path) -> dict[str, str]:
     """Projects by the names of their folders: the registry's, and the older hash of the path."""
-    registry = told(Path(folder, "projects.json"), _Registry) or _Registry({})
+    registry = read_settings(Path(folder, "projects.json"), _Registry) or _Registry({})
     hashed = {sha256(path.encode()).hexdigest(): path for path in registry.projects}
     return hashed | {name: path for path, name in registry.projects.items()}
 
@@ -148,6 +148,6 @@ def _settings_files(places: Places, project: str | None) -> Iterator[Path]:
 
 def _load(path: Path) -> float | None:
     """A file's threshold; one that can be none tells nothing."""
-    file = told(path, _Settings)
+    file = read_settings(path, _Settings)
     fraction = file.fraction() if file else None
     return fraction if fraction and 0 < fraction <= 1 else None

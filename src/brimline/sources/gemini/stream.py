@@ -6,9 +6,9 @@ import msgspec
 
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, SessionSeen, Spent
-from brimline.sources.base import epoch
-from brimline.sources.document import decoded
 from brimline.sources.gemini.wire import STREAM_KINDS, ModelStats, Stats, StreamLine
+from brimline.transcripts.document import decode_record
+from brimline.transcripts.source import parse_time
 from brimline.usage import Usage, from_subset
 
 _line = msgspec.json.Decoder(StreamLine)
@@ -23,8 +23,8 @@ class StreamParser:
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         """The events of one line."""
-        line = decoded(_line, record)
-        at = epoch(line.timestamp)
+        line = decode_record(_line, record)
+        at = parse_time(line.timestamp)
         if line.type == "init":
             return (SessionSeen(at=at, session=line.session_id, agent="gemini"),)
         if line.type == "result" and line.stats is not None:

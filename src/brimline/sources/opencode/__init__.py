@@ -10,9 +10,6 @@ import msgspec
 
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
-from brimline.sources.base import START, Cursor, Form, Places, Reader, ReadMode, Transcript
-from brimline.sources.document import decoded
-from brimline.sources.lines import opened
 from brimline.sources.opencode import configured, paths
 from brimline.sources.opencode.database import DatabaseHistory, sessions
 from brimline.sources.opencode.export import ExportReader
@@ -20,6 +17,9 @@ from brimline.sources.opencode.folder import FolderHistory
 from brimline.sources.opencode.history import SessionReader
 from brimline.sources.opencode.stream import StreamParser
 from brimline.sources.opencode.wire import STREAM_KINDS, Head
+from brimline.transcripts.document import decode_record
+from brimline.transcripts.lines import open_transcript
+from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.windows import ClientSettings
 
 SQLITE = b"SQLite format 3\0"
@@ -47,7 +47,7 @@ class Opencode:
     ) -> Reader:
         """Its events; the beginning of the file tells in which of the three ways it is stored."""
         path, session, thread = transcript.path, transcript.session, transcript.thread
-        with opened(path) as file:
+        with open_transcript(path) as file:
             head = file.read(64)
         if head.startswith(SQLITE) or (not head and path.endswith(".db")):
             own = session if thread == MAIN else thread
@@ -55,7 +55,7 @@ class Opencode:
             return SessionReader(history, cursor, session, thread)
         if _session.match(head):
             return SessionReader(FolderHistory(path), cursor, session, thread)
-        return ExportReader(path, opened(path), cursor, session, thread)
+        return ExportReader(path, open_transcript(path), cursor, session, thread)
 
     def parse(self, file: BinaryIO) -> Reader:
         """The events of an export that comes from anywhere; a database needs its own place."""
@@ -82,7 +82,7 @@ class Opencode:
 
 def _is_line(line: bytes) -> bool:
     try:
-        first = decoded(_head, line)
+        first = decode_record(_head, line)
     except msgspec.DecodeError:
         return False
     return first.type in STREAM_KINDS and (first.session or "").startswith("ses_")

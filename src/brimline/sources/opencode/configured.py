@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.sources.base import Places
-from brimline.sources.document import told
+from brimline.transcripts.document import read_settings
+from brimline.transcripts.source import Places
 from brimline.windows import ClientSettings
 
 NAMES = ("opencode.json", "opencode.jsonc")
@@ -59,7 +59,7 @@ def _configs(places: Places, project: str | None) -> Iterator[_Config]:
     """Every configuration that is there, in the order in which the client merges them."""
     content = places.env.get("OPENCODE_CONFIG_CONTENT", "").encode("utf-8", "replace")
     for place in (*_files(places, project), content):
-        if config := told(place, _Config):
+        if config := read_settings(place, _Config):
             yield config
 
 

@@ -7,10 +7,10 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.errors import UnreadableTranscript
-from brimline.sources.document import decoded
 from brimline.sources.opencode.history import Row
 from brimline.sources.opencode.opening import ask
 from brimline.sources.opencode.wire import Part, Revert, SessionInfo, Times
+from brimline.transcripts.document import decode_record
 
 PAGE = 500
 """How many messages one query fetches."""
@@ -110,14 +110,14 @@ def _sessions(opened: sqlite3.Connection, where: str, *values: str) -> Iterator[
 
 def _reverted(data: object) -> Revert | None:
     try:
-        return decoded(_revert, data) if isinstance(data, bytes) else None
+        return decode_record(_revert, data) if isinstance(data, bytes) else None
     except msgspec.DecodeError:
         return None
 
 
 def _decoded(data: object) -> Part | None:
     try:
-        return decoded(_part, data) if isinstance(data, bytes) else None
+        return decode_record(_part, data) if isinstance(data, bytes) else None
     except msgspec.DecodeError:
         return None
 

@@ -8,10 +8,10 @@ import msgspec
 
 from brimline.errors import InvalidUsage
 from brimline.events import MAIN, AnyEvent
-from brimline.sources.base import START, Cursor, Tally
-from brimline.sources.document import decoded, whole
 from brimline.sources.opencode.parse import SessionParser
 from brimline.sources.opencode.wire import Entry, Export
+from brimline.transcripts.document import decode_record, read_whole
+from brimline.transcripts.source import START, Cursor, Tally
 
 _export = msgspec.json.Decoder(Export)
 _entry = msgspec.json.Decoder(Entry)
@@ -37,15 +37,15 @@ class ExportReader:
         self.tally = Tally()
 
     def __iter__(self) -> Iterator[AnyEvent]:
-        data = whole(self._path, self._file)
+        data = read_whole(self._path, self._file)
         digest = blake2b(data, digest_size=8).digest()
         if (len(data), digest) == (self.cursor.offset, self.cursor.carry):
             return
         self.tally.records += 1
         try:
-            export = decoded(_export, data)
+            export = decode_record(_export, data)
         except msgspec.DecodeError as error:
-            self.tally.bad(f"the document of {len(data)} bytes: {error}")
+            self.tally.add_malformed(f"the document of {len(data)} bytes: {error}")
             return
         self.cursor = Cursor(len(data), digest)
         yield from self._parser.session(export.info)
@@ -55,10 +55,10 @@ class ExportReader:
     def _entry(self, number: int, raw: msgspec.Raw) -> Iterator[AnyEvent]:
         self.tally.records += 1
         try:
-            entry = decoded(_entry, raw)
+            entry = decode_record(_entry, raw)
             events = self._parser.message(entry.info.id or str(number), entry.info, entry.parts)
         except (msgspec.DecodeError, InvalidUsage) as error:
-            self.tally.bad(f"message {number}: {error}")
+            self.tally.add_malformed(f"message {number}: {error}")
             return
         if events is None:
             self.tally.unknown += 1

@@ -14,9 +14,9 @@ import msgspec
 
 from brimline.errors import UnreadableTranscript
 from brimline.regular_file import read_regular_file
-from brimline.sources.document import decoded
 from brimline.sources.opencode.history import Row
 from brimline.sources.opencode.wire import Part, SessionInfo
+from brimline.transcripts.document import decode_record
 
 LARGEST = 32 << 20
 """A larger message is counted as malformed and never held."""
@@ -43,7 +43,7 @@ class FolderHistory:
     def _info(self) -> SessionInfo:
         path = str(self._path)
         try:
-            return decoded(_info, read_regular_file(self._path, LARGEST))
+            return decode_record(_info, read_regular_file(self._path, LARGEST))
         except OSError as error:
             raise UnreadableTranscript(path, error.strerror or str(error)) from error
         except msgspec.DecodeError as error:
@@ -67,7 +67,7 @@ class FolderHistory:
         found: list[Part] = []
         for entry in files(self._parts / message):
             try:
-                found.append(decoded(_part, read_regular_file(entry.path, LARGEST)))
+                found.append(decode_record(_part, read_regular_file(entry.path, LARGEST)))
             except (OSError, msgspec.DecodeError):
                 continue
         return found

@@ -8,10 +8,10 @@ import msgspec
 
 from brimline.errors import InvalidUsage
 from brimline.events import MAIN, AnyEvent, Rewound, Trimmed
-from brimline.sources.base import START, Cursor, Tally
-from brimline.sources.document import decoded
 from brimline.sources.opencode.parse import SessionParser, usage_of
 from brimline.sources.opencode.wire import Message, Part, SessionInfo
+from brimline.transcripts.document import decode_record
+from brimline.transcripts.source import START, Cursor, Tally
 
 OVERLAP = 10_000
 """Milliseconds: a row that was stamped before the last one we saw may be committed after it."""
@@ -106,14 +106,14 @@ class SessionReader:
         try:
             events = self._events(row)
         except (msgspec.DecodeError, InvalidUsage) as error:
-            self.tally.bad(f"message {row.id}: {error}")
+            self.tally.add_malformed(f"message {row.id}: {error}")
             return
         if events is None:
             self.tally.unknown += 1
         yield from events or ()
 
     def _events(self, row: Row) -> Iterable[AnyEvent] | None:
-        message = decoded(_message, row.data)
+        message = decode_record(_message, row.data)
         if message.compacted and message.parent:
             self._parser.asked(message.parent, self._history.parts(message.parent))
         return self._parser.message(row.id, message)
@@ -143,6 +143,6 @@ class SessionReader:
 
 def _decoded(data: bytes) -> Message | None:
     try:
-        return decoded(_message, data)
+        return decode_record(_message, data)
     except msgspec.DecodeError:
         return None

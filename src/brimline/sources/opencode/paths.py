@@ -9,12 +9,12 @@ import msgspec
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.regular_file import read_regular_file
-from brimline.sources.base import Places, Transcript
-from brimline.sources.document import decoded
 from brimline.sources.opencode.database import sessions
 from brimline.sources.opencode.folder import LARGEST, files, folders
 from brimline.sources.opencode.parse import seconds
 from brimline.sources.opencode.wire import SessionInfo
+from brimline.transcripts.document import decode_record
+from brimline.transcripts.source import Places, Transcript
 
 _info = msgspec.json.Decoder(SessionInfo)
 
@@ -84,7 +84,7 @@ def _stored(storage: Path) -> Iterator[tuple[Path, SessionInfo]]:
             continue
         for entry in files(folder):
             try:
-                yield Path(entry.path), decoded(_info, read_regular_file(entry.path, LARGEST))
+                yield Path(entry.path), decode_record(_info, read_regular_file(entry.path, LARGEST))
             except (OSError, msgspec.DecodeError):
                 continue
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from brimline.events import AnyEvent, Call, Compacted, SessionSeen
-from brimline.sources.document import decoded
 from brimline.sources.opencode.parse import seconds, usage_of
 from brimline.sources.opencode.wire import STREAM_KINDS, StreamLine, StreamPart
+from brimline.transcripts.document import decode_record
 from brimline.usage import Usage
 
 _line = msgspec.json.Decoder(StreamLine)
@@ -38,12 +38,12 @@ class StreamParser:
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         """The events of one line."""
-        line = decoded(_line, record)
+        line = decode_record(_line, record)
         if line.type not in STREAM_KINDS:
             return None
         events: Sequence[AnyEvent] = ()
         if line.type in ("step_finish", "text"):
-            events = self._told(line.type, decoded(_part, line.part), seconds(line.timestamp))
+            events = self._told(line.type, decode_record(_part, line.part), seconds(line.timestamp))
         return (*self._seen(line), *events)
 
     def _seen(self, line: StreamLine) -> Sequence[AnyEvent]:

@@ -7,12 +7,12 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.sources.base import START, Cursor, Form, Places, Reader, ReadMode, Transcript
-from brimline.sources.lines import JsonLines, opened
 from brimline.sources.pi import paths
 from brimline.sources.pi.parse import SessionParser
 from brimline.sources.pi.stream import StreamParser
 from brimline.sources.pi.wire import LINES
+from brimline.transcripts.lines import JsonLines, open_transcript
+from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.windows import ClientSettings
 
 _KIND = re.compile(rb'\s*\{"type":"([a-z_]+)"')
@@ -44,7 +44,7 @@ class Pi:
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
         """Its events, every record looked at."""
-        file = opened(transcript.path, cursor.offset)
+        file = open_transcript(transcript.path, cursor.offset)
         return JsonLines(file, SessionParser(cursor.carry), cursor)
 
     def parse(self, file: BinaryIO) -> Reader:

@@ -6,8 +6,8 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.events import AnyEvent, Call, Compacted, Rewound, SessionSeen, Spent, Trimmed
-from brimline.sources.base import epoch
 from brimline.sources.pi.wire import QUIET, Entry, Message, Tokens
+from brimline.transcripts.source import parse_time
 
 Events: TypeAlias = Sequence[AnyEvent]
 
@@ -123,7 +123,7 @@ class SessionParser:
 def moment(timestamp: str | float | None) -> float | None:
     """A time of Pi's in seconds: entries write it in words, messages in milliseconds."""
     if timestamp is None or isinstance(timestamp, str):
-        return epoch(timestamp)
+        return parse_time(timestamp)
     return timestamp / 1000
 
 

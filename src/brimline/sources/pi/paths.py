@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.sources.base import Places, Transcript, files_below, found
-from brimline.sources.document import told
+from brimline.transcripts.document import read_settings
+from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
 from brimline.windows import ClientSettings
 
 
@@ -70,7 +70,7 @@ def transcripts(places: Places) -> Iterator[Transcript]:
     """Every session."""
     for folder in session_folders(places):
         for entry in files_below(str(folder), ".jsonl"):
-            if transcript := found("pi", entry):
+            if transcript := transcript_from_entry("pi", entry):
                 _, _, session = entry.name.removesuffix(".jsonl").partition("_")
                 yield msgspec.structs.replace(transcript, session=session or None)
 
@@ -101,8 +101,8 @@ def _user(places: Places) -> _Settings:
 
 
 def _settings(path: Path) -> _Settings:
-    return told(path, _Settings) or _Settings()
+    return read_settings(path, _Settings) or _Settings()
 
 
 def _models(path: Path) -> _Models:
-    return told(path, _Models) or _Models()
+    return read_settings(path, _Models) or _Models()

@@ -4,27 +4,27 @@ from collections.abc import Iterator
 from io import FileIO
 from typing import BinaryIO, cast
 
-CHUNK = 1 << 20
-LONGEST = 16 << 20
+CHUNK_BYTES = 1 << 20
+MAX_LINE_BYTES = 16 << 20
 """A longer line is given up: counted as malformed, never held. The longest seen had 1.4 MB."""
 
 
-_spare: list[bytearray] = []
+_spare_buffers: list[bytearray] = []
 
 
-def borrow(size: int) -> bytearray:
+def _take_buffer(size: int) -> bytearray:
     """A buffer of this size: one that was given back, or a new one."""
     try:
-        spare = _spare.pop()
+        spare = _spare_buffers.pop()
     except IndexError:
         return bytearray(size)
     return spare if len(spare) == size else bytearray(size)
 
 
-def give_back(buffer: bytearray) -> None:
+def _return_buffer(buffer: bytearray) -> None:
     """Keep a buffer for the next file; making one costs more than reading a small file."""
-    if len(buffer) == CHUNK and not _spare:
-        _spare.append(buffer)
+    if len(buffer) == CHUNK_BYTES and not _spare_buffers:
+        _spare_buffers.append(buffer)
 
 
 class Chunks:
@@ -33,9 +33,9 @@ class Chunks:
     `offset` is where the line after the last chunk begins, `rest` what stands there without an end.
     """
 
-    def __init__(self, file: BinaryIO, offset: int = 0, size: int = CHUNK) -> None:
+    def __init__(self, file: BinaryIO, offset: int = 0, size: int = CHUNK_BYTES) -> None:
         self._file = cast("FileIO", file)
-        self.data = borrow(size)
+        self.data = _take_buffer(size)
         self.view = memoryview(self.data)
         self.offset = offset
         self.rest = b""
@@ -43,49 +43,49 @@ class Chunks:
 
     def __iter__(self) -> Iterator[int]:
         have = looked = 0
-        while read := self._more(have):
+        while read := self._read_more(have):
             newline = self.data.rfind(b"\n", looked, have + read)
             have += read
             if newline < 0:
-                have, looked = self._longer(have)
+                have, looked = self._grow_or_skip(have)
             else:
                 yield newline + 1
-                have = looked = self._passed(newline + 1, have)
+                have = looked = self._keep_rest(newline + 1, have)
         newline = self.data.rfind(b"\n", 0, have)
         if newline >= 0:
             yield newline + 1
-            have = self._passed(newline + 1, have)
+            have = self._keep_rest(newline + 1, have)
         self.rest = bytes(self.view[:have])
-        give_back(self.data)
+        _return_buffer(self.data)
 
-    def _more(self, have: int) -> int:
+    def _read_more(self, have: int) -> int:
         return self._file.readinto(self.view[have:])
 
-    def _passed(self, end: int, have: int) -> int:
+    def _keep_rest(self, end: int, have: int) -> int:
         """Move what stands behind the whole lines to the front."""
         self.offset += end
         left = have - end
         self.view[:left] = self.view[end:have]
         return left
 
-    def _longer(self, have: int) -> tuple[int, int]:
+    def _grow_or_skip(self, have: int) -> tuple[int, int]:
         """Make room for a line that fills the buffer; past the limit, go on behind the line."""
         if have < len(self.data):
             return have, have
-        if have < LONGEST:
+        if have < MAX_LINE_BYTES:
             larger = bytearray(2 * have)
             larger[:have] = self.data
             self.data, self.view = larger, memoryview(larger)
             return have, have
         self.too_long += 1
-        return self._skip(have), 0
+        return self._skip_line(have), 0
 
-    def _skip(self, have: int) -> int:
+    def _skip_line(self, have: int) -> int:
         """Read over the rest of a line; what follows it begins the buffer."""
         self.offset += have
-        while read := self._more(0):
+        while read := self._read_more(0):
             newline = self.data.find(b"\n", 0, read)
             if newline >= 0:
-                return self._passed(newline + 1, read)
+                return self._keep_rest(newline + 1, read)
             self.offset += read
         return 0

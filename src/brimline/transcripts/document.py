@@ -8,10 +8,10 @@ import msgspec
 
 from brimline.errors import UnreadableTranscript
 from brimline.regular_file import MAX_SETTINGS_BYTES, read_regular_file
-from brimline.sources.lines import MALFORMED
-from brimline.sources.scan import CHUNK
+from brimline.transcripts.chunks import CHUNK_BYTES
+from brimline.transcripts.lines import MALFORMED
 
-LARGEST = 256 << 20
+MAX_DOCUMENT_BYTES = 256 << 20
 """A larger document is not read: it would have to be held whole."""
 
 # What is kept is matched in one run, and each part of it wherever it begins, also without its end.
@@ -23,12 +23,12 @@ _COMMENTS = re.compile(
     re.DOTALL,
 )
 _COMMAS = re.compile(rb'((?:[^",]++|' + _STRING + rb"|,(?!\s*[}\]]))++)|,", re.DOTALL)
-_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 T = TypeVar("T")
 
 
-def decoded(decoder: "msgspec.json.Decoder[T]", record: bytes | msgspec.Raw) -> T:
+def decode_record(decoder: "msgspec.json.Decoder[T]", record: bytes | msgspec.Raw) -> T:
     """A record; one that is nested too deeply or is no text is malformed like any other."""
     try:
         return decoder.decode(record)
@@ -36,38 +36,40 @@ def decoded(decoder: "msgspec.json.Decoder[T]", record: bytes | msgspec.Raw) -> 
         raise msgspec.DecodeError(str(error)) from error
 
 
-def whole(path: str, file: BinaryIO) -> bytes:
+def read_whole(path: str, file: BinaryIO) -> bytes:
     """All of a file, which is closed; UnreadableTranscript where it is too large to be held."""
     data = bytearray()
     with file:
-        while len(data) <= LARGEST and (chunk := file.read(CHUNK)):
+        while len(data) <= MAX_DOCUMENT_BYTES and (chunk := file.read(CHUNK_BYTES)):
             data += chunk
-    if len(data) > LARGEST:
-        reason = f"a JSON document of more than {LARGEST >> 20} MiB"
+    if len(data) > MAX_DOCUMENT_BYTES:
+        reason = f"a JSON document of more than {MAX_DOCUMENT_BYTES >> 20} MiB"
         raise UnreadableTranscript(path, reason)
     return bytes(data)
 
 
-def relaxed(data: bytes) -> bytes:
+def strip_comments(data: bytes) -> bytes:
     """JSON without the comments and trailing commas that people may write into settings."""
-    without_comments = b"".join(_COMMENTS.findall(data.removeprefix(_MARK)))
+    without_comments = b"".join(_COMMENTS.findall(data.removeprefix(_BYTE_ORDER_MARK)))
     return b"".join(_COMMAS.findall(without_comments))
 
 
-def told(source: Path | bytes, kind: type[T], max_bytes: int = MAX_SETTINGS_BYTES) -> T | None:
+def read_settings(
+    source: Path | bytes, kind: type[T], max_bytes: int = MAX_SETTINGS_BYTES
+) -> T | None:
     """A client's settings; what cannot be read or is not as expected tells nothing: not ours."""
     try:
         data = source if isinstance(source, bytes) else read_regular_file(source, max_bytes)
-        return _decoded_relaxed(data, kind)
+        return _decode_relaxed(data, kind)
     except (OSError, *MALFORMED):
         return None
 
 
-def _decoded_relaxed(data: bytes, kind: type[T]) -> T:
+def _decode_relaxed(data: bytes, kind: type[T]) -> T:
     """A document with comments; strict JSON is tried first, since it is decoded much faster."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        return msgspec.json.decode(relaxed(data), type=kind)
+        return msgspec.json.decode(strip_comments(data), type=kind)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent, Call
-from brimline.sources.base import START, Cursor
-from brimline.sources.lines import JsonLines, Lines, opened, salvage
-from brimline.sources.scan import CHUNK, LONGEST
+from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
+from brimline.transcripts.lines import JsonLines, Lines, open_transcript, recover_objects
+from brimline.transcripts.source import START, Cursor
 from brimline.usage import Usage
 
 
@@ -238,12 +238,12 @@ def test_deep_nesting(depth: int, left: bytes, right: bytes) -> None:
 
 def test_salvage() -> None:
     """Objects are found one after another; anything else on the line makes it no good."""
-    assert salvage(b'{"a":1} {"b":2}\0') == [b'{"a":1}', b'{"b":2}']
-    assert salvage(b'{"a":1}7') == []
-    assert salvage(b'7{"a":1}') == []
-    assert salvage(b'{"a":1}{"b"') == []
-    assert salvage(b"") == []
-    assert salvage(b"[" * 100_000) == []
+    assert recover_objects(b'{"a":1} {"b":2}\0') == [b'{"a":1}', b'{"b":2}']
+    assert recover_objects(b'{"a":1}7') == []
+    assert recover_objects(b'7{"a":1}') == []
+    assert recover_objects(b'{"a":1}{"b"') == []
+    assert recover_objects(b"") == []
+    assert recover_objects(b"[" * 100_000) == []
 
 
 def test_file_is_closed() -> None:
@@ -253,7 +253,9 @@ def test_file_is_closed() -> None:
     assert file.closed
 
 
-@pytest.mark.parametrize("size", [CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 7])
+@pytest.mark.parametrize(
+    "size", [CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 7]
+)
 def test_long_lines(size: int) -> None:
     """A line over the ends of chunks is read as one."""
     text = b"x" * (size - len(b'{"n":2,"t":""}'))
@@ -289,7 +291,7 @@ class Filler(io.RawIOBase):
         return tail
 
 
-@pytest.mark.parametrize("flood", [LONGEST + 1, LONGEST + CHUNK + 5])
+@pytest.mark.parametrize("flood", [MAX_LINE_BYTES + 1, MAX_LINE_BYTES + CHUNK_BYTES + 5])
 def test_line_that_is_too_long(flood: int) -> None:
     """A line beyond all measure is counted as malformed, and the rest is read."""
     head, tail = line(1) + b'{"n":2,"t":"', b'"}\n' + line(3)
@@ -303,7 +305,7 @@ def test_line_that_is_too_long(flood: int) -> None:
 def test_long_line_that_is_not_too_long() -> None:
     """A line as long as it may be is read."""
     head, tail = b'{"n":2,"t":"', b'"}\n' + line(3)
-    flood = LONGEST - len(head) - 2
+    flood = MAX_LINE_BYTES - len(head) - 2
     found = JsonLines(Filler(head, flood, tail), Numbered())  # pyright: ignore[reportArgumentType]
     assert numbers(found) == [2, 3]
     assert found.tally.malformed == 0
@@ -312,7 +314,7 @@ def test_long_line_that_is_not_too_long() -> None:
 def test_line_that_is_too_long_at_the_end() -> None:
     """A line beyond all measure that is still being written is counted once, and not held."""
     found = JsonLines(
-        Filler(line(1) + b'{"t":"', LONGEST * 2, b""),  # pyright: ignore[reportArgumentType]
+        Filler(line(1) + b'{"t":"', MAX_LINE_BYTES * 2, b""),  # pyright: ignore[reportArgumentType]
         Numbered(),
     )
     assert numbers(found) == [1]
@@ -323,7 +325,7 @@ MEASURE = """
 import io, resource, sys
 sys.path.insert(0, {folder!r})
 from test_lines import Filler, Numbered
-from brimline.sources.lines import JsonLines
+from brimline.transcripts.lines import JsonLines
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = peak()
@@ -339,12 +341,12 @@ def test_memory_is_bounded() -> None:
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
-    assert int(done.stdout) < 4 * LONGEST
+    assert int(done.stdout) < 4 * MAX_LINE_BYTES
 
 
 def test_many_short_lines() -> None:
     """A chunk of nothing but line ends is passed over."""
-    data = b"\n" * (CHUNK + 10) + line(1)
+    data = b"\n" * (CHUNK_BYTES + 10) + line(1)
     assert counts(data) == [1]
 
 
@@ -425,7 +427,7 @@ def test_opened(tmp_path: Path) -> None:
     """A file is opened at its offset."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(line(1) + line(2))
-    with opened(str(path), len(line(1))) as file:
+    with open_transcript(str(path), len(line(1))) as file:
         assert file.read() == line(2)
 
 
@@ -433,7 +435,7 @@ def test_opened_beyond_the_end(tmp_path: Path) -> None:
     """A file that has become shorter than the cursor has nothing more to give."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(line(1))
-    with opened(str(path), 5_000) as file:
+    with open_transcript(str(path), 5_000) as file:
         assert file.read() == b""
 
 
@@ -446,7 +448,7 @@ def test_not_there(tmp_path: Path) -> None:
     reasons: dict[str, str] = {}
     for path in (tmp_path / "none.jsonl", folder, dangling):
         with pytest.raises(UnreadableTranscript) as caught:
-            opened(str(path))
+            open_transcript(str(path))
         assert caught.value.path == str(path)
         reasons[path.name] = caught.value.reason
     assert reasons == {

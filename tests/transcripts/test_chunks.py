@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.sources.scan import CHUNK, LONGEST, Chunks
+from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES, Chunks
 
 HOLE = 100 << 20
 
@@ -77,16 +77,16 @@ def test_two_at_once() -> None:
 
 def test_one_after_the_other() -> None:
     """What a file left in a buffer is not seen in the next one."""
-    assert chunks_of(b"x" * 500 + b"\n", CHUNK)[1] == [b"x" * 500 + b"\n"]
-    assert chunks_of(b"y\n", CHUNK)[1] == [b"y\n"]
-    chunks, given_back = chunks_of(b"z", CHUNK)
+    assert chunks_of(b"x" * 500 + b"\n", CHUNK_BYTES)[1] == [b"x" * 500 + b"\n"]
+    assert chunks_of(b"y\n", CHUNK_BYTES)[1] == [b"y\n"]
+    chunks, given_back = chunks_of(b"z", CHUNK_BYTES)
     assert (given_back, chunks.rest) == ([], b"z")
 
 
 def test_a_line_up_to_the_longest() -> None:
     """A line that just fits is given, however small the buffer was at first."""
-    line = b"x" * (LONGEST - 1) + b"\n"
-    chunks, given_back = chunks_of(b"a\n" + line + b"b\n", CHUNK)
+    line = b"x" * (MAX_LINE_BYTES - 1) + b"\n"
+    chunks, given_back = chunks_of(b"a\n" + line + b"b\n", CHUNK_BYTES)
     assert b"".join(given_back) == b"a\n" + line + b"b\n"
     assert chunks.too_long == 0
 
@@ -94,8 +94,8 @@ def test_a_line_up_to_the_longest() -> None:
 @pytest.mark.parametrize("behind", [b"", b"after\n", b"after\nmore", b"\n\n"])
 def test_too_long(behind: bytes) -> None:
     """A line that is too long is counted and skipped; what stands around it is read."""
-    data = b"before\n" + b"x" * (LONGEST + 5) + b"\n" + behind
-    chunks, given_back = chunks_of(data, CHUNK)
+    data = b"before\n" + b"x" * (MAX_LINE_BYTES + 5) + b"\n" + behind
+    chunks, given_back = chunks_of(data, CHUNK_BYTES)
     whole, _, rest = behind.rpartition(b"\n")
     assert b"".join(given_back) == b"before\n" + whole + (b"\n" if b"\n" in behind else b"")
     assert (chunks.too_long, chunks.rest) == (1, rest)
@@ -104,8 +104,8 @@ def test_too_long(behind: bytes) -> None:
 
 def test_too_long_and_not_ended() -> None:
     """A last line that is too long and has no end is passed over too."""
-    data = b"before\n" + b"x" * (LONGEST + 5)
-    chunks, given_back = chunks_of(data, CHUNK)
+    data = b"before\n" + b"x" * (MAX_LINE_BYTES + 5)
+    chunks, given_back = chunks_of(data, CHUNK_BYTES)
     assert given_back == [b"before\n"]
     assert (chunks.too_long, chunks.rest, chunks.offset) == (1, b"", len(data))
 
@@ -128,4 +128,4 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert ends == [b"before\n", b"after\n"]
     assert chunks.too_long == 1
-    assert peak < 2 * LONGEST + (8 << 20)
+    assert peak < 2 * MAX_LINE_BYTES + (8 << 20)

@@ -60,7 +60,7 @@ class Cursor(msgspec.Struct, frozen=True):
 
 
 START = Cursor()
-HEAD = 4096
+HEAD_BYTES = 4096
 """How much of a file is looked at for the session that it names."""
 
 
@@ -72,7 +72,7 @@ class Tally(msgspec.Struct):
     malformed: int = 0
     places: list[str] = msgspec.field(default_factory=list[str])
 
-    def bad(self, place: str, limit: int = 5) -> None:
+    def add_malformed(self, place: str, limit: int = 5) -> None:
         """Count a malformed record, and keep its place while there are few."""
         self.malformed += 1
         if len(self.places) < limit:
@@ -198,7 +198,7 @@ def files_below(folder: str, suffix: str) -> "Iterator[os.DirEntry[str]]":
             yield entry
 
 
-def found(agent: str, entry: "os.DirEntry[str]") -> Transcript | None:
+def transcript_from_entry(agent: str, entry: "os.DirEntry[str]") -> Transcript | None:
     """A file as a transcript whose session its content tells; None where it is no file, or gone."""
     try:
         status = entry.stat()
@@ -212,7 +212,7 @@ def found(agent: str, entry: "os.DirEntry[str]") -> Transcript | None:
 TextT = TypeVar("TextT", str, str | None)
 
 
-def printable(name: TextT) -> TextT:
+def to_text(name: TextT) -> TextT:
     """A name out of a path, which may be no text, as text."""
     if name is None or name.isascii():
         return name
@@ -223,24 +223,24 @@ _SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
 
 
 @lru_cache(maxsize=1 << 14)
-def session_in(path: str) -> str | None:
+def read_session_id(path: str) -> str | None:
     """The session that a file's beginning names, which never changes."""
     try:
         with os.fdopen(open_regular_file(path), "rb", buffering=0) as file:
-            named = _SESSION.search(file.read(HEAD))
+            named = _SESSION.search(file.read(HEAD_BYTES))
     except OSError:
         return None
     return named[1].decode("utf-8", "replace") if named else None
 
 
-_time = datetime.fromisoformat
+_from_iso = datetime.fromisoformat
 
 
-def epoch(text: str | None) -> float | None:
+def parse_time(text: str | None) -> float | None:
     """An ISO 8601 time in seconds since the epoch; None where it is none."""
     if not text:
         return None
     try:
-        return _time(text).timestamp()
+        return _from_iso(text).timestamp()
     except (ValueError, OverflowError):
         return None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.regular_file import MAX_SETTINGS_BYTES
-from brimline.sources.document import relaxed, told
+from brimline.transcripts.document import read_settings, strip_comments
 
 PATIENCE_S = 60
 
@@ -36,22 +36,22 @@ class Settings(msgspec.Struct):
 )
 def test_comments_and_trailing_commas(text: bytes) -> None:
     """What people write into settings is read; what stands in a string stays there."""
-    assert told(text, Settings) == Settings(5)
+    assert read_settings(text, Settings) == Settings(5)
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), st.lists) | st.text())
 def test_strict_json_is_left_as_it_is(value: object) -> None:
     """A document without comments is changed in nothing."""
     text = msgspec.json.encode(value)
-    assert relaxed(text) == text
+    assert strip_comments(text) == text
 
 
 @pytest.mark.parametrize("part", ["/* ", "/*", '\\\\"', '"', "//", ",]", "/**", ", "])
 def test_hostile_settings_are_given_up(part: str) -> None:
     """Millions of openings without an end do not keep a thread, and the GIL, for hours."""
     script = (
-        "from brimline.sources.document import relaxed\n"
-        f"relaxed(b'{part}' * (8 << 20 >> len(b'{part}').bit_length()))\n"
+        "from brimline.transcripts.document import strip_comments\n"
+        f"strip_comments(b'{part}' * (8 << 20 >> len(b'{part}').bit_length()))\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_S)
 
@@ -60,12 +60,12 @@ def test_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
     """A file of the limit is read, one byte more is not."""
     path = tmp_path / "settings.json"
     path.write_bytes(b'{"size": 5}'.ljust(MAX_SETTINGS_BYTES))
-    assert told(path, Settings) == Settings(5)
+    assert read_settings(path, Settings) == Settings(5)
     path.write_bytes(b'{"size": 5}'.ljust(MAX_SETTINGS_BYTES + 1))
-    assert told(path, Settings) is None
+    assert read_settings(path, Settings) is None
 
 
 def test_fifo_is_not_waited_for(tmp_path: Path) -> None:
     """What is no file tells nothing."""
     os.mkfifo(tmp_path / "settings.json")
-    assert told(tmp_path / "settings.json", Settings) is None
+    assert read_settings(tmp_path / "settings.json", Settings) is None

@@ -1,7 +1,7 @@
 /* What is handed from the picking of lines to the reading of them. */
 
-#ifndef BRIMLINE_PICK_H
-#define BRIMLINE_PICK_H
+#ifndef BRIMLINE_LINE_FILTER_H
+#define BRIMLINE_LINE_FILTER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@ typedef struct {
     size_t size;
 } text;
 
-/* A run of copies, or a line alone: pick.py's Picked. */
+/* A run of copies, or a line alone: line_filter.py's Picked. */
 typedef struct {
     uint32_t first, line, stop, name, name_end;
 } picked;

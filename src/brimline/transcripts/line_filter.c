@@ -1,11 +1,11 @@
-/* Picking the few lines that matter out of large files: pick.py's Picker, compiled.
+/* Picking the few lines that matter out of large files: line_filter.py's Picker, compiled.
  *
- * pick.py tells what is picked, and has the same in Python; a test holds the two against each other.
+ * line_filter.py tells what is picked, and has the same in Python; a test holds the two against each other.
  * Nothing here allocates, keeps anything, or reads outside of the bytes that it is given.
  */
 
 #define _GNU_SOURCE
-#include "pick.h"
+#include "line_filter.h"
 
 #include <string.h>
 

@@ -10,8 +10,8 @@ import msgspec
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent
 from brimline.regular_file import open_regular_file
-from brimline.sources.base import START, Cursor, Parser, Tally
-from brimline.sources.scan import CHUNK, LONGEST
+from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
+from brimline.transcripts.source import START, Cursor, Parser, Tally
 
 PADDING = b" \t\r\n\0"
 """What may stand around a record; NUL bytes are what a crash leaves of a file's end."""
@@ -23,7 +23,7 @@ MALFORMED = (msgspec.DecodeError, InvalidUsage, RecursionError, UnicodeDecodeErr
 class Lines:
     """The complete lines of a file from where it stands; `rest` is the last one without an end."""
 
-    def __init__(self, file: BinaryIO, offset: int = 0, chunk_bytes: int = CHUNK) -> None:
+    def __init__(self, file: BinaryIO, offset: int = 0, chunk_bytes: int = CHUNK_BYTES) -> None:
         self.file = file
         self._chunk_bytes = chunk_bytes
         self.offset = offset
@@ -37,7 +37,7 @@ class Lines:
         while chunk := self.file.read(self._chunk_bytes):
             first, *others = chunk.split(b"\n")
             held += first
-            if skipping or len(held) > LONGEST:
+            if skipping or len(held) > MAX_LINE_BYTES:
                 skipping += len(held)
                 held = b""
             if not others:
@@ -47,36 +47,36 @@ class Lines:
                 self.too_long += 1
                 skipping = 0
             else:
-                yield self._pass(held)
+                yield self._advance(held)
             *whole, held = others
             for line in whole:
-                yield self._pass(line)
+                yield self._advance(line)
         if skipping:
             self.offset += skipping
             self.too_long += 1
         self.rest = held
 
-    def _pass(self, line: bytes) -> bytes:
+    def _advance(self, line: bytes) -> bytes:
         self.offset += len(line) + 1
         return line
 
 
 @cache
-def _scanner() -> Callable[[str, int], tuple[object, int]]:
+def _json_scanner() -> Callable[[str, int], tuple[object, int]]:
     """Reads a JSON value at a place in a text; imported when there is something broken."""
     import json
 
     return json.JSONDecoder().raw_decode
 
 
-def salvage(line: bytes) -> list[bytes]:
+def recover_objects(line: bytes) -> list[bytes]:
     """The JSON objects in a line that is not one: glued together, padded, or bad UTF-8."""
     text = line.strip(PADDING).decode("utf-8", "replace")
     found: list[bytes] = []
     place = 0
     while place < len(text):
         try:
-            value, end = _scanner()(text, place)
+            value, end = _json_scanner()(text, place)
         except (ValueError, RecursionError):
             return []
         if not isinstance(value, dict):
@@ -88,7 +88,7 @@ def salvage(line: bytes) -> list[bytes]:
     return found
 
 
-def padding(rest: bytes) -> bool:
+def is_padding(rest: bytes) -> bool:
     """Whether there is nothing in it but what may stand around a record."""
     return not rest.strip(PADDING)
 
@@ -131,48 +131,48 @@ class JsonLines:
                 try:
                     events = feed(line)
                 except MALFORMED as error:
-                    yield from self._salvaged(line, error)
+                    yield from self._recover(line, error)
                     continue
                 tally.records += 1
                 if events:
                     yield from events
                 elif events is None:
                     tally.unknown += 1
-        yield from self._last(self._lines.rest)
+        yield from self._read_rest(self._lines.rest)
         for _ in range(self._lines.too_long):
-            tally.bad(f"a line longer than {LONGEST >> 20} MiB")
+            tally.add_malformed(f"a line longer than {MAX_LINE_BYTES >> 20} MiB")
 
-    def _last(self, rest: bytes) -> Iterator[AnyEvent]:
-        pieces = salvage(rest)
-        if pieces or padding(rest):
+    def _read_rest(self, rest: bytes) -> Iterator[AnyEvent]:
+        pieces = recover_objects(rest)
+        if pieces or is_padding(rest):
             self._consumed_rest = len(rest)
         for piece in pieces:
-            yield from self._record(piece)
+            yield from self._feed(piece)
 
-    def _salvaged(self, line: bytes, error: Exception) -> Iterator[AnyEvent]:
-        pieces = salvage(line)
-        if not pieces and not padding(line):
+    def _recover(self, line: bytes, error: Exception) -> Iterator[AnyEvent]:
+        pieces = recover_objects(line)
+        if not pieces and not is_padding(line):
             self.tally.records += 1
-            self._bad(error)
+            self._count_malformed(error)
         for piece in pieces:
-            yield from self._record(piece)
+            yield from self._feed(piece)
 
-    def _record(self, record: bytes) -> Iterable[AnyEvent]:
+    def _feed(self, record: bytes) -> Iterable[AnyEvent]:
         self.tally.records += 1
         try:
             events = self._parser.feed(record)
         except MALFORMED as error:
-            self._bad(error)
+            self._count_malformed(error)
             return ()
         if events is None:
             self.tally.unknown += 1
         return events or ()
 
-    def _bad(self, error: Exception) -> None:
-        self.tally.bad(f"before byte {self._lines.offset}: {error}")
+    def _count_malformed(self, error: Exception) -> None:
+        self.tally.add_malformed(f"before byte {self._lines.offset}: {error}")
 
 
-def opened(path: str, offset: int = 0) -> BinaryIO:
+def open_transcript(path: str, offset: int = 0) -> BinaryIO:
     """Open a regular file for reading at an offset; UnreadableTranscript for anything else."""
     try:
         descriptor = open_regular_file(path)

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 import brimline
 from brimline.sources.claude.quick import ID, NEEDLES, USAGE
-from brimline.sources.pick import (
+from brimline.transcripts.line_filter import (
+    BATCH_RUNS,
     LIBRARY,
-    ROOM,
-    SHORTEST,
-    CompiledPicker,
-    Picked,
-    Picker,
-    PythonPicker,
-    load,
+    MIN_NEEDLE_BYTES,
+    CompiledLineFilter,
+    LineFilter,
+    LineRun,
+    PythonLineFilter,
+    load_library,
 )
 from trying import examples
 
@@ -61,13 +61,13 @@ def runs_of(lines: Sequence[bytes], needles: Sequence[bytes], key: bytes) -> lis
     return runs
 
 
-def plainly(data: bytes, needles: Sequence[bytes], key: bytes) -> list[Picked]:
+def plainly(data: bytes, needles: Sequence[bytes], key: bytes) -> list[LineRun]:
     """What is to be picked of whole lines."""
     lines = data.split(b"\n")[:-1]
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
-    picked: list[Picked] = []
+    picked: list[LineRun] = []
     for first, *_, last in ([run[0], *run] for run in runs_of(lines, needles, key)):
         column, name = name_of(lines[first], needles[0], key) or (0, None)
         at = starts[first] + column
@@ -77,14 +77,14 @@ def plainly(data: bytes, needles: Sequence[bytes], key: bytes) -> list[Picked]:
 
 
 def check(
-    picker: type[Picker],
+    picker: type[LineFilter],
     data: bytes,
     behind: bytes = b"",
     needles: Sequence[bytes] = NEEDLES,
     key: bytes = ID,
-) -> list[Picked]:
+) -> list[LineRun]:
     """Check what is picked of whole lines, with something `behind` them that is no concern."""
-    picked = list(picker(needles, key).lines(bytearray(data + behind), len(data)))
+    picked = list(picker(needles, key).runs(bytearray(data + behind), len(data)))
     assert picked == plainly(data, needles, key)
     return picked
 
@@ -131,30 +131,32 @@ def anything(needles: Sequence[bytes], key: bytes = ID) -> st.SearchStrategy[byt
 
 @examples(200)
 @given(data=anything(NEEDLES), behind=st.just(b"") | pieces(NEEDLES, ID))
-def test_any_lines(picker: type[Picker], data: bytes, behind: bytes) -> None:
+def test_any_lines(picker: type[LineFilter], data: bytes, behind: bytes) -> None:
     """Whatever the lines are, what is picked is what a plain reading says."""
     check(picker, data, behind)
 
 
-words = st.binary(min_size=SHORTEST, max_size=20).map(lambda word: word.replace(b"\n", b"-"))
-alike = st.text("ab", min_size=SHORTEST, max_size=11).map(str.encode)
+words = st.binary(min_size=MIN_NEEDLE_BYTES, max_size=20).map(
+    lambda word: word.replace(b"\n", b"-")
+)
+alike = st.text("ab", min_size=MIN_NEEDLE_BYTES, max_size=11).map(str.encode)
 long = st.text("ab", min_size=250, max_size=300).map(str.encode)
 
 
 @examples(200)
 @given(st.data(), st.lists(alike | words, min_size=1, max_size=5) | st.lists(long, min_size=1))
-def test_any_needles(picker: type[Picker], data: st.DataObject, needles: list[bytes]) -> None:
+def test_any_needles(picker: type[LineFilter], data: st.DataObject, needles: list[bytes]) -> None:
     """Whatever the needles are: like each other, inside each other, or very long."""
     made = data.draw(anything(needles, b"ab"), "data")
     check(picker, made, needles=needles, key=b"ab")
 
 
 @given(data=anything(NEEDLES))
-def test_both_pick_the_same(compiled: type[Picker], data: bytes) -> None:
+def test_both_pick_the_same(compiled: type[LineFilter], data: bytes) -> None:
     """The two are interchangeable."""
     ours, theirs = (
-        list(kind(NEEDLES, ID).lines(bytearray(data), len(data)))
-        for kind in (PythonPicker, compiled)
+        list(kind(NEEDLES, ID).runs(bytearray(data), len(data)))
+        for kind in (PythonLineFilter, compiled)
     )
     assert ours == theirs
 
@@ -162,7 +164,7 @@ def test_both_pick_the_same(compiled: type[Picker], data: bytes) -> None:
 # Single cases.
 
 
-def test_nothing(picker: type[Picker]) -> None:
+def test_nothing(picker: type[LineFilter]) -> None:
     """Of nothing, and of lines without a needle, nothing is picked."""
     for data in (
         b"",
@@ -175,7 +177,7 @@ def test_nothing(picker: type[Picker]) -> None:
 
 
 @pytest.mark.parametrize("needle", NEEDLES)
-def test_every_place(picker: type[Picker], needle: bytes) -> None:
+def test_every_place(picker: type[LineFilter], needle: bytes) -> None:
     """A needle is found wherever it stands: at the beginning, at the end, behind any line."""
     for shift in range(40):
         for data in (
@@ -187,14 +189,14 @@ def test_every_place(picker: type[Picker], needle: bytes) -> None:
             assert check(picker, data)
 
 
-def test_only_up_to_the_end(picker: type[Picker]) -> None:
+def test_only_up_to_the_end(picker: type[LineFilter]) -> None:
     """What stands behind the end is not looked at, though a needle goes on over it."""
     assert check(picker, b"x\n", behind=USAGE) == []
     assert check(picker, USAGE[:-1] + b"\n", behind=b":\n") == []
     assert len(check(picker, usage(), behind=usage())) == 1
 
 
-def test_copies(picker: type[Picker]) -> None:
+def test_copies(picker: type[LineFilter]) -> None:
     """Of copies the last, with where the first one begins and what its name is."""
     data = b"before\n" + usage() + usage(text=b"longer") + usage(b"m2")
     copies, other = check(picker, data)
@@ -223,60 +225,62 @@ def test_copies(picker: type[Picker]) -> None:
     ],
     ids=range(12),
 )
-def test_no_copies(picker: type[Picker], lines: list[bytes]) -> None:
+def test_no_copies(picker: type[LineFilter], lines: list[bytes]) -> None:
     """Another column, another name, a line between, two records in one: each line is picked."""
     wanted = [line for line in b"".join(lines).split(b"\n") if any(n in line for n in NEEDLES)]
     assert len(check(picker, b"".join(lines))) == len(wanted)
 
 
-@pytest.mark.parametrize("count", [ROOM - 1, ROOM, ROOM + 1, 2 * ROOM, 2 * ROOM + 1, 5_000])
+@pytest.mark.parametrize(
+    "count", [BATCH_RUNS - 1, BATCH_RUNS, BATCH_RUNS + 1, 2 * BATCH_RUNS, 2 * BATCH_RUNS + 1, 5_000]
+)
 @pytest.mark.parametrize("copies", [1, 3])
-def test_more_than_there_is_room(picker: type[Picker], count: int, copies: int) -> None:
+def test_more_than_there_is_room(picker: type[LineFilter], count: int, copies: int) -> None:
     """However many there are, all are picked, and copies are kept together."""
     data = b"".join(usage(b"m%d" % number) * copies for number in range(count))
     assert len(check(picker, data)) == count
 
 
-def test_one_run_without_end(picker: type[Picker]) -> None:
+def test_one_run_without_end(picker: type[LineFilter]) -> None:
     """A run may have any number of copies."""
-    assert len(check(picker, usage() * (3 * ROOM))) == 1
+    assert len(check(picker, usage() * (3 * BATCH_RUNS))) == 1
 
 
-def test_one_after_the_other(picker: type[Picker]) -> None:
+def test_one_after_the_other(picker: type[LineFilter]) -> None:
     """One picker serves for any number of chunks, also two in turns."""
     one = picker(NEEDLES, ID)
     data = bytearray(usage(b"m1") + usage(b"m2"))
-    turns = zip(one.lines(data, len(data)), one.lines(data, len(data)), strict=True)
+    turns = zip(one.runs(data, len(data)), one.runs(data, len(data)), strict=True)
     assert all(first == second for first, second in turns)
 
 
-def test_data_can_grow_again(picker: type[Picker]) -> None:
+def test_data_can_grow_again(picker: type[LineFilter]) -> None:
     """When all is picked, the data is let go of."""
     data = bytearray(usage())
-    list(picker(NEEDLES, ID).lines(data, len(data)))
+    list(picker(NEEDLES, ID).runs(data, len(data)))
     data += b"more"
 
 
 # The compiled one.
 
 
-def test_short_needle(compiled: type[Picker]) -> None:
+def test_short_needle(compiled: type[LineFilter]) -> None:
     """A needle that is too short for it is refused."""
     with pytest.raises(ValueError, match="less than 8 bytes"):
         compiled([b"1234567"], ID)
 
 
-def test_no_whole_lines(compiled: type[Picker]) -> None:
+def test_no_whole_lines(compiled: type[LineFilter]) -> None:
     """Lines that are not whole are refused, before anything behind them could be read."""
     data = bytearray(usage() + USAGE)
     with pytest.raises(ValueError, match="no whole lines"):
-        list(compiled(NEEDLES, ID).lines(data, len(data)))
+        list(compiled(NEEDLES, ID).runs(data, len(data)))
     with pytest.raises(IndexError):
-        list(compiled(NEEDLES, ID).lines(data, len(data) + 1))
+        list(compiled(NEEDLES, ID).runs(data, len(data) + 1))
 
 
 @pytest.fixture
-def library(compiled: type[Picker], tmp_path: Path) -> Path:
+def library(compiled: type[LineFilter], tmp_path: Path) -> Path:
     """A copy of the library, with its sum."""
     shutil.copy(LIBRARY.with_suffix(".crc"), tmp_path)
     return Path(shutil.copy(LIBRARY, tmp_path))
@@ -322,14 +326,14 @@ BREAKS = [missing, without_sum, cut, damaged, of_another_machine]
 
 def test_load(library: Path) -> None:
     """A library that is whole is loaded."""
-    assert load(library) is not None
+    assert load_library(library) is not None
 
 
 @pytest.mark.parametrize("broken", BREAKS)
 def test_load_nothing(library: Path, broken: Callable[[Path], None]) -> None:
     """One that is not is none."""
     broken(library)
-    assert load(library) is None
+    assert load_library(library) is None
 
 
 @pytest.mark.parametrize("broken", BREAKS)
@@ -338,8 +342,11 @@ def test_python_instead(tmp_path: Path, broken: Callable[[Path], None]) -> None:
     """A Brimline whose library is broken picks in Python."""
     copy = tmp_path / "brimline"
     shutil.copytree(Path(brimline.__file__).parent, copy, ignore=shutil.ignore_patterns("*.pyc"))
-    broken(copy / "sources" / LIBRARY.name)
-    program = "from brimline.sources.pick import PICKER; print(PICKER.__name__)"
+    broken(copy / "transcripts" / LIBRARY.name)
+    program = (
+        "from brimline.transcripts import line_filter\n"
+        "print(line_filter.FASTEST_LINE_FILTER.__name__)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
@@ -347,13 +354,13 @@ def test_python_instead(tmp_path: Path, broken: Callable[[Path], None]) -> None:
         env={"PYTHONPATH": str(tmp_path), "PATH": os.environ["PATH"]},
         check=True,
     )
-    assert done.stdout == "PythonPicker\n"
+    assert done.stdout == "PythonLineFilter\n"
 
 
 def test_none_to_make() -> None:
     """Without a library there is no compiled picker, and it says so."""
 
-    class Without(CompiledPicker):
+    class Without(CompiledLineFilter):
         library = None
 
     with pytest.raises(RuntimeError, match="no library"):

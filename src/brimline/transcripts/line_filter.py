@@ -1,11 +1,11 @@
-"""Picking the few lines that matter out of large files.
+"""Finds the few lines that matter in large files.
 
-A line matters if it holds one of some needles. The first needle is counted: a client writes a call
-once for each part of its reply, and of such copies, lines that follow each other and have the same
-name in the same column, only the last is picked.
+A line matters if it holds one of some needles. The first needle marks a call: a client writes a
+call once for each part of its reply. Of such copies (consecutive lines with the same name in the
+same column) only the last is used.
 
-`PythonPicker` says exactly what is picked. `CompiledPicker` picks the same several times faster; it
-is there where Brimline was installed on a machine with a C compiler, or from a wheel for it.
+`PythonLineFilter` is the reference. `CompiledLineFilter` gives the same several times faster, if
+Brimline was installed with a C compiler or from a wheel for this platform.
 """
 
 import ctypes
@@ -14,22 +14,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-Picked: TypeAlias = tuple[int, int, int, int, int]
+LineRun: TypeAlias = tuple[int, int, int, int, int]
 """A run of copies, or a line alone: where its first line begins, where its last line begins and
 ends, and where the first one's name stands; the last two are equal where it has none."""
 
-LIBRARY = Path(__file__).with_name("libsources.so")
-SHORTEST = 8
+LIBRARY = Path(__file__).with_name("libline_filter.so")
+MIN_NEEDLE_BYTES = 8
 """A needle has at least so many bytes: the longer the shortest is, the faster it is."""
 
-ROOM = 2_048
+BATCH_RUNS = 2_048
 """How many runs are picked at a time."""
 
 _SEAM = b'}{"'
 _NEWLINE = 0x0A
 
 
-class Picker(Protocol):
+class LineFilter(Protocol):
     """Picks lines by their needles, and knows copies by their names.
 
     A name stands between `key`, as `"id":"`, and a quote, before the first needle. A line that may
@@ -38,24 +38,24 @@ class Picker(Protocol):
 
     def __init__(self, needles: Sequence[bytes], key: bytes) -> None: ...
 
-    def lines(self, data: bytearray, end: int) -> Iterator[Picked]:
+    def runs(self, data: bytearray, end: int) -> Iterator[LineRun]:
         """What is picked of `data[:end]`, which is whole lines."""
         ...
 
 
-class PythonPicker:
+class PythonLineFilter:
     """The reference."""
 
     def __init__(self, needles: Sequence[bytes], key: bytes) -> None:
         self._needles = needles
         self._key = key
 
-    def lines(self, data: bytearray, end: int) -> Iterator[Picked]:
+    def runs(self, data: bytearray, end: int) -> Iterator[LineRun]:
         """What is picked of `data[:end]`, which is whole lines."""
-        run: Picked | None = None
-        for line, stop in self._matter(data, end):
+        run: LineRun | None = None
+        for line, stop in self._matching_lines(data, end):
             name = self._name(data, line, stop)
-            if run and _copies(data, run, line, name):
+            if run and _continues_run(data, run, line, name):
                 run = (run[0], line, stop, run[3], run[4])
                 continue
             if run:
@@ -64,7 +64,7 @@ class PythonPicker:
         if run:
             yield run
 
-    def _matter(self, data: bytearray, end: int) -> Iterator[tuple[int, int]]:
+    def _matching_lines(self, data: bytearray, end: int) -> Iterator[tuple[int, int]]:
         """The lines that hold a needle: where each begins and ends."""
         hits = [data.find(needle, 0, end) for needle in self._needles]
         start = 0
@@ -85,12 +85,12 @@ class PythonPicker:
         return (line, line) if quote < 0 else (name, quote + 1)
 
 
-def _several(data: bytearray, line: int, stop: int) -> bool:
+def _may_hold_several_records(data: bytearray, line: int, stop: int) -> bool:
     """Whether a line may be more than one record: glued, or with a crash's NULs between them."""
     return data.find(_SEAM, line, stop) >= 0 or data.find(0, line, stop) >= 0
 
 
-def _copies(data: bytearray, run: Picked, line: int, name: tuple[int, int]) -> bool:
+def _continues_run(data: bytearray, run: LineRun, line: int, name: tuple[int, int]) -> bool:
     """Whether a line follows a run, has its name in the same column, and its last is one record."""
     first, last, stop, named, named_end = run
     return (
@@ -98,11 +98,11 @@ def _copies(data: bytearray, run: Picked, line: int, name: tuple[int, int]) -> b
         and name[1] > name[0]
         and name[0] - line == named - first
         and data[name[0] : name[1]] == data[named:named_end]
-        and not _several(data, last, stop)
+        and not _may_hold_several_records(data, last, stop)
     )
 
 
-def load(path: Path) -> ctypes.PyDLL | None:
+def load_library(path: Path) -> ctypes.PyDLL | None:
     """The library at a path; None where there is none, or none that is whole and for this machine.
 
     The sum beside it is looked at first: a library that was cut off takes the process down with it.
@@ -114,47 +114,47 @@ def load(path: Path) -> ctypes.PyDLL | None:
         return None
 
 
-class Text(ctypes.Structure):
+class CText(ctypes.Structure):
     """Bytes as C sees them."""
 
     _fields_ = (("bytes", ctypes.c_char_p), ("size", ctypes.c_size_t))
 
 
-def texts(needles: Sequence[bytes]) -> "ctypes.Array[Text]":
+def c_texts(needles: Sequence[bytes]) -> "ctypes.Array[CText]":
     """Needles as C sees them."""
-    return (Text * len(needles))(*[Text(needle, len(needle)) for needle in needles])
+    return (CText * len(needles))(*[CText(needle, len(needle)) for needle in needles])
 
 
-class CompiledPicker:
-    """The same by `pick.c`; only there where its library is. Used by one thread at a time."""
+class CompiledLineFilter:
+    """The same, by `line_filter.c`. Needs the library; used by one thread at a time."""
 
-    library = load(LIBRARY)
+    library = load_library(LIBRARY)
 
     def __init__(self, needles: Sequence[bytes], key: bytes) -> None:
-        if min(map(len, needles)) < SHORTEST:
-            raise ValueError(f"a needle has less than {SHORTEST} bytes: {needles}")
-        self._pick = self.compiled("brimline_pick")
-        self._pick.restype = ctypes.c_size_t
-        self._kept = (*needles, key)
-        self.found = (ctypes.c_uint32 * (5 * ROOM))()
-        self._numbers = memoryview(self.found).cast("B").cast("I")
-        self._asked = (
-            texts(needles),
+        if min(map(len, needles)) < MIN_NEEDLE_BYTES:
+            raise ValueError(f"a needle has less than {MIN_NEEDLE_BYTES} bytes: {needles}")
+        self._find_runs = self.function("brimline_pick")
+        self._find_runs.restype = ctypes.c_size_t
+        self._referenced = (*needles, key)
+        self.run_numbers = (ctypes.c_uint32 * (5 * BATCH_RUNS))()
+        self._numbers = memoryview(self.run_numbers).cast("B").cast("I")
+        self._arguments = (
+            c_texts(needles),
             ctypes.c_size_t(len(needles)),
-            ctypes.byref(Text(key, len(key))),
-            self.found,
-            ctypes.c_size_t(ROOM),
+            ctypes.byref(CText(key, len(key))),
+            self.run_numbers,
+            ctypes.c_size_t(BATCH_RUNS),
         )
 
-    def compiled(self, name: str) -> Any:
+    def function(self, name: str) -> Any:
         """A function of the library that it is from."""
         if self.library is None:
             raise RuntimeError(f"there is no library that fits this machine at {LIBRARY}")
         return getattr(self.library, name)
 
-    def lines(self, data: bytearray, end: int) -> Iterator[Picked]:
+    def runs(self, data: bytearray, end: int) -> Iterator[LineRun]:
         """What is picked of `data[:end]`, which is whole lines."""
-        return (self.picked(n) for _, count in self.batches(data, end) for n in range(count))
+        return (self.run(n) for _, count in self.batches(data, end) for n in range(count))
 
     def batches(
         self, data: bytearray, end: int
@@ -163,18 +163,22 @@ class CompiledPicker:
         if end and data[end - 1] != _NEWLINE:
             raise ValueError(f"no whole lines: byte {end - 1} is no newline")
         held = (ctypes.c_char * len(data)).from_buffer(data)
-        start, count = 0, ROOM
-        while count == ROOM:
-            count = self._pick(held, ctypes.c_size_t(start), ctypes.c_size_t(end), *self._asked)
+        start, count = 0, BATCH_RUNS
+        while count == BATCH_RUNS:
+            count = self._find_runs(
+                held, ctypes.c_size_t(start), ctypes.c_size_t(end), *self._arguments
+            )
             if count:
-                start = self.picked(count - 1)[2] + 1
+                start = self.run(count - 1)[2] + 1
             yield held, count
 
-    def picked(self, number: int) -> Picked:
+    def run(self, number: int) -> LineRun:
         """One of a batch."""
         first, line, stop, name, name_end = self._numbers[5 * number : 5 * number + 5]
         return first, line, stop, name, name_end
 
 
-PICKER: type[Picker] = PythonPicker if CompiledPicker.library is None else CompiledPicker
+FASTEST_LINE_FILTER: type[LineFilter] = (
+    PythonLineFilter if CompiledLineFilter.library is None else CompiledLineFilter
+)
 """The faster one that there is."""

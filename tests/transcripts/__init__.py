@@ -1,0 +1,1 @@
+"""Tests of the transcript readers that the agents share."""
