@@ -59,8 +59,9 @@ catalogue: setup  ## Write the model catalogue anew
 catalogue-check: setup
 	$(BIN)/python scripts/catalogue.py --check
 
-reference: setup  ## Write the reference pages anew
+reference: setup  ## Write the reference pages and the page's API types
 	$(BIN)/python scripts/reference.py
+	$(BIN)/python scripts/page.py --types
 
 fixtures: setup  ## Record the fixtures and the demo anew from the real clients
 	$(BIN)/python scripts/fixtures.py

@@ -7,8 +7,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.server.api.event_stream import SessionChange
 from brimline.server.api.session_change import Json, apply_change, find_change
-from brimline.server.api.views import NO_HANDOFF, Handoff, SessionView, sample
+from brimline.server.api.views import NO_HANDOFF, HandoffStatus, SessionView, sample
 from brimline.store.rows import SessionRow, ThreadRow
 
 TOKENS = st.integers(0, 3)
@@ -48,7 +49,7 @@ VIEWS = st.builds(
     levels=st.sampled_from([[50.0, 65.0], []]),
     limit_at=st.none() | st.floats(0, 100),
     trend=st.lists(TOKENS, max_size=6),
-    handoff=st.just(NO_HANDOFF) | st.builds(Handoff, st.just("fresh"), st.floats(0, 3)),
+    handoff=st.just(NO_HANDOFF) | st.builds(HandoffStatus, st.just("fresh"), st.floats(0, 3)),
     unread=TOKENS,
     calls_left=st.none() | TOKENS,
     last_handoff_path=st.none() | st.just("/h.md"),
@@ -76,6 +77,14 @@ def test_changes_lead_to_the_last_view_from_any_later_start(
         if change is not None:
             held = apply_change(held, change)
     assert held == views[-1]
+
+
+@given(VIEWS, VIEWS)
+def test_a_change_differs_from_its_schema(before: Json, after: Json) -> None:
+    """Every change has the shape that the OpenAPI document gives, and no other fields."""
+    change = send(before, after)
+    if change is not None:
+        assert msgspec.to_builtins(msgspec.convert(change, SessionChange)) == change
 
 
 @given(VIEWS)

@@ -1,11 +1,15 @@
-"""What the daemon tells is taken as far as it can be."""
+"""The terminal's types accept what the API serves, and as much as possible of anything else."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
 
-from brimline.tui.api_types import timeline, view, views
+from brimline.server.api.app import ENDPOINTS
+from brimline.server.api.openapi import document
+from brimline.tui.api_types import Timeline, View, timeline, view, views
 
 from .daemon import message
 from .scene import Json, calls, scene
@@ -16,6 +20,67 @@ from .scene import view as told_view
 def packed(told: object) -> bytes:
     """As it comes."""
     return json.dumps(told).encode()
+
+
+def options(schema: Json, schemas: Json) -> list[Json]:
+    """The alternatives of a schema, references resolved."""
+    if "$ref" in schema:
+        return options(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    if "anyOf" in schema:
+        return [option for one in schema["anyOf"] for option in options(one, schemas)]
+    return [schema]
+
+
+def type_of(schema: Json) -> str:
+    """The JSON type of a schema without alternatives; an integer is a number."""
+    name = schema.get("type", "string" if "enum" in schema else "any")
+    return "number" if name == "integer" else name
+
+
+def mismatches(
+    ours: Json, our_schemas: Json, served: Json, served_schemas: Json, place: str
+) -> Iterator[str]:
+    """Each place where a value of the served schema does not fit ours, or a field is missing."""
+    accepted = {type_of(option): option for option in options(ours, our_schemas)}
+    for option in options(served, served_schemas):
+        if type_of(option) not in accepted:
+            yield f"{place}: {type_of(option)} is served, {sorted(accepted)} expected"
+            continue
+        mine = accepted[type_of(option)]
+        if "items" in option:
+            pairs = [(mine["items"], option["items"], f"{place}[]")]
+        else:
+            known = option.get("properties", {})
+            wanted = mine.get("properties", {})
+            yield from (f"{place}.{name} is not served" for name in wanted if name not in known)
+            pairs = [(wanted[n], known[n], f"{place}.{n}") for n in wanted if n in known]
+        for inner, served_inner, inner_place in pairs:
+            yield from mismatches(inner, our_schemas, served_inner, served_schemas, inner_place)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(View, "SessionView"), (Timeline, "Timeline")])
+def test_a_field_differs_from_the_api(kind: type[Any], name: str) -> None:
+    """Every field that the terminal reads is in the OpenAPI document, with a type that it takes."""
+    schemas, ours = msgspec.json.schema_components([kind], ref_template="#/{name}")
+    served = document(ENDPOINTS)["components"]["schemas"]
+    for local in ("unreadable",) if kind is Timeline else ():
+        del ours[kind.__name__]["properties"][local]
+    assert not list(mismatches(schemas[0], ours, served[name], served, name))
+
+
+def test_a_difference_from_the_api_is_noticed() -> None:
+    """A missing field, a field of another type and one that may be null are each reported."""
+    schemas, ours = msgspec.json.schema_components([View], ref_template="#/{name}")
+    served = document(ENDPOINTS)["components"]["schemas"]
+    del served["SessionView"]["properties"]["unread"]
+    served["ThreadRow"]["properties"]["thread"] = {"type": "integer"}
+    served["SessionRow"]["properties"]["id"] = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    found = list(mismatches(schemas[0], ours, served["SessionView"], served, "view"))
+    assert found == [
+        "view.unread is not served",
+        "view.session.id: null is served, ['string'] expected",
+        "view.threads[].thread: number is served, ['string'] expected",
+    ]
 
 
 def test_every_session_is_taken() -> None:

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Connect, Plugin } from "vite";
-import type { SessionView } from "../src/types.ts";
+import type { SessionView } from "../src/api-types.ts";
 import { formulasOf, handoffsOf, historyOf, timelineOf } from "./past.ts";
 import { later, sample } from "./sample.ts";
 

@@ -1,13 +1,7 @@
 /** Made-up timelines, documents and history. */
 
-import type {
-  CallRow,
-  Formulas,
-  HandoffRow,
-  History,
-  SessionView,
-  Timeline,
-} from "../src/types.ts";
+import type { Formulas } from "../src/api.ts";
+import type { CallRow, HandoffRow, History, SessionView, Timeline } from "../src/api-types.ts";
 
 const STEP = 47;
 
@@ -87,7 +81,7 @@ export function timelineOf(view: SessionView, now: number): Timeline {
   const session = view.session.id;
   const window = view.threads[0]?.window ?? 200_000;
   const at = (call: number) => now - (150 - call) * STEP + 5;
-  const common = { session, thread: "main", text: "", sent: null, percent: null };
+  const common = { session, thread: "main", text: "", sent: null, percent: null, arm: 0 };
   return {
     calls: calls(view, now),
     compactions: [

@@ -1,6 +1,6 @@
 /** Made-up sessions of exactly the API's shapes: every level, every state, and hostile text. */
 
-import type { SessionView, ThreadRow, ThreadState } from "../src/types.ts";
+import type { SessionView, ThreadRow } from "../src/api-types.ts";
 
 export const AGENTS = ["claude", "codex", "pi", "gemini", "opencode"];
 const MODELS: Record<string, string> = {
@@ -51,7 +51,7 @@ export function threadRow(
   window: number,
   percent: number | null,
   at: number,
-  state: ThreadState = "measured",
+  state: string = "measured",
 ): ThreadRow {
   const sent = percent === null ? null : Math.round((window * percent) / 100);
   const held = sent === null ? null : sent + 900;
@@ -89,7 +89,7 @@ export function sample(at: number, now: number): SessionView {
   const agent = pick(AGENTS, at);
   const id = `${agent}-${String(at).padStart(4, "0")}-7d1f-4c0e`;
   const window = WINDOWS[agent] ?? 200_000;
-  const state: ThreadState =
+  const state: string =
     at === 11 ? "unknown" : at === 7 ? "compacting" : at % 5 === 0 ? "streaming" : "measured";
   const percent = state === "unknown" ? null : (FIRST[at] ?? (at * 37) % 97);
   const seen = at === 9 ? now - 3 * 3_600 : now - (at % 50);

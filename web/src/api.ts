@@ -1,16 +1,18 @@
 /** Asking the daemon. */
 
 import type {
-  Daemon,
-  Formulas,
+  DaemonStatus,
   HandoffRow,
   History,
   Message,
   SessionView,
   Timeline,
-} from "./types";
+} from "./api-types";
 
-/** The daemon said no, or nothing; the text says why, and what to do where that is known. */
+/** The historic formulas by name: a value for each call of the main thread, in its order. */
+export type Formulas = Record<string, (number | null)[]>;
+
+/** The daemon refused a request or did not answer; `hint` says what to do, if that is known. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
@@ -53,7 +55,7 @@ export const session = (id: string) => ask<SessionView>(sessionPath(id));
 export const timeline = (id: string) => ask<Timeline>(sessionPath(id, "timeline"));
 export const formulas = (id: string) => ask<Formulas>(sessionPath(id, "formulas"));
 export const messages = (id: string) => ask<Message[]>(sessionPath(id, "messages"));
-export const daemon = () => ask<Daemon>("/v1/daemon");
+export const daemon = () => ask<DaemonStatus>("/v1/daemon");
 export const history = (since: string) => ask<History>(`/v1/history?since=${since}`);
 
 export async function handoffs(id: string): Promise<HandoffRow[]> {

@@ -1,13 +1,13 @@
 /** What the views share: the sessions, the connection, and what is listed of them. */
 
 import { computed, effect, signal } from "@preact/signals";
+import type { SessionView } from "./api-types";
 import { percent } from "./format";
 import { Live } from "./live";
 import { mainOf } from "./reading";
 import { Board } from "./state/board";
 import { now } from "./state/clock";
 import { type Filter, listed, NO_FILTER, type Sort } from "./state/list";
-import type { SessionView } from "./types";
 
 export const board = new Board();
 export const live = new Live(board);

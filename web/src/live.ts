@@ -2,11 +2,11 @@
 
 import { signal } from "@preact/signals";
 import * as api from "./api";
+import type { DaemonStatus, SessionChange, SessionView } from "./api-types";
 import { LIVE_FOR } from "./reading";
 import type { Board } from "./state/board";
 import { gather } from "./state/gather";
 import { Incoming } from "./state/incoming";
-import type { Daemon, SessionChange, SessionView } from "./types";
 
 /** How often the page is drawn when much changes at once, in milliseconds between. */
 const PAUSE = 500;
@@ -22,7 +22,7 @@ export type Connection = "connecting" | "live" | "lost";
 
 export class Live {
   readonly connection = signal<Connection>("connecting");
-  readonly daemon = signal<Daemon | null>(null);
+  readonly daemon = signal<DaemonStatus | null>(null);
   private stream: EventSource | null = null;
   private wait = FIRST_WAIT;
   private past = false;
@@ -124,7 +124,7 @@ export class Live {
   }
 
   /** Another daemon may have another store: what the stream would go on from means nothing there. */
-  private met(daemon: Daemon): void {
+  private met(daemon: DaemonStatus): void {
     const before = this.daemon.peek();
     this.daemon.value = daemon;
     const restarted = before?.pid !== daemon.pid || before.since !== daemon.since;

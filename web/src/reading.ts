@@ -1,7 +1,7 @@
 /** What a reading means to somebody who looks: its level, its state, how old it is. */
 
+import type { SessionView, ThreadRow } from "./api-types";
 import { percent, place, span, tokens, UNKNOWN } from "./format";
-import type { SessionView, ThreadRow, ThreadState } from "./types";
 
 export type Level = "unknown" | "low" | "medium" | "high" | "limit";
 
@@ -62,7 +62,7 @@ export function isLive(view: SessionView, now: number): boolean {
 }
 
 /** The state as it is shown now: "ended" and "stale" are this surface's to say. */
-export function stateOf(view: SessionView, now: number): ThreadState | "ended" {
+export function stateOf(view: SessionView, now: number): string {
   if (view.session.ended_at !== null) return "ended";
   if (now - heardAt(view) > STALE_AFTER) return "stale";
   return mainOf(view)?.state ?? "unknown";

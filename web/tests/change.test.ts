@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import type { SessionView } from "../src/api-types";
 import { Board } from "../src/state/board";
 import { applyChange } from "../src/state/change";
 import { Incoming } from "../src/state/incoming";
-import type { SessionView } from "../src/types";
 import { threadRow, view } from "./views";
 
 const NOBODY = () => Promise.resolve(undefined);

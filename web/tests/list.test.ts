@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { SessionView } from "../src/api-types";
 import { choices, type Filter, listed, NO_FILTER, type Sort } from "../src/state/list";
-import type { SessionView } from "../src/types";
 import { full, NOW, threadRow, view } from "./views";
 
 const UNKNOWN = threadRow({ percent: null, percent_raw: null, percent_of_limit: null });

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import type { CompactionRow, HandoffHead, SignalRow } from "../src/api-types";
 import { lanes } from "../src/timeline/draw";
 import { linesOf, saidAt } from "../src/timeline/lines";
 import { injectedAfter, marksNear, marksOf } from "../src/timeline/marks";
 import { callAt, formulaLine, plotOf, sentOf } from "../src/timeline/plot";
-import type { CompactionRow, HandoffHead } from "../src/types";
 import { call, NOW, timeline } from "./views";
 
 const CALLS = [
@@ -118,6 +118,7 @@ test("a compaction is marked once, a level and a delivered message too, a queued
     text: "",
     sent: 9,
     percent: 50,
+    arm: 0,
   };
   const message = {
     id: "1",
@@ -139,7 +140,7 @@ test("a compaction is marked once, a level and a delivered message too, a queued
     signals: [
       { ...signal, kind: "level" },
       { ...signal, kind: "compacted" },
-      { ...signal, kind: "new kind" },
+      { ...signal, kind: "new kind" as SignalRow["kind"] },
     ],
     messages: [
       { ...message, state: "delivered" },
@@ -151,8 +152,14 @@ test("a compaction is marked once, a level and a delivered message too, a queued
 });
 
 test("a compaction that a hook alone tells of is marked where it happened", () => {
-  const heard = { session: "s", thread: "main", cycle: 0, kind: "compacted", at: NOW + 30 };
-  const signals = [{ ...heard, level: 0, text: "", sent: null, percent: null }];
+  const heard = {
+    session: "s",
+    thread: "main",
+    cycle: 0,
+    kind: "compacted",
+    at: NOW + 30,
+  } as const;
+  const signals = [{ ...heard, level: 0, text: "", sent: null, percent: null, arm: 0 }];
   const marks = marksOf(timeline({ calls: CALLS, signals }), plotOf(CALLS, "calls"));
   expect(marks.map((mark) => [mark.kind, mark.x])).toEqual([
     ["compaction", 3.5],

@@ -1,6 +1,6 @@
 /** Sessions for the tests, with only what a test is about said. */
 
-import type { CallRow, SessionRow, SessionView, ThreadRow, Timeline } from "../src/types";
+import type { CallRow, SessionRow, SessionView, ThreadRow, Timeline } from "../src/api-types";
 
 export const NOW = 1_800_000_000;
 

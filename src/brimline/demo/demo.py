@@ -20,7 +20,7 @@ from brimline.server.api.broadcast import ChangeBroadcaster
 from brimline.server.api.event_stream import Stream
 from brimline.server.api.history import Histories
 from brimline.server.api.responses import Routes
-from brimline.server.api.schemas import Status
+from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import Sessions
 from brimline.server.api.static import Page
@@ -100,9 +100,9 @@ class Demo:
         """Where the page and the API are."""
         return f"http://{HOST}:{self._port}"
 
-    def status(self) -> Status:
+    def status(self) -> DaemonStatus:
         """What it says of itself."""
-        return Status(
+        return DaemonStatus(
             version=__version__,
             pid=os.getpid(),
             since=self._since,

@@ -30,7 +30,7 @@ from brimline.server.api.history import Histories, of_files
 from brimline.server.api.legacy_endpoints import PATHS as LEGACY_PATHS
 from brimline.server.api.legacy_endpoints import Legacy
 from brimline.server.api.responses import Routes
-from brimline.server.api.schemas import Status
+from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import Sessions
 from brimline.server.api.static import Page
@@ -200,10 +200,10 @@ class Daemon:
         """Where the page and the API are."""
         return f"http://{HOST}:{self._port}"
 
-    def status(self) -> Status:
+    def status(self) -> DaemonStatus:
         """What it says of itself."""
         desk = self._desk
-        return Status(
+        return DaemonStatus(
             version=__version__,
             pid=os.getpid(),
             since=self._since,

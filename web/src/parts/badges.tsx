@@ -1,16 +1,16 @@
 /** Small words beside a session: its handoff, its waiting messages. */
 
+import type { HandoffStatus } from "../api-types";
 import { count, plural } from "../format";
-import type { HandoffNow } from "../types";
 
-const HANDOFF_WORDS: Record<HandoffNow["state"], string> = {
+const HANDOFF_WORDS: Record<HandoffStatus["state"], string> = {
   none: "no handoff",
   fresh: "handoff fresh",
   old: "handoff old",
   draft: "handoff draft",
 };
 
-export function HandoffBadge({ handoff }: { handoff: HandoffNow }) {
+export function HandoffBadge({ handoff }: { handoff: HandoffStatus }) {
   const since = handoff.calls_since;
   const title = since === null ? undefined : `${plural(since, "call")} since it was written`;
   return (

@@ -1,10 +1,10 @@
 /** The calls of a session, the last one first. */
 
 import { useSignal } from "@preact/signals";
+import type { CallRow } from "../api-types";
 import { count, moment } from "../format";
 import { now } from "../state/clock";
 import { placeAll, sentOf } from "../timeline/plot";
-import type { CallRow } from "../types";
 import { type Column, Table } from "./table";
 
 const PAGE = 25;

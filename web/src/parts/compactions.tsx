@@ -1,9 +1,9 @@
 /** The compactions of a session: before, after, why, and what was brought back. */
 
+import type { CompactionRow, HandoffHead, Timeline } from "../api-types";
 import { count, moment } from "../format";
 import { now } from "../state/clock";
 import { injectedAfter } from "../timeline/marks";
-import type { CompactionRow, HandoffHead, Timeline } from "../types";
 import { type Column, Table } from "./table";
 
 const COLUMNS: Column[] = [

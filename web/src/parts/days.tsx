@@ -1,8 +1,8 @@
 /** The days: how many sessions, how full, how many compactions, what they cost. */
 
+import type { Day } from "../api-types";
 import { count, day, dollars, plural, tokens } from "../format";
 import { sentOf } from "../timeline/plot";
-import type { Day } from "../types";
 import { Columns } from "./columns";
 import { type Column, Table } from "./table";
 

@@ -1,10 +1,10 @@
 /** The exact figures of one call, as the provider counted them. */
 
+import type { CallRow } from "../api-types";
 import { count, moment } from "../format";
 import { now } from "../state/clock";
 import { MARKS, type Mark } from "../timeline/marks";
 import { sentOf } from "../timeline/plot";
-import type { CallRow } from "../types";
 
 /** So many marks are told of at one place. */
 const MOST = 4;

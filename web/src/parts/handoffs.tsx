@@ -1,13 +1,13 @@
 /** The documents that a session handed over: the last one open, the others by choice. */
 
 import { useSignal } from "@preact/signals";
+import type { HandoffRow, HandoffStatus } from "../api-types";
 import { moment, plural } from "../format";
 import { now } from "../state/clock";
-import type { HandoffNow, HandoffRow } from "../types";
 import { Choice } from "./inputs";
 import { Prose } from "./prose";
 
-export function Handoffs({ handoffs, now: state }: { handoffs: HandoffRow[]; now: HandoffNow }) {
+export function Handoffs({ handoffs, now: state }: { handoffs: HandoffRow[]; now: HandoffStatus }) {
   const chosen = useSignal("");
   const shown = handoffs.find((row) => row.id === chosen.value) ?? handoffs[0];
   const labels = Object.fromEntries(handoffs.map((row) => [row.id, labelOf(row)]));
@@ -46,8 +46,8 @@ function Document({ row }: { row: HandoffRow }) {
   return (
     <>
       <p class="quiet">
-        by {row.author}, {moment(row.at, now.peek())}, cycle {row.cycle}, after{" "}
-        {plural(row.calls, "call")}; {used}
+        by {row.author}, {moment(row.at, now.peek())}, cycle {row.cycle},{" "}
+        {row.calls !== null && `after ${plural(row.calls, "call")}`}; {used}
       </p>
       <p class="path">{row.path}</p>
       <Prose text={row.text} />

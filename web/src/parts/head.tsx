@@ -1,12 +1,12 @@
 /** The head of a session's page: who it is, how full, and where each figure is from. */
 
 import type { ComponentChildren } from "preact";
+import type { SessionView } from "../api-types";
 import { nameOf } from "../app";
 import { ago, count, percent, place, plural, tokens } from "../format";
 import { LEVEL_WORDS, levelOf, mainOf, overshoots, stateOf, stateWords } from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
-import type { SessionView } from "../types";
 import { HandoffBadge, Unread } from "./badges";
 import { Bar } from "./bar";
 

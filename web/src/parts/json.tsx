@@ -1,7 +1,7 @@
 /** The JSON behind a session's page. */
 
 import { sessionPath } from "../api";
-import type { SessionView } from "../types";
+import type { SessionView } from "../api-types";
 
 const PARTS = ["", "timeline", "formulas", "messages", "handoff"];
 

@@ -1,7 +1,7 @@
 /** Where compactions happened, per model and client version: the learned limits. */
 
+import type { LearnedLimit } from "../api-types";
 import { count, tokens } from "../format";
-import type { LearnedLimit } from "../types";
 import { type Column, Table } from "./table";
 
 const columns = (top: number): Column[] => [

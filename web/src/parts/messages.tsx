@@ -2,9 +2,9 @@
 
 import { useSignal } from "@preact/signals";
 import * as api from "../api";
+import type { Message, SessionView, Timeline } from "../api-types";
 import { moment, place } from "../format";
 import { now } from "../state/clock";
-import type { Message, SessionView, Timeline } from "../types";
 import { Switch } from "./inputs";
 
 interface Props {

@@ -1,10 +1,10 @@
 /** The sessions of a time, in an order that one chooses. */
 
 import { useSignal } from "@preact/signals";
+import type { PastSession } from "../api-types";
 import { count, dollars, moment, tokens } from "../format";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
-import type { PastSession } from "../types";
 import { Choice } from "./inputs";
 import { type Column, Table } from "./table";
 
@@ -76,7 +76,6 @@ function Line({ row }: { row: PastSession }) {
     <tr data-session={row.session}>
       <td class="name-cell">
         <a href={sessionHash(row.session)}>{project ?? row.session}</a>
-        {row.title && <span class="why">{row.title}</span>}
       </td>
       <td>{row.agent}</td>
       <td>{row.model ?? "unknown"}</td>

@@ -2,6 +2,7 @@
 
 import { useComputed } from "@preact/signals";
 import { memo } from "preact/compat";
+import type { SessionView, ThreadRow } from "../api-types";
 import { board, nameOf } from "../app";
 import { ago, percent, place, plural, tokens } from "../format";
 import {
@@ -17,7 +18,6 @@ import {
 } from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
-import type { SessionView, ThreadRow } from "../types";
 import { HandoffBadge, Unread } from "./badges";
 import { Bar } from "./bar";
 import { Spark } from "./spark";

@@ -1,9 +1,9 @@
 /** The threads of a session, each with its bar. */
 
+import type { SessionView, ThreadRow } from "../api-types";
 import { ago, count, percent, tokens } from "../format";
 import { LEVEL_WORDS, levelOf, limitPlace } from "../reading";
 import { now } from "../state/clock";
-import type { SessionView, ThreadRow } from "../types";
 import { Bar } from "./bar";
 import { type Column, Table } from "./table";
 

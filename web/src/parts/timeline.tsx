@@ -2,6 +2,8 @@
 
 import { type Signal, useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
+import type { Formulas } from "../api";
+import type { SessionView, Timeline } from "../api-types";
 import { plural } from "../format";
 import { mainOf } from "../reading";
 import type { Detail } from "../state/detail";
@@ -9,7 +11,6 @@ import type { Chart, Drawing } from "../timeline/chart";
 import { FORMULA_WORDS, linesOf, saidAt } from "../timeline/lines";
 import { marksNear, marksOf } from "../timeline/marks";
 import { type Axis, callAt, callPlace, plotOf } from "../timeline/plot";
-import type { Formulas, SessionView, Timeline } from "../types";
 import { Canvas, type Pointer } from "./canvas";
 import { Figures } from "./figures";
 import { Choice, Switch } from "./inputs";

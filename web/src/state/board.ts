@@ -1,7 +1,7 @@
 /** Every session that we know of, each a signal of its own, so that a change draws one row. */
 
 import { batch, type Signal, signal } from "@preact/signals";
-import type { SessionView } from "../types";
+import type { SessionView } from "../api-types";
 
 export class Board {
   private readonly held = new Map<string, Signal<SessionView>>();

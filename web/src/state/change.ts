@@ -1,6 +1,6 @@
 /** What changed in a session, as the stream sends it, and the view after it. Pure. */
 
-import type { SessionChange, SessionView, ThreadRow } from "../types";
+import type { SessionChange, SessionView, ThreadRow } from "../api-types";
 
 /** The view after a change; it sets values, and so may be applied twice. */
 export function applyChange(view: SessionView, change: SessionChange): SessionView {

@@ -2,8 +2,8 @@
 
 import { effect, signal } from "@preact/signals";
 import * as api from "../api";
+import type { HandoffRow, Timeline } from "../api-types";
 import { board } from "../app";
-import type { Formulas, HandoffRow, Timeline } from "../types";
 
 /** Not asked more often than this, in milliseconds; and never while an answer is under way. */
 const PAUSE = 1_000;
@@ -11,7 +11,7 @@ const PAUSE = 1_000;
 export class Detail {
   readonly timeline = signal<Timeline | null>(null);
   readonly handoffs = signal<HandoffRow[]>([]);
-  readonly formulas = signal<Formulas | null>(null);
+  readonly formulas = signal<api.Formulas | null>(null);
   readonly error = signal<api.Refused | null>(null);
   private wantsFormulas = false;
   private busy = false;

@@ -1,6 +1,6 @@
 /** Events of the stream on their way to the board: changes are merged into whole views. */
 
-import type { SessionChange, SessionView } from "../types";
+import type { SessionChange, SessionView } from "../api-types";
 import type { Board } from "./board";
 import { applyChange } from "./change";
 

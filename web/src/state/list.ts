@@ -1,7 +1,7 @@
 /** Which sessions are listed, and in which order. Pure. */
 
+import type { SessionView } from "../api-types";
 import { heardAt, isLive, mainOf } from "../reading";
-import type { SessionView } from "../types";
 
 export type Sort = "fullest" | "limit" | "latest" | "project" | "agent";
 

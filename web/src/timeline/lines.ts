@@ -1,6 +1,6 @@
 /** Which lines a timeline has: each thread's, and those of the formulas that are switched on. */
 
-import type { Formulas } from "../types";
+import type { Formulas } from "../api";
 import { formulaLine, type Plot, type Values } from "./plot";
 
 export interface Line {

@@ -1,7 +1,7 @@
 /** What happened in a session beside its calls, as marks on the timeline. Pure. */
 
+import type { CompactionRow, HandoffHead, SignalRow, Timeline } from "../api-types";
 import { count, place, tokens } from "../format";
-import type { CompactionRow, HandoffHead, SignalRow, Timeline } from "../types";
 import type { Placed, Plot } from "./plot";
 
 export type MarkKind = "compaction" | "clear" | "model" | "level" | "message" | "handoff" | "note";

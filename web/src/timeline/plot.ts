@@ -1,11 +1,11 @@
 /** A session's calls as lines over calls or time. Pure. */
 
-import type { CallRow, Usage } from "../types";
+import type { CallRow, DayUsage } from "../api-types";
 
 export type Axis = "calls" | "time";
 
 /** What a call sent: the one sum that the page makes. */
-export function sentOf(usage: Usage): number {
+export function sentOf(usage: CallRow | DayUsage): number {
   return usage.input + usage.cache_read + usage.cache_write;
 }
 

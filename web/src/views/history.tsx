@@ -3,11 +3,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as api from "../api";
+import type { History } from "../api-types";
 import { Days } from "../parts/days";
 import { Choice } from "../parts/inputs";
 import { LimitsTable } from "../parts/limits";
 import { PastSessions } from "../parts/past";
-import type { History } from "../types";
 
 const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days", "365d": "a year" };
 const AGAIN = 60_000;

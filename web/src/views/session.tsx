@@ -1,6 +1,7 @@
 /** One session: what it holds now, what happened before, and what can be told to it. */
 
 import { useEffect, useMemo } from "preact/hooks";
+import type { SessionView as View } from "../api-types";
 import { board, nameOf } from "../app";
 import { CallsTable } from "../parts/calls";
 import { CompactionsTable } from "../parts/compactions";
@@ -11,7 +12,6 @@ import { Messages } from "../parts/messages";
 import { ThreadsTable } from "../parts/threads";
 import { TimelinePanel } from "../parts/timeline";
 import { Detail } from "../state/detail";
-import type { SessionView as View } from "../types";
 
 export function SessionView({ id }: { id: string }) {
   const detail = useMemo(() => new Detail(id), [id]);

@@ -30,7 +30,7 @@ from brimline.server.api.responses import (
     not_offered,
     refused,
 )
-from brimline.server.api.schemas import Health, PageLink, Status
+from brimline.server.api.schemas import DaemonStatus, Health, PageLink
 from brimline.server.api.sessions import Sessions
 from brimline.server.api.static import EXPLANATION_HEADERS, USED_LINK, explanation
 from brimline.server.hooks.dispatcher import HookDispatcher
@@ -49,14 +49,14 @@ class Running:
 
     endpoints = (
         Endpoint("GET", "/healthz", "health", "That it lives.", Health),
-        Endpoint("GET", "/v1/daemon", "daemon", "What the daemon says of itself.", Status),
+        Endpoint("GET", "/v1/daemon", "daemon", "What the daemon says of itself.", DaemonStatus),
         Endpoint("DELETE", "/v1/daemon", "end", "End the daemon.", Health, unix_only=True),
         Endpoint("POST", "/v1/daemon/link", "link", "Make a link that opens the page once.",
                  PageLink, status=201, unix_only=True),
     )  # fmt: skip
 
     def __init__(
-        self, status: Callable[[], Status], stop: Callable[[], None], access: AccessControl
+        self, status: Callable[[], DaemonStatus], stop: Callable[[], None], access: AccessControl
     ) -> None:
         self._status = status
         self._stop = stop

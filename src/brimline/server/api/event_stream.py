@@ -1,13 +1,17 @@
 """Sessions as they change, as server-sent events."""
 
 from collections.abc import AsyncGenerator
+from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from brimline.server.api.broadcast import ChangeBroadcaster
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.session_cache import SessionCache
+from brimline.server.api.views import SessionView
+from brimline.store.rows import SessionRow, ThreadRow
 
 MEDIA_TYPE = "text/event-stream"
 MAX_MARK_DIGITS = 18
@@ -15,6 +19,36 @@ MAX_MARK_DIGITS = 18
 
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 CONNECTED = b": connected\nretry: 1000\n\n"
+
+
+class TrendChange(msgspec.Struct, frozen=True):
+    """The first `keep` points stay, and the points in `add` follow."""
+
+    keep: int
+    add: list[int]
+
+
+def _partial(row: type[msgspec.Struct], **changed: Any) -> Any:
+    """The type of an object with some fields of a row; `changed` fields have another type."""
+    types = {field.name: field.type for field in msgspec.structs.fields(row)} | changed
+    fields = [(name, kind | msgspec.UnsetType, msgspec.UNSET) for name, kind in types.items()]
+    return msgspec.defstruct(f"{row.__name__}Change", fields, kw_only=True)
+
+
+# What `session_change.find_change` returns, for the OpenAPI document.
+SessionChange: Any = msgspec.defstruct(
+    "SessionChange",
+    [("id", str)],
+    bases=(
+        _partial(
+            SessionView,
+            session=_partial(SessionRow),
+            threads=dict[str, _partial(ThreadRow)] | list[ThreadRow],
+            trend=TrendChange,
+        ),
+    ),
+    kw_only=True,
+)
 
 
 class Stream:
@@ -25,8 +59,9 @@ class Stream:
     """
 
     endpoints = (
-        Endpoint("GET", "/v1/stream", "stream", "Sessions as they change.", str, media=MEDIA_TYPE),
-    )
+        Endpoint("GET", "/v1/stream", "stream", "Sessions as they change.", str, media=MEDIA_TYPE,
+                 events={"session": SessionView, "change": SessionChange}),
+    )  # fmt: skip
 
     def __init__(self, cache: SessionCache, broadcaster: ChangeBroadcaster) -> None:
         self._cache = cache

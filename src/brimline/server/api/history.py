@@ -26,6 +26,15 @@ FRESH = 30.0
 """For so many seconds what was read of the files is served again."""
 
 
+class DayUsage(msgspec.Struct, frozen=True):
+    """The tokens of all calls of a day."""
+
+    input: int
+    cache_read: int
+    cache_write: int
+    output: int
+
+
 class Day(msgspec.Struct, frozen=True):
     """A day's line of the report."""
 
@@ -34,11 +43,11 @@ class Day(msgspec.Struct, frozen=True):
     calls: int
     peak_sent: int | None
     compactions: int
-    usage: dict[str, int]
+    usage: DayUsage
     cost: float | None
 
 
-class Past(msgspec.Struct, frozen=True):
+class PastSession(msgspec.Struct, frozen=True):
     """A session's line of the report."""
 
     session: str
@@ -53,7 +62,7 @@ class Past(msgspec.Struct, frozen=True):
     cost: float | None
 
 
-class Learned(msgspec.Struct, frozen=True):
+class LearnedLimit(msgspec.Struct, frozen=True):
     """Where the compactions of one model on one version of a client came."""
 
     agent: str
@@ -70,8 +79,8 @@ class History(msgspec.Struct, frozen=True):
     """What the agents' own files tell by day and session, and what the compactions teach."""
 
     days: list[Day]
-    limits: list[Learned]
-    sessions: list[Past]
+    limits: list[LearnedLimit]
+    sessions: list[PastSession]
 
 
 class Histories:
@@ -123,24 +132,22 @@ def of_files(places: Places, cache: Path) -> list[Item]:
 
 
 def _day(line: Line) -> Day:
-    usage = {name: getattr(line.usage, name) for name in USAGE}
+    used = line.usage
+    usage = DayUsage(used.input, used.cache_read, used.cache_write, used.output)
     return Day(
         line.key, line.sessions, line.calls, line.peak_sent, line.compactions, usage, line.cost
     )
 
 
-USAGE = ("input", "cache_read", "cache_write", "output")
-
-
-def _sessions(found: Iterable[Item], lines: Iterable[Line]) -> list[Past]:
+def _sessions(found: Iterable[Item], lines: Iterable[Line]) -> list[PastSession]:
     about = {item.session: item.summary for item in found if item.transcript.thread == "main"}
     made = [_past(line, about) for line in lines]
     return sorted(made, key=lambda past: past.last or 0.0, reverse=True)
 
 
-def _past(line: Line, about: dict[str, Summary]) -> Past:
+def _past(line: Line, about: dict[str, Summary]) -> PastSession:
     told = about.get(line.key)
-    return Past(
+    return PastSession(
         session=line.key,
         agent=line.agents[0],
         project=told.project if told else None,
@@ -154,7 +161,7 @@ def _past(line: Line, about: dict[str, Summary]) -> Past:
     )
 
 
-def _limits(rows: Iterable[CompactionRow], sessions: Iterable[SessionRow]) -> list[Learned]:
+def _limits(rows: Iterable[CompactionRow], sessions: Iterable[SessionRow]) -> list[LearnedLimit]:
     agents = {session.id: session.agent for session in sessions}
     groups: dict[tuple[str, str | None, str | None], list[CompactionRow]] = {}
     for row in rows:
@@ -165,10 +172,10 @@ def _limits(rows: Iterable[CompactionRow], sessions: Iterable[SessionRow]) -> li
 
 def _learned(
     agent: str, model: str | None, version: str | None, rows: list[CompactionRow]
-) -> Learned:
+) -> LearnedLimit:
     auto = [row for row in rows if row.trigger == "auto"]
     before = [row.before for row in auto if row.before is not None]
-    return Learned(
+    return LearnedLimit(
         agent=agent,
         model=model,
         version=version,

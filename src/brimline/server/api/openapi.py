@@ -1,7 +1,7 @@
 """What the API offers, as OpenAPI says it, from the same table that the routes are made from."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,8 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     With `found` its handler is given the session, which must be known; with `missing` it finds out
     itself whether there is what it is asked for. What is `unix_only` reads a file of the user's,
-    types into a terminal or ends the daemon, and is answered over the Unix socket alone.
+    types into a terminal or ends the daemon, and is answered over the Unix socket alone. `events`
+    are the types of a stream's events by name.
     """
 
     method: str
@@ -30,6 +31,7 @@ class Endpoint(msgspec.Struct, frozen=True):
     unix_only: bool = False
     media: str = "application/json"
     query: tuple[str, ...] = ()
+    events: Mapping[str, Any] = {}
 
 
 SECURITY_SCHEMES = {
@@ -50,7 +52,12 @@ SECURITY_SCHEMES = {
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """The OpenAPI document of these endpoints."""
-    types = [each for e in endpoints for each in (e.answer, e.body) if each is not None]
+    types = [
+        each
+        for endpoint in endpoints
+        for each in (endpoint.answer, endpoint.body, *endpoint.events.values())
+        if each is not None
+    ]
     schemas, components = msgspec.json.schema_components(
         [*types, Problem], ref_template="#/components/schemas/{name}"
     )
@@ -78,6 +85,8 @@ def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
     if endpoint.query:
         answers["422"] = problem
     made: dict[str, Any] = {"summary": endpoint.about, "responses": answers}
+    if endpoint.events:
+        made["x-events"] = {name: named[repr(kind)] for name, kind in endpoint.events.items()}
     if endpoint.unix_only:
         made["x-unix-socket-only"] = True
     if parameters := _parameters(endpoint):

@@ -18,7 +18,7 @@ class Health(msgspec.Struct, frozen=True):
     status: str
 
 
-class Status(msgspec.Struct, frozen=True):
+class DaemonStatus(msgspec.Struct, frozen=True):
     """What a running daemon says of itself; `demo` is set where it shows recorded sessions.
 
     `hooks` is when the last hook or status line of each agent was heard since it runs. `problems`

@@ -25,7 +25,7 @@ RowT = TypeVar("RowT", ThreadRow, Message, HandoffRow)
 HandoffState: TypeAlias = Literal["none", "fresh", "old", "draft"]
 
 
-class Handoff(msgspec.Struct, frozen=True):
+class HandoffStatus(msgspec.Struct, frozen=True):
     """How a session's last document is; `calls_since` is None where that is not known."""
 
     state: HandoffState
@@ -34,7 +34,7 @@ class Handoff(msgspec.Struct, frozen=True):
     calls_since: int | None = None
 
 
-NO_HANDOFF = Handoff("none")
+NO_HANDOFF = HandoffStatus("none")
 
 
 class SessionView(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class SessionView(msgspec.Struct, frozen=True):
     levels: list[float]
     limit_at: float | None
     trend: list[int]
-    handoff: Handoff
+    handoff: HandoffStatus
     unread: int
     calls_left: int | None
     last_handoff_path: str | None
@@ -146,7 +146,7 @@ class Views:
         watched = self._monitor.watched(session)
         return watched.calls if watched else None
 
-    async def handoff(self, session: str) -> Handoff:
+    async def handoff(self, session: str) -> HandoffStatus:
         """How a session's last document is."""
         last = await self._store.last_handoffs(session)
         watched = self._monitor.watched(session)
@@ -207,12 +207,12 @@ def _living(row: SessionRow) -> SessionRow:
     return msgspec.structs.replace(row, ended_at=ended_at, became=row.continued_as)
 
 
-def _handoff(row: HandoffRow | None, calls: int | None) -> Handoff:
+def _handoff(row: HandoffRow | None, calls: int | None) -> HandoffStatus:
     if row is None:
         return NO_HANDOFF
     fresh = freshness(row.calls, calls)
     state: HandoffState = "draft" if row.draft else "old" if fresh.old else "fresh"
-    return Handoff(state, row.at, row.path, fresh.calls)
+    return HandoffStatus(state, row.at, row.path, fresh.calls)
 
 
 def _head(row: HandoffRow) -> HandoffHead:
