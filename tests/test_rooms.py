@@ -16,6 +16,8 @@ ORDER = (
     "errors",
     "regular_file",
     "private_folder",
+    "file_lock",
+    "atomic_file",
     "bounded_reads",
     "usage",
     "terminal",

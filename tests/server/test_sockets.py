@@ -15,7 +15,7 @@ from brimline.server import sockets
 from brimline.server.peer_credentials import check_ours
 from brimline.server.sockets import (
     HOST,
-    PAUSE,
+    LOCK_WAIT_S,
     PORT,
     InstanceLock,
     loopback,
@@ -80,7 +80,7 @@ def test_who_asks_is_no_holder(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        threading.Timer(3 * PAUSE, fcntl.flock, (held, fcntl.LOCK_UN)).start()
+        threading.Timer(LOCK_WAIT_S / 4, fcntl.flock, (held, fcntl.LOCK_UN)).start()
         with InstanceLock(lock):
             assert raise_if_unresponsive(lock) is not None
 

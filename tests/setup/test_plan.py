@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from brimline.atomic_file import DRAFT_MARK
 from brimline.errors import InvalidSettings
-from brimline.setup.file import BACKUP, LOCK, NEW, backup_of
+from brimline.setup.file import BACKUP, LOCK, backup_of
 from brimline.setup.manifest import NAME, load
 from brimline.setup.plan import RECIPES, apply
 from trying import examples
@@ -395,16 +396,16 @@ def test_refused_file_that_was_set_up_before(machine: Machine) -> None:
     assert (load(machine.wish.state), backup_of(path).read_text()) == (known, "{}")
 
 
-@pytest.mark.parametrize("left", [LOCK, BACKUP, f"{NEW}1f"])
+@pytest.mark.parametrize("left", [LOCK, BACKUP, f"{DRAFT_MARK}1f"])
 @pytest.mark.parametrize("agent", ["claude", "pi"])
 def test_what_a_killed_setup_left(machine: Machine, agent: str, left: str) -> None:
     """It is cleared away with --remove; what others put beside the file stays."""
     path = machine.write("{}", agent)
-    name = f".{path.name}{left}" if left.startswith(NEW) else f"{path.name}{left}"
-    for place in (name, f"{path.name}.bak", f".other{NEW}1f"):
+    name = f".{path.name}{left}" if left.startswith(DRAFT_MARK) else f"{path.name}{left}"
+    for place in (name, f"{path.name}.bak", f".other{DRAFT_MARK}1f"):
         (path.parent / place).touch()
     machine.take_out(agent)
-    assert machine.around(agent) == sorted([f".other{NEW}1f", path.name, f"{path.name}.bak"])
+    assert machine.around(agent) == sorted([f".other{DRAFT_MARK}1f", path.name, f"{path.name}.bak"])
     assert not machine.plan(agent, remove=True).pending
 
 

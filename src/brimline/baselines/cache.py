@@ -5,14 +5,13 @@ is as good as none, and two processes at once each write a whole one.
 """
 
 import hashlib
-import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from brimline._version import __version__
+from brimline.atomic_file import replace_file
 from brimline.baselines.answers import Answer
 from brimline.baselines.configuration import contents
 from brimline.private_folder import create_private_folder
@@ -63,19 +62,8 @@ def save(path: Path, answer: Answer, now: float) -> Kept:
         with suppress(OSError):
             create_private_folder(path.parent)
             _tidy(path.parent, now)
-            _write(path, msgspec.json.encode(kept))
+            replace_file(path, msgspec.json.encode(kept))
     return kept
-
-
-def _write(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _tidy(folder: Path, now: float) -> None:

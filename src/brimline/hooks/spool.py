@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from brimline.hooks.alone import PAUSE, is_alone
+from brimline.file_lock import lock_file
 from brimline.hooks.asking import LINE_LONGEST, PREFIX
 from brimline.hooks.frame import InvalidFrame, Request, parse_line, parse_request
 from brimline.hooks.payload import FIELDS as SPOOLED_FIELDS
@@ -29,8 +29,7 @@ from brimline.regular_file import open_regular_file
 __all__ = ["SPOOLED_FIELDS", "Batch", "take", "take_dropped"]
 
 NAME = "spool"
-PATIENCE = 0.2
-"""So many seconds a client may hold the lock; one that was stopped would hold it for ever."""
+LOCK_WAIT_S = 0.2  # a client that was stopped (SIGSTOP) would hold the lock for ever
 
 log = logging.getLogger("brimline.hooks")
 
@@ -139,21 +138,12 @@ def _renamed(spool: Path, taking: Path) -> bool:
         return False
     file = open_regular_file(spool, follow_links=False)
     try:
-        if not _locked(file):
+        if not lock_file(file, LOCK_WAIT_S):
             return False
         spool.replace(taking)
         return True
     finally:
         os.close(file)
-
-
-def _locked(file: int) -> bool:
-    until = time.monotonic() + PATIENCE
-    while not is_alone(file):
-        if time.monotonic() >= until:
-            return False
-        time.sleep(PAUSE)
-    return True
 
 
 def _record(data: mmap.mmap, at: int) -> tuple[Request, int] | None:

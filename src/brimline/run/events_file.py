@@ -1,6 +1,5 @@
 """events.jsonl: a row for each iteration, among the rows of others."""
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from brimline.errors import InvalidSettings, UnreadableTranscript
+from brimline.file_lock import lock_file
 from brimline.run.result import Iteration
 from brimline.transcripts.lines import MALFORMED, Lines, open_transcript
 from brimline.usage import percent
@@ -118,7 +118,7 @@ def append(path: Path, row: Row) -> None:
     line = msgspec.json.encode(row) + b"\n"
     file = _opened(path)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_file(file)
         os.write(file, line if _at_line_start(file) else b"\n" + line)
     finally:
         os.close(file)

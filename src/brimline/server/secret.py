@@ -13,6 +13,7 @@ import stat
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from brimline.atomic_file import replace_file
 from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")
@@ -73,16 +74,6 @@ def _is_private(found: os.stat_result) -> bool:
 
 
 def _create(state: Path) -> str:
-    """Write a new secret; a reader sees the old file or the new one, never half of one."""
     secret = secrets.token_hex(SECRET_BYTES)
-    draft = state / f"{NAME}.{os.getpid()}"
-    draft.unlink(missing_ok=True)
-    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.fchmod(file, 0o600)
-        os.write(file, f"{secret}\n".encode())
-        os.fsync(file)
-    finally:
-        os.close(file)
-    draft.replace(state / NAME)
+    replace_file(state / NAME, f"{secret}\n".encode(), sync=True)
     return secret

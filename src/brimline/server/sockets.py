@@ -1,14 +1,13 @@
 """Where a daemon listens, and the lock that lets one of a user live."""
 
-import fcntl
 import os
 import socket
-import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from brimline.errors import AlreadyRunning, NotRunning
+from brimline.file_lock import lock_file, locked_file
 from brimline.private_folder import make_private_folder
 from brimline.settings import short_socket_folder
 
@@ -17,11 +16,8 @@ PORT = 8420
 ANY = 0
 BACKLOG = 128
 
-LOCK = "lock"
-"""The name of the lock in the state folder."""
-
-PATIENCE, PAUSE = 0.2, 0.01
-"""Seconds: so long the lock is tried for, since who asks for its holder has it for a moment."""
+LOCK = "lock"  # its name in the state folder
+LOCK_WAIT_S = 0.2  # `raise_if_unresponsive` of another process holds it for a moment
 
 DIGITS = 20
 """No process has a longer number."""
@@ -46,36 +42,18 @@ class InstanceLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = -1
+        self._stack = ExitStack()
 
     def __enter__(self) -> None:
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if not _locked(self._file):
-            os.close(self._file)
-            raise AlreadyRunning(str(self._path.parent))
-        os.ftruncate(self._file, 0)
-        os.write(self._file, b"%d\n" % os.getpid())
+        try:
+            file = self._stack.enter_context(locked_file(self._path, LOCK_WAIT_S))
+        except TimeoutError:
+            raise AlreadyRunning(str(self._path.parent)) from None
+        os.ftruncate(file, 0)
+        os.write(file, b"%d\n" % os.getpid())
 
     def __exit__(self, *raised: object) -> None:
-        os.close(self._file)
-
-
-def _locked(file: int) -> bool:
-    until = time.monotonic() + PATIENCE
-    while not _is_free(file):
-        if time.monotonic() >= until:
-            return False
-        time.sleep(PAUSE)
-    return True
-
-
-def _is_free(file: int) -> bool:
-    """Whether nobody else has the lock: then we do, until the file is closed."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        self._stack.close()
 
 
 def raise_if_unresponsive(path: Path) -> DaemonUnresponsive | None:
@@ -85,7 +63,7 @@ def raise_if_unresponsive(path: Path) -> DaemonUnresponsive | None:
     except OSError:
         return None
     try:
-        if _is_free(file):
+        if lock_file(file, wait_s=0):
             return None
         told = os.pread(file, DIGITS, 0).strip()
         return DaemonUnresponsive(path, int(told) if told.isdigit() else None)

@@ -5,24 +5,20 @@ only replaced while it is what was read, by a rename, which leaves the old one o
 nothing between. Where that cannot be done the file stays as it was, and InvalidSettings says why.
 """
 
-import fcntl
-import glob
 import os
-import secrets
-import shlex
-import shutil
-import stat
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
+from brimline.atomic_file import find_drafts, sync_folder, write_draft
 from brimline.errors import InvalidSettings
+from brimline.file_lock import lock_file
 from brimline.private_folder import make_private_folder
 from brimline.regular_file import read_regular_file
 
-LOCK, BACKUP, NEW = ".brimline-lock", ".brimline-backup", ".brimline-new-"
+LOCK, BACKUP = ".brimline-lock", ".brimline-backup"
 PATIENCE = 10.0
 """How many seconds another process may hold the file."""
 
@@ -66,8 +62,8 @@ class Held:
         """Keep a copy of what it held, with its mode and owner, beside it."""
         place = backup_of(self._path)
         with _refused(place, "written"):
-            _written(self._target, before, place.parent).replace(place)
-            _synced(place.parent)
+            write_draft(place, before, private=False, like=self._target, sync=True).replace(place)
+            sync_folder(place.parent)
 
     def forget(self) -> None:
         """Remove the copy."""
@@ -85,7 +81,8 @@ def held(path: Path, private: bool = False, patience: float = PATIENCE) -> Gener
         handle = _locked(lock, path, private, patience)
     try:
         with _refused(path, "written"):
-            _tidy(target, path)
+            for draft in _drafts(target, path):
+                draft.unlink(missing_ok=True)
         yield Held(path, target)
     finally:
         # Whoever waits for the lock sees that its file is gone, and takes the next one.
@@ -102,7 +99,7 @@ def backup_of(path: Path) -> Path:
 def leftovers(path: Path) -> list[Path]:
     """What lies beside a file under our own names; none of it is of use where nothing is ours."""
     target = Path(os.path.realpath(path))
-    beside = (backup_of(path), _lock_of(target), *_unfinished(target, path))
+    beside = (backup_of(path), _lock_of(target), *_drafts(target, path))
     return [place for place in beside if os.path.lexists(place)]
 
 
@@ -177,39 +174,33 @@ def _locked(lock: Path, path: Path, private: bool, patience: float) -> int:
 
 def _taken(handle: int, lock: Path) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(os.fstat(handle), lock.stat())
-    except (BlockingIOError, FileNotFoundError):
+        return lock_file(handle, wait_s=0) and os.path.samestat(os.fstat(handle), lock.stat())
+    except FileNotFoundError:
         return False
 
 
-def _tidy(target: Path, path: Path) -> None:
-    """Remove what a killed process left; none that lives writes here now."""
-    for left in _unfinished(target, path):
-        left.unlink(missing_ok=True)
-
-
-def _unfinished(target: Path, path: Path) -> Iterator[Path]:
-    """Files that were to take the place of another, and did not."""
-    for folder in {target.parent, path.parent}:
-        yield from folder.glob(f".{glob.escape(target.name)}{NEW}*")
+def _drafts(target: Path, path: Path) -> list[Path]:
+    """What killed processes left of files that were to take the place of this one or its copy."""
+    return [*find_drafts(target), *find_drafts(backup_of(path))]
 
 
 def _swapped(target: Path, before: bytes | None, after: bytes | None, private: bool) -> bool:
     """Put one content in the place of another; False where that is not there any more."""
-    new = None if after is None else _written(target, after, private=private)
+    draft = None
+    if after is not None:
+        draft = write_draft(target, after, private=private, like=target, sync=True)
     try:
         if read(target) != before:
             return False
         _writable(target)
-        if new is None:
+        if draft is None:
             target.unlink(missing_ok=True)
         else:
-            new.replace(target)
+            draft.replace(target)
     finally:
-        if new is not None:
-            new.unlink(missing_ok=True)
-    _synced(target.parent)
+        if draft is not None:
+            draft.unlink(missing_ok=True)
+    sync_folder(target.parent)
     return True
 
 
@@ -217,52 +208,3 @@ def _writable(target: Path) -> None:
     """A rename would pass over a file that its owner made read-only: ask first."""
     with suppress(FileNotFoundError):
         os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK))
-
-
-def _written(target: Path, data: bytes, folder: Path | None = None, private: bool = False) -> Path:
-    """A new file, whole and on the disk, that looks like the one it is to replace."""
-    new = (folder or target.parent) / f".{target.name}{NEW}{secrets.token_hex(4)}"
-    mode = 0o600 if target.exists() else 0o666
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _like(new, target)
-            if private:
-                os.fchmod(handle, os.fstat(handle).st_mode & stat.S_IRWXU)
-            file.write(data)
-            file.flush()
-            os.fsync(handle)
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise
-    return new
-
-
-def _like(new: Path, target: Path) -> None:
-    """Give a file the mode, owner and attributes of another, if that is there."""
-    try:
-        old, own = target.stat(), new.stat()
-    except FileNotFoundError:
-        return
-    if (old.st_uid, old.st_gid) != (own.st_uid, own.st_gid):
-        _given(new, target, old, own)
-    shutil.copystat(target, new)
-
-
-def _given(new: Path, target: Path, old: os.stat_result, own: os.stat_result) -> None:
-    """Give a file to the owner and the group of another, or say what lets it go without."""
-    try:
-        os.chown(new, old.st_uid, old.st_gid)
-    except PermissionError as error:
-        told = f"{target} is of user {old.st_uid} and group {old.st_gid}, to whom we may give none"
-        yours = shlex.join(["chown", f"{own.st_uid}:{own.st_gid}", str(target)])
-        raise OSError(f"{told}. Make it yours: sudo {yours}") from error
-
-
-def _synced(folder: Path) -> None:
-    """Have a rename on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from brimline._version import __version__
+from brimline.atomic_file import replace_file
 from brimline.private_folder import create_private_folder
 from brimline.regular_file import open_regular_file, read_regular_file
 from brimline.survey.codec import Saved, unpack
@@ -96,20 +97,9 @@ def load(folder: Path) -> State:
 def save(state: State, folder: Path) -> None:
     """Keep the state; a disk that is full or read-only only makes the next run slower."""
     data = _encoder.encode(state)
-    draft = folder / f"{NAME}.{os.getpid()}.{time.monotonic_ns()}"
-    try:
+    with suppress(OSError):
         create_private_folder(folder)
-        with open(draft, "xb", opener=_private) as file:
-            file.write(zlib.crc32(data).to_bytes(4, "little"))
-            file.write(data)
-        draft.replace(folder / NAME)
-    except OSError:
-        with suppress(OSError):
-            draft.unlink()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+        replace_file(folder / NAME, zlib.crc32(data).to_bytes(4, "little") + data)
 
 
 def mark(path: str, offset: int) -> Mark:

@@ -1,14 +1,13 @@
 """What is to be cleared, each in a file: on the disk before anything is done about it."""
 
 import hashlib
-import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.atomic_file import replace_file
 from brimline.observations import Pane
 from brimline.regular_file import read_regular_file
 
@@ -53,17 +52,7 @@ def prompt_for(path: str) -> str:
 
 def keep(state: Path, intent: Intent) -> None:
     """Have an intent on the disk, in the place of the session's last one."""
-    new = state / f".clear-{secrets.token_hex(4)}"
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(intent))
-            file.flush()
-            os.fsync(handle)
-        new.replace(_place(state, intent.session))
-    finally:
-        new.unlink(missing_ok=True)
-    _synced(state)
+    replace_file(_place(state, intent.session), msgspec.json.encode(intent), sync=True)
 
 
 def kept(state: Path, session: str | None = None) -> list[Intent]:
@@ -98,11 +87,3 @@ def _read(path: Path) -> Iterator[Intent]:
         yield msgspec.json.decode(read_regular_file(path), type=Intent)
     except (OSError, msgspec.DecodeError):
         return
-
-
-def _synced(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,18 +1,17 @@
 """A tmux pane through libtmux: looked at, pasted into, its keys pressed; one holder at a time."""
 
-import fcntl
 import hashlib
 import os
 import re
 import secrets
 import stat
-import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brimline.errors import CommandFailed, UnsafeFolder
+from brimline.file_lock import locked_file
 from brimline.observations import Pane
 from brimline.private_folder import check_parents
 from brimline.tmux.screen import Screen, screen
@@ -122,12 +121,12 @@ class Held:
 def held(pane: Pane, state: Path, patience: float) -> Generator[Held]:
     """Hold a pane, among all processes with this state folder; PaneTaken when it takes too long."""
     place = hashlib.sha256(f"{pane.socket} {pane.id}".encode()).hexdigest()[:12]
-    handle = os.open(state / f"pane-{place}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        _lock(handle, patience)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked_file(state / f"pane-{place}.lock", patience))
+        except TimeoutError:
+            raise PaneTaken from None
         yield Held(pane, state)
-    finally:
-        os.close(handle)
 
 
 def tty_of(pane: Pane, state: Path) -> str | None:
@@ -135,17 +134,6 @@ def tty_of(pane: Pane, state: Path) -> str | None:
     with suppress(CommandFailed):
         return Held(pane, state).tty()
     return None
-
-
-def _lock(handle: int, patience: float) -> None:
-    end = time.monotonic() + patience
-    while True:
-        try:
-            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                raise PaneTaken from None
-        time.sleep(0.02)
 
 
 def _server(pane: Pane) -> "Server":

@@ -1,6 +1,5 @@
 """Files that are no longer the store: kept under another name, never deleted."""
 
-import fcntl
 import os
 import time
 from collections.abc import Generator, Sequence
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from brimline.file_lock import lock_file
 from brimline.store.problems import StoreProblem, report_problem
 from brimline.store.sqlite.header import Label, Unusable
 
@@ -26,7 +26,7 @@ def locked_folder(folder: Path) -> Generator[None]:
     """Let one process at a time move the store's files or create them."""
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        lock_file(handle)
         yield
     finally:
         os.close(handle)
