@@ -33,7 +33,7 @@ WARMING = 2
 """The first turns: a client fills its caches."""
 
 RAMP = Ramp(start=10_000, step=1_000)
-"""Below the levels: an agent that is told more makes another turn."""
+"""Below the levels: an agent that gets a message makes another turn."""
 
 WITHOUT, AGAIN = "without Brimline", "without it, once more"
 IDLE, WITH = "hooks that do nothing", "with Brimline"
@@ -122,15 +122,15 @@ def cases(agent: str, daemon: Running, work: Path) -> Iterator[Case]:
 
 def idle(settings: str) -> str:
     """The same hooks, each a process that does nothing: what the client itself takes for them."""
-    told: dict[str, Any] = json.loads(settings)
-    for groups in told["hooks"].values():
+    document: dict[str, Any] = json.loads(settings)
+    for groups in document["hooks"].values():
         for group in groups:
             group["hooks"] = [one | {"command": NOTHING} for one in group["hooks"]]
-    return json.dumps(told)
+    return json.dumps(document)
 
 
 def scene(client: Client, calls: int, pace: random.Random | None) -> Scenario:
-    """A turn of so many tool calls, each reply at once, or after as long as a real one's."""
+    """A turn of `calls` tool calls; each reply comes at once, or at a real model's pace."""
     tools = (client.shell(f"echo {number}") for number in range(calls))
     replies = (*tools, Reply(text="Done."))
     if pace is not None:

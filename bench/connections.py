@@ -47,7 +47,7 @@ sys.stdin.read()
 
 @contextmanager
 def idle_connections(port: int, count: int, uid: int) -> Generator[None]:
-    """Hold so many connections open that send nothing; `uid` 0 is our own user."""
+    """Hold connections open that send nothing; `uid` 0 is our own user."""
     words = [sys.executable, "-c", IDLE, str(uid), str(port), str(count)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None

@@ -27,13 +27,13 @@ STDIN = (
     b'"context_window_size":200000,"current_usage":{"input_tokens":10,"output_tokens":400,'
     b'"cache_creation_input_tokens":990,"cache_read_input_tokens":89000},"used_percentage":45}}'
 )
-SAYS, ASKED = b"45% 90K/200K", "█".encode()
-"""What every line of ours says, and what only the daemon's has in it."""
+LINE_TEXT, BAR = b"45% 90K/200K", "█".encode()
+"""Every line of ours has this text; only a line of the daemon has a bar."""
 
 MS_ABOVE_SHELL = 2.0
 OF_PYTHON = 1.3
 SELDOM = 10
-"""Other people's are run in one of so many rounds: some take half a second."""
+"""Other tools are run once in this many rounds: some take half a second."""
 
 PATIENCE = 120.0
 """Seconds that a daemon may take to have read a long transcript for the first time."""
@@ -41,14 +41,14 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class Scene:
-    """A session with a transcript of some size: what its status line is told, and where."""
+    """A session with a transcript of some size: the input of its status line, and its folder."""
 
     stdin: Path
     env: dict[str, str]
 
     @classmethod
     def of(cls, work: Path, cache: Path, size: int) -> "Scene":
-        """One whose transcript is so large."""
+        """One with a transcript of this size."""
         tree = cache / f"transcript-{size}"
         make(tree, Plan(size=size, files=1, recent=True))
         (transcript,) = transcripts(tree)
@@ -79,8 +79,8 @@ class Row:
         taken = self.seconds.get(scene.stdin)
         return statistics.median(taken) * 1000 if taken else None
 
-    def said(self, scene: Scene) -> bytes:
-        """What it prints; nothing where it fails."""
+    def output(self, scene: Scene) -> bytes:
+        """What it prints; nothing if it fails."""
         with scene.stdin.open("rb") as stdin:
             done = subprocess.run(
                 self.command,
@@ -105,7 +105,7 @@ class Row:
 
 
 class Bench:
-    """The rows, each with what it is measured against."""
+    """The rows, each with its reference."""
 
     def __init__(self, work: Path, daemon: Daemon, others: list[Peer]) -> None:
         program = work / "brimline-hook"
@@ -131,17 +131,17 @@ class Bench:
         return [self.shell, self.python, *ours, *self.others]
 
     def check(self, scene: Scene) -> None:
-        """Fail where ours does not say what it should; another that fails is not measured."""
+        """Fail if our line is wrong; another tool that fails is not measured."""
         end = time.monotonic() + PATIENCE
-        while not (answered := ASKED in self.asked.said(scene)) and time.monotonic() < end:
+        while not (answered := BAR in self.asked.output(scene)) and time.monotonic() < end:
             time.sleep(0.1)
         if not answered:
             raise SystemExit("bench: the daemon does not answer")
         for row in (self.asked, self.script_asked, self.alone, self.script_alone):
-            if SAYS not in (said := row.said(scene)):
-                raise SystemExit(f"bench: {row.name} said {said!r}, not {SAYS!r}")
+            if LINE_TEXT not in (printed := row.output(scene)):
+                raise SystemExit(f"bench: {row.name} printed {printed!r}, not {LINE_TEXT!r}")
         for row in self.others:
-            if not row.note and not row.said(scene).strip():
+            if not row.note and not row.output(scene).strip():
                 row.note = "says nothing"
 
     def measure(self, scenes: list[Scene], rounds: int) -> None:
@@ -181,11 +181,11 @@ def _table(bench: Bench, small: Scene, large: Scene, megabytes: float) -> Iterat
 
 
 def main() -> None:
-    """Print the tables; fail only where something of ours does not run."""
+    """Print the tables; fail only if something of ours does not run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=101)
     parser.add_argument("--mb", type=float, default=100, help="size of the long transcript")
-    parser.add_argument("--hooks", type=int, default=1000, help="so many are sent to the daemon")
+    parser.add_argument("--hooks", type=int, default=1000, help="hooks sent to the daemon")
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument(
         "--beside",

@@ -17,8 +17,8 @@ _KIB_OF_RUSAGE = 1024 if sys.platform == "darwin" else 1
 class Failed(Exception):
     """A command that was to be measured did not succeed."""
 
-    def __init__(self, command: Sequence[str], code: int, told: str) -> None:
-        super().__init__(f"exit code {code}: {' '.join(command)}\n{told.strip()}")
+    def __init__(self, command: Sequence[str], code: int, output: str) -> None:
+        super().__init__(f"exit code {code}: {' '.join(command)}\n{output.strip()}")
         self.code = code
 
 
@@ -56,7 +56,7 @@ class Case:
 
 
 def run(command: Sequence[str], env: Mapping[str, str]) -> Run:
-    """Run a command to its end; raise Failed where it does not exit with 0."""
+    """Run a command to its end; raise Failed if it does not exit with 0."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         actions = [
             (os.POSIX_SPAWN_DUP2, out.fileno(), 1),
@@ -81,7 +81,7 @@ class _Sampler(threading.Thread):
     """Sums the peaks of a process and its children.
 
     The kernel's own figure for a finished process (ru_maxrss) is the largest of them, not the sum,
-    and starts at the size of the process that spawned it; it is used where there is no /proc.
+    and starts at the size of the process that spawned it; it is used if there is no /proc.
     """
 
     def __init__(self, pid: int) -> None:
@@ -92,7 +92,7 @@ class _Sampler(threading.Thread):
 
     @property
     def peak_kib(self) -> int:
-        """The sum of the peaks seen; zero where the system does not tell."""
+        """The sum of the peaks seen; zero if the system does not report it."""
         return sum(self._peaks.values())
 
     def run(self) -> None:

@@ -80,7 +80,7 @@ class Cost:
 
 
 class Feed(threading.Thread):
-    """Tells a daemon of sessions: all of them first, then so many changes a second."""
+    """Posts sessions to a daemon: all of them first, then changes at a fixed rate."""
 
     def __init__(self, port: int, secret: dict[str, str], sessions: int, rate: int) -> None:
         super().__init__(daemon=True)

@@ -132,7 +132,7 @@ def _target(case: Case, bench: Bench) -> str:
 
 
 def _sums(bench: Bench, tree: Tree) -> Iterator[str]:
-    """Our totals beside ccusage's, and beside what was written into the tree."""
+    """Our totals beside ccusage's and beside those of the tree."""
     theirs = msgspec.json.decode(bench.session.runs[-1].output, type=reference.Report).totals
     ours = msgspec.json.decode(bench.cold.runs[-1].output, type=Report).total
     yield f"{'':24}{'brimline':>16}{'expected':>16}"

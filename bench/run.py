@@ -43,7 +43,7 @@ class Cost:
 
     @property
     def share(self) -> float:
-        """Our part of one core, in per cent, at 1 MB/s: that is what a millisecond per MB is."""
+        """Percent of one core at 1 MB/s: 1 ms per MB is 0.1 %."""
         return self.ours / 10
 
 
@@ -70,7 +70,7 @@ def cats(child: Sequence[str]) -> float:
 
 
 def stream(scene: str, megabytes: float, folder: Path) -> Path:
-    """A recorded stream, repeated until it is so long."""
+    """A recorded stream, repeated up to a length."""
     once = (FIXTURES / scene / "stream-1.jsonl").read_bytes()
     path = folder / f"{scene}-{megabytes:g}.jsonl"
     path.write_bytes(once * round(megabytes * 1e6 / len(once)))

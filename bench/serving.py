@@ -1,4 +1,4 @@
-"""A real daemon for the benchmarks: how fast it boots, what it holds, what a hook costs it."""
+"""A real daemon for the benchmarks: boot time, memory, CPU per hook."""
 
 import os
 import socket
@@ -65,7 +65,7 @@ US_A_HOOK, BOOT_SECONDS, IDLE_MB = 100, 0.3, 60
 
 
 class Row(NamedTuple):
-    """What is measured of a daemon, and what is asked of it."""
+    """A running daemon: its figures, and requests to it."""
 
     name: str
     unit: str
@@ -92,7 +92,7 @@ class Daemon:
         return socket_path(self.state, os.getuid())
 
     def ask(self, kind: Kind, body: bytes) -> bytes:
-        """What it answers to a hook or a status line; it is told that the answer was passed on."""
+        """Its answer to a hook or a status line, which is acknowledged."""
         request = Request(kind, "claude", f"{time.time_ns()}-{os.getpid()}", os.getpid(), {}, body)
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(PATIENCE)  # as the clients wait: a plain `recv` is woken twice
@@ -103,7 +103,7 @@ class Daemon:
                 if not (piece := connection.recv(1 << 16)):
                     raise SystemExit("bench: the daemon hung up")
                 data += piece
-            with suppress(OSError):  # it hangs up where that does not matter
+            with suppress(OSError):  # it hangs up if it needs no acknowledgement
                 connection.sendall(ACK)
                 connection.recv(1)
         return text
@@ -215,10 +215,10 @@ def _of_one(work: Path, status: bytes, hooks: int) -> dict[Row, float]:
 
 
 def _hooks(status: bytes) -> list[tuple[str, Kind, bytes]]:
-    """What an agent tells again and again, of the session whose status line this is."""
+    """The requests that an agent sends again and again for the session of this status line."""
     of = msgspec.json.decode(status)
-    told = {name: of[name] for name in ("session_id", "transcript_path", "cwd")}
-    told |= {"permission_mode": "default", "prompt_id": "5c0e7d1a"}
+    fields = {name: of[name] for name in ("session_id", "transcript_path", "cwd")}
+    fields |= {"permission_mode": "default", "prompt_id": "5c0e7d1a"}
     tool = {
         "tool_name": "Read",
         "tool_input": {"file_path": "/home/u/src/module.py"},
@@ -227,7 +227,7 @@ def _hooks(status: bytes) -> list[tuple[str, Kind, bytes]]:
     }
     prompt = {"prompt": "Go on, please."}
     hooks: list[tuple[str, Kind, bytes]] = [
-        (f"{name} hook", "hook", msgspec.json.encode({**told, "hook_event_name": name, **more}))
+        (f"{name} hook", "hook", msgspec.json.encode({**fields, "hook_event_name": name, **more}))
         for name, more in (("PostToolUse", tool), ("UserPromptSubmit", prompt))
     ]
     return [*hooks, ("status line", "statusline", status)]
@@ -236,15 +236,19 @@ def _hooks(status: bytes) -> list[tuple[str, Kind, bytes]]:
 def _after_calls(daemon: Daemon, work: Path, times: int) -> tuple[float, float]:
     """What a hook costs that finds a new call each time: to answer it, and to keep the call."""
     path, numbers = work / "growing.jsonl", count()
-    told = {"session_id": "growing", "transcript_path": str(path), "hook_event_name": "PostToolUse"}
-    hook = msgspec.json.encode(told)
+    fields = {
+        "session_id": "growing",
+        "transcript_path": str(path),
+        "hook_event_name": "PostToolUse",
+    }
+    hook = msgspec.json.encode(fields)
 
     def call() -> None:
         number = next(numbers)
         usage = {"input_tokens": 4, "cache_read_input_tokens": 50_000 + number, "output_tokens": 9}
         message = {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "usage": usage}
-        told = {"sessionId": "growing", "version": "2.1.325", "timestamp": NOON}
-        record = {"isSidechain": False, "type": "assistant", **told, "message": message}
+        fields = {"sessionId": "growing", "version": "2.1.325", "timestamp": NOON}
+        record = {"isSidechain": False, "type": "assistant", **fields, "message": message}
         with path.open("ab") as file:
             file.write(msgspec.json.encode(record) + b"\n")
 

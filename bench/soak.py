@@ -25,19 +25,19 @@ from serving import Daemon, serving
 
 SAMPLE_EVERY_S = 5.0
 SETTLE_S = 3.0
-"""After so many seconds the daemon has stored what the last hooks brought."""
+"""The daemon has stored what the last hooks reported after this time."""
 
 MAX_MB_AN_HOUR = 1.0
 """The target, for the second half of ten minutes."""
 
 PUSHED_PART = 5
-"""One in so many sessions is a program that posts its calls, and has no transcript."""
+"""One in this many sessions is a program that posts its calls and has no transcript."""
 
 PROMPT_EVERY, STOP_EVERY = 10, 25
-"""After so many calls a hook is a prompt's, or the end of a turn; else it is a tool's."""
+"""After this many calls a hook is of a prompt or of the end of a turn; else of a tool."""
 
 LIMIT, OPENING = 167_000, 18_000
-"""Where a session is compacted, and what it begins with, in tokens."""
+"""When a session is compacted, and its size afterwards, in tokens."""
 
 MODEL = "claude-opus-4-6"
 PROJECT = "soak"
@@ -74,7 +74,7 @@ class Session(Protocol):
     compactions: int
 
     def make_call(self, daemon: Daemon) -> None:
-        """Make the next call, and tell the daemon as an agent does."""
+        """Make the next call, and send its hook or event."""
         ...
 
 
@@ -152,9 +152,9 @@ class PushedSession:
 
     def _post(self, daemon: Daemon, event: dict[str, object]) -> None:
         self._events += 1
-        told = {"id": str(self._events), "session": self.id, "agent": "sdk", "event": event}
+        event_json = {"id": str(self._events), "session": self.id, "agent": "sdk", "event": event}
         with closing(_UnixConnection(socket_path(daemon.state, os.getuid(), "http"))) as http:
-            body = msgspec.json.encode({"events": [told]})
+            body = msgspec.json.encode({"events": [event_json]})
             http.request("POST", "/v1/events", body, {"content-type": "application/json"})
             answer = http.getresponse()
             if answer.status != 200:
@@ -207,7 +207,6 @@ class Samples:
         return " ".join(f"{megabytes:.1f}" for megabytes in self.megabytes[::every])
 
     def row(self, name: str) -> str:
-        """As it stands in the table."""
         half = self.megabytes[len(self.megabytes) // 2]
         sizes = f"{self.megabytes[0]:9.1f}{half:9.1f}{self.megabytes[-1]:9.1f}"
         return f"{name:16}{sizes}{self.slope_an_hour():12.2f}"
@@ -277,7 +276,7 @@ def main() -> None:
     print("yes" if grown <= MAX_MB_AN_HOUR else "NO", f"({grown:.2f})")
     print("files:", ", ".join(f"{name} {size:.1f} MB" for name, size in sorted(files.items())))
     if missing:
-        raise SystemExit("soak: the store differs from what was made:\n" + "\n".join(missing))
+        raise SystemExit("soak: the store differs from what was sent:\n" + "\n".join(missing))
     print("the store has every call and compaction")
 
 

@@ -121,10 +121,10 @@ def start_sessions(start: Sequence[str], count: int, folder: Path) -> Result:
     done.set()
     watcher.join()
     command = [sys.executable, "-m", "brimline", "serve"]
-    told = subprocess.run(
+    result = subprocess.run(
         [*command, "--status", "--json"], env=env, capture_output=True, check=False
     )
-    status = json.loads(told.stdout)
+    status = json.loads(result.stdout)
     recorded = sessions_in(state)
     subprocess.run([*command, "--stop"], env=env, capture_output=True, check=False)
     return Result(

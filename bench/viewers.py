@@ -76,7 +76,7 @@ class Viewers:
 
 
 async def fill_store(path: Path, sessions: int, transcripts: Path) -> None:
-    """Write so many sessions of the last hours, each with its main thread."""
+    """Write sessions of the last hours, each with its main thread."""
     path.parent.mkdir(parents=True)
     store = await SqliteStore.open(path)
     now = time.time()
@@ -135,7 +135,7 @@ def run(work: Path, sessions: int, viewers: int, load: Load) -> None:
             before = measure(hooks, daemon, load)
             ask(pages, viewers)
             opening = measure(hooks, daemon, load)
-            while ask(pages, viewers):  # until every page has what it gets at first
+            while ask(pages, viewers):  # until every page has received all sessions
                 time.sleep(SETTLE_S)
             cpu, started = daemon.cpu_ns, time.perf_counter()
             beside = measure(hooks, daemon, load)

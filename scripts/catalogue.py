@@ -1,6 +1,6 @@
 """Write the model catalogue (windows and prices) from genai-prices and our own rows.
 
-`python scripts/catalogue.py` writes it; `--check` fails where the written one is not what it makes.
+`python scripts/catalogue.py` writes it; `--check` fails if the file is out of date.
 """
 
 import sys
@@ -65,7 +65,7 @@ REPLIES: dict[str, int] = {
 """The longest reply, by prefix; the longest prefix counts."""
 
 INPUT_CAPS: dict[str, int] = {"gpt-5": 272_000}
-"""The cap on the prompt where it is below the window, by exact id."""
+"""The cap on the prompt if it is below the window, by exact id."""
 
 
 def reply(name: str, window: int | None) -> int | None:
@@ -94,9 +94,9 @@ def names(match: MatchLogic) -> Iterator[tuple[str, bool]]:
             return
 
 
-def prices(told: ModelPrice | list[ConditionalPrice]) -> tuple[Price, ...]:
-    """The prices of a model; nothing where they depend on the hour or the input has none."""
-    periods = [ConditionalPrice(prices=told)] if isinstance(told, ModelPrice) else told
+def prices(price: ModelPrice | list[ConditionalPrice]) -> tuple[Price, ...]:
+    """The prices of a model; none if they depend on the hour or there is no input price."""
+    periods = [ConditionalPrice(prices=price)] if isinstance(price, ModelPrice) else price
     rows: list[Price] = []
     for period in periods:
         start = period.constraint
@@ -112,19 +112,19 @@ def prices(told: ModelPrice | list[ConditionalPrice]) -> tuple[Price, ...]:
 UNITS = ("input_mtok", "cache_read_mtok", "cache_write_mtok", "output_mtok")
 
 
-def steps(told: ModelPrice) -> list[int]:
+def steps(price: ModelPrice) -> list[int]:
     """The prompt sizes at which a price changes."""
     tiered = [
-        value for unit in UNITS if isinstance(value := getattr(told, unit, None), TieredPrices)
+        value for unit in UNITS if isinstance(value := getattr(price, unit, None), TieredPrices)
     ]
     return sorted({0} | {step.start for value in tiered for step in value.tiers})
 
 
-def tier(told: ModelPrice, since: str, above: int) -> Price | None:
+def tier(price: ModelPrice, since: str, above: int) -> Price | None:
     """The four prices at a step; a unit without a price of its own is billed as input."""
     found: list[float] = []
     for unit in UNITS:
-        value = getattr(told, unit, None)
+        value = getattr(price, unit, None)
         if isinstance(value, TieredPrices):
             reached = [step.price for step in value.tiers if step.start <= above]
             value = reached[-1] if reached else value.base
@@ -137,7 +137,7 @@ def tier(told: ModelPrice, since: str, above: int) -> Price | None:
 
 
 def first_party() -> list[Provider]:
-    """The providers whose own models these are, in our order.
+    """The providers that make these models, in our order.
 
     The data module is loaded by name: a type checker that follows it reads 1.5 MB of literals.
     """
@@ -147,7 +147,7 @@ def first_party() -> list[Provider]:
 
 
 def build() -> Catalogue:
-    """The catalogue from what is installed; the first provider that names an id wins."""
+    """The catalogue from the installed package; the first provider that names an id wins."""
     origin = f"genai-prices {version('genai-prices')}"
     exact: dict[str, Model] = {}
     prefix: dict[str, Model] = {}

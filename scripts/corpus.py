@@ -37,7 +37,7 @@ class Truth(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """A line of the table: each figure as it is shown, and what is wrong."""
+    """A line of the table: each figure as shown, and the differences."""
 
     file: str
     figures: tuple[str, ...]
@@ -71,9 +71,9 @@ def ours(thread: ThreadShown | None) -> dict[str, int | None]:
 def compare(folder: Path, file: str, truth: Truth, home: Path) -> Compared:
     """One file of the corpus against its truth."""
     path = str(folder / file)
-    told = context(home)
+    scratch = context(home)
     try:
-        inspected = shown(told, find(path, told.places, BytesIO()), series=False)
+        inspected = shown(scratch, find(path, scratch.places, BytesIO()), series=False)
     except BrimlineError as error:
         return Compared(file, ("",) * len(FIGURES), (str(error),))
     found = ours(thread_of(inspected, truth))

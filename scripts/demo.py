@@ -29,7 +29,7 @@ FULL = 144_000
 """What is billed beyond the prompt when the client's own threshold is passed."""
 
 MARGIN = 4_000
-"""Of the last step, so that the threshold is passed where it is meant to be."""
+"""Of the last step, so that it crosses the threshold."""
 
 STEPS = (900, 1_400, 2_100, 2_800, 3_600, 5_200, 9_500)
 
@@ -50,7 +50,7 @@ def scenario() -> Scenario:
 
 
 def wanted(line: str) -> bool:
-    """Whether a record tells a call or a compaction."""
+    """Whether a record is of a call or a compaction."""
     record = json.loads(line)
     boundary = record.get("subtype") == "compact_boundary"
     return record["type"] == "assistant" or boundary or bool(record.get("isCompactSummary"))

@@ -31,7 +31,7 @@ TABLES = ("session", "message", "part")
 
 def main() -> int:
     """Record the scenes asked for, all without arguments."""
-    asked = argparse.ArgumentParser(description="Record the fixtures anew.")
+    asked = argparse.ArgumentParser(description="Record the fixtures again.")
     asked.add_argument("scenes", nargs="*", help="client or client/scene; all without any")
     only: list[str] = asked.parse_args().scenes
     for client, scene in _chosen(only):

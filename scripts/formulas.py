@@ -1,7 +1,7 @@
 """Measure the historic formulas on a corpus of transcripts, for the page "Which formula?".
 
-`python scripts/formulas.py DIR` writes the tables of docs/concepts/which-formula.md anew; with
-`--check` it fails where the written ones are not what the corpus gives. Only figures leave the
+`python scripts/formulas.py DIR` writes the tables of docs/concepts/which-formula.md; with
+`--check` it fails if they differ from what the corpus gives. Only figures leave the
 corpus: no text, no name of a file or project.
 """
 
@@ -56,7 +56,7 @@ class Thread(msgspec.Struct, frozen=True):
         return {"end": (count - 1,), "every": range(count), "after": sorted(self.after)}
 
     def truth(self, place: int) -> int:
-        """What a call sent: the last one's by the corpus, where it knows, the others' by usage."""
+        """What a call sent: the last one by the corpus if known, the others by their usage."""
         last = place == len(self.calls) - 1
         return self.sent if last and self.sent is not None else self.calls[place].sent
 
@@ -64,24 +64,26 @@ class Thread(msgspec.Struct, frozen=True):
 def threads(folder: Path) -> list[Thread]:
     """Every transcript of a corpus that has calls in its main thread."""
     truths = msgspec.json.decode((folder / "truth.json").read_bytes(), type=dict[str, Truth])
-    own = [(folder / file, told) for file, told in sorted(truths.items()) if not told.subagent_file]
-    found = [thread(str(path), told) for path, told in own]
+    own = [
+        (folder / file, truth) for file, truth in sorted(truths.items()) if not truth.subagent_file
+    ]
+    found = [thread(str(path), truth) for path, truth in own]
     return [one for one in found if one.calls]
 
 
-def thread(path: str, told: Truth) -> Thread:
+def thread(path: str, truth: Truth) -> Thread:
     """The main thread of a file."""
     status = os.stat(path)
-    transcript = Transcript(told.agent, path, status.st_mtime, status.st_size)
-    main = main_thread(fold(Session(agent=told.agent), source(told.agent).read(transcript)))
+    transcript = Transcript(truth.agent, path, status.st_mtime, status.st_size)
+    main = main_thread(fold(Session(agent=truth.agent), source(truth.agent).read(transcript)))
     calls = tuple(call.usage for call in main.calls.values()) if main else ()
     compactions = main.compactions if main else ()
     after = frozenset(made.calls for made in compactions if made.calls < len(calls))
-    return Thread(told.agent, told.sent, calls, after)
+    return Thread(truth.agent, truth.sent, calls, after)
 
 
 def errors(measured: Sequence[Thread], formula: Formula, moment: str) -> list[float]:
-    """How far a formula is off at a moment of every thread, in per cent of what was sent."""
+    """The error of a formula at one moment of every thread, in percent of what was sent."""
     found = (
         off_by(formula(one.calls[: place + 1]), one.truth(place))
         for one in measured
@@ -132,8 +134,8 @@ def section(measured: Sequence[Thread]) -> str:
     """The part of the page that is made: one table of all, one for each agent."""
     agents = [agent for agent in AGENTS if any(one.agent == agent for one in measured)]
     corpus = f"a corpus of {_number(len(measured), 'real transcript')}"
-    whose = f"{NUMBERS[len(agents)]} agent{'' if len(agents) == 1 else 's'}"
-    parts = [f"Measured on {corpus} of {whose}.", part("All", measured)]
+    agents_text = f"{NUMBERS[len(agents)]} agent{'' if len(agents) == 1 else 's'}"
+    parts = [f"Measured on {corpus} of {agents_text}.", part("All", measured)]
     parts += [
         part(AGENTS[agent], [one for one in measured if one.agent == agent]) for agent in agents
     ]
@@ -146,7 +148,7 @@ def part(title: str, measured: Sequence[Thread]) -> str:
 
 
 def with_section(text: str, made: str) -> str:
-    """A page with the made part between its two marks; ValueError where they are not there."""
+    """A page with the made part between its two marks; ValueError if they are missing."""
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:

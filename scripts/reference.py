@@ -77,8 +77,8 @@ def cli() -> str:
         parts.append(f"## brimline {name}\n\n{command.description}\n\n{table}")
     parts.append(
         "## Exit codes\n\n| code | meaning |\n|---|---|\n"
-        "| 0 | done; what could not be read among the rest is told on standard error |\n"
-        "| 1 | not done, or not well: `serve` was found by nobody any more, `serve --background` "
+        "| 0 | done; files that could not be read are reported on standard error |\n"
+        "| 1 | failed: `serve` lost its socket, `serve --background` "
         "did not come up, `serve --stop` did not end it, `setup` could not write, `doctor` found "
         "something, the output was not taken |\n"
         "| 2 | asked for wrongly: an unknown path, session, agent or option, a bad setting; or no "

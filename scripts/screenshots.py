@@ -1,6 +1,6 @@
 """Take the pictures of the page for README and docs: `python scripts/screenshots.py`.
 
-The demo stands still at a second of its story, on a clock that stands still too, so that the same
+The demo is stopped at one second of its script, and so is the clock, so that the same
 page gives the same pictures. They are taken in a Chromium that is on this machine.
 """
 

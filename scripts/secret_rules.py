@@ -74,7 +74,7 @@ KEYWORDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "Telegram Bot Token": ((":",),),
     "Twilio API Key": (("AC",), ("SK",)),
 }
-"""For each pattern of a plugin, what stands in every text that it matches: in lower case if the
+"""For each pattern of a plugin, a text that every match contains: in lower case if the
 pattern ignores case."""
 
 FREQUENT = frozenset(
@@ -135,7 +135,7 @@ def _longest(pattern: str) -> int:
 
 
 def rules() -> Iterator[dict[str, object]]:
-    """Each usable pattern as a rule of ours."""
+    """Each usable pattern as one of our rules."""
     for detector in detectors():
         name = detector.secret_type
         if name in SKIPPED:

@@ -1,4 +1,4 @@
-"""A model API on loopback that real clients talk to, and that tells what it billed them.
+"""A model API on loopback for real clients, with a log of what it billed.
 
 >>> scenario = Scenario(main=(Reply(text="Hello."),))
 >>> with FakeModel(scenario) as model:

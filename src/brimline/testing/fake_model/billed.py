@@ -27,7 +27,7 @@ class Billed(msgspec.Struct, frozen=True, kw_only=True, tag="billed", tag_field=
     """One answered model call; `raw` is the usage object exactly as the client got it last.
 
     An answer that took several passes is billed at its last one. A compaction that the API itself
-    made has a record of its own, before its answer's, where the API tells what it took.
+    made has its own record, before its answer's, if the API reports its usage.
     """
 
     sequence: int
@@ -38,9 +38,9 @@ class Billed(msgspec.Struct, frozen=True, kw_only=True, tag="billed", tag_field=
     raw: dict[str, Any]
     thread: Thread = "main"
     agent_id: str | None = None
-    """The subagent's or child session's own id, where the client sends one."""
+    """The subagent's or child session's own id, if the client sends one."""
     session_id: str | None = None
-    """The session id that the client sent with the request, where it sends one."""
+    """The session id that the client sent with the request, if it sends one."""
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused", tag_field="record"):
@@ -57,7 +57,7 @@ Record = Billed | Refused
 
 
 class BillingLog:
-    """Records in the order of answering; appends to a file of JSON lines where one is given."""
+    """Records in the order of answering; appended to a file of JSON lines if one is given."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -80,7 +80,7 @@ class BillingLog:
             return tuple(one for one in self._records if isinstance(one, Refused))
 
     def next_sequence(self) -> int:
-        """Reserve the next sequence number; it goes on from what the file already holds."""
+        """Reserve the next sequence number; it continues from the last one in the file."""
         with self._lock:
             self._last += 1
             return self._last
@@ -101,7 +101,7 @@ class BillingLog:
 
 
 def read_records(path: Path) -> tuple[Record, ...]:
-    """Every record of a billing log file; empty where there is no file."""
+    """Every record of a billing log file; empty if there is no file."""
     if not path.exists():
         return ()
     decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)

@@ -13,7 +13,7 @@ LOOKBACK = 20
 OPENAI_GRAIN = 128
 OPENAI_MINIMUM = 1024
 FRAMING = 4
-"""Tokens that the Anthropic API counts after the last breakpoint, wherever it stands."""
+"""Tokens that the Anthropic API counts after the last breakpoint."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class PrefixCache:
 
 
 def uncached(blocks: Sequence[Block], added: int) -> Split:
-    """The split of a prompt where nothing is cached."""
+    """The split of a prompt without a cache."""
     return Split(input=_total(_sizes(blocks, added)))
 
 

@@ -65,7 +65,7 @@ class Model:
             return Answered(self._bill(wire, prompt, line, split, sender), prompt.stream)
 
     def count(self, wire: Wire, body: bytes, path: str) -> int:
-        """The tokens of a prompt, as the counting endpoints tell them; nothing is billed."""
+        """The tokens of a prompt, as the counting endpoints report them; nothing is billed."""
         return wire.read(body, path, {}).tokens
 
     def _split(self, wire: Wire, prompt: Prompt, line: Line) -> Split:
@@ -121,7 +121,7 @@ class Model:
 
 
 def _summary(prompt: Prompt, line: Line, split: Split) -> Summary | None:
-    """The compaction in an answer: it took what the scenario says, or what was asked to be done."""
+    """The compaction in an answer, at the cost that the scenario gives."""
     if line.summary is None:
         return None
     made, closed = line.reply.compaction, prompt.tokens + line.closed
@@ -134,9 +134,9 @@ def _summary(prompt: Prompt, line: Line, split: Split) -> Summary | None:
 
 def _usage(reply: Reply, split: Split) -> Usage:
     reasoning = estimate(reply.reasoning) if reply.reasoning else 0
-    said = sum(estimate(str(tool.input)) + 10 for tool in reply.tools)
-    said += estimate(reply.text) if reply.text else 0
-    output = reasoning + max(1, said) if reply.output is None else reply.output
+    words = sum(estimate(str(tool.input)) + 10 for tool in reply.tools)
+    words += estimate(reply.text) if reply.text else 0
+    output = reasoning + max(1, words) if reply.output is None else reply.output
     return Usage(
         input=split.input,
         cache_read=split.read,
@@ -147,7 +147,7 @@ def _usage(reply: Reply, split: Split) -> Usage:
 
 
 def _billed_summary(answer: Billed, summary: Summary) -> Billed:
-    """The record of a compaction that stands beside that of its answer."""
+    """The billing record of a compaction, apart from that of its answer."""
     return msgspec.structs.replace(
         answer, id=f"{answer.id}/compaction", usage=summary.usage, thread="compaction"
     )

@@ -16,7 +16,7 @@ COMPACTION = "compaction"
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of the prompt in wire order; `ttl` is set where a cache breakpoint stands."""
+    """A piece of the prompt in wire order; `ttl` is set at a cache breakpoint."""
 
     key: bytes
     tokens: int

@@ -40,7 +40,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass that the Anthropic API made before the one that answered, and what it took."""
+    """A pass of the Anthropic API before the one that answered, and its tokens."""
 
     kind: Literal["message", "advisor_message"] = "message"
     input: int
@@ -48,9 +48,9 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
-    """The API itself sums the conversation up and goes on from the scenario's summary.
+    """The API itself summarises the conversation and continues from the scenario's summary.
 
-    Its cost is what Anthropic tells of it; OpenAI tells none.
+    Anthropic reports its cost; OpenAI does not.
     """
 
     input: int
@@ -67,7 +67,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolCall, ...] = ()
     error: ErrorKind | None = None
     when: str | None = None
-    """Taken only by a request whose newest messages hold this text."""
+    """Used only for a request whose newest messages contain this text."""
     capture: str | None = None
     """A pattern sought in the newest messages; its group 1 replaces CAPTURED in tool inputs."""
     output: int | None = None
@@ -78,7 +78,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     passes: tuple[Pass, ...] = ()
     compaction: Compaction | None = None
     unfinished: bool = False
-    """Gemini alone: the client is told to ask for the rest."""
+    """Gemini only: the client is asked to request the rest."""
     delay: float = 0.0
     """Seconds before the first byte."""
     pace: float = 0.0
@@ -94,7 +94,7 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True):
     """The new start once a compaction was answered, by the client's wish or the API's own."""
 
     def at(self, call: int, compactions: int) -> int:
-        """Tokens added to the n-th call (from 0) since the last of so many compactions."""
+        """Tokens added to the n-th call (from 0) after this number of compactions."""
         return (self.after_compaction if compactions else self.start) + self.step * call
 
 
@@ -113,7 +113,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt billed above this is refused as too long."""
     cache: bool = True
     cache_writes: bool = False
-    """OpenAI alone: tell the tokens newly written to the cache, as its newer models do."""
+    """OpenAI only: report the tokens newly written to the cache, as its newer models do."""
 
 
 def load(path: Path) -> Scenario:

@@ -1,4 +1,4 @@
-"""Where a scenario stands: which reply comes next in each thread, and how much is added to it."""
+"""The position in a scenario: the next reply of each thread, and the tokens added to it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Script:
 
 
 def _filled(reply: Reply, prompt: Prompt) -> Reply:
-    """The reply with what it captures from the request put into its tool inputs."""
+    """The reply with the captured text of the request in its tool inputs."""
     found = re.search(reply.capture, prompt.newest) if reply.capture is not None else None
     if found is None:
         return reply

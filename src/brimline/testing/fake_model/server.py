@@ -186,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _note(self, body: bytes) -> None:
-        """Keep the request, where somebody wants to read what a client sends."""
+        """Record the request, if the caller wants to see what a client sends."""
         if self.fake.requests is None:
             return
         headers = {name.lower(): value for name, value in self.headers.items()}

@@ -54,7 +54,7 @@ class Sender:
 
 
 class _CodexTurn(msgspec.Struct):
-    """What Codex tells of a request in one header."""
+    """What Codex sends about a request in one header."""
 
     session_id: str
     thread_id: str

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Summary:
-    """A compaction that the API itself made: its text, what it took, what was sent before it."""
+    """A compaction by the API itself: its text, its usage, what was sent before it."""
 
     text: str
     usage: Usage
@@ -27,7 +27,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Turn:
-    """One answer about to be written: what is said, under which id, at which usage."""
+    """One answer to be sent: its reply, id and usage."""
 
     sequence: int
     model: str
@@ -51,7 +51,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Event:
-    """One server-sent event; `name` is None where the API sends data alone."""
+    """One server-sent event; `name` is None if the API sends only data."""
 
     data: Json | str
     name: str | None = None
@@ -65,7 +65,7 @@ class Wire:
     read: Callable[[bytes, str, Mapping[str, str]], Prompt]
     """Body, path with query, and lower-case headers in; a prompt out."""
     split: Callable[[PrefixCache, tuple[Block, ...], int, bool], Split]
-    """Cache, prompt, tokens added, and whether writes are told apart."""
+    """Cache, prompt, tokens added, and whether cache writes are reported apart."""
     raw: Callable[[Turn], Json]
     """The usage object of the API."""
     message_id: Callable[[Turn], str]
@@ -73,4 +73,4 @@ class Wire:
     events: Callable[[Turn], Iterator[Event]]
     error: Callable[[ErrorKind, str], Json]
     tells_summary: bool = False
-    """Whether it tells what a compaction took beside what the answer took."""
+    """Whether it reports the usage of a compaction apart from the answer's."""

@@ -44,9 +44,9 @@ def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     request = msgspec.json.decode(body, type=_Request)
     system = [one for one in _blocks(request.system) if not _is_billing_line(one)]
     pieces = [_piece(one, in_conversation=False) for one in (*request.tools, *system)]
-    said = [(each.role, one) for each in request.messages for one in _blocks(each.content)]
-    start = begins([one.get("type") for _, one in said])
-    pieces += [_piece(one, role) for role, one in said[start:]]
+    role_blocks = [(each.role, one) for each in request.messages for one in _blocks(each.content)]
+    start = begins([one.get("type") for _, one in role_blocks])
+    pieces += [_piece(one, role) for role, one in role_blocks[start:]]
     return Prompt(
         model=request.model,
         stream=request.stream,
@@ -162,8 +162,8 @@ def events(turn: Turn) -> Iterator[Event]:
     for place, one in enumerate(content(turn)):
         yield from _block_events(place, one)
     delta = {"stop_reason": _stop_reason(turn), "stop_sequence": None}
-    told = {"delta": delta, "usage": raw(turn), **anthropic_context.management(turn)}
-    yield _event({"type": "message_delta", **told})
+    delta_fields = {"delta": delta, "usage": raw(turn), **anthropic_context.management(turn)}
+    yield _event({"type": "message_delta", **delta_fields})
     yield _event({"type": "message_stop"})
 
 

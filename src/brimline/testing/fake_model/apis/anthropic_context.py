@@ -1,4 +1,4 @@
-"""What the Anthropic API itself does to a context, and how it tells: edits, passes, compactions."""
+"""Edits, passes and compactions that the Anthropic API itself makes, and how it reports them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def management(turn: Turn) -> Json:
     """What an answer says about edits; nothing where none was made."""
     applied: list[Json] = []
     for edit in turn.reply.edits:
-        told = {"cleared_input_tokens": edit.tokens, COUNTED[edit.kind]: edit.count}
-        applied.append({"type": edit.kind, **told})
+        fields = {"cleared_input_tokens": edit.tokens, COUNTED[edit.kind]: edit.count}
+        applied.append({"type": edit.kind, **fields})
     return {"context_management": {"applied_edits": applied}} if applied else {}
 
 
 def with_passes(usage: Json, turn: Turn) -> Json:
-    """The usage of an answer over all of its passes; as it is where one pass made it."""
+    """The usage of an answer over all of its passes; unchanged if there was one pass."""
     made = [_pass(one.kind, Usage(input=one.input, output=one.output)) for one in turn.reply.passes]
     if turn.summary is not None:
         made.append(_pass(COMPACTION, turn.summary.usage))
@@ -52,13 +52,13 @@ def _pass(kind: str, usage: Usage) -> Json:
 
 
 def first_input(turn: Turn) -> int | None:
-    """The prompt of the first pass, which a stream begins with; None where it is the only one."""
+    """The prompt of the first pass, which a stream begins with; None if it is the only one."""
     own = [one.input for one in turn.reply.passes if one.kind == OWN]
     return turn.summary.closed if turn.summary else next(iter(own), None)
 
 
 def blocks(turn: Turn) -> list[Json]:
-    """The content block of the compaction in an answer, where there is one."""
+    """The content block of the compaction in an answer, if there is one."""
     if turn.summary is None:
         return []
     signature = f"c2lnbmF0dXJl{turn.sequence:04d}"

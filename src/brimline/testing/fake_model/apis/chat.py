@@ -30,16 +30,18 @@ class _Request(msgspec.Struct):
 def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     """Read a Chat Completions request; a body of another shape is msgspec.ValidationError."""
     request = msgspec.json.decode(body, type=_Request)
-    told = [one for one in request.messages if one.get("role") in responses.INSTRUCTION_ROLES]
+    instructions = [
+        one for one in request.messages if one.get("role") in responses.INSTRUCTION_ROLES
+    ]
     pieces = [block(tool, in_conversation=False) for tool in request.tools]
-    pieces += [block(one, in_conversation=one not in told) for one in request.messages]
+    pieces += [block(one, in_conversation=one not in instructions) for one in request.messages]
     names = tuple(str(tool.get("function", {}).get("name", "")) for tool in request.tools)
     options = request.stream_options or _StreamOptions()
     return Prompt(
         model=request.model,
         stream=request.stream,
         blocks=tuple(pieces),
-        system=text_of([one.get("content") for one in told]),
+        system=text_of([one.get("content") for one in instructions]),
         newest=text_of(_newest(request.messages)),
         tools=names,
         headers=headers,
@@ -57,7 +59,7 @@ def _newest(messages: list[Json]) -> list[Any]:
 
 
 def split(cache: PrefixCache, blocks: tuple[Block, ...], added: int, tell_writes: bool) -> Split:
-    """Read the longest known prefix; this API never tells what it writes."""
+    """Read the longest known prefix; this API does not report cache writes."""
     return cache.automatic(blocks, added, grain=OPENAI_GRAIN)
 
 
@@ -110,7 +112,7 @@ def _head(turn: Turn, kind: str) -> Json:
 
 
 def events(turn: Turn) -> Iterator[Event]:
-    """The answer as a stream; usage comes in a chunk of its own, where it was asked for."""
+    """The answer as a stream; usage comes in its own chunk if it was requested."""
     delta = _message(turn)
     for place, call in enumerate(delta.get("tool_calls", [])):
         call["index"] = place
@@ -122,11 +124,11 @@ def events(turn: Turn) -> Iterator[Event]:
 
 
 def _chunk(turn: Turn, choices: list[Json], *, output: int | None = None) -> Event:
-    """A chunk with the usage after so much output, or with the place where it will be told."""
+    """A chunk with the usage after this much output, or with an empty usage field."""
     head = _head(turn, "chat.completion.chunk") | {"choices": choices}
     if turn.tell_growth:
-        said = turn.usage.output if output is None else output
-        so_far = msgspec.structs.replace(turn.usage, output=said, reasoning=0)
+        output_tokens = turn.usage.output if output is None else output
+        so_far = msgspec.structs.replace(turn.usage, output=output_tokens, reasoning=0)
         return Event(head | {"usage": raw(replace(turn, usage=so_far))})
     return Event(head | {"usage": None} if turn.tell_usage else head)
 

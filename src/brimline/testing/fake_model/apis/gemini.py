@@ -138,9 +138,9 @@ def events(turn: Turn) -> Iterator[Event]:
             yield Event(_chunk(turn, [part], raw(turn), **_end(turn)))
 
 
-def _so_far(turn: Turn, said: list[Json]) -> Json:
+def _so_far(turn: Turn, parts_so_far: list[Json]) -> Json:
     """The usage after some parts; while it thinks there is no count of candidates."""
-    answered = sum("thought" not in part for part in said)
+    answered = sum("thought" not in part for part in parts_so_far)
     output = min(turn.usage.output, turn.usage.reasoning + answered)
     usage = raw(replace(turn, usage=msgspec.structs.replace(turn.usage, output=output)))
     return {name: count for name, count in usage.items() if count or answered}

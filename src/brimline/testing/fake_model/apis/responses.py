@@ -36,16 +36,16 @@ def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     request = msgspec.json.decode(body, type=_Request)
     items = _items(request.input)
     start = begins([one.get("type") for one in items])
-    told = [one for one in items if one.get("role") in INSTRUCTION_ROLES]
+    instructions = [one for one in items if one.get("role") in INSTRUCTION_ROLES]
     heads: list[Any] = [*request.tools, request.instructions]
     pieces = [block(one, in_conversation=False) for one in heads if one is not None]
-    counted = [one for place, one in enumerate(items) if place >= start or one in told]
-    pieces += [block(one, in_conversation=one not in told) for one in counted]
+    counted = [one for place, one in enumerate(items) if place >= start or one in instructions]
+    pieces += [block(one, in_conversation=one not in instructions) for one in counted]
     return Prompt(
         model=request.model,
         stream=request.stream,
         blocks=tuple(pieces),
-        system=text_of([request.instructions, *told]),
+        system=text_of([request.instructions, *instructions]),
         newest=text_of(_newest(items)),
         tools=tuple(str(tool.get("name", tool.get("type", ""))) for tool in request.tools),
         headers=headers,
@@ -171,4 +171,4 @@ WIRE = Wire(
 )
 
 COMPACTING = replace(WIRE, answer=compacted)
-"""The same API where nothing but a compaction is asked for."""
+"""The same API for a request that only compacts."""

@@ -10,9 +10,9 @@ from . import Event, Json
 Told = Iterator[Json]
 
 
-def numbered(told: Iterable[Json]) -> Iterator[Event]:
+def numbered(events: Iterable[Json]) -> Iterator[Event]:
     """The events of a stream, each with its number."""
-    for number, data in enumerate(told):
+    for number, data in enumerate(events):
         yield Event(data | {"sequence_number": number}, str(data["type"]))
 
 
