@@ -9,7 +9,7 @@ import pytest
 
 from brimline.server.api.app import ENDPOINTS
 from brimline.server.api.openapi import document
-from brimline.tui.api_types import Timeline, View, timeline, view, views
+from brimline.tui.api_types import SessionView, Timeline, decode_timeline, decode_view, decode_views
 
 from .daemon import message
 from .scene import Json, calls, scene
@@ -58,7 +58,7 @@ def mismatches(
             yield from mismatches(inner, our_schemas, served_inner, served_schemas, inner_place)
 
 
-@pytest.mark.parametrize(("kind", "name"), [(View, "SessionView"), (Timeline, "Timeline")])
+@pytest.mark.parametrize(("kind", "name"), [(SessionView, "SessionView"), (Timeline, "Timeline")])
 def test_a_field_differs_from_the_api(kind: type[Any], name: str) -> None:
     """Every field that the terminal reads is in the OpenAPI document, with a type that it takes."""
     schemas, ours = msgspec.json.schema_components([kind], ref_template="#/{name}")
@@ -70,7 +70,7 @@ def test_a_field_differs_from_the_api(kind: type[Any], name: str) -> None:
 
 def test_a_difference_from_the_api_is_noticed() -> None:
     """A missing field, a field of another type and one that may be null are each reported."""
-    schemas, ours = msgspec.json.schema_components([View], ref_template="#/{name}")
+    schemas, ours = msgspec.json.schema_components([SessionView], ref_template="#/{name}")
     served = document(ENDPOINTS)["components"]["schemas"]
     del served["SessionView"]["properties"]["unread"]
     served["ThreadRow"]["properties"]["thread"] = {"type": "integer"}
@@ -85,7 +85,7 @@ def test_a_difference_from_the_api_is_noticed() -> None:
 
 def test_every_session_is_taken() -> None:
     """What the API tells now is taken as it is."""
-    taken = views(packed(scene()))
+    taken = decode_views(packed(scene()))
     assert [one.session.id for one in taken] == [told["session"]["id"] for told in scene()]
     shop = next(one for one in taken if one.session.id == "shop-backend")
     assert shop.main is not None
@@ -99,7 +99,7 @@ def test_what_is_missing_is_unknown() -> None:
     """An older daemon, which tells less: nothing is made up."""
     session = {"id": "s", "agent": "claude", "seen_at": 1.0}
     thread = {"thread": "main", "state": "measured", "source": "hook"}
-    taken = view(packed({"session": session, "threads": [thread]}))
+    taken = decode_view(packed({"session": session, "threads": [thread]}))
     assert taken is not None
     assert (taken.unread, taken.handoff, taken.calls_left, taken.limit_at) == (None,) * 4
     assert taken.main is not None
@@ -109,31 +109,31 @@ def test_what_is_missing_is_unknown() -> None:
 def test_what_is_new_is_left() -> None:
     """A newer daemon, which tells more, also in a thread."""
     told = told_view("s", 1_000, main={"mood": "good"}, colour="blue")
-    assert view(packed(told)) == view(packed(told_view("s", 1_000)))
+    assert decode_view(packed(told)) == decode_view(packed(told_view("s", 1_000)))
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"session": 1}', b"null", b"\xff"])
 def test_a_session_that_cannot_be_read(data: bytes) -> None:
     """It is no session; nothing is raised."""
-    assert view(data) is None
+    assert decode_view(data) is None
 
 
 def test_one_bad_session_spoils_no_other() -> None:
     """The others are taken."""
     told: list[object] = [told_view("a", 1), {"session": "x"}, 5, told_view("b", 2)]
-    assert [one.session.id for one in views(packed(told))] == ["a", "b"]
+    assert [one.session.id for one in decode_views(packed(told))] == ["a", "b"]
 
 
 def test_no_list() -> None:
     """What is no list of sessions comes from no daemon of ours."""
     with pytest.raises(msgspec.DecodeError):
-        views(b'{"error": "no"}')
+        decode_views(b'{"error": "no"}')
 
 
 def test_timeline_counts_what_it_cannot_read() -> None:
     """Records that are malformed are counted, the rest is taken."""
     told: Json = told_timeline("s") | {"calls": [*calls("s", 900), {"call": 1}], "new": [1]}
-    taken = timeline(packed(told), packed([message("s", "hello"), "no message"]))
+    taken = decode_timeline(packed(told), packed([message("s", "hello"), "no message"]))
     assert (len(taken.calls), len(taken.compactions), len(taken.signals)) == (1, 1, 3)
     assert taken.messages is not None
     assert [one.text for one in taken.messages] == ["hello"]
@@ -142,5 +142,5 @@ def test_timeline_counts_what_it_cannot_read() -> None:
 
 def test_timeline_of_an_older_daemon() -> None:
     """Without compactions and documents, there are none."""
-    taken = timeline(packed({"calls": calls("s", 900, 1_200), "signals": []}), b"[]")
+    taken = decode_timeline(packed({"calls": calls("s", 900, 1_200), "signals": []}), b"[]")
     assert (len(taken.calls), taken.compactions, taken.handoffs, taken.unreadable) == (2, (), (), 0)

@@ -7,7 +7,7 @@ import pytest
 from brimline.errors import UnknownSession
 from brimline.settings import Settings
 from brimline.survey.status import glances
-from brimline.tui.files import Files
+from brimline.tui.files import TranscriptFiles
 from brimline.windows import NO_OVERRIDES
 from survey.machine import NOON, Machine, call, compaction, of_agent
 
@@ -24,15 +24,17 @@ def machine(tmp_path: Path) -> Machine:
     return made
 
 
-def files(machine: Machine, settings: Settings | None = None) -> Files:
+def files(machine: Machine, settings: Settings | None = None) -> TranscriptFiles:
     """Its files."""
-    return Files(machine.places, settings or Settings(), machine.cache, ("claude",), every=True)
+    return TranscriptFiles(
+        machine.places, settings or Settings(), machine.cache, ("claude",), include_old=True
+    )
 
 
 def test_figures_are_those_of_status(machine: Machine) -> None:
     """What `brimline status` reads is what is shown, and nothing is computed anew."""
     found = glances(machine.places, ["claude"], None, NO_OVERRIDES, machine.cache).glances
-    views = files(machine).views(NOON)
+    views = files(machine).read_views(NOON)
     assert len(views) == len(found) == 2
     for view, glance in zip(views, found, strict=True):
         assert (view.session.id, view.session.project) == (glance.session, glance.project)
@@ -54,14 +56,14 @@ def test_levels(machine: Machine) -> None:
         (Settings(levels=(40_000.0,), levels_of="tokens"), (20.0,)),
         (Settings(levels_by={"claude": (30.0,)}), (30.0,)),
     ):
-        assert [view.levels for view in files(machine, settings).views(NOON)] == [levels] * 2
+        assert [view.levels for view in files(machine, settings).read_views(NOON)] == [levels] * 2
 
 
 def test_detail(machine: Machine) -> None:
     """A session read whole: every call in its cycle, the compaction, and what a glance misses."""
     made = files(machine)
-    view = next(one for one in made.views(NOON) if one.session.id == "s1")
-    detail = made.detail(view)
+    view = next(one for one in made.read_views(NOON) if one.session.id == "s1")
+    detail = made.read_detail(view)
     own = [call for call in detail.timeline.calls if call.thread == "main"]
     assert [(call.cycle, call.call) for call in own] == [(0, "m1"), (1, "m2")]
     assert [(made.cycle, made.trigger, made.before) for made in detail.timeline.compactions] == [
@@ -76,10 +78,10 @@ def test_detail(machine: Machine) -> None:
 def test_session_that_is_gone(machine: Machine) -> None:
     """A session whose file was deleted meanwhile is told so."""
     made = files(machine)
-    view = next(one for one in made.views(NOON) if one.session.id == "s2")
+    view = next(one for one in made.read_views(NOON) if one.session.id == "s2")
     (machine.projects / "-project" / "s2.jsonl").unlink()
     with pytest.raises(UnknownSession):
-        made.detail(view)
+        made.read_detail(view)
 
 
 def test_screen_without_a_daemon(machine: Machine, tmp_path: Path, nobody: Path) -> None:
@@ -108,5 +110,5 @@ def test_screen_with_nothing_at_all(tmp_path: Path) -> None:
         await seen.shows("`brimline setup` puts Brimline's hooks")
         await seen.press("j", "enter", "q")
 
-    assert files_in(tmp_path).views(NOON) == []
+    assert files_in(tmp_path).read_views(NOON) == []
     look_at(watch(None, tmp_path), test)

@@ -9,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.tui import bars
-from brimline.tui.api_types import Thread, View, views
-from brimline.tui.filter import SORTS, Look, shown
-from brimline.tui.rows import FIRST, ONE, ONE_LINE_FROM, SECOND, Rows, widths
-from brimline.tui.styled_text import Line, ansi, plain, width_of
+from brimline.tui.api_types import SessionView, ThreadView, decode_views
+from brimline.tui.filter import SORTS, ListOptions, select_sessions
+from brimline.tui.rows import (
+    NARROW_FIRST_LINE,
+    NARROW_SECOND_LINE,
+    ONE_LINE_MIN_COLUMNS,
+    WIDE_COLUMNS,
+    OverviewRows,
+    column_widths,
+)
+from brimline.tui.styled_text import Line, line_width, to_ansi, to_plain
 
 from .scene import NOW, scene, thread
 from .scene import view as told_view
@@ -20,19 +27,19 @@ from .scene import view as told_view
 HOME = Path("/home/ada")
 
 
-def taken(*told: dict[str, Any]) -> list[View]:
+def taken(*told: dict[str, Any]) -> list[SessionView]:
     """Sessions as they are taken."""
-    found = views(json.dumps(told).encode())
+    found = decode_views(json.dumps(told).encode())
     assert len(found) == len(told)
     return found
 
 
-def lines(view: View, width: int = 80) -> list[str]:
+def lines(view: SessionView, width: int = 80) -> list[str]:
     """A session's lines without colours."""
-    return [plain(line) for line in Rows(width, NOW, HOME).lines(view)]
+    return [to_plain(line) for line in OverviewRows(width, NOW, HOME).lines(view)]
 
 
-def own(sent: int | None, **fields: Any) -> View:
+def own(sent: int | None, **fields: Any) -> SessionView:
     """A session that sent so much."""
     return taken(told_view("s", sent, main=fields))[0]
 
@@ -63,7 +70,7 @@ def test_over_a_window_without_a_limit() -> None:
     """More than the window is red too, whatever is known of the limit."""
     view = own(260_000, limit=None, percent_of_limit=None)
     assert view.main is not None
-    assert (bars.thread_shade(view.main), bars.word_of(view.main)) == ("full", "over")
+    assert (bars.thread_shade(view.main), bars.shade_word(view.main)) == ("full", "over")
 
 
 def test_unknown_is_no_zero() -> None:
@@ -95,7 +102,7 @@ def test_state(ago: float, state: str, said: str) -> None:
 
 def test_marks_on_the_bar() -> None:
     """Levels and limit lie on the bar where they are, over what is full and what is not."""
-    bar = "".join(p.text for p in bars.drawn(*_main(own(120_000)), 100))
+    bar = "".join(p.text for p in bars.draw_thread_bar(*_main(own(120_000)), 100))
     assert len(bar) == 100
     assert (bar[50], bar[65], bar[83]) == ("╎", "╎", "┃")
     assert bar[:50] == "█" * 50
@@ -108,7 +115,7 @@ def test_limit_that_is_the_window() -> None:
     assert "┃" not in "".join(lines(view))
 
 
-def _main(view: View) -> tuple[View, Thread]:
+def _main(view: SessionView) -> tuple[SessionView, ThreadView]:
     assert view.main is not None
     return view, view.main
 
@@ -131,12 +138,12 @@ def test_many_subagents() -> None:
 @given(st.integers(60, 400))
 def test_every_line_fits(width: int) -> None:
     """At every width a line takes at most that, and a session as many lines as it says."""
-    rows = Rows(width, NOW, HOME)
-    assert width_of(rows.head()) <= width
+    rows = OverviewRows(width, NOW, HOME)
+    assert line_width(rows.header()) <= width
     for view in taken(*scene()):
         made = rows.lines(view)
         assert len(made) == rows.height(view)
-        assert max(map(width_of, made)) <= width
+        assert max(map(line_width, made)) <= width
 
 
 TEXT = st.text(max_size=60)
@@ -146,18 +153,18 @@ TEXT = st.text(max_size=60)
 def test_whatever_it_is_called(project: str, model: str, name: str, width: int) -> None:
     """No name breaks a line, or gets a control character through."""
     told = told_view("s", 1_000, thread("s", 1, name), project=project, main={"model": model})
-    for line in Rows(width, NOW, HOME).lines(taken(told)[0]):
-        assert width_of(line) <= width
-        assert plain(line).isprintable()
+    for line in OverviewRows(width, NOW, HOME).lines(taken(told)[0]):
+        assert line_width(line) <= width
+        assert to_plain(line).isprintable()
 
 
 @given(st.integers(60, 400))
 def test_columns_fill_the_line(width: int) -> None:
     """Together with the blanks between them, the columns take what there is, and no more."""
-    for columns in (FIRST, SECOND, ONE):
-        if columns is ONE and width < ONE_LINE_FROM:
+    for columns in (NARROW_FIRST_LINE, NARROW_SECOND_LINE, WIDE_COLUMNS):
+        if columns is WIDE_COLUMNS and width < ONE_LINE_MIN_COLUMNS:
             continue
-        found = widths(columns, width)
+        found = column_widths(columns, width)
         assert sum(found) + len(columns) - 1 <= width
         assert min(found) > 0
 
@@ -171,15 +178,15 @@ def test_project_is_cut_at_its_beginning() -> None:
 
 def test_colours() -> None:
     """The shade is in the colour, and without colours there is no escape at all."""
-    line: Line = Rows(80, NOW, HOME).lines(own(190_000))[1]
-    assert "\x1b[1;31m" in ansi(line, True)
-    assert "\x1b" not in ansi(line, False)
+    line: Line = OverviewRows(80, NOW, HOME).lines(own(190_000))[1]
+    assert "\x1b[1;31m" in to_ansi(line, True)
+    assert "\x1b" not in to_ansi(line, False)
 
 
 def names(sort: str, **fields: Any) -> list[str]:
     """The sessions of the scene, sorted and narrowed."""
-    look = Look(HOME, sort=next(one for one in SORTS if one == sort), **fields)
-    return [view.session.id for view in shown(taken(*scene()), look)]
+    look = ListOptions(HOME, sort=next(one for one in SORTS if one == sort), **fields)
+    return [view.session.id for view in select_sessions(taken(*scene()), look)]
 
 
 def test_orders() -> None:

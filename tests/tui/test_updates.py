@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 
 from brimline.errors import InvalidSettings, NotRunning
-from brimline.tui.api_types import View
+from brimline.tui.api_types import SessionView
 from brimline.tui.daemon_client import Answer, Daemon
-from brimline.tui.updates import Changed, Everything, Link, News, Pace, follow
+from brimline.tui.updates import (
+    AllSessions,
+    Connection,
+    Intervals,
+    SessionChanged,
+    Update,
+    follow_sessions,
+)
 
 from .daemon import FakeDaemon
 from .scene import view
@@ -21,21 +28,24 @@ from .watching import QUICK
 Step = Callable[[], None]
 
 
-async def no_files() -> list[View]:
+async def no_files() -> list[SessionView]:
     """No files."""
     return []
 
 
 async def heard(
     daemon: Daemon | None,
-    enough: Callable[[list[News]], object],
-    read: Callable[[], Awaitable[list[View]]] = no_files,
-    pace: Pace = QUICK,
+    enough: Callable[[list[Update]], object],
+    read: Callable[[], Awaitable[list[SessionView]]] = no_files,
+    pace: Intervals = QUICK,
     after: dict[int, Step] | None = None,
-) -> list[News]:
+) -> list[Update]:
     """The news until they are enough; `after` so many of them, something is done."""
-    news: list[News] = []
-    async with contextlib.aclosing(follow(daemon, read, pace)) as told, asyncio.timeout(30):
+    news: list[Update] = []
+    async with (
+        contextlib.aclosing(follow_sessions(daemon, read, pace)) as told,
+        asyncio.timeout(30),
+    ):
         async for one in told:
             news.append(one)
             if after and len(news) in after:
@@ -45,15 +55,17 @@ async def heard(
     return news
 
 
-def ids(news: list[News]) -> list[str]:
+def ids(news: list[Update]) -> list[str]:
     """The sessions that were told as changed."""
-    return [one.view.session.id for one in news if isinstance(one, Changed)]
+    return [one.view.session.id for one in news if isinstance(one, SessionChanged)]
 
 
-def states(news: list[News]) -> list[str]:
+def states(news: list[Update]) -> list[str]:
     """The states of the connection, each once in a row."""
     links = [
-        one if isinstance(one, Link) else one.link for one in news if not isinstance(one, Changed)
+        one if isinstance(one, Connection) else one.connection
+        for one in news
+        if not isinstance(one, SessionChanged)
     ]
     return [link.state for n, link in enumerate(links) if not n or links[n - 1] != link]
 
@@ -61,9 +73,9 @@ def states(news: list[News]) -> list[str]:
 def test_everything_then_changes(daemon: FakeDaemon) -> None:
     """First all sessions at once, then each as the stream tells it."""
     news = asyncio.run(heard(Daemon(daemon.socket), lambda news: len(news) > 8))
-    assert isinstance(news[0], Everything)
+    assert isinstance(news[0], AllSessions)
     assert len(news[0].views) == 8
-    assert news[0].link == Link("live")
+    assert news[0].connection == Connection("live")
     assert ids(news) == list(daemon.views)
 
 
@@ -72,7 +84,7 @@ def test_long_event(daemon: FakeDaemon) -> None:
     daemon.put(view("long", 1_000, title="x" * 300_000))
     news = asyncio.run(heard(Daemon(daemon.socket), lambda news: "long" in ids(news)))
     told = news[-1]
-    assert isinstance(told, Changed)
+    assert isinstance(told, SessionChanged)
     assert told.view.session.title == "x" * 300_000
 
 
@@ -91,7 +103,7 @@ def test_changes_are_applied_to_the_known_view(daemon: FakeDaemon) -> None:
     daemon.change({"id": "s9", "threads": {"main": {"sent": 5}}, "trend": {"keep": 0, "add": [7]}})
     news = asyncio.run(heard(Daemon(daemon.socket), lambda news: ids(news).count("s9") == 3))
     told = news[-1]
-    assert isinstance(told, Changed)
+    assert isinstance(told, SessionChanged)
     assert (told.view.session.title, told.view.unread, told.view.trend) == ("after", 3, (7,))
     assert told.view.main
     assert (told.view.main.sent, told.view.main.window) == (5, 200_000)
@@ -109,7 +121,7 @@ def test_changes_that_cannot_be_applied_are_passed_over(daemon: FakeDaemon, chan
     daemon.change({"id": "s9", "unread": 3})
     news = asyncio.run(heard(Daemon(daemon.socket), lambda news: ids(news).count("s9") == 2))
     told = news[-1]
-    assert isinstance(told, Changed)
+    assert isinstance(told, SessionChanged)
     assert told.view.unread == 3
 
 
@@ -124,7 +136,7 @@ def test_events_of_unknown_kinds_are_passed_over(tmp_path: Path) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)
         writer.close()
 
-    async def test() -> list[News]:
+    async def test() -> list[Update]:
         async with await asyncio.start_unix_server(serve, tmp_path / "s"):
             return await heard(Daemon(tmp_path / "s"), lambda news: len(news) == 2)
 
@@ -134,7 +146,7 @@ def test_events_of_unknown_kinds_are_passed_over(tmp_path: Path) -> None:
 def test_no_daemon(nobody: Path) -> None:
     """The files are read, again and again, and it is said."""
     news = asyncio.run(heard(Daemon(nobody), lambda news: len(news) == 3))
-    assert news == [Everything([], Link("files"))] * 3
+    assert news == [AllSessions([], Connection("files"))] * 3
 
 
 def test_files_alone(daemon: FakeDaemon) -> None:
@@ -173,7 +185,7 @@ def test_daemon_that_goes_for_good(daemon: FakeDaemon) -> None:
 
 def test_daemon_that_says_nothing_more(daemon: FakeDaemon) -> None:
     """A stream without a sign of life is given up, and begun anew."""
-    pace = Pace(retry=0.05, silence=0.3)
+    pace = Intervals(retry_s=0.05, silence_s=0.3)
     link = Daemon(daemon.socket)
     news = asyncio.run(heard(link, lambda news: states(news).count("live") == 2, pace=pace))
     assert states(news) == ["live", "lost", "live"]
@@ -182,11 +194,11 @@ def test_daemon_that_says_nothing_more(daemon: FakeDaemon) -> None:
 def test_files_that_cannot_be_read(nobody: Path) -> None:
     """What is wrong with them is told, and they are tried again."""
 
-    async def broken() -> list[View]:
+    async def broken() -> list[SessionView]:
         raise InvalidSettings("file", "levels", "wrong")
 
     news = asyncio.run(heard(Daemon(nobody), lambda news: len(news) == 2, broken))
-    assert news == [Link("files", "file: levels: wrong")] * 2
+    assert news == [Connection("files", "file: levels: wrong")] * 2
 
 
 @pytest.mark.parametrize(
@@ -203,12 +215,12 @@ def test_something_that_is_no_daemon(tmp_path: Path, said: bytes) -> None:
         writer.write(said)
         writer.close()
 
-    async def test() -> list[News]:
+    async def test() -> list[Update]:
         server = await asyncio.start_unix_server(serve, tmp_path / "s")
         async with server:
             return await heard(Daemon(tmp_path / "s"), lambda news: len(news) == 1)
 
-    assert asyncio.run(test()) == [Everything([], Link("files"))]
+    assert asyncio.run(test()) == [AllSessions([], Connection("files"))]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +237,7 @@ def test_stream_that_ends(tmp_path: Path, stream: bytes) -> None:
         writer.write(stream if b"/v1/stream" in asked else b"HTTP/1.1 200 OK\r\n\r\n[]")
         writer.close()
 
-    async def test() -> list[News]:
+    async def test() -> list[Update]:
         async with await asyncio.start_unix_server(serve, tmp_path / "s"):
             return await heard(Daemon(tmp_path / "s"), lambda news: len(news) == 3)
 

@@ -8,41 +8,43 @@ from textual.pilot import Pilot
 
 from brimline.settings import Settings
 from brimline.transcripts.source import Places
-from brimline.tui.app import Watch
+from brimline.tui.app import WatchApp
 from brimline.tui.daemon_client import Daemon
-from brimline.tui.files import Files
-from brimline.tui.filter import Look
-from brimline.tui.provider import Origin
-from brimline.tui.session_list import Board
-from brimline.tui.updates import Pace
+from brimline.tui.files import TranscriptFiles
+from brimline.tui.filter import ListOptions
+from brimline.tui.provider import SessionProvider
+from brimline.tui.session_list import SessionList
+from brimline.tui.updates import Intervals
 
 from .picture import rows
 from .scene import NOW
 
-QUICK = Pace(retry=0.05, tries=3, files=0.05, silence=60.0)
+QUICK = Intervals(retry_s=0.05, tries=3, files_s=0.05, silence_s=60.0)
 HOME = Path("/home/ada")
 DAY = 86_400.0
 PATIENCE = 400
 """So many looks, a twentieth of a second apart: a busy machine is slow, and not wrong."""
 
 
-def files_in(folder: Path) -> Files:
+def files_in(folder: Path) -> TranscriptFiles:
     """The files of a user who has nothing but what the test put there."""
     places = Places(folder / "home", {"CLAUDE_CONFIG_DIR": str(folder / "home" / ".claude")})
-    return Files(places, Settings(), folder / "cache", ("claude",))
+    return TranscriptFiles(places, Settings(), folder / "cache", ("claude",))
 
 
-def watch(socket: Path | None, folder: Path, colour: bool = True, pace: Pace = QUICK) -> Watch:
+def watch(
+    socket: Path | None, folder: Path, colour: bool = True, pace: Intervals = QUICK
+) -> WatchApp:
     """The application at noon."""
     daemon = None if socket is None else Daemon(socket)
-    origin = Origin(daemon, files_in(folder), pace, lambda: NOW)
-    return Watch(origin, Board(Look(HOME), DAY, colour, lambda: NOW))
+    origin = SessionProvider(daemon, files_in(folder), pace, lambda: NOW)
+    return WatchApp(origin, SessionList(ListOptions(HOME), DAY, colour, lambda: NOW))
 
 
 class Seen:
     """A screen that is looked at, and the keys before it."""
 
-    def __init__(self, app: Watch, pilot: Pilot[None]) -> None:
+    def __init__(self, app: WatchApp, pilot: Pilot[None]) -> None:
         self.app = app
         self._pilot = pilot
 
@@ -102,7 +104,7 @@ class Seen:
 
 
 def look_at(
-    app: Watch, test: Callable[[Seen], Awaitable[None]], size: tuple[int, int] = (80, 24)
+    app: WatchApp, test: Callable[[Seen], Awaitable[None]], size: tuple[int, int] = (80, 24)
 ) -> None:
     """Run the application without a terminal, and a test on it."""
 

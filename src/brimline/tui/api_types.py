@@ -18,7 +18,7 @@ from brimline.usage import percent_raw
 ItemT = TypeVar("ItemT")
 
 
-class Thread(msgspec.Struct, frozen=True):
+class ThreadView(msgspec.Struct, frozen=True):
     """A thread as it is now; `at` is when it was last heard of. What is None is unknown."""
 
     thread: str
@@ -40,7 +40,7 @@ class Thread(msgspec.Struct, frozen=True):
     model: str | None = None
 
 
-class Handoff(msgspec.Struct, frozen=True):
+class HandoffStatus(msgspec.Struct, frozen=True):
     """How a session stands with its handoff: none, fresh, old or draft."""
 
     state: str
@@ -49,15 +49,15 @@ class Handoff(msgspec.Struct, frozen=True):
     calls_since: int | None = None
 
 
-class View(msgspec.Struct, frozen=True):
+class SessionView(msgspec.Struct, frozen=True):
     """A session with its threads, its own first; `levels` and `limit_at` are in % of its window."""
 
     session: SessionRow
-    threads: tuple[Thread, ...] = ()
+    threads: tuple[ThreadView, ...] = ()
     levels: tuple[float, ...] = ()
     limit_at: float | None = None
     trend: tuple[int, ...] = ()
-    handoff: Handoff | None = None
+    handoff: HandoffStatus | None = None
     unread: int | None = None
     calls_left: float | None = None
 
@@ -67,23 +67,23 @@ class View(msgspec.Struct, frozen=True):
         return f"{self.session.agent}/{self.session.id}"
 
     @property
-    def main(self) -> Thread | None:
+    def main(self) -> ThreadView | None:
         """The session's own thread; None before it is heard of."""
         return next((thread for thread in self.threads if thread.thread == MAIN), None)
 
     @property
-    def subagents(self) -> tuple[Thread, ...]:
+    def subagents(self) -> tuple[ThreadView, ...]:
         """The other threads, the latest first."""
         return tuple(thread for thread in self.threads if thread.thread != MAIN)
 
-    def limit_of(self, thread: Thread) -> float | None:
+    def limit_percent(self, thread: ThreadView) -> float | None:
         """Where a thread's limit lies, in per cent of its window."""
         if thread.thread == MAIN and self.limit_at is not None:
             return self.limit_at
         return percent_raw(thread.limit, thread.window)
 
 
-class Document(msgspec.Struct, frozen=True):
+class HandoffHead(msgspec.Struct, frozen=True):
     """A handoff in the timeline."""
 
     at: float
@@ -102,19 +102,19 @@ class Timeline(msgspec.Struct, frozen=True):
     compactions: tuple[CompactionRow, ...] = ()
     signals: tuple[SignalRow, ...] = ()
     messages: tuple[Message, ...] | None = None
-    handoffs: tuple[Document, ...] = ()
+    handoffs: tuple[HandoffHead, ...] = ()
     unreadable: int = 0
 
 
-class Detail(msgspec.Struct, frozen=True):
+class SessionDetail(msgspec.Struct, frozen=True):
     """A session with all that happened in it; `problem` says why that could not be had."""
 
-    view: View
+    view: SessionView
     timeline: Timeline = Timeline()
     problem: str | None = None
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _RawTimeline(msgspec.Struct, frozen=True):
     calls: tuple[msgspec.Raw, ...] = ()
     compactions: tuple[msgspec.Raw, ...] = ()
     signals: tuple[msgspec.Raw, ...] = ()
@@ -143,7 +143,7 @@ class _ChangeShape(msgspec.Struct, frozen=True):
     trend: _TrendChange | msgspec.UnsetType = msgspec.UNSET
 
 
-class LiveViews:
+class LiveSessions:
     """The sessions as JSON, so that the stream's changes can be applied to them.
 
     An event that cannot be read, or changes a session that is not known, is left out.
@@ -152,20 +152,20 @@ class LiveViews:
     def __init__(self) -> None:
         self._encoded: dict[str, bytes] = {}
 
-    def take_all(self, data: bytes) -> list[View]:
+    def decode_all(self, data: bytes) -> list[SessionView]:
         """The sessions of a list; raises msgspec.DecodeError if it is none."""
         encoded = map(bytes, msgspec.json.decode(data, type=list[msgspec.Raw]))
-        taken = [self.take(each) for each in encoded]
+        taken = [self.decode(each) for each in encoded]
         return [each for each in taken if each is not None]
 
-    def take(self, data: bytes) -> View | None:
+    def decode(self, data: bytes) -> SessionView | None:
         """A whole view; None if it cannot be read."""
-        read = view(data)
+        read = decode_view(data)
         if read is not None:
             self._encoded[read.session.id] = data
         return read
 
-    def change(self, data: bytes) -> View | None:
+    def apply_change(self, data: bytes) -> SessionView | None:
         """A session after a change; None if it cannot be applied."""
         try:
             before = self._encoded.get(msgspec.json.decode(data, type=_ChangeShape).id)
@@ -175,41 +175,43 @@ class LiveViews:
         except msgspec.DecodeError:
             return None
         after = apply_change(msgspec.json.decode(before), msgspec.json.decode(data))
-        return self.take(msgspec.json.encode(after))
+        return self.decode(msgspec.json.encode(after))
 
 
-def view(data: bytes) -> View | None:
+def decode_view(data: bytes) -> SessionView | None:
     """A session as the stream tells it; None where it cannot be read."""
-    return next(iter(_each([msgspec.Raw(data)], View)), None)
+    return next(iter(_decode_each([msgspec.Raw(data)], SessionView)), None)
 
 
-def views(data: bytes) -> list[View]:
+def decode_views(data: bytes) -> list[SessionView]:
     """All sessions that can be read; raises msgspec.DecodeError where it is no list."""
-    return _each(msgspec.json.decode(data, type=list[msgspec.Raw]), View)
+    return _decode_each(msgspec.json.decode(data, type=list[msgspec.Raw]), SessionView)
 
 
-def timeline(data: bytes, messages: bytes) -> Timeline:
+def decode_timeline(data: bytes, messages: bytes) -> Timeline:
     """What happened in a session, with its messages; raises msgspec.DecodeError for other data."""
-    told = msgspec.json.decode(data, type=_Told)
-    letters = msgspec.json.decode(messages, type=list[msgspec.Raw])
-    read = tuple(_each(letters, Message))
+    raw = msgspec.json.decode(data, type=_RawTimeline)
+    raw_messages = msgspec.json.decode(messages, type=list[msgspec.Raw])
+    read = tuple(_decode_each(raw_messages, Message))
     made = Timeline(
-        tuple(_each(told.calls, CallRow)),
-        tuple(_each(told.compactions, CompactionRow)),
-        tuple(_each(told.signals, SignalRow)),
+        tuple(_decode_each(raw.calls, CallRow)),
+        tuple(_decode_each(raw.compactions, CompactionRow)),
+        tuple(_decode_each(raw.signals, SignalRow)),
         read,
-        tuple(_each(told.handoffs, Document)),
+        tuple(_decode_each(raw.handoffs, HandoffHead)),
     )
-    came = len(letters) + sum(len(getattr(told, name)) for name in _Told.__struct_fields__)
-    taken = len(read) + sum(len(getattr(made, name)) for name in _Told.__struct_fields__)
+    came = len(raw_messages) + sum(
+        len(getattr(raw, name)) for name in _RawTimeline.__struct_fields__
+    )
+    taken = len(read) + sum(len(getattr(made, name)) for name in _RawTimeline.__struct_fields__)
     return msgspec.structs.replace(made, unreadable=came - taken)
 
 
-def _each(items: Iterable[msgspec.Raw], kind: type[ItemT]) -> list[ItemT]:
-    found: list[ItemT] = []
+def _decode_each(items: Iterable[msgspec.Raw], kind: type[ItemT]) -> list[ItemT]:
+    decoded: list[ItemT] = []
     for item in items:
         try:
-            found.append(msgspec.json.decode(item, type=kind))
+            decoded.append(msgspec.json.decode(item, type=kind))
         except msgspec.DecodeError:
             continue
-    return found
+    return decoded

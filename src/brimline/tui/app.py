@@ -9,16 +9,16 @@ from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from brimline.tui.provider import Origin
-from brimline.tui.screens import Framed, Help, Overview
-from brimline.tui.session_list import Board
-from brimline.tui.session_screen import OneSession
+from brimline.tui.provider import SessionProvider
+from brimline.tui.screens import FramedScreen, HelpScreen, OverviewScreen
+from brimline.tui.session_list import SessionList
+from brimline.tui.session_screen import SessionScreen
 from brimline.tui.widgets import Prompt
 
-OFTEN = 0.2
+MIN_REDRAW_INTERVAL_S = 0.2
 """However much changes, it is drawn at most so often, in seconds."""
 
-SELDOM = 1.0
+MAX_REDRAW_INTERVAL_S = 1.0
 """So often where nothing changed, for the ages."""
 
 STYLE = """
@@ -35,7 +35,7 @@ Prompt, Prompt:focus { border: none; height: 1; padding: 0 1; background: ansi_d
 # What is not displayed loses the focus: nothing that takes keys is ever hidden but the inputs.
 
 
-class Watch(App[None]):
+class WatchApp(App[None]):
     """`brimline watch`: follows its origin until the user quits."""
 
     CSS = STYLE
@@ -47,12 +47,12 @@ class Watch(App[None]):
         Binding("question_mark", "help", show=False),
     ]
 
-    def __init__(self, origin: Origin, board: Board) -> None:
+    def __init__(self, provider: SessionProvider, sessions: SessionList) -> None:
         super().__init__(ansi_color=True)
         self.theme = "ansi-dark"
         self.animation_level = "none"
-        self._origin = origin
-        self._board = board
+        self._provider = provider
+        self._sessions = sessions
         self._drawn_at = 0.0
 
     def on_mount(self) -> None:
@@ -60,19 +60,19 @@ class Watch(App[None]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.exit)
-        self.push_screen(Overview(self._board))
+        self.push_screen(OverviewScreen(self._sessions))
         self.run_worker(self._follow())
-        self.set_interval(OFTEN, self._tick)
+        self.set_interval(MIN_REDRAW_INTERVAL_S, self._tick)
 
     async def _follow(self) -> None:
-        async for news in self._origin.news():
-            self._board.hear(news)
+        async for news in self._provider.updates():
+            self._sessions.apply(news)
 
     def _tick(self) -> None:
         now = time.monotonic()
-        if self._board.changed or now - self._drawn_at >= SELDOM:
-            self._board.changed, self._drawn_at = False, now
-            if isinstance(self.screen, Framed):
+        if self._sessions.needs_redraw or now - self._drawn_at >= MAX_REDRAW_INTERVAL_S:
+            self._sessions.needs_redraw, self._drawn_at = False, now
+            if isinstance(self.screen, FramedScreen):
                 self.screen.draw()
 
     def on_key(self, event: events.Key) -> None:
@@ -82,12 +82,12 @@ class Watch(App[None]):
             event.prevent_default()
             prompt.insert_text_at_cursor(event.character)
 
-    @on(Overview.Opened)
-    def opened(self, event: Overview.Opened) -> None:
+    @on(OverviewScreen.Opened)
+    def open_session(self, event: OverviewScreen.Opened) -> None:
         """Show one session."""
-        self.push_screen(OneSession(self._board, self._origin, event.key))
+        self.push_screen(SessionScreen(self._sessions, self._provider, event.key))
 
     def action_help(self) -> None:
         """The keys and the signs."""
-        if not isinstance(self.screen, Help):
-            self.push_screen(Help(self._board))
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self._sessions))

@@ -4,50 +4,50 @@ from pathlib import Path
 
 from brimline.events import MAIN
 from brimline.terminal.text import draw_bar, format_age, shade_of, shorten_home, strip_control
-from brimline.tui.api_types import Thread, View
-from brimline.tui.styled_text import Line, Piece, Shade
+from brimline.tui.api_types import SessionView, ThreadView
+from brimline.tui.styled_text import Line, Shade, Span
 from brimline.usage import format_tokens
 from brimline.windows import undated_model as plain_model
 
 LEVEL_MARK, LIMIT_MARK = "╎", "┃"
 """Where something is said, and where the client compacts."""
 
-STALE_AFTER = 3_600.0
+STALE_AFTER_S = 3_600.0
 """Nothing heard for so many seconds: what is shown may be long past."""
 
-WORDS: dict[Shade, str] = {
+SHADE_WORDS: dict[Shade, str] = {
     "low": "low", "medium": "medium", "high": "high", "full": "at limit", "dim": "",
 }  # fmt: skip
 """What a shade says where there are no colours."""
 
 
-def thread_shade(thread: Thread) -> Shade:
+def thread_shade(thread: ThreadView) -> Shade:
     """How full, by the window: low to high; reaching the limit is `full`, unknown is `dim`."""
     if thread.percent_of_limit is not None and thread.percent_of_limit >= 100:
         return "full"
-    if over(thread):
+    if is_over_window(thread):
         return "full"
     return shade_of(thread.percent)
 
 
-def over(thread: Thread) -> bool:
+def is_over_window(thread: ThreadView) -> bool:
     """Whether it holds more than its window, as far as we know that."""
     return thread.percent_raw is not None and thread.percent_raw > 100
 
 
-def word_of(thread: Thread) -> str:
+def shade_word(thread: ThreadView) -> str:
     """The shade as a word."""
-    return "over" if over(thread) else WORDS[thread_shade(thread)]
+    return "over" if is_over_window(thread) else SHADE_WORDS[thread_shade(thread)]
 
 
-def drawn(view: View, thread: Thread, width: int) -> Line:
+def draw_thread_bar(view: SessionView, thread: ThreadView, width: int) -> Line:
     """The bar, as wide as told: full, empty, and the marks over both."""
-    marks: dict[int, Piece] = {}
+    marks: dict[int, Span] = {}
     for level in view.levels if thread.thread == MAIN else ():
-        marks[_column(level, width)] = Piece(LEVEL_MARK)
-    limit = view.limit_of(thread)
+        marks[_column(level, width)] = Span(LEVEL_MARK)
+    limit = view.limit_percent(thread)
     if limit is not None and limit < 100:
-        marks[_column(limit, width)] = Piece(LIMIT_MARK, "full")
+        marks[_column(limit, width)] = Span(LIMIT_MARK, "full")
     own = thread_shade(thread)
     return _with_marks(draw_bar(thread.percent, width), own, marks)
 
@@ -56,62 +56,62 @@ def _column(percent: float, width: int) -> int:
     return min(width - 1, int(percent * width / 100))
 
 
-def _with_marks(text: str, own: Shade, marks: dict[int, Piece]) -> Line:
-    line: list[Piece] = []
+def _with_marks(text: str, own: Shade, marks: dict[int, Span]) -> Line:
+    line: list[Span] = []
     start = 0
     for column in sorted(marks):
-        line += [Piece(text[start:column], own), marks[column]]
+        line += [Span(text[start:column], own), marks[column]]
         start = column + 1
-    return [piece for piece in (*line, Piece(text[start:], own)) if piece.text]
+    return [piece for piece in (*line, Span(text[start:], own)) if piece.text]
 
 
-def percent_text(thread: Thread) -> str:
+def percent_text(thread: ThreadView) -> str:
     """The share of the window; what is over it is told as such."""
     if thread.percent is None:
         return "unknown" if thread.sent is None else "?"
-    if over(thread):
+    if is_over_window(thread):
         return f"{thread.percent_raw:.0f}%!"
     return f"{thread.percent:.1f}%"
 
 
-def tokens_text(thread: Thread) -> str:
+def tokens_text(thread: ThreadView) -> str:
     """What was sent, of the window."""
     sent = "?" if thread.sent is None else format_tokens(thread.sent)
     return f"{sent}/{'?' if thread.window is None else format_tokens(thread.window)}"
 
 
-def limit_text(thread: Thread) -> str:
+def limit_text(thread: ThreadView) -> str:
     """How near the compaction is."""
     if thread.percent_of_limit is None:
         return "?"
     return f"{thread.percent_of_limit:.0f}%"
 
 
-def state_text(view: View, thread: Thread | None, now: float) -> str:
+def state_text(view: SessionView, thread: ThreadView | None, now: float) -> str:
     """What the session does; how long nothing was heard, where that is long."""
     if view.session.ended_at is not None:
         return "ended"
     if thread is None:
         return "unknown"
-    heard = heard_at(view, thread)
-    if now - heard > STALE_AFTER:
+    heard = last_seen_at(view, thread)
+    if now - heard > STALE_AFTER_S:
         return f"stale {format_age(now - heard)}"
     return "" if thread.state == "measured" else strip_control(thread.state)
 
 
-def heard_at(view: View, thread: Thread | None) -> float:
+def last_seen_at(view: SessionView, thread: ThreadView | None) -> float:
     """When a thread was last heard of, else its session."""
     return view.session.seen_at if thread is None or thread.at is None else thread.at
 
 
-def handoff_text(view: View) -> str:
+def handoff_text(view: SessionView) -> str:
     """How a session stands with its handoff."""
     if view.handoff is None:
         return "?"
     return strip_control(view.handoff.state)
 
 
-def unread_text(view: View) -> str:
+def unread_text(view: SessionView) -> str:
     """The messages that wait."""
     if view.unread is None:
         return "?"
@@ -126,6 +126,6 @@ def model_text(model: str | None) -> str:
     return strip_control(plain_model(model).removeprefix("claude-") + mark)
 
 
-def place_text(view: View, home: Path) -> str:
+def project_text(view: SessionView, home: Path) -> str:
     """The project with the home folder as ~, else the session's id."""
     return strip_control(shorten_home(view.session.project or view.session.id, home))

@@ -13,41 +13,43 @@ from brimline.survey.files import by_id, whole
 from brimline.survey.status import Glance, Row, glances
 from brimline.tracker import Session
 from brimline.transcripts.source import Places
-from brimline.tui.api_types import Detail, Thread, Timeline, View
+from brimline.tui.api_types import SessionDetail, SessionView, ThreadView, Timeline
 from brimline.usage import percent_raw
 
 
-class Files(msgspec.Struct, frozen=True):
+class TranscriptFiles(msgspec.Struct, frozen=True):
     """Where the files are, whose are wanted, and how old they may be; `cache` is ours."""
 
     places: Places
     settings: Settings
     cache: Path
     agents: Sequence[str]
-    every: bool = False
+    include_old: bool = False
 
-    def views(self, now: float) -> list[View]:
+    def read_views(self, now: float) -> list[SessionView]:
         """Every session that was active lately, or ever; raises InvalidPolicy for wrong levels."""
-        since = None if self.every else now - seconds(self.settings.since)
+        since = None if self.include_old else now - seconds(self.settings.since)
         found = glances(self.places, self.agents, since, self.settings.overrides, self.cache)
         rules = Rules.of_settings(self.settings)
         return [_view(glance, rules) for glance in found.glances]
 
-    def detail(self, view: View) -> Detail:
+    def read_detail(self, view: SessionView) -> SessionDetail:
         """A session read whole; raises UnknownSession, UnreadableTranscript."""
         files = by_id(self.places, view.session.id, [view.session.agent])
         session = whole(files).session
-        threads = tuple(_counted(thread, session) for thread in view.threads)
-        return Detail(msgspec.structs.replace(view, threads=threads), timeline_of(session))
+        threads = tuple(_with_counts(thread, session) for thread in view.threads)
+        return SessionDetail(
+            msgspec.structs.replace(view, threads=threads), build_timeline(session)
+        )
 
 
-def _view(glance: Glance, rules: Rules) -> View:
+def _view(glance: Glance, rules: Rules) -> SessionView:
     own = _thread(glance, glance.main)
     session = SessionRow(
         glance.session, glance.agent, glance.modified, None, glance.project, own.model
     )
     levels = rules.levels_of(glance.session, glance.agent, own.model)
-    return View(
+    return SessionView(
         session=session,
         threads=(own, *(_thread(glance, row) for row in glance.subagents)),
         levels=tuple(percent_of_window(levels, rules.of, own.window, own.limit)),
@@ -55,9 +57,9 @@ def _view(glance: Glance, rules: Rules) -> View:
     )
 
 
-def _thread(glance: Glance, row: Row) -> Thread:
+def _thread(glance: Glance, row: Row) -> ThreadView:
     reading = row.reading
-    return Thread(
+    return ThreadView(
         thread=row.thread,
         state=reading.state,
         source=reading.source,
@@ -76,7 +78,7 @@ def _thread(glance: Glance, row: Row) -> Thread:
     )
 
 
-def _counted(thread: Thread, session: Session) -> Thread:
+def _with_counts(thread: ThreadView, session: Session) -> ThreadView:
     """With the counts that a glance at the end of a file does not tell."""
     read = session.threads.get(thread.thread)
     if read is None:
@@ -85,7 +87,7 @@ def _counted(thread: Thread, session: Session) -> Thread:
     return msgspec.structs.replace(thread, **counts)
 
 
-def timeline_of(session: Session) -> Timeline:
+def build_timeline(session: Session) -> Timeline:
     """What a session that was read whole holds."""
     calls: list[CallRow] = []
     compactions: list[CompactionRow] = []

@@ -9,63 +9,63 @@ import msgspec
 
 from brimline.errors import BrimlineError
 from brimline.tui import api_types
-from brimline.tui.api_types import Detail, View
+from brimline.tui.api_types import SessionDetail, SessionView
 from brimline.tui.daemon_client import Daemon
-from brimline.tui.files import Files
-from brimline.tui.updates import News, Pace, follow
+from brimline.tui.files import TranscriptFiles
+from brimline.tui.updates import Intervals, Update, follow_sessions
 
 
-class Origin:
+class SessionProvider:
     """What there is, what changes, one session's detail, and the way back: a message."""
 
     def __init__(
         self,
         daemon: Daemon | None,
-        files: Files,
-        pace: Pace | None = None,
+        files: TranscriptFiles,
+        intervals: Intervals | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._daemon = daemon
         self._files = files
         self._clock = clock
-        self.pace = pace or Pace()
+        self.intervals = intervals or Intervals()
 
-    def news(self) -> AsyncIterator[News]:
+    def updates(self) -> AsyncIterator[Update]:
         """All sessions, and then whatever changes."""
-        return follow(self._daemon, self._read, self.pace)
+        return follow_sessions(self._daemon, self._read_views, self.intervals)
 
-    async def detail(self, view: View, live: bool) -> Detail:
+    async def load_detail(self, view: SessionView, live: bool) -> SessionDetail:
         """A session with what happened in it, or why that cannot be told."""
         try:
             if live and self._daemon is not None:
-                return await _asked(self._daemon, view)
-            return await asyncio.to_thread(self._files.detail, view)
+                return await _request_detail(self._daemon, view)
+            return await asyncio.to_thread(self._files.read_detail, view)
         except (BrimlineError, OSError, msgspec.DecodeError) as error:
-            return Detail(view, problem=str(error).partition("\n")[0])
+            return SessionDetail(view, problem=str(error).partition("\n")[0])
 
-    async def send(self, session: str, text: str, urgent: bool) -> str | None:
+    async def send_message(self, session: str, text: str, urgent: bool) -> str | None:
         """Queue a message; why that was not done, or None."""
         if self._daemon is None:
             return "no daemon runs that could deliver it: `brimline serve --background` starts one"
         body = msgspec.json.encode({"text": text, "urgent": urgent})
         try:
-            answer = await self._daemon.ask("POST", f"{_path(session)}/messages", body)
+            answer = await self._daemon.ask("POST", f"{_session_path(session)}/messages", body)
         except BrimlineError as error:
             return str(error).replace("\n", ": ")
         return answer.refusal
 
-    async def _read(self) -> list[View]:
-        return await asyncio.to_thread(self._files.views, self._clock())
+    async def _read_views(self) -> list[SessionView]:
+        return await asyncio.to_thread(self._files.read_views, self._clock())
 
 
-async def _asked(daemon: Daemon, view: View) -> Detail:
-    path = _path(view.session.id)
+async def _request_detail(daemon: Daemon, view: SessionView) -> SessionDetail:
+    path = _session_path(view.session.id)
     timeline = await daemon.ask("GET", f"{path}/timeline")
     messages = await daemon.ask("GET", f"{path}/messages")
     if refusal := timeline.refusal or messages.refusal:
-        return Detail(view, problem=refusal)
-    return Detail(view, api_types.timeline(timeline.body, messages.body))
+        return SessionDetail(view, problem=refusal)
+    return SessionDetail(view, api_types.decode_timeline(timeline.body, messages.body))
 
 
-def _path(session: str) -> str:
+def _session_path(session: str) -> str:
     return f"/v1/sessions/{quote(session, safe='')}"

@@ -7,23 +7,23 @@ import msgspec
 
 from brimline.terminal.text import count_of, format_age, strip_control, truncate
 from brimline.tui import bars
-from brimline.tui.api_types import Thread, View
-from brimline.tui.styled_text import Line, Piece, field
+from brimline.tui.api_types import SessionView, ThreadView
+from brimline.tui.styled_text import Line, Span, pad
 
-LEAST = 60
+MIN_COLUMNS = 60
 """How many columns there must be."""
 
-ONE_LINE_FROM = 140
+ONE_LINE_MIN_COLUMNS = 140
 """From so many columns on a session needs one line."""
 
-SUBAGENTS = 4
+MAX_SUBAGENTS = 4
 """How many subagents are shown below a session, the latest."""
 
-NAME = 13
+SUBAGENT_NAME_COLUMNS = 13
 """How much of a subagent's name is shown."""
 
-HERE, NOT_HERE = "▸ ", "  "
-LEFT = len(HERE)
+CURSOR, NO_CURSOR = "▸ ", "  "
+CURSOR_COLUMNS = len(CURSOR)
 """How wide the mark of the chosen session is."""
 
 
@@ -39,14 +39,14 @@ class Column(msgspec.Struct, frozen=True):
     right: bool = False
     keep_end: bool = False
     share: int = 1
-    most: int = 1_000
+    max_width: int = 1_000
 
 
 BAR = "bar"
 AGENT = Column("agent", 8, "agent")
 PROJECT = Column("project", title="project", keep_end=True)
 MODEL = Column("model", 14, "model")
-CONTEXT = Column(BAR, title="context", share=2, most=72)
+CONTEXT = Column(BAR, title="context", share=2, max_width=72)
 FIGURES = (
     Column("percent", 7, right=True),
     Column("word", 8),
@@ -56,15 +56,16 @@ STATE = Column("state", 10, "state")
 UNREAD = Column("unread", 6, "unread", right=True)
 AGE = Column("age", 4, "age", right=True)
 
-ONE = (AGENT, PROJECT, MODEL, CONTEXT, *FIGURES, Column("limit", 8, "to limit", right=True), STATE,
-       Column("handoff", 7, "handoff"), UNREAD, AGE)  # fmt: skip
-FIRST = (AGENT, PROJECT, MODEL, STATE, UNREAD, AGE)
-SECOND = (CONTEXT, *FIGURES, Column("limited", 10, right=True), Column("handed", 13))
-BELOW = (Column("project", share=2), CONTEXT, *FIGURES, AGE)
+WIDE_COLUMNS = (AGENT, PROJECT, MODEL, CONTEXT, *FIGURES,
+                Column("limit", 8, "to limit", right=True), STATE, Column("handoff", 7, "handoff"),
+                UNREAD, AGE)  # fmt: skip
+NARROW_FIRST_LINE = (AGENT, PROJECT, MODEL, STATE, UNREAD, AGE)
+NARROW_SECOND_LINE = (CONTEXT, *FIGURES, Column("limited", 10, right=True), Column("handed", 13))
+NARROW_SUBAGENT_LINE = (Column("project", share=2), CONTEXT, *FIGURES, AGE)
 """A session on one line, on two, and a subagent below the two."""
 
 
-class Rows(msgspec.Struct, frozen=True):
+class OverviewRows(msgspec.Struct, frozen=True):
     """Draws sessions for a terminal of a width, at a time; the home folder is shown as ~."""
 
     width: int
@@ -72,105 +73,124 @@ class Rows(msgspec.Struct, frozen=True):
     home: Path
 
     @property
-    def wide(self) -> bool:
+    def is_wide(self) -> bool:
         """Whether a session fits on one line."""
-        return self.width >= ONE_LINE_FROM
+        return self.width >= ONE_LINE_MIN_COLUMNS
 
-    def head(self) -> Line:
+    def header(self) -> Line:
         """The titles of the columns."""
-        columns = ONE if self.wide else FIRST
-        titles = {column.name: Piece(column.title, "dim") for column in columns}
-        return [Piece(NOT_HERE), *self._fields(columns, titles)]
+        columns = WIDE_COLUMNS if self.is_wide else NARROW_FIRST_LINE
+        titles = {column.name: Span(column.title, "dim") for column in columns}
+        return [Span(NO_CURSOR), *self._format_columns(columns, titles)]
 
-    def height(self, view: View) -> int:
+    def height(self, view: SessionView) -> int:
         """How many lines a session takes."""
         others = len(view.subagents)
-        return (1 if self.wide else 2) + min(others, SUBAGENTS) + (others > SUBAGENTS)
+        return (1 if self.is_wide else 2) + min(others, MAX_SUBAGENTS) + (others > MAX_SUBAGENTS)
 
-    def lines(self, view: View, chosen: bool = False) -> list[Line]:
+    def lines(self, view: SessionView, selected: bool = False) -> list[Line]:
         """A session, its subagents below it."""
-        texts = self._session(view, chosen)
-        mark = Piece(HERE if chosen else NOT_HERE, "bold")
-        own = [[mark, *self._fields(ONE if self.wide else FIRST, texts, view, view.main)]]
-        if not self.wide:
-            own.append([Piece(NOT_HERE), *self._fields(SECOND, texts, view, view.main)])
-        return [*own, *self._below(view)]
+        texts = self._session_texts(view, selected)
+        mark = Span(CURSOR if selected else NO_CURSOR, "bold")
+        own = [
+            [
+                mark,
+                *self._format_columns(
+                    WIDE_COLUMNS if self.is_wide else NARROW_FIRST_LINE, texts, view, view.main
+                ),
+            ]
+        ]
+        if not self.is_wide:
+            own.append(
+                [
+                    Span(NO_CURSOR),
+                    *self._format_columns(NARROW_SECOND_LINE, texts, view, view.main),
+                ]
+            )
+        return [*own, *self._subagent_lines(view)]
 
-    def _below(self, view: View) -> list[Line]:
-        shown = view.subagents[:SUBAGENTS]
-        columns = ONE if self.wide else BELOW
+    def _subagent_lines(self, view: SessionView) -> list[Line]:
+        shown = view.subagents[:MAX_SUBAGENTS]
+        columns = WIDE_COLUMNS if self.is_wide else NARROW_SUBAGENT_LINE
         lines: list[Line] = [
-            [Piece(NOT_HERE), *self._fields(columns, self._subagent(view, one), view, one)]
+            [
+                Span(NO_CURSOR),
+                *self._format_columns(columns, self._subagent_texts(view, one), view, one),
+            ]
             for one in shown
         ]
         if hidden := len(view.subagents) - len(shown):
-            lines.append([Piece(f"{NOT_HERE}+ {count_of(hidden, 'other subagent')}", "dim")])
+            lines.append([Span(f"{NO_CURSOR}+ {count_of(hidden, 'other subagent')}", "dim")])
         return lines
 
-    def _session(self, view: View, chosen: bool) -> dict[str, Piece]:
+    def _session_texts(self, view: SessionView, selected: bool) -> dict[str, Span]:
         main = view.main
         handoff = bars.handoff_text(view)
         fresh = handoff == "fresh"
-        return self._figures(view, main) | {
-            "agent": Piece(strip_control(view.session.agent)),
-            "project": Piece(bars.place_text(view, self.home), "chosen" if chosen else "bold"),
-            "model": Piece(bars.model_text((main and main.model) or view.session.model)),
-            "unread": Piece(bars.unread_text(view), "bold" if view.unread else "dim"),
-            "handoff": Piece(handoff, "none" if fresh else "dim"),
-            "handed": Piece(f"handoff {handoff}", "none" if fresh else "dim"),
+        return self._thread_texts(view, main) | {
+            "agent": Span(strip_control(view.session.agent)),
+            "project": Span(bars.project_text(view, self.home), "selected" if selected else "bold"),
+            "model": Span(bars.model_text((main and main.model) or view.session.model)),
+            "unread": Span(bars.unread_text(view), "bold" if view.unread else "dim"),
+            "handoff": Span(handoff, "none" if fresh else "dim"),
+            "handed": Span(f"handoff {handoff}", "none" if fresh else "dim"),
         }
 
-    def _subagent(self, view: View, thread: Thread) -> dict[str, Piece]:
-        return self._figures(view, thread) | {
-            "project": Piece(f"└ {truncate(strip_control(thread.thread), NAME)}", "dim"),
-            "model": Piece(bars.model_text(thread.model), "dim"),
+    def _subagent_texts(self, view: SessionView, thread: ThreadView) -> dict[str, Span]:
+        return self._thread_texts(view, thread) | {
+            "project": Span(
+                f"└ {truncate(strip_control(thread.thread), SUBAGENT_NAME_COLUMNS)}", "dim"
+            ),
+            "model": Span(bars.model_text(thread.model), "dim"),
         }
 
-    def _figures(self, view: View, thread: Thread | None) -> dict[str, Piece]:
+    def _thread_texts(self, view: SessionView, thread: ThreadView | None) -> dict[str, Span]:
         """What every thread has; of one that was not heard of yet, its state and age."""
         about = {
-            "state": Piece(bars.state_text(view, thread, self.now), "dim"),
-            "age": Piece(format_age(self.now - bars.heard_at(view, thread)), "dim"),
+            "state": Span(bars.state_text(view, thread, self.now), "dim"),
+            "age": Span(format_age(self.now - bars.last_seen_at(view, thread)), "dim"),
         }
         if thread is None:
             return about
         shade, limit = bars.thread_shade(thread), bars.limit_text(thread)
         return about | {
-            "percent": Piece(bars.percent_text(thread), shade),
-            "word": Piece(bars.word_of(thread), shade),
-            "tokens": Piece(bars.tokens_text(thread)),
-            "limit": Piece(limit, "dim"),
-            "limited": Piece(f"limit {limit}", "dim"),
+            "percent": Span(bars.percent_text(thread), shade),
+            "word": Span(bars.shade_word(thread), shade),
+            "tokens": Span(bars.tokens_text(thread)),
+            "limit": Span(limit, "dim"),
+            "limited": Span(f"limit {limit}", "dim"),
         }
 
-    def _fields(
+    def _format_columns(
         self,
         columns: Sequence[Column],
-        texts: Mapping[str, Piece],
-        view: View | None = None,
-        thread: Thread | None = None,
-    ) -> list[Piece]:
+        texts: Mapping[str, Span],
+        view: SessionView | None = None,
+        thread: ThreadView | None = None,
+    ) -> list[Span]:
         """What stands in each column, a blank between two; nothing where there is no text."""
-        line: list[Piece] = []
-        for column, width in zip(columns, widths(columns, self.width - LEFT), strict=True):
+        line: list[Span] = []
+        for column, width in zip(
+            columns, column_widths(columns, self.width - CURSOR_COLUMNS), strict=True
+        ):
             if column.name == BAR and view is not None and thread is not None:
-                line += bars.drawn(view, thread, width)
+                line += bars.draw_thread_bar(view, thread, width)
             else:
-                text = texts.get(column.name, Piece(""))
-                line.append(field(text.text, width, text.shade, column.right, column.keep_end))
-            line.append(Piece(" "))
+                text = texts.get(column.name, Span(""))
+                line.append(pad(text.text, width, text.shade, column.right, column.keep_end))
+            line.append(Span(" "))
         return line[:-1]
 
 
-def widths(columns: Sequence[Column], width: int) -> list[int]:
+def column_widths(columns: Sequence[Column], width: int) -> list[int]:
     """How wide each column is, so that together they take the width."""
     rest = max(0, width - sum(column.width for column in columns) - len(columns) + 1)
     shares = sum(column.share for column in columns if not column.width)
-    found: list[int] = []
+    result: list[int] = []
     for column in reversed(columns):
         own = column.width
         if not own:
-            own = min(column.most, rest * column.share // shares)
+            own = min(column.max_width, rest * column.share // shares)
             rest, shares = rest - own, shares - column.share
-        found.append(own)
-    return found[::-1]
+        result.append(own)
+    return result[::-1]

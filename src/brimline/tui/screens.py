@@ -11,39 +11,39 @@ from textual.message import Message
 from textual.screen import Screen
 
 from brimline.tui import rows, texts
-from brimline.tui.session_list import Board
-from brimline.tui.styled_text import Line, Piece
-from brimline.tui.widgets import Lines, Prompt, Sessions
+from brimline.tui.session_list import SessionList
+from brimline.tui.styled_text import Line, Span
+from brimline.tui.widgets import Lines, Prompt, SessionLines
 
-LEAST = (rows.LEAST, 10)
+MIN_SIZE = (rows.MIN_COLUMNS, 10)
 """What a terminal must have at least, in columns and rows."""
 
 
-class Framed(Screen[None]):
+class FramedScreen(Screen[None]):
     """A screen with a line above and a line below; a terminal that is too small is told."""
 
     KEYS: ClassVar[str] = ""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, sessions: SessionList) -> None:
         super().__init__()
-        self.board = board
+        self.sessions = sessions
 
     def compose(self) -> ComposeResult:
         """Above, body, below; and what is shown instead of all."""
-        yield Lines("top", self.board.colour)
-        yield from self.body()
-        yield Lines("keys", self.board.colour)
-        yield Lines("small", self.board.colour)
+        yield Lines("top", self.sessions.colour)
+        yield from self.compose_body()
+        yield Lines("keys", self.sessions.colour)
+        yield Lines("small", self.sessions.colour)
 
-    def body(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         """What stands between the two lines."""
-        yield Lines("page", self.board.colour)
+        yield Lines("page", self.sessions.colour)
 
-    def top(self) -> Line:
+    def header(self) -> Line:
         """The line above."""
-        return self.board.top()
+        return self.sessions.header_line()
 
-    def keys(self) -> str:
+    def footer(self) -> str:
         """The line below: what can be pressed."""
         return self.KEYS
 
@@ -53,20 +53,20 @@ class Framed(Screen[None]):
             self._draw()
 
     def _draw(self) -> None:
-        small = self.size.width < LEAST[0] or self.size.height < LEAST[1]
+        small = self.size.width < MIN_SIZE[0] or self.size.height < MIN_SIZE[1]
         self.set_class(small, "small")
         if small:
-            self.lines("small").show(texts.too_small(self.size, LEAST))
+            self.lines_widget("small").show(texts.too_small_lines(self.size, MIN_SIZE))
             return
-        self.lines("top").show([self.top()])
-        self.lines("keys").show([[Piece(self.keys(), "dim")]])
-        self.fill()
+        self.lines_widget("top").show([self.header()])
+        self.lines_widget("keys").show([[Span(self.footer(), "dim")]])
+        self.draw_body()
 
-    def fill(self) -> None:
+    def draw_body(self) -> None:
         """Draw the body."""
         raise NotImplementedError
 
-    def lines(self, id: str) -> Lines:
+    def lines_widget(self, id: str) -> Lines:
         """One of the widgets, by its name."""
         return self.query_one(f"#{id}", Lines)
 
@@ -79,15 +79,15 @@ class Framed(Screen[None]):
         self.call_after_refresh(self.draw)
 
 
-class Overview(Framed):
+class OverviewScreen(FramedScreen):
     """Every session that is looked for."""
 
     KEYS = " j/k move  Enter open  / filter  s sort  a all  ? help  q quit"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", show=False),
         Binding("s", "sort", show=False),
-        Binding("a", "every", show=False),
-        Binding("escape", "forget", show=False),
+        Binding("a", "toggle_old", show=False),
+        Binding("escape", "clear_filter", show=False),
     ]
 
     class Opened(Message):
@@ -97,74 +97,80 @@ class Overview(Framed):
             super().__init__()
             self.key = key
 
-    def body(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         """The titles, the sessions, and a line to write a filter in."""
-        yield Lines("head", self.board.colour)
-        yield Sessions("sessions", self.board.colour)
+        yield Lines("head", self.sessions.colour)
+        yield SessionLines("sessions", self.sessions.colour)
         yield Prompt(placeholder="agent, project, host, model: all words must fit", id="filter")
 
     def on_mount(self) -> None:
         """Keys go to the sessions."""
-        self.query_one(Sessions).focus()
+        self.query_one(SessionLines).focus()
 
     @property
-    def _filter(self) -> Prompt:
+    def _filter_prompt(self) -> Prompt:
         return self.query_one("#filter", Prompt)
 
-    def fill(self) -> None:
+    def draw_body(self) -> None:
         """Draw the sessions, or what to do where there are none."""
-        sessions, board = self.query_one(Sessions), self.board
-        made = rows.Rows(sessions.scrollable_content_region.width, board.now, board.home)
-        shown = board.shown()
-        self.lines("head").show([made.head()])
-        sessions.put(shown, made)
+        sessions, board = self.query_one(SessionLines), self.sessions
+        made = rows.OverviewRows(sessions.scrollable_content_region.width, board.now, board.home)
+        shown = board.visible()
+        self.lines_widget("head").show([made.header()])
+        sessions.show_sessions(shown, made)
         if not shown:
-            sessions.show(texts.nothing(board.link.state, bool(board.views), board.look))
+            sessions.show(
+                texts.empty_list_lines(board.connection.state, bool(board.views), board.options)
+            )
 
-    def keys(self) -> str:
+    def footer(self) -> str:
         """What can be pressed, also while a filter is written."""
-        return " filter: Enter keeps it  Esc takes it away" if self._filter.display else self.KEYS
+        return (
+            " filter: Enter keeps it  Esc takes it away"
+            if self._filter_prompt.display
+            else self.KEYS
+        )
 
     def action_filter(self) -> None:
         """Write a filter."""
-        self._filter.ask()
+        self._filter_prompt.open()
         self.draw()
 
-    def action_forget(self) -> None:
+    def action_clear_filter(self) -> None:
         """Back to all sessions."""
-        self._filter.value = ""
-        self.written()
+        self._filter_prompt.value = ""
+        self.close_filter()
 
     def action_sort(self) -> None:
         """The next order."""
-        self.board.sort()
+        self.sessions.next_sort()
         self.draw()
 
-    def action_every(self) -> None:
+    def action_toggle_old(self) -> None:
         """Also what ended or is old, or not."""
-        self.board.every()
+        self.sessions.toggle_old()
         self.draw()
 
     @on(Prompt.Changed, "#filter")
-    def narrowed(self, event: Prompt.Changed) -> None:
+    def filter_changed(self, event: Prompt.Changed) -> None:
         """Show what fits while it is written."""
-        self.board.narrow(event.value)
+        self.sessions.set_filter(event.value)
         self.draw()
 
     @on(Prompt.Submitted, "#filter")
-    def written(self) -> None:
+    def close_filter(self) -> None:
         """The filter stays, its line goes."""
-        self._filter.display = False
-        self.query_one(Sessions).focus()
+        self._filter_prompt.display = False
+        self.query_one(SessionLines).focus()
         self.draw()
 
-    @on(Sessions.Opened)
-    def opened(self, event: Sessions.Opened) -> None:
+    @on(SessionLines.Opened)
+    def session_opened(self, event: SessionLines.Opened) -> None:
         """Have a session shown."""
         self.post_message(self.Opened(event.key))
 
 
-class Help(Framed):
+class HelpScreen(FramedScreen):
     """The keys and the signs."""
 
     KEYS = " Esc back  j/k scroll  q quit"
@@ -174,8 +180,8 @@ class Help(Framed):
 
     def on_mount(self) -> None:
         """Keys go to the text."""
-        self.lines("page").focus()
+        self.lines_widget("page").focus()
 
-    def fill(self) -> None:
+    def draw_body(self) -> None:
         """Draw it."""
-        self.lines("page").show(texts.HELP)
+        self.lines_widget("page").show(texts.HELP)

@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 
 from brimline.terminal.text import count_of, strip_control
-from brimline.tui.api_types import View
-from brimline.tui.filter import SORTS, Look, shown
-from brimline.tui.styled_text import Line, Piece
-from brimline.tui.texts import link_line
-from brimline.tui.updates import Changed, Everything, Link, News
+from brimline.tui.api_types import SessionView
+from brimline.tui.filter import SORTS, ListOptions, select_sessions
+from brimline.tui.styled_text import Line, Span
+from brimline.tui.texts import connection_line
+from brimline.tui.updates import AllSessions, Connection, SessionChanged, Update
 
 
-class Board:
+class SessionList:
     """Takes the news; `changed` is set by whatever makes a new drawing worth while.
 
     `span` is how old a session may be, in seconds; None: any.
@@ -22,18 +22,18 @@ class Board:
 
     def __init__(
         self,
-        look: Look,
-        span: float | None = None,
+        options: ListOptions,
+        max_age_s: float | None = None,
         colour: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.look = look
+        self.options = options
         self.colour = colour
-        self.views: dict[str, View] = {}
-        self.link = Link("connecting")
-        self.changed = False
-        self._span = span
-        self._every = span is None
+        self.views: dict[str, SessionView] = {}
+        self.connection = Connection("connecting")
+        self.needs_redraw = False
+        self._max_age_s = max_age_s
+        self._include_old = max_age_s is None
         self._clock = clock
 
     @property
@@ -44,51 +44,57 @@ class Board:
     @property
     def home(self) -> Path:
         """The home folder, shown as ~."""
-        return self.look.home
+        return self.options.home
 
-    def hear(self, news: News) -> None:
+    def apply(self, update: Update) -> None:
         """Take what is new."""
-        match news:
-            case Everything():
-                self.views = {view.key: view for view in news.views}
-                self.link = news.link
-            case Changed():
-                self.views[news.view.key] = news.view
-            case Link():
-                self.link = news
-        self.changed = True
+        match update:
+            case AllSessions():
+                self.views = {view.key: view for view in update.views}
+                self.connection = update.connection
+            case SessionChanged():
+                self.views[update.view.key] = update.view
+            case Connection():
+                self.connection = update
+        self.needs_redraw = True
 
-    def shown(self) -> list[View]:
+    def visible(self) -> list[SessionView]:
         """The sessions that are looked for, in their order."""
-        since = None if self._every or self._span is None else self.now - self._span
-        return shown(self.views.values(), msgspec.structs.replace(self.look, since=since))
+        since = None if self._include_old or self._max_age_s is None else self.now - self._max_age_s
+        return select_sessions(
+            self.views.values(), msgspec.structs.replace(self.options, since=since)
+        )
 
-    def top(self, said: str = "") -> Line:
+    def header_line(self, message: str = "") -> Line:
         """The line above every screen: where it comes from, and what is shown, or what is said."""
-        return [Piece(" brimline  ", "bold"), *link_line(self.link), Piece(said or self._about())]
+        return [
+            Span(" brimline  ", "bold"),
+            *connection_line(self.connection),
+            Span(message or self._description()),
+        ]
 
-    def _about(self) -> str:
-        sort = self.look.sort
+    def _description(self) -> str:
+        sort = self.options.sort
         said = [
-            f"{len(self.shown())} of {count_of(len(self.views), 'session')}",
+            f"{len(self.visible())} of {count_of(len(self.views), 'session')}",
             "fullest first" if sort == "fullest" else f"by {sort}",
         ]
-        if self.look.words:
-            said.append(f"filter: {strip_control(' '.join(self.look.words))}")
+        if self.options.words:
+            said.append(f"filter: {strip_control(' '.join(self.options.words))}")
         return "".join(f"  {one}" for one in said)
 
-    def narrow(self, text: str) -> None:
+    def set_filter(self, text: str) -> None:
         """Show only what has all these words."""
-        self.look = msgspec.structs.replace(self.look, words=tuple(text.split()))
-        self.changed = True
+        self.options = msgspec.structs.replace(self.options, words=tuple(text.split()))
+        self.needs_redraw = True
 
-    def sort(self) -> None:
+    def next_sort(self) -> None:
         """The next order."""
-        after = SORTS[(SORTS.index(self.look.sort) + 1) % len(SORTS)]
-        self.look = msgspec.structs.replace(self.look, sort=after)
-        self.changed = True
+        after = SORTS[(SORTS.index(self.options.sort) + 1) % len(SORTS)]
+        self.options = msgspec.structs.replace(self.options, sort=after)
+        self.needs_redraw = True
 
-    def every(self) -> None:
+    def toggle_old(self) -> None:
         """Also what ended or is old, or not."""
-        self._every = not self._every
-        self.changed = True
+        self._include_old = not self._include_old
+        self.needs_redraw = True

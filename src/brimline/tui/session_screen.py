@@ -8,98 +8,102 @@ from textual.binding import Binding, BindingType
 
 from brimline.events import MAIN
 from brimline.tui import texts
-from brimline.tui.api_types import Detail, View
-from brimline.tui.provider import Origin
-from brimline.tui.screens import Framed
-from brimline.tui.session_list import Board
-from brimline.tui.session_view import Page
-from brimline.tui.styled_text import Line, Piece
+from brimline.tui.api_types import SessionDetail, SessionView
+from brimline.tui.provider import SessionProvider
+from brimline.tui.screens import FramedScreen
+from brimline.tui.session_list import SessionList
+from brimline.tui.session_view import SessionPage
+from brimline.tui.styled_text import Line, Span
 from brimline.tui.widgets import Prompt
 
 
-class OneSession(Framed):
+class SessionScreen(FramedScreen):
     """One session: figures, chart, marks, messages; a message can be sent."""
 
     KEYS = " Esc back  j/k scroll  t thread  m message  u urgent message  ? help  q quit"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", show=False),
-        Binding("t", "thread", show=False),
+        Binding("t", "next_thread", show=False),
         Binding("m", "write(False)", show=False),
         Binding("u", "write(True)", show=False),
     ]
 
-    def __init__(self, board: Board, origin: Origin, key: str) -> None:
-        super().__init__(board)
-        self._origin = origin
+    def __init__(self, sessions: SessionList, provider: SessionProvider, key: str) -> None:
+        super().__init__(sessions)
+        self._provider = provider
         self._key = key
         self._thread = MAIN
-        self._detail: Detail | None = None
-        self._asked: tuple[View, str] | None = None
+        self._detail: SessionDetail | None = None
+        self._requested: tuple[SessionView, str] | None = None
         self._loading = False
         self._urgent = False
-        self._said = ""
+        self._send_result = ""
 
-    def body(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         """The page, and a line to write a message in."""
-        yield from super().body()
+        yield from super().compose_body()
         yield Prompt(id="message")
 
     def on_mount(self) -> None:
         """Keys go to the page."""
-        self.lines("page").focus()
+        self.lines_widget("page").focus()
 
     @property
-    def _message(self) -> Prompt:
+    def _prompt(self) -> Prompt:
         return self.query_one("#message", Prompt)
 
-    def top(self) -> Line:
+    def header(self) -> Line:
         """Where it comes from, and what became of a message."""
-        return self.board.top(f"  {self._said}" if self._said else "")
+        return self.sessions.header_line(f"  {self._send_result}" if self._send_result else "")
 
-    def keys(self) -> str:
+    def footer(self) -> str:
         """What can be pressed, also while a message is written."""
-        if not self._message.display:
+        if not self._prompt.display:
             return self.KEYS
         kind = "urgent message" if self._urgent else "message"
         return f" {kind}: Enter sends it  Esc leaves it"
 
-    def fill(self) -> None:
+    def draw_body(self) -> None:
         """Draw what is known of the session; what is not known yet is asked for."""
-        view = self.board.views.get(self._key)
+        view = self.sessions.views.get(self._key)
         if view is None:
-            self.lines("page").show([[Piece("this session is not there any more", "bold")]])
+            self.lines_widget("page").show([[Span("this session is not there any more", "bold")]])
             return
-        self._ask(view)
-        width = self.lines("page").scrollable_content_region.width
-        page = Page(width, self.board.now, self.board.home, self.board.colour)
-        self.lines("page").show(page.lines(self._detail or Detail(view), self._thread))
+        self._request_detail(view)
+        width = self.lines_widget("page").scrollable_content_region.width
+        page = SessionPage(width, self.sessions.now, self.sessions.home, self.sessions.colour)
+        self.lines_widget("page").show(
+            page.lines(self._detail or SessionDetail(view), self._thread)
+        )
 
-    def _ask(self, view: View) -> None:
+    def _request_detail(self, view: SessionView) -> None:
         """Ask for what happened, unless that was done since it changed.
 
         One question at a time: a session that changes faster than it is told must not starve.
         """
-        wanted = (view, self.board.link.state)
-        if self._loading or self._asked == wanted or self.board.link.state == "lost":
+        wanted = (view, self.sessions.connection.state)
+        if self._loading or self._requested == wanted or self.sessions.connection.state == "lost":
             return
-        self._asked, self._loading = wanted, True
-        self.run_worker(self._load(view))
+        self._requested, self._loading = wanted, True
+        self.run_worker(self._load_detail(view))
 
-    async def _load(self, view: View) -> None:
-        self._detail = await self._origin.detail(view, self.board.link.state == "live")
+    async def _load_detail(self, view: SessionView) -> None:
+        self._detail = await self._provider.load_detail(
+            view, self.sessions.connection.state == "live"
+        )
         self._loading = False
         self.draw()
 
     def action_back(self) -> None:
         """Leave the message, else the session."""
-        if self._message.display:
-            self._close()
+        if self._prompt.display:
+            self._close_prompt()
         else:
             self.dismiss()
 
-    def action_thread(self) -> None:
+    def action_next_thread(self) -> None:
         """The next thread's figures and chart."""
-        view = self.board.views.get(self._key)
+        view = self.sessions.views.get(self._key)
         names = [thread.thread for thread in view.threads] if view else []
         if names:
             here = names.index(self._thread) if self._thread in names else -1
@@ -110,28 +114,30 @@ class OneSession(Framed):
         """Write a message."""
         self._urgent = urgent
         when = "at the next tool result" if urgent else "when the next turn begins"
-        self._message.placeholder = f"a message for this session, delivered {when}"
-        self._message.ask()
+        self._prompt.placeholder = f"a message for this session, delivered {when}"
+        self._prompt.open()
         self.draw()
 
     @on(Prompt.Submitted, "#message")
-    async def written(self, event: Prompt.Submitted) -> None:
+    async def message_submitted(self, event: Prompt.Submitted) -> None:
         """Send it, if it says anything."""
         text = event.value.strip()
-        self._close()
+        self._close_prompt()
         if text:
             await self._send(text)
 
     async def _send(self, text: str) -> None:
-        view = self.board.views.get(self._key)
+        view = self.sessions.views.get(self._key)
         if view is not None:
-            problem = await self._origin.send(view.session.id, text, self._urgent)
-            self._said = f"not sent: {texts.one_line(problem)}" if problem else "message queued"
-            self._asked = None
+            problem = await self._provider.send_message(view.session.id, text, self._urgent)
+            self._send_result = (
+                f"not sent: {texts.one_line(problem)}" if problem else "message queued"
+            )
+            self._requested = None
             self.draw()
 
-    def _close(self) -> None:
-        self._message.value = ""
-        self._message.display = False
-        self.lines("page").focus()
+    def _close_prompt(self) -> None:
+        self._prompt.value = ""
+        self._prompt.display = False
+        self.lines_widget("page").focus()
         self.draw()

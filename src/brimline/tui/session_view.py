@@ -12,22 +12,22 @@ from brimline.sources import AGENTS
 from brimline.store.rows import CallRow
 from brimline.terminal.text import count_of, format_age, shorten_home, strip_control
 from brimline.tui import bars
-from brimline.tui.api_types import Detail, Thread, View
-from brimline.tui.chart_marks import SIGNS, Mark, line, marks
-from brimline.tui.styled_text import Line, Piece, from_painted, wrapped
+from brimline.tui.api_types import SessionDetail, SessionView, ThreadView
+from brimline.tui.chart_marks import SYMBOLS, Mark, find_marks, symbol_line
+from brimline.tui.styled_text import Line, Span, parse_ansi, wrap_text
 from brimline.usage import Usage
 
-MARKS_SHOWN, MESSAGES_SHOWN = 12, 30
+MAX_MARKS, MAX_MESSAGES = 12, 30
 """How many of the last are listed."""
 
-BAR_MOST = 100
-FACT = 18
+MAX_BAR_COLUMNS = 100
+FACT_COLUMNS = 18
 """How wide a figure with its name is."""
 
-NOTHING: Line = []
+BLANK_LINE: Line = []
 
 
-class Page(msgspec.Struct, frozen=True):
+class SessionPage(msgspec.Struct, frozen=True):
     """Draws a session for a terminal of a width, at a time."""
 
     width: int
@@ -35,20 +35,20 @@ class Page(msgspec.Struct, frozen=True):
     home: Path
     colour: bool = True
 
-    def lines(self, detail: Detail, thread: str = MAIN) -> list[Line]:
+    def lines(self, detail: SessionDetail, thread: str = MAIN) -> list[Line]:
         """All of it, one thread's chart and figures at a time."""
         view = detail.view
         shown = next((one for one in view.threads if one.thread == thread), None)
-        lines = self._head(view, thread)
+        lines = self._header_lines(view, thread)
         if shown is not None:
-            lines += self._figures(view, shown)
-        lines += self._handoff(view)
+            lines += self._reading_lines(view, shown)
+        lines += self._handoff_lines(view)
         if detail.problem:
-            lines += [NOTHING, [Piece(strip_control(detail.problem), "bold")]]
-        lines += self._chart(detail, shown, thread)
-        return [*lines, *self._messages(detail.timeline.messages)]
+            lines += [BLANK_LINE, [Span(strip_control(detail.problem), "bold")]]
+        lines += self._chart_lines(detail, shown, thread)
+        return [*lines, *self._messages_lines(detail.timeline.messages)]
 
-    def _head(self, view: View, thread: str) -> list[Line]:
+    def _header_lines(self, view: SessionView, thread: str) -> list[Line]:
         session, main = view.session, view.main
         name = AGENTS.get(session.agent, session.agent)
         model = bars.model_text((main and main.model) or session.model)
@@ -56,63 +56,65 @@ class Page(msgspec.Struct, frozen=True):
         facts = [f"session {session.id}", session.host, session.version, session.title]
         return [
             [
-                Piece(f"{strip_control(name)}  {bars.place_text(view, self.home)}", "bold"),
-                Piece(f"  {model}  {state}"),
+                Span(f"{strip_control(name)}  {bars.project_text(view, self.home)}", "bold"),
+                Span(f"  {model}  {state}"),
             ],
-            [Piece("  ".join(strip_control(fact) for fact in facts if fact), "dim")],
-            *self._threads(view, thread),
-            NOTHING,
+            [Span("  ".join(strip_control(fact) for fact in facts if fact), "dim")],
+            *self._threads_lines(view, thread),
+            BLANK_LINE,
         ]
 
-    def _threads(self, view: View, thread: str) -> list[Line]:
+    def _threads_lines(self, view: SessionView, thread: str) -> list[Line]:
         if len(view.threads) < 2:
             return []
         names = [
-            Piece(f"[{strip_control(one.thread)}] ", "bold")
+            Span(f"[{strip_control(one.thread)}] ", "bold")
             if one.thread == thread
-            else Piece(f"{strip_control(one.thread)} ", "dim")
+            else Span(f"{strip_control(one.thread)} ", "dim")
             for one in view.threads
         ]
-        return [[Piece("threads (t): ", "dim"), *names]]
+        return [[Span("threads (t): ", "dim"), *names]]
 
-    def _figures(self, view: View, thread: Thread) -> list[Line]:
+    def _reading_lines(self, view: SessionView, thread: ThreadView) -> list[Line]:
         shade = bars.thread_shade(thread)
-        said = [bars.percent_text(thread), bars.word_of(thread)]
-        ago = format_age(self.now - bars.heard_at(view, thread))
+        said = [bars.percent_text(thread), bars.shade_word(thread)]
+        ago = format_age(self.now - bars.last_seen_at(view, thread))
         source = f"{strip_control(thread.source)}, {strip_control(thread.state)}, {ago} ago"
-        bar = bars.drawn(view, thread, max(10, min(BAR_MOST, self.width - 18)))
+        bar = bars.draw_thread_bar(view, thread, max(10, min(MAX_BAR_COLUMNS, self.width - 18)))
         return [
-            [*bar, Piece(f" {' '.join(word for word in said if word)}", shade)],
-            *self._fact("sent", _count(thread.sent), f"held {_count(thread.held)}; {source}"),
-            *self._fact("window", _count(thread.window), thread.window_why),
-            *self._fact("limit", _count(thread.limit), self._limit_why(thread)),
-            *self._fact("calls", _count(thread.calls), self._calls_why(view, thread)),
+            [*bar, Span(f" {' '.join(word for word in said if word)}", shade)],
+            *self._fact_lines(
+                "sent", _format_count(thread.sent), f"held {_format_count(thread.held)}; {source}"
+            ),
+            *self._fact_lines("window", _format_count(thread.window), thread.window_why),
+            *self._fact_lines("limit", _format_count(thread.limit), self._limit_note(thread)),
+            *self._fact_lines("calls", _format_count(thread.calls), self._calls_note(view, thread)),
         ]
 
-    def _limit_why(self, thread: Thread) -> str | None:
+    def _limit_note(self, thread: ThreadView) -> str | None:
         near = thread.percent_of_limit
         parts = [None if near is None else f"{near}% of it held", thread.limit_why]
         return "; ".join(part for part in parts if part) or None
 
-    def _calls_why(self, view: View, thread: Thread) -> str:
-        parts = [f"cycle {_count(thread.cycle)}", f"peak {_count(thread.peak_sent)}"]
+    def _calls_note(self, view: SessionView, thread: ThreadView) -> str:
+        parts = [f"cycle {_format_count(thread.cycle)}", f"peak {_format_count(thread.peak_sent)}"]
         if thread.thread != MAIN:
             parts.append(bars.model_text(thread.model))
         if view.calls_left is not None and thread.thread == MAIN:
             parts.insert(0, f"about {view.calls_left:.0f} left until the limit")
         return "; ".join(parts)
 
-    def _fact(self, name: str, figure: str, why: str | None) -> list[Line]:
+    def _fact_lines(self, name: str, figure: str, note: str | None) -> list[Line]:
         """A figure and where it is from, which may take several lines."""
-        first, *more = wrapped(strip_control(why or ""), self.width - FACT) or [""]
-        known = [Piece(f"{name:<7}", "dim"), Piece(f"{figure:>9}  ")]
-        below: list[Line] = [[Piece(" " * FACT + part, "dim")] for part in more]
-        return [[*known, Piece(first, "dim")], *below]
+        first, *more = wrap_text(strip_control(note or ""), self.width - FACT_COLUMNS) or [""]
+        known = [Span(f"{name:<7}", "dim"), Span(f"{figure:>9}  ")]
+        below: list[Line] = [[Span(" " * FACT_COLUMNS + part, "dim")] for part in more]
+        return [[*known, Span(first, "dim")], *below]
 
-    def _handoff(self, view: View) -> list[Line]:
+    def _handoff_lines(self, view: SessionView) -> list[Line]:
         handoff = view.handoff
         if handoff is None:
-            return self._fact("handoff", "unknown", None)
+            return self._fact_lines("handoff", "unknown", None)
         since = handoff.calls_since
         parts = [
             None if handoff.path is None else shorten_home(handoff.path, self.home),
@@ -120,76 +122,85 @@ class Page(msgspec.Struct, frozen=True):
             None if since is None else f"{count_of(since, 'call')} since",
         ]
         why = "; ".join(part for part in parts if part)
-        return self._fact("handoff", strip_control(handoff.state), why or None)
+        return self._fact_lines("handoff", strip_control(handoff.state), why or None)
 
-    def _chart(self, detail: Detail, shown: Thread | None, thread: str) -> list[Line]:
+    def _chart_lines(
+        self, detail: SessionDetail, shown: ThreadView | None, thread: str
+    ) -> list[Line]:
         calls = [call for call in detail.timeline.calls if call.thread == thread]
-        found = marks(detail.timeline, thread)
+        found = find_marks(detail.timeline, thread)
         if not calls:
-            return [] if detail.problem else [NOTHING, [Piece("no call yet", "dim")]]
+            return [] if detail.problem else [BLANK_LINE, [Span("no call yet", "dim")]]
         drawn = chart(
-            [_sent(call) for call in calls],
-            [mark.after for mark in found if mark.kind == "compaction"],
+            [_sent_tokens(call) for call in calls],
+            [mark.calls_before for mark in found if mark.kind == "compaction"],
             shown.window if shown else None,
             shown.limit if shown else None,
             self.width,
             self.colour,
         )
-        lines = [from_painted(text) for text in drawn]
-        below = _below(drawn, found, len(calls))
-        return [NOTHING, *lines[:-1], *below, lines[-1], *self._listed(found), *_lost(detail)]
+        lines = [parse_ansi(text) for text in drawn]
+        below = _symbol_lines(drawn, found, len(calls))
+        return [
+            BLANK_LINE,
+            *lines[:-1],
+            *below,
+            lines[-1],
+            *self._marks_lines(found),
+            *_unreadable_lines(detail),
+        ]
 
-    def _listed(self, found: Sequence[Mark]) -> list[Line]:
-        if not found:
+    def _marks_lines(self, marks: Sequence[Mark]) -> list[Line]:
+        if not marks:
             return []
-        last = list(reversed(found[-MARKS_SHOWN:]))
-        hidden = len(found) - len(last)
+        last = list(reversed(marks[-MAX_MARKS:]))
+        hidden = len(marks) - len(last)
         title = f"marks, the last first{f'; {hidden} older' if hidden else ''}"
-        return [NOTHING, [Piece(title, "dim")], *(self._mark(mark) for mark in last)]
+        return [BLANK_LINE, [Span(title, "dim")], *(self._mark_line(mark) for mark in last)]
 
-    def _mark(self, mark: Mark) -> Line:
+    def _mark_line(self, mark: Mark) -> Line:
         ago = "" if mark.at is None else format_age(self.now - mark.at)
-        after = f"{SIGNS[mark.kind]} after call {mark.after:<5}"
-        return [Piece(after), Piece(f"{ago:>4}  ", "dim"), Piece(mark.text)]
+        after = f"{SYMBOLS[mark.kind]} after call {mark.calls_before:<5}"
+        return [Span(after), Span(f"{ago:>4}  ", "dim"), Span(mark.text)]
 
-    def _messages(self, messages: Sequence[Message] | None) -> list[Line]:
+    def _messages_lines(self, messages: Sequence[Message] | None) -> list[Line]:
         if messages is None:
-            return [NOTHING, [Piece("messages are unknown without a daemon", "dim")]]
+            return [BLANK_LINE, [Span("messages are unknown without a daemon", "dim")]]
         if not messages:
-            return [NOTHING, [Piece("no messages", "dim")]]
-        lines: list[Line] = [NOTHING, [Piece("messages, the last first", "dim")]]
-        for message in list(reversed(messages))[:MESSAGES_SHOWN]:
-            lines += self._message(message)
+            return [BLANK_LINE, [Span("no messages", "dim")]]
+        lines: list[Line] = [BLANK_LINE, [Span("messages, the last first", "dim")]]
+        for message in list(reversed(messages))[:MAX_MESSAGES]:
+            lines += self._message_lines(message)
         return lines
 
-    def _message(self, message: Message) -> list[Line]:
+    def _message_lines(self, message: Message) -> list[Line]:
         ago = format_age(self.now - message.at)
         said = f"{message.state} {message.urgency}, from {strip_control(message.sender)}, {ago} ago"
         text = [strip_control(line) for line in message.text.splitlines()]
-        body = [part for line in text for part in wrapped(line, self.width - 2)]
-        return [[Piece(said, "bold")], *([Piece(f"  {part}")] for part in body)]
+        body = [part for line in text for part in wrap_text(line, self.width - 2)]
+        return [[Span(said, "bold")], *([Span(f"  {part}")] for part in body)]
 
 
-def _sent(call: CallRow) -> int:
+def _sent_tokens(call: CallRow) -> int:
     return Usage(call.input, call.cache_read, call.cache_write, call.output).sent
 
 
-def _count(tokens: int | None) -> str:
+def _format_count(tokens: int | None) -> str:
     return "unknown" if tokens is None else f"{tokens:,}"
 
 
-def _below(drawn: Sequence[str], found: Sequence[Mark], calls: int) -> list[Line]:
+def _symbol_lines(drawn: Sequence[str], found: Sequence[Mark], calls: int) -> list[Line]:
     """The marks below the chart's axis, which tells where its columns begin and end."""
     axis = drawn[-2]
     start = axis.index("└") + 1
-    signs = line(found, calls, len(axis) - start)
+    signs = symbol_line(found, calls, len(axis) - start)
     if not signs.strip():
         return []
     kinds = dict.fromkeys(mark.kind for mark in found if mark.kind != "compaction")
-    legend = "  ".join(f"{SIGNS[kind]} {kind}" for kind in kinds)
-    return [[Piece(" " * start + signs, "bold")], [Piece(" " * start + legend, "dim")]]
+    legend = "  ".join(f"{SYMBOLS[kind]} {kind}" for kind in kinds)
+    return [[Span(" " * start + signs, "bold")], [Span(" " * start + legend, "dim")]]
 
 
-def _lost(detail: Detail) -> list[Line]:
+def _unreadable_lines(detail: SessionDetail) -> list[Line]:
     lost = detail.timeline.unreadable
-    return [[Piece(f"{count_of(lost, 'record')} could not be read", "dim")]] if lost else []
+    return [[Span(f"{count_of(lost, 'record')} could not be read", "dim")]] if lost else []

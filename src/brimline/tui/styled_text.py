@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from brimline.terminal.text import Shade as PaintShade
 from brimline.terminal.text import cell_width, colourize, truncate
 
-Shade: TypeAlias = Literal["low", "medium", "high", "full", "dim", "bold", "chosen", "none"]
-"""Paint's shades; `full`: the limit is reached, that alone is red; `chosen` is where one is."""
+Shade: TypeAlias = Literal["low", "medium", "high", "full", "dim", "bold", "selected", "none"]
+"""Paint's shades; `full`: the limit is reached, that alone is red; `selected` is where one is."""
 
 _CODES: dict[Shade, str] = {
     "low": "32",
@@ -17,80 +17,80 @@ _CODES: dict[Shade, str] = {
     "full": "1;31",
     "dim": "2",
     "bold": "1",
-    "chosen": "7",
+    "selected": "7",
     "none": "",
 }
-_PAINTED = re.compile("(\x1b\\[[0-9;]*m)")
-_SHADES: dict[str, Shade] = {
+_ANSI_CODE = re.compile("(\x1b\\[[0-9;]*m)")
+_SHADE_OF_CODE: dict[str, Shade] = {
     colourize("x", shade, True).partition("x")[0]: shade for shade in get_args(PaintShade)
 }
 
 
-class Piece(NamedTuple):
+class Span(NamedTuple):
     """Some text of a line."""
 
     text: str
     shade: Shade = "none"
 
 
-Line: TypeAlias = Sequence[Piece]
+Line: TypeAlias = Sequence[Span]
 
 
-def width_of(line: Line) -> int:
+def line_width(line: Line) -> int:
     """How many columns a line takes."""
     return sum(cell_width(piece.text) for piece in line)
 
 
-def plain(line: Line) -> str:
+def to_plain(line: Line) -> str:
     """A line without its shades."""
     return "".join(piece.text for piece in line).rstrip()
 
 
-def ansi(line: Line, colour: bool) -> str:
+def to_ansi(line: Line, colour: bool) -> str:
     """A line for a terminal's own colours."""
     if not colour:
-        return plain(line)
-    return "".join(_coloured(piece) for piece in line).rstrip()
+        return to_plain(line)
+    return "".join(_span_to_ansi(piece) for piece in line).rstrip()
 
 
-def _coloured(piece: Piece) -> str:
+def _span_to_ansi(piece: Span) -> str:
     code = _CODES[piece.shade]
     return f"\x1b[{code}m{piece.text}\x1b[0m" if code and piece.text.strip() else piece.text
 
 
-def from_painted(text: str) -> Line:
+def parse_ansi(text: str) -> Line:
     """The pieces of a text that was painted by `paint`."""
-    line: list[Piece] = []
+    line: list[Span] = []
     shade: Shade = "none"
-    for part in _PAINTED.split(text):
+    for part in _ANSI_CODE.split(text):
         if part.startswith("\x1b["):
-            shade = _SHADES.get(part, "none")
+            shade = _SHADE_OF_CODE.get(part, "none")
         elif part:
-            line.append(Piece(part, shade))
+            line.append(Span(part, shade))
     return line
 
 
-def field(
+def pad(
     text: str, width: int, shade: Shade = "none", right: bool = False, keep_end: bool = False
-) -> Piece:
+) -> Span:
     """A piece of just so many columns: cut, or filled with blanks."""
     shown = truncate(text, width, keep_end) if width > 0 else ""
     space = " " * (width - cell_width(shown))
-    return Piece(space + shown if right else shown + space, shade)
+    return Span(space + shown if right else shown + space, shade)
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap_text(text: str, width: int) -> list[str]:
     """A text in lines of at most so many columns, broken at blanks where there are any."""
     lines: list[str] = []
     for word in text.split():
         if lines and cell_width(lines[-1]) + 1 + cell_width(word) <= width:
             lines[-1] += f" {word}"
             continue
-        lines += _broken(word, width)
+        lines += _split_word(word, width)
     return lines
 
 
-def _broken(word: str, width: int) -> Iterable[str]:
+def _split_word(word: str, width: int) -> Iterable[str]:
     """A word in parts that fit; the width of a letter decides, not their number."""
     part = ""
     for letter in word:

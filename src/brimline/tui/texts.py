@@ -2,12 +2,12 @@
 
 from brimline.terminal.text import strip_control
 from brimline.tui.bars import LEVEL_MARK, LIMIT_MARK
-from brimline.tui.chart_marks import SEVERAL, SIGNS
-from brimline.tui.filter import Look
-from brimline.tui.styled_text import Line, Piece
-from brimline.tui.updates import Link, LinkState
+from brimline.tui.chart_marks import SEVERAL_SYMBOL, SYMBOLS
+from brimline.tui.filter import ListOptions
+from brimline.tui.styled_text import Line, Span
+from brimline.tui.updates import Connection, ConnectionState
 
-_LINKS: dict[LinkState, str] = {
+_CONNECTION_TEXTS: dict[ConnectionState, str] = {
     "connecting": "○ connecting",
     "live": "● live",
     "lost": "○ daemon lost, trying again",
@@ -15,11 +15,15 @@ _LINKS: dict[LinkState, str] = {
 }
 
 
-def link_line(link: Link) -> Line:
+def connection_line(connection: Connection) -> Line:
     """Where the sessions come from, with a sign that needs no colour."""
-    shade = "low" if link.state == "live" else "medium"
-    problem = f" ({one_line(link.problem)})" if link.problem and link.state == "files" else ""
-    return [Piece(f"{_LINKS[link.state]}{problem}", shade)]
+    shade = "low" if connection.state == "live" else "medium"
+    problem = (
+        f" ({one_line(connection.problem)})"
+        if connection.problem and connection.state == "files"
+        else ""
+    )
+    return [Span(f"{_CONNECTION_TEXTS[connection.state]}{problem}", shade)]
 
 
 def one_line(text: str) -> str:
@@ -27,20 +31,20 @@ def one_line(text: str) -> str:
     return strip_control(" ".join(text.split()))
 
 
-def too_small(size: tuple[int, int], least: tuple[int, int]) -> list[Line]:
+def too_small_lines(size: tuple[int, int], least: tuple[int, int]) -> list[Line]:
     """What is said instead of all where there is no room."""
     said = f"at least {least[0]}x{least[1]}", f"this is {size[0]}x{size[1]}"
-    return [[Piece("too small", "bold")], *([Piece(text)] for text in said)]
+    return [[Span("too small", "bold")], *([Span(text)] for text in said)]
 
 
-def nothing(link: LinkState, hidden: bool, look: Look) -> list[Line]:
+def empty_list_lines(state: ConnectionState, has_hidden: bool, options: ListOptions) -> list[Line]:
     """What to do where no session is shown."""
-    if link == "connecting":
-        return [[Piece("  looking for sessions ...", "dim")]]
-    if look.words:
-        return [[Piece("  No session fits the filter; Esc takes it away.")]]
-    if hidden:
-        return [[Piece("  No session is live; a shows the older ones.")]]
+    if state == "connecting":
+        return [[Span("  looking for sessions ...", "dim")]]
+    if options.words:
+        return [[Span("  No session fits the filter; Esc takes it away.")]]
+    if has_hidden:
+        return [[Span("  No session is live; a shows the older ones.")]]
     said = [
         "No session yet.",
         "",
@@ -48,10 +52,10 @@ def nothing(link: LinkState, hidden: bool, look: Look) -> list[Line]:
         "`brimline serve` is the daemon that hears them,",
         "`brimline demo` shows a recorded session.",
     ]
-    return [[Piece(f"  {text}")] for text in said]
+    return [[Span(f"  {text}")] for text in said]
 
 
-_KEYS = (
+_KEY_ROWS = (
     ("j k, arrows", "move, or scroll"),
     ("g G, space b", "first, last, a page on, a page back"),
     ("Enter", "show the session"),
@@ -65,7 +69,7 @@ _KEYS = (
     ("q, Ctrl-C", "quit"),
 )
 
-_SIGNS = (
+_SYMBOL_ROWS = (
     ("low medium high", "by the window: below 50%, from 50%, from 80%"),
     ("at limit", "the client compacts here: what turns a bar red"),
     ("over, 130%!", "more was sent than the window that we know"),
@@ -74,13 +78,13 @@ _SIGNS = (
     ("····", "unknown: before a reply, and after a compaction"),
     ("stale 3h", "nothing was heard for more than an hour"),
     ("handoff", "none, fresh, old or draft; ? without a daemon"),
-    *((sign, f"below a chart: {kind}") for kind, sign in SIGNS.items()),
-    (SEVERAL, "below a chart: several"),
+    *((sign, f"below a chart: {kind}") for kind, sign in SYMBOLS.items()),
+    (SEVERAL_SYMBOL, "below a chart: several"),
 )
 
 
-def _listed(rows: tuple[tuple[str, str], ...]) -> list[Line]:
-    return [[Piece(f"{name:<16}", "bold"), Piece(text)] for name, text in rows]
+def _table_lines(rows: tuple[tuple[str, str], ...]) -> list[Line]:
+    return [[Span(f"{name:<16}", "bold"), Span(text)] for name, text in rows]
 
 
-HELP: list[Line] = [*_listed(_KEYS), [], *_listed(_SIGNS)]
+HELP: list[Line] = [*_table_lines(_KEY_ROWS), [], *_table_lines(_SYMBOL_ROWS)]

@@ -8,99 +8,99 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.errors import BrimlineError, NotRunning
-from brimline.tui.api_types import LiveViews, View
+from brimline.tui.api_types import LiveSessions, SessionView
 from brimline.tui.daemon_client import Daemon, Event
 
-LinkState: TypeAlias = Literal["connecting", "live", "lost", "files"]
-ReadFiles: TypeAlias = Callable[[], Awaitable[list[View]]]
+ConnectionState: TypeAlias = Literal["connecting", "live", "lost", "files"]
+ReadFiles: TypeAlias = Callable[[], Awaitable[list[SessionView]]]
 
 
-class Link(msgspec.Struct, frozen=True):
+class Connection(msgspec.Struct, frozen=True):
     """Where the sessions come from at this moment, and what is wrong with it."""
 
-    state: LinkState
+    state: ConnectionState
     problem: str | None = None
 
 
-class Everything(msgspec.Struct, frozen=True):
+class AllSessions(msgspec.Struct, frozen=True):
     """All sessions there are."""
 
-    views: list[View]
-    link: Link
+    views: list[SessionView]
+    connection: Connection
 
 
-class Changed(msgspec.Struct, frozen=True):
+class SessionChanged(msgspec.Struct, frozen=True):
     """One session as it is now."""
 
-    view: View
+    view: SessionView
 
 
-News: TypeAlias = Everything | Changed | Link
+Update: TypeAlias = AllSessions | SessionChanged | Connection
 
 
-class Pace(msgspec.Struct, frozen=True):
+class Intervals(msgspec.Struct, frozen=True):
     """How often: a daemon that was lost is tried so often before the files are read; in seconds.
 
     `silence` is how long a stream may say nothing: the daemon gives a sign of life every 15.
     """
 
-    retry: float = 1.0
+    retry_s: float = 1.0
     tries: int = 3
-    files: float = 5.0
-    silence: float = 40.0
+    files_s: float = 5.0
+    silence_s: float = 40.0
 
 
-async def follow(
-    daemon: Daemon | None, read: ReadFiles, pace: Pace | None = None
-) -> AsyncGenerator[News, None]:
+async def follow_sessions(
+    daemon: Daemon | None, read: ReadFiles, intervals: Intervals | None = None
+) -> AsyncGenerator[Update, None]:
     """What is there, and then whatever changes, for ever; `daemon` None: the files alone."""
-    pace = pace or Pace()
+    intervals = intervals or Intervals()
     tries = 0
     while True:
         if daemon is not None:
             try:
-                async with contextlib.aclosing(_live(daemon, pace)) as news:
-                    async for one in news:
-                        tries = pace.tries
-                        yield one
+                async with contextlib.aclosing(_follow_daemon(daemon, intervals)) as updates:
+                    async for update in updates:
+                        tries = intervals.tries
+                        yield update
             except NotRunning as error:
                 if tries:
-                    yield Link("lost", str(error).partition("\n")[0])
+                    yield Connection("lost", str(error).partition("\n")[0])
         if daemon is not None and tries:
             tries -= 1
-            await asyncio.sleep(pace.retry)
+            await asyncio.sleep(intervals.retry_s)
         else:
-            yield await _from_files(read)
-            await asyncio.sleep(pace.files)
+            yield await _read_files(read)
+            await asyncio.sleep(intervals.files_s)
 
 
-async def _live(daemon: Daemon, pace: Pace) -> AsyncGenerator[News, None]:
+async def _follow_daemon(daemon: Daemon, intervals: Intervals) -> AsyncGenerator[Update, None]:
     """All sessions first, so that forgotten ones go; then the stream, which sends them again."""
-    answer, sessions = await daemon.ask("GET", "/v1/sessions"), LiveViews()
+    answer, sessions = await daemon.ask("GET", "/v1/sessions"), LiveSessions()
     try:
-        yield Everything(sessions.take_all(answer.body), Link("live"))
+        yield AllSessions(sessions.decode_all(answer.body), Connection("live"))
     except msgspec.DecodeError as error:
         raise NotRunning(f"something that is no daemon of ours: {error}") from error
-    async with contextlib.aclosing(daemon.stream("/v1/stream", pace.silence)) as events:
+    async with contextlib.aclosing(daemon.stream("/v1/stream", intervals.silence_s)) as events:
         async for event in events:
-            view = _view_after(event, sessions)
+            view = _apply_event(event, sessions)
             if view is not None:
-                yield Changed(view)
+                yield SessionChanged(view)
 
 
-def _view_after(event: Event, sessions: LiveViews) -> View | None:
+def _apply_event(event: Event, sessions: LiveSessions) -> SessionView | None:
     """The session that an event is about; None for an unknown event, or one that is unreadable."""
     match event.kind:
         case "session":
-            return sessions.take(event.data)
+            return sessions.decode(event.data)
         case "change":
-            return sessions.change(event.data)
+            return sessions.apply_change(event.data)
         case _:
             return None
 
 
-async def _from_files(read: ReadFiles) -> News:
+async def _read_files(read: ReadFiles) -> Update:
     try:
-        return Everything(await read(), Link("files"))
+        return AllSessions(await read(), Connection("files"))
     except (BrimlineError, OSError) as error:
-        return Link("files", str(error).partition("\n")[0])
+        return Connection("files", str(error).partition("\n")[0])

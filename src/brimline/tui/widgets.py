@@ -15,8 +15,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
-from brimline.tui.api_types import View
-from brimline.tui.rows import Rows
+from brimline.tui.api_types import SessionView
+from brimline.tui.rows import OverviewRows
 from brimline.tui.styled_text import Line, Shade
 
 STYLES: dict[Shade, Style] = {
@@ -26,10 +26,10 @@ STYLES: dict[Shade, Style] = {
     "full": Style(color="red", bold=True),
     "dim": Style(dim=True),
     "bold": Style(bold=True),
-    "chosen": Style(bold=True, reverse=True),
+    "selected": Style(bold=True, reverse=True),
     "none": Style(),
 }
-COLOURLESS: dict[Shade, Style] = {
+COLOURLESS_STYLES: dict[Shade, Style] = {
     shade: Style(bold=style.bold, dim=style.dim, reverse=style.reverse)
     for shade, style in STYLES.items()
 }
@@ -43,7 +43,7 @@ class Prompt(Input):
         self.cursor_blink = self.select_on_focus = False
         self.display = False
 
-    def ask(self) -> None:
+    def open(self) -> None:
         """Have something written; the very next key is its own."""
         self.display = True
         self.screen.set_focus(self)
@@ -63,7 +63,7 @@ class Lines(ScrollView, can_focus=True):
 
     def __init__(self, id: str | None = None, colour: bool = True) -> None:
         super().__init__(id=id)
-        self._styles = STYLES if colour else COLOURLESS
+        self._styles = STYLES if colour else COLOURLESS_STYLES
         self._lines: Sequence[Line] = ()
 
     def show(self, lines: Sequence[Line]) -> None:
@@ -83,7 +83,7 @@ class Lines(ScrollView, can_focus=True):
         return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
 
 
-class Sessions(Lines):
+class SessionLines(Lines):
     """The sessions of the overview; only those that can be seen are drawn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -105,19 +105,19 @@ class Sessions(Lines):
 
     def __init__(self, id: str | None = None, colour: bool = True) -> None:
         super().__init__(id, colour)
-        self._views: Sequence[View] = ()
+        self._views: Sequence[SessionView] = ()
         self._starts: list[int] = [0]
-        self._rows: Rows | None = None
+        self._rows: OverviewRows | None = None
         self._drawn: dict[int, Sequence[Line]] = {}
-        self.chosen: str | None = None
+        self.selected: str | None = None
 
-    def put(self, views: Sequence[View], rows: Rows) -> None:
+    def show_sessions(self, views: Sequence[SessionView], rows: OverviewRows) -> None:
         """Show these sessions; the chosen one stays so, wherever it goes."""
         self._views, self._rows, self._drawn = views, rows, {}
         self._starts = [0, *accumulate(rows.height(view) for view in views)]
         self.virtual_size = Size(self.size.width, self._starts[-1])
-        if self._index() is None:
-            self.chosen = views[0].key if views else None
+        if self._selected_index() is None:
+            self.selected = views[0].key if views else None
         self.refresh()
 
     def line(self, number: int) -> Line:
@@ -129,34 +129,34 @@ class Sessions(Lines):
             return ()
         if index not in self._drawn:
             view = self._views[index]
-            self._drawn[index] = self._rows.lines(view, view.key == self.chosen)
+            self._drawn[index] = self._rows.lines(view, view.key == self.selected)
         return self._drawn[index][number - self._starts[index]]
 
     def action_move(self, by: int) -> None:
         """Choose another session, so many below."""
-        here = self._index()
+        here = self._selected_index()
         if here is not None:
-            self._choose(max(0, min(len(self._views) - 1, here + by)))
+            self._select(max(0, min(len(self._views) - 1, here + by)))
 
     def action_open(self) -> None:
         """Show the chosen session."""
-        if self.chosen is not None:
-            self.post_message(self.Opened(self.chosen))
+        if self.selected is not None:
+            self.post_message(self.Opened(self.selected))
 
     def on_click(self, event: events.Click) -> None:
         """Choose a session; the second click shows it."""
         index = bisect_right(self._starts, self.scroll_offset.y + event.y) - 1
         if index < len(self._views):
-            again = self._views[index].key == self.chosen
-            self._choose(index)
+            again = self._views[index].key == self.selected
+            self._select(index)
             if again:
                 self.action_open()
 
-    def _index(self) -> int | None:
-        return next((i for i, v in enumerate(self._views) if v.key == self.chosen), None)
+    def _selected_index(self) -> int | None:
+        return next((i for i, v in enumerate(self._views) if v.key == self.selected), None)
 
-    def _choose(self, index: int) -> None:
-        self.chosen = self._views[index].key
+    def _select(self, index: int) -> None:
+        self.selected = self._views[index].key
         self._drawn = {}
         top, bottom = self._starts[index], self._starts[index + 1]
         self.scroll_to_region(
