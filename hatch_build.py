@@ -21,7 +21,7 @@ from packaging.tags import platform_tags
 PACKAGE = Path("src", "brimline")
 TRANSCRIPTS = PACKAGE / "transcripts"
 CLAUDE = PACKAGE / "sources" / "claude"
-LINE_FILTER = (TRANSCRIPTS / "line_filter.c", CLAUDE / "calls.c", CLAUDE / "ahead.c")
+LINE_FILTER = (TRANSCRIPTS / "line_filter.c", CLAUDE / "calls.c")
 LIBRARY = TRANSCRIPTS / "libline_filter.so"
 SUM = LIBRARY.with_suffix(".crc")
 HOOKS = PACKAGE / "hooks"

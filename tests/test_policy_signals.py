@@ -4,14 +4,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from brimline.policy.levels import DEFAULT_LEVELS
-from brimline.policy.signals import LevelMeasure, Signal, decide, is_thrashing, silent_up_to
+from brimline.policy.signals import Signal, decide, is_thrashing
 from brimline.tracker import Reading, ReadingState
-from brimline.usage import percent_raw
-from brimline.windows import Limit, Window
 
 
 def reading(percent: float | None, cycle: int = 0, state: ReadingState = "measured") -> Reading:
@@ -81,60 +77,3 @@ def test_clear() -> None:
     """A cycle that was cleared was not compacted."""
     said = decide(reading(60), reading(None, cycle=1), DEFAULT_LEVELS, set(), cleared=True)
     assert said == [Signal("cleared", 0)]
-
-
-def holding(tokens: int, window: int = 200_000, limit: int = 167_000) -> Reading:
-    """A reading of a context that holds so much, all of it sent."""
-    return msgspec.structs.replace(
-        reading(percent_raw(tokens, window)),
-        held=tokens,
-        sent=tokens,
-        window=Window(window, "client", ""),
-        limit=Limit(limit, "known", ""),
-        percent_of_limit=percent_raw(tokens, limit),
-    )
-
-
-@pytest.mark.parametrize(
-    ("of", "levels", "fired", "expected"),
-    [
-        ("window", (50.0, 65.0), set[float](), 99_800),
-        ("window", (50.0, 65.0), {50.0}, 129_800),
-        ("window", (50.0, 65.0), {65.0}, 200_000),
-        ("window", (), set[float](), 200_000),
-        ("limit", (50.0,), set[float](), 83_333),
-        ("tokens", (90_000.0,), set[float](), 89_999),
-    ],
-)
-def test_silent_up_to(
-    of: LevelMeasure, levels: tuple[float, ...], fired: set[float], expected: int
-) -> None:
-    """Nothing is said below the next level, and nothing is promised beyond the window."""
-    assert silent_up_to(holding(1_000), levels, fired, of) == expected
-
-
-def test_silent_up_to_the_unknown() -> None:
-    """Where the window is unknown, or the limit that levels are of, nothing is promised."""
-    known = holding(1_000)
-    assert silent_up_to(msgspec.structs.replace(known, window=None), DEFAULT_LEVELS, set()) is None
-    unlimited = msgspec.structs.replace(known, limit=None)
-    assert silent_up_to(unlimited, DEFAULT_LEVELS, set(), "limit") is None
-    assert silent_up_to(unlimited, DEFAULT_LEVELS, set()) == 99_800
-
-
-SIZES = st.integers(1, 2_000_000)
-
-
-@given(
-    window=SIZES,
-    limit=SIZES,
-    of=st.sampled_from(["window", "limit", "tokens"]),
-    levels=st.lists(st.floats(0.001, 500), unique=True, max_size=3),
-)
-def test_silent_until_then(window: int, limit: int, of: LevelMeasure, levels: list[float]) -> None:
-    """Whatever the levels are of, what holds no more reaches none of them."""
-    levels = sorted(levels)
-    most = silent_up_to(holding(0, window, limit), levels, set(), of)
-    assert most is not None
-    if most >= 0:
-        assert decide(None, holding(most, window, limit), levels, set(), of) == []

@@ -65,7 +65,6 @@ class ReadThreads:
     async def run(self, read: Callable[[], ResultT], timeout_s: float | None = None) -> ResultT:
         """Return what a read returns; TimeoutError if it takes longer, while its thread goes on."""
         future = self.start(read)
-        # Not asyncio.timeout: this may be awaited before there is a task (server/eager.py).
         await asyncio.wait([future], timeout=timeout_s)
         if not future.done():
             future.cancel()

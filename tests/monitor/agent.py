@@ -6,24 +6,17 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.monitor import KEPT_CALLS, Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
-from brimline.observations import EMPTY_REPLY, Observation, ObservationKind, Reply
+from brimline.observations import Observation, ObservationKind, Reply
 from brimline.store.base import Store
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SignalRow
 from brimline.usage import Usage
 
 MODEL = "claude-sonnet-4-5"
-
-
-def later(heard: Observation) -> Observation:
-    """What a hook brought, as it is heard when that was answered."""
-    return msgspec.structs.replace(heard, what="wrote")
 
 
 class Around(MonitorEnvironment):
@@ -109,11 +102,7 @@ class Agent:
 
     async def tell(self, what: ObservationKind, **more: Any) -> Reply:
         """Tell the monitor as the daemon does, and say that its answer was passed on."""
-        heard = self.heard(what, **more)
-        glance = self.monitor.glance(heard)
-        if glance == "later":
-            await self.monitor.observe(later(heard))
-        reply = await self.monitor.observe(heard) if glance == "unsure" else EMPTY_REPLY
+        reply = await self.monitor.observe(self.heard(what, **more))
         await self.monitor.mark_delivered(reply)
         return reply
 

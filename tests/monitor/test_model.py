@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from hypothesis import event, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
-    initialize,
     invariant,
     precondition,
     rule,
@@ -29,13 +28,11 @@ from brimline.usage import Usage
 from brimline.windows import Overrides
 from trying import examples
 
-from .agent import Agent, later
+from .agent import Agent
 
 T = TypeVar("T")
 LEVELS = (50.0, 65.0)
 WINDOW = 200_000
-SAID = slice(-2, None)
-"""Of all that is stored, the signals and the messages."""
 
 SENT = st.integers(min_value=1_000, max_value=260_000)
 
@@ -96,8 +93,6 @@ class Sessions(RuleBasedStateMachine):
         self.heard: list[Observation] = []
         self.delivered: list[str] = []
         self.pending: ObservationKind | None = None
-        self.deferred: Observation | None = None
-        self.defers = False
 
     def teardown(self) -> None:
         """Put everything away."""
@@ -115,50 +110,11 @@ class Sessions(RuleBasedStateMachine):
         return self.hear(heard)
 
     def hear(self, heard: Observation) -> Reply:
-        """The monitor hears it, and the answer reaches the agent.
-
-        What it knew changes nothing. Where it saw that there is nothing to say it is right,
-        whether that is heard now or later.
-        """
-        glance, before = self.agent.monitor.glance(heard), self.do(self.stored())
-        event(glance)
-        if glance == "later" and self.defers:
-            self.deferred = heard
-            return EMPTY_REPLY
+        """The monitor hears it, and the answer reaches the agent."""
         reply = self.do(self.agent.monitor.observe(heard))
-        after = self.do(self.stored())
-        assert glance != "known" or after == before or self.deferred
-        assert glance != "later" or after[SAID] == before[SAID]
-        assert glance == "unsure" or reply == EMPTY_REPLY
         self.do(self.agent.monitor.mark_delivered(reply))
         self.delivered += reply.handed
         return reply
-
-    @initialize(defers=st.booleans())
-    def as_the_daemon_does(self, defers: bool) -> None:
-        """Whether what brings nothing but calls is heard later."""
-        self.defers = defers
-
-    @precondition(lambda self: self.deferred)
-    @rule()
-    def afterwards(self) -> None:
-        """What was brought is heard, and what was written since; nobody is told anything yet."""
-        heard, self.deferred = self.deferred, None
-        assert heard is not None
-        assert self.do(self.agent.monitor.observe(later(heard))) == EMPTY_REPLY
-        self.model.observed()
-
-    async def stored(self) -> list[object]:
-        """All that the store has."""
-        store, session = self.agent.store, self.agent.session
-        return [
-            await store.sessions(),
-            await store.threads(),
-            await store.calls(session),
-            await store.compactions(),
-            await store.signals(),
-            await store.messages(),
-        ]
 
     @rule(sent=SENT)
     def call(self, sent: int) -> None:
@@ -220,7 +176,7 @@ class Sessions(RuleBasedStateMachine):
         self.call(sent)
         self.hook("tool")
 
-    @precondition(lambda self: self.heard and not self.defers)
+    @precondition(lambda self: self.heard)
     @rule()
     def handoff(self) -> None:
         """The agent hands a document over, and nothing has happened since the last hook."""
@@ -231,9 +187,8 @@ class Sessions(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """The daemon is killed, and another begins; what it was still to hear nobody hears."""
+        """The daemon is killed, and another begins."""
         self.agent.new_monitor()
-        self.deferred = None
 
     @rule(seconds=st.floats(min_value=-3_600, max_value=3_600))
     def clock_jumps(self, seconds: float) -> None:
@@ -271,8 +226,6 @@ class Sessions(RuleBasedStateMachine):
     def look(self) -> None:
         """A hook, after which the reading is the model's."""
         self.tell("tool")
-        if self.deferred:
-            self.afterwards()
         self.model.observed()
         sent, _, cycle = self.agent.reading()
         assert (sent, cycle) == (self.model.sent, self.model.cycle)

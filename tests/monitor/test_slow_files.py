@@ -58,7 +58,7 @@ def test_transcript_that_hangs_is_waited_for_once(tmp_path: Path) -> None:
         transcript = Transcript("claude", str(agent.path), 0.0, 0)
         follower = Follower(transcript, disk.read_on, SHORT_WAIT_S)
         assert [await follower.catch_up() for _ in range(5)] == [False] * 5
-        assert (disk.reads, calls_of(follower), follower.look()) == (1, 0, "unsure")
+        assert (disk.reads, calls_of(follower), follower.is_behind) == (1, 0, True)
         disk.released.set()
         while not await follower.catch_up():
             await asyncio.sleep(0.001)

@@ -39,13 +39,6 @@ class Answering:
         self.asked: list[Request] = []
         self.told: list[bool] = []
 
-    def has_none(self, request: Request) -> bool:
-        """It knows nothing."""
-        return False
-
-    async def close(self) -> None:
-        """It keeps nothing for later."""
-
     async def handle(self, request: Request) -> Answer:
         """The answer."""
         if self._after is not None:
@@ -89,11 +82,14 @@ def place(tmp_path: Path) -> Iterator[Path]:
     os.chdir(before)
 
 
-def talk(place: Path, desk: Answering, client: Talking, clients: int = 1) -> None:
+def talk(
+    place: Path, desk: Answering, client: Talking, clients: int = 1, client_wait_s: float = 4.0
+) -> None:
     """Have clients talk to the socket, one after the other."""
 
     async def run() -> None:
-        hooks = HookSocket(place, cast("HookDispatcher", desk))
+        dispatcher = cast("HookDispatcher", desk)
+        hooks = HookSocket(place, dispatcher, client_wait_s, accept_retry_s=0.01)
         hooks.open()
         try:
             for _ in range(clients):
@@ -228,7 +224,10 @@ def test_store_that_fails(
 
     talk(place, desk, client, clients=3)
     assert len(caplog.records) == 1
-    assert "hooks are left to themselves: brimline.db: database is locked" in caplog.text
+    assert (
+        "cannot store hook events, clients will spool them: brimline.db: database is locked"
+        in caplog.text
+    )
 
 
 def test_passed_on_while_the_store_fails(
@@ -253,7 +252,7 @@ def test_passed_on_while_the_store_fails(
 
     talk(place, Answering(MATTERS, fails=3), passes_on)
     assert [record.message.partition(":")[0] for record in caplog.records] == [
-        "what an agent was told is not marked yet"
+        "cannot store deliveries, will retry"
     ]
     talk(place, Answering(MATTERS, fails=1), dies)
 
@@ -268,7 +267,7 @@ def test_too_large_an_answer(place: Path, caplog: pytest.LogCaptureFixture) -> N
         assert await told(desk) is False
 
     talk(place, Answering(large), client)
-    assert "a hook of claude is not answered" in caplog.text
+    assert "cannot answer a hook of claude" in caplog.text
 
 
 def test_pieces(place: Path) -> None:
@@ -314,30 +313,26 @@ def test_wrong(place: Path, wrong: bytes) -> None:
 
 
 @pytest.mark.parametrize("part", [b"", REQUEST[:-1]], ids=["nothing", "not all"])
-def test_too_slow(place: Path, monkeypatch: pytest.MonkeyPatch, part: bytes) -> None:
+def test_too_slow(place: Path, part: bytes) -> None:
     """Who does not ask in time is hung up on."""
-    monkeypatch.setattr(hook_socket, "PATIENCE", 0.02)
-    monkeypatch.setattr(hook_socket, "SWEEP", 0.01)
 
     async def client(connection: socket.socket, desk: Answering) -> None:
         if part:
             await sent(connection, part)
         assert await received(connection) == b""
 
-    talk(place, Answering(Answer(b"")), client, clients=2)
+    talk(place, Answering(Answer(b"")), client, clients=2, client_wait_s=0.02)
 
 
-def test_never_says(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_never_says(place: Path) -> None:
     """Nor is the word waited for any longer."""
-    monkeypatch.setattr(hook_socket, "PATIENCE", 0.02)
-    monkeypatch.setattr(hook_socket, "SWEEP", 0.01)
 
     async def client(connection: socket.socket, desk: Answering) -> None:
         await sent(connection, REQUEST)
         assert await reply(connection) == b"text"
         assert await told(desk) is False
 
-    talk(place, Answering(MATTERS), client)
+    talk(place, Answering(MATTERS), client, client_wait_s=0.02)
 
 
 def test_another_user(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,16 +355,15 @@ def test_too_many(
     place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Where no more connections can be had it waits a while, and goes on."""
-    monkeypatch.setattr(hook_socket, "SWEEP", 0.01)
     full: list[Any] = [OSError(errno.EMFILE, "Too many open files"), BlockingIOError()]
-    real = ListeningSocket.next_connection
+    real = ListeningSocket.accept
 
-    def next_one(self: ListeningSocket) -> socket.SocketType:
+    def next_one(self: ListeningSocket) -> tuple[socket.socket, Any]:
         if full:
             raise full.pop(0)
         return real(self)
 
-    monkeypatch.setattr(ListeningSocket, "next_connection", next_one)
+    monkeypatch.setattr(ListeningSocket, "accept", next_one)
     desk = Answering(Answer(b"text"))
 
     async def client(connection: socket.socket, desk: Answering) -> None:
@@ -378,7 +372,7 @@ def test_too_many(
 
     talk(place, desk, client)
     assert [record.message for record in caplog.records] == [
-        "no hook is heard for a while: [Errno 24] Too many open files"
+        "cannot accept hook connections, retrying in 0.01 s: [Errno 24] Too many open files"
     ]
 
 

@@ -1,16 +1,10 @@
 """What a monitor knows of a session beside what it watches: what was said, and what is stored."""
 
-from typing import Literal, TypeAlias
-
 from brimline.monitor.persistence import StoredRows
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import SignalHistory
 from brimline.monitor.state import State
 from brimline.observations import Observation
-
-Glance: TypeAlias = Literal["known", "later", "unsure"]
-"""What is seen of a hook at once: that it changes nothing, that what it brings may be heard later,
-since there is nothing to say about it, or neither."""
 
 
 class Known:
@@ -53,16 +47,3 @@ class Known:
         if self.at_rest:
             for thread in self.watched.release_idle_threads(before):
                 self.stored.release(thread)
-
-    def glance(self, heard: Observation) -> Glance:
-        """What a hook would change, where it is owed nothing.
-
-        That it lives is kept from time to time, and with that is seen what else may have changed,
-        as its client's settings.
-        """
-        if not self.at_rest or self.owed:
-            return "unsure"
-        look = self.watched.look(heard)
-        if look == "nothing":
-            return "known" if self.stored.seen_lately(heard.at) else "later"
-        return "later" if look == "calls" else "unsure"

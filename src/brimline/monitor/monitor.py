@@ -10,15 +10,14 @@ from brimline.inbox import MESSAGE_LIFETIME_S, Message, Urgency, is_pending
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.handoffs import HandoffRecovery, When
-from brimline.monitor.hook_reply import MOMENTS, HookReplies
-from brimline.monitor.known import Glance, Known
+from brimline.monitor.hook_reply import HookReplies
+from brimline.monitor.known import Known
 from brimline.monitor.restore import restored
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_writes import SignalWriter, key, left_for
-from brimline.monitor.state import State
 from brimline.observations import DUPLICATE, EMPTY_REPLY, UNPROMPTED, Observation, Reply
-from brimline.policy.signals import Signal, decide, figure_of, silent_up_to
+from brimline.policy.signals import Signal, decide, figure_of
 from brimline.policy.sources import unheard
 from brimline.store.base import (
     CancelMessages,
@@ -104,17 +103,6 @@ class Monitor:
         if heard.late or heard.what in UNPROMPTED or self._around.silent(heard.session):
             return EMPTY_REPLY
         return await self._answering.answer(heard, session)
-
-    def glance(self, heard: Observation) -> Glance:
-        """What a hook brings, told at once; where that is sure, there is no answer to it.
-
-        To hear what is `known` would change nothing. What may be heard `later` is then to be heard
-        as what was written.
-        """
-        session = self._sessions.get(heard.session)
-        if session is None or heard.what not in MOMENTS or heard.late:
-            return "unsure"
-        return "unsure" if self._store.may_wait(heard.session) else session.glance(heard)
 
     def now(self) -> float:
         """The monitor's time."""
@@ -239,7 +227,6 @@ class Monitor:
             known.before.arm_anew(kept.cycle)
             for thread in stored:
                 known.before.seen(thread.cycle, figure_of(thread, self._rules.of))
-            known.watched.files.expect(None)
             return kept
 
     def _lock(self, session: str) -> asyncio.Lock:
@@ -283,7 +270,7 @@ class Monitor:
             # A subagent that is gone cannot be told anything any more.
             writes.append(CancelMessages(watched.id, heard.thread, readings[heard.thread].cycle))
         if not writes and heard.what != "pushed":
-            self._rest(session, state)
+            session.keeps(state)
             return True  # heard again, it would change nothing again
         once = [] if heard.what == "wrote" else [EventKey(heard.id, heard.at)]
         won = await self._store.write([*once, *writes])
@@ -298,7 +285,7 @@ class Monitor:
             if new and isinstance(write, RecordSignal):
                 self._around.signalled(write.signal, watched)
         watched.files.drop_stored_calls(self._kept_calls)
-        self._rest(session, watched.state(settings))
+        session.keeps(watched.state(settings))
         return True
 
     def _owe(self, heard: Observation, session: Known) -> None:
@@ -306,14 +293,6 @@ class Monitor:
         session.owed = True
         if transcript := _transcript(heard, session.watched):
             self._recovery.make_up(session.watched, transcript, heard.at)
-
-    def _rest(self, session: Known, state: State) -> None:
-        """All is kept, until more is told than calls of which there is nothing to say."""
-        watched = session.watched
-        reading, levels = watched.last[MAIN], self._levels(watched, MAIN)
-        fired = self._fired(session, MAIN, reading)
-        watched.expect(silent_up_to(reading, levels, fired, self._rules.of))
-        session.keeps(state)
 
     def _fired(self, session: Known, thread: str, reading: Reading) -> frozenset[float]:
         figure = figure_of(reading, self._rules.of)

@@ -7,20 +7,16 @@ import msgspec
 
 from brimline.events import MAIN, is_compaction_thread
 from brimline.monitor.client_reported import ClientReported
-from brimline.monitor.present import BY_FILE, Present
+from brimline.monitor.present import Present
 from brimline.monitor.state import State
 from brimline.monitor.transcript_follower import SessionFiles
 from brimline.observations import UNPROMPTED, EnvironmentVariables, Observation, Pane
 from brimline.store.rows import ThreadRow
 from brimline.tracker import Reading, Session, Thread
-from brimline.transcripts.source import Expected, Look
 from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 
 SEQ_A_CALL = 1_000
 """More can be told between two calls than anyone will."""
-
-MEASURED = ("measured", BY_FILE)
-"""How a reading is that a call in the session's own file told last."""
 
 NO_THREAD = Thread(MAIN)
 LONGEST = 300.0
@@ -90,32 +86,6 @@ class SessionState:
         self.claim.end(self.cycle)
         self.cleared = self.cleared or self._was_cleared(cycle)
         self._lives_or_ends(heard, made > 0)
-
-    def expect(self, most: int | None) -> None:
-        """Expect calls that hold no more than so many tokens; None: expect none."""
-        last, reading = self._main.current_call, self.last[MAIN]
-        if most is None or last is None or (reading.state, reading.source) != MEASURED:
-            self.files.expect(None)
-        else:
-            self.files.expect(Expected(last, most))
-
-    def look(self, heard: Observation) -> Look:
-        """What a hook of the main thread tells that is not known, and its file."""
-        if self.compacting or self.cleared or self.ended_at is not None or self.doubted:
-            return "unsure"
-        known = (
-            heard.thread == MAIN
-            and (heard.model is None or heard.model == self.model)
-            and (heard.version is None or heard.version == self.version)
-            and (heard.project is None or self._folder is not None)
-            and (heard.parent is None or heard.parent == self.parent)
-            and (heard.pane is None or heard.pane == self.pane)
-            and (heard.host is None or heard.host == self.host)
-            and (heard.env is None or heard.env == self.env)
-            and not heard.events
-            and heard.usage is None
-        )
-        return self.files.look(heard.transcript, heard.file) if known else "unsure"
 
     def _happens(self, heard: Observation) -> None:
         """What happened to the main thread."""

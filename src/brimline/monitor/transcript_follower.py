@@ -13,9 +13,9 @@ import msgspec
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent
-from brimline.sources import foresight, source
+from brimline.sources import source
 from brimline.tracker import Session, drop_stored_calls, fold, refers_to_dropped_call
-from brimline.transcripts.source import START, Ahead, Cursor, Expected, Look, Reader, Transcript
+from brimline.transcripts.source import START, Cursor, Reader, Transcript
 
 UNREADABLE = (OSError, UnreadableTranscript)
 
@@ -86,7 +86,6 @@ class Follower:
         self._progress = Progress(Session(agent=transcript.agent))
         self._pending: asyncio.Future[Progress | None] | None = None
         self._pending_since = 0.0
-        self._ahead: Ahead | None = None
 
     @property
     def session(self) -> Session:
@@ -135,37 +134,8 @@ class Follower:
         progress = done.result()
         if progress is None:
             return False
-        self._progress, self._ahead = progress, None
+        self._progress = progress
         return True
-
-    def expect(self, expected: Expected | None) -> None:
-        """Expect calls of the main thread from here on; None: expect none."""
-        look_ahead = foresight(self._transcript.agent)
-        size, stamp = self._progress.seen or (0, 0.0)
-        if expected is None or look_ahead is None or not size:
-            self._ahead = None
-        else:
-            self._ahead = look_ahead(
-                self._transcript.path, int(stamp), self._progress.cursor, expected
-            )
-
-    def look(self) -> Look:
-        """What was written since, as far as that is seen without reading it."""
-        if self.is_behind:
-            return "unsure"
-        if self._ahead is None:
-            return "nothing" if self._is_read() else "unsure"
-        look = self._ahead.look()
-        if look == "unsure":
-            self._ahead = None
-        return look
-
-    def _is_read(self) -> bool:
-        """Whether nothing was written since; also where nothing can be read."""
-        try:
-            return _look(self._transcript) == self._progress.seen
-        except UNREADABLE:
-            return True
 
     def is_idle(self, before: float) -> bool:
         """Whether it is a subagent's file that was last written before a time."""
@@ -215,20 +185,6 @@ class SessionFiles:
             self._followers.pop((self.own, ""), None)
         self.own, self._session = path, None
         self._followers.setdefault((path, ""), Follower(Transcript(self._agent, path, 0.0, 0)))
-
-    def expect(self, expected: Expected | None) -> None:
-        """Expect calls in the session's own file, where its main thread is told there."""
-        own = self._followers.get((self.own or "", ""))
-        if own is not None:
-            told = own.session.threads.get(MAIN) is self.session.threads.get(MAIN)
-            own.expect(expected if told else None)
-
-    def look(self, own: str | None, found: Transcript | None) -> Look:
-        """What is new in the session's own file, as a hook names it; another that was found has to
-        be read."""
-        if found is not None or (own is not None and own != self.own):
-            return "unsure"
-        return "nothing" if self.own is None else self._followers[self.own, ""].look()
 
     @property
     def is_behind(self) -> bool:

@@ -1,6 +1,5 @@
 """decide(before, after, levels, fired) -> what there is to say. Pure."""
 
-import math
 from collections.abc import Sequence, Set
 from typing import Literal, Protocol, TypeAlias
 
@@ -18,10 +17,6 @@ MAX_COMPACTIONS = 3
 
 THRASH_WINDOW_S = 600.0
 """...in so many seconds are no way to work."""
-
-
-ROUNDED = 0.1
-"""A figure may be so much lower than a level, and be rounded up to it."""
 
 
 class Signal(msgspec.Struct, frozen=True):
@@ -86,23 +81,6 @@ def decide(
     if level is not None and after.state != "compacting":
         signals.append(Signal("level", after.cycle, level))
     return signals
-
-
-def silent_up_to(
-    reading: Reading, levels: Sequence[float], fired: Set[float], of: LevelMeasure = "window"
-) -> int | None:
-    """The most tokens that a thread may hold before there is anything to say of it.
-
-    It is within the window, and just below the next level. None where that is unknown.
-    """
-    window, limit = reading.window, reading.limit
-    of_what = {"window": window and window.tokens, "limit": limit and limit.tokens, "tokens": 100}
-    whole = of_what[of]
-    if window is None or whole is None:
-        return None
-    ahead = [level for level in levels if level > max(fired, default=0.0)]
-    next_at = (min(ahead, default=math.inf) - ROUNDED) * whole / 100
-    return int(min(window.tokens, next_at))
 
 
 def is_thrashing(compactions: Sequence[float], now: float) -> bool:

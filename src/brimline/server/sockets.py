@@ -4,7 +4,7 @@ import os
 import socket
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias
 
 from brimline.errors import AlreadyRunning, NotRunning
 from brimline.file_lock import lock_file, locked_file
@@ -124,14 +124,6 @@ class ListeningSocket(socket.socket):
         """Take its path away, unless that is another's by now."""
         if self.file is not None and self.file == _file_at(self.path):
             self.path.unlink(missing_ok=True)
-
-    def next_connection(self) -> socket.SocketType:
-        """The next connection, which blocks where it is not asked with MSG_DONTWAIT.
-
-        As `accept`, without what that adds for people: it would take longer than the answer.
-        """
-        descriptor, _ = cast("Any", self)._accept()
-        return socket.SocketType(socket.AF_UNIX, socket.SOCK_STREAM, 0, descriptor)
 
 
 def unix(path: Path) -> ListeningSocket:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 from brimline.errors import UnknownAgent
 
 if TYPE_CHECKING:
-    from brimline.transcripts.source import Foresight, Places, Source
+    from brimline.transcripts.source import Places, Source
 
 AGENTS: dict[str, str] = {
     "claude": "Claude Code",
@@ -48,9 +48,3 @@ def known(agent: str) -> str:
 def source(agent: str) -> "Source":
     """The source of an agent by its name; imported when it is asked for."""
     return cast("Source", import_module(f"brimline.sources.{known(agent)}").SOURCE)
-
-
-def foresight(agent: str) -> "Foresight | None":
-    """How an agent's transcripts are looked at ahead of being read; None where nothing does."""
-    module = import_module(f"brimline.sources.{known(agent)}")
-    return cast("Foresight | None", getattr(module, "FORESIGHT", None))

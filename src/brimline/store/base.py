@@ -179,14 +179,6 @@ class Store(Protocol):
         """Messages that are queued, or handed and not known to be delivered, in their order."""
         ...
 
-    def may_wait(self, session: str) -> bool:
-        """Whether a message may wait for a session, told at once.
-
-        False where it is known that none does. Where a store cannot tell, one may. What another
-        process queued may be noticed some seconds later.
-        """
-        ...
-
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         """The last document of a session, or of each; its text is left empty."""
         ...

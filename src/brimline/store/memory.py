@@ -93,11 +93,6 @@ class MemoryStore:
         """Messages that are queued, or handed and not known to be delivered, in their order."""
         return [row for row in await self.messages(session) if row.state in WAITING]
 
-    def may_wait(self, session: str) -> bool:
-        """Whether a message waits for a session."""
-        rows = self._messages.values()
-        return any(row.session == session and row.state in WAITING for row in rows)
-
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         """The last document of a session, or of each; its text is left empty."""
         mine = [row for row in self._handoffs.values() if session in (None, row.session)]

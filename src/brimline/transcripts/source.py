@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from brimline.events import MAIN, AnyEvent, Call
+from brimline.events import MAIN, AnyEvent
 from brimline.regular_file import open_regular_file
 from brimline.windows import ClientSettings
 
@@ -77,37 +77,6 @@ class Tally(msgspec.Struct):
         self.malformed += 1
         if len(self.places) < limit:
             self.places.append(place)
-
-
-Look: TypeAlias = Literal["nothing", "calls", "unsure"]
-"""What stands behind a place: nothing that matters, calls as they were expected, or who knows."""
-
-
-class Expected(msgspec.Struct, frozen=True):
-    """What the calls after the last one of the main thread are expected to be.
-
-    They are of the same model, none of them is smaller than the one before, and none holds more
-    than `most` tokens.
-    """
-
-    last: Call
-    most: int
-
-
-class Ahead(Protocol):
-    """A place in a transcript, behind which calls are expected."""
-
-    def look(self) -> Look:
-        """What was written since the last look; once that was not sure, it is asked no more."""
-        ...
-
-
-class Foresight(Protocol):
-    """How an agent's transcripts are looked at without being read, while a hook waits."""
-
-    def __call__(self, path: str, file: int, cursor: Cursor, expected: Expected) -> Ahead | None:
-        """A place in a file, by its id; None where nothing can be expected there."""
-        ...
 
 
 class Parser(Protocol):

@@ -34,7 +34,7 @@ from brimline.server.api.schemas import DaemonStatus, Health, PageLink
 from brimline.server.api.sessions import Sessions
 from brimline.server.api.static import EXPLANATION_HEADERS, USED_LINK, explanation
 from brimline.server.hooks.dispatcher import HookDispatcher
-from brimline.server.hooks.hook_socket import settle
+from brimline.server.hooks.hook_socket import record_delivery
 from brimline.server.retry import RateLimitedLog
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
@@ -134,7 +134,7 @@ class Posted:
         after = None
         if answer.matters:
             passed_on = not await request.is_disconnected()
-            after = BackgroundTask(settle, self._desk, answer, passed_on, self._troubles)
+            after = BackgroundTask(record_delivery, self._desk, answer, passed_on, self._troubles)
         text = answer.text or b"{}"
         return Response(text, media_type="application/json", background=after)
 

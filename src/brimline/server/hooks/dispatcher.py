@@ -14,7 +14,6 @@ from brimline.hooks.frame import Request
 from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
 from brimline.observations import EMPTY_REPLY, EnvironmentVariables, Observation, Reply
-from brimline.server.afterwards import Afterwards
 from brimline.server.hooks.clear_detection import ClearDetection
 from brimline.server.hooks.process_context import pane_of, spawner
 from brimline.server.hooks.status_line import StatusLines
@@ -73,37 +72,12 @@ class HookDispatcher:
         self._lines = lines
         self._clearing = clearing
         self._parents = parents
-        self._afterwards = Afterwards(monitor)
         self._spawners: dict[str, str | None] = {}
         self._max_spawners = max_spawners
         self._cleared = ClearDetection()
         self.heard = 0
         self.malformed = 0
         self.hooks: dict[str, float] = {}
-
-    def has_none(self, request: Request) -> bool:
-        """Whether it is plain that there is no answer to a hook; what it brings is heard later."""
-        if request.kind != "hook" or self._clearing.busy or agents.may_read_files(request):
-            return False
-        try:
-            heard = agents.heard(request, request.at)
-        except UNREADABLE:
-            return False  # `take` counts it
-        if heard is None or heard.session not in self._spawners:
-            return False
-        placed = self._placed(heard, request)
-        glance = self._monitor.glance(placed)
-        if glance == "unsure":
-            return False
-        self.heard += 1
-        self.hooks[heard.agent] = heard.at
-        if glance == "later":
-            self._afterwards.hear(placed)
-        return True
-
-    async def close(self) -> None:
-        """Hear what is still to be heard."""
-        await self._afterwards.close()
 
     async def handle(self, request: Request, late: bool = False) -> Answer:
         """The answer to a request; `late` ones are out of the spool, nobody waits for it.

@@ -7,7 +7,6 @@ from typing import BinaryIO
 import msgspec
 
 from brimline.sources.claude import paths
-from brimline.sources.claude.ahead import ahead
 from brimline.sources.claude.parse import TranscriptParser
 from brimline.sources.claude.quick import EndReader, QuickReader, every
 from brimline.sources.claude.stream import StreamParser
@@ -78,4 +77,3 @@ def _form(first: Head) -> Form | None:
 
 
 SOURCE = Claude()
-FORESIGHT = ahead

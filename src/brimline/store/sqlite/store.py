@@ -1,4 +1,4 @@
-"""The store on a SQLite file: a thread that writes, one that reads, and what is done at once."""
+"""The store on a SQLite file: one thread writes, one reads."""
 
 import asyncio
 import logging
@@ -26,8 +26,6 @@ from brimline.store.sqlite.connections import (
 )
 from brimline.store.sqlite.database_file import DatabaseFile
 from brimline.store.sqlite.integrity import check_values, full_check, interrupted
-from brimline.store.sqlite.near import Near, never_wait
-from brimline.store.sqlite.quiet import Quiet, may_queue
 from brimline.store.sqlite.worker_thread import Desk
 from brimline.store.sqlite.writer import Writer
 
@@ -52,7 +50,6 @@ class SqliteStore:
         path: Path,
         writing: sqlite3.Connection,
         reading: sqlite3.Connection,
-        near: sqlite3.Connection,
         file: DatabaseFile,
     ) -> None:
         writer = Writer(path, writing)
@@ -65,11 +62,9 @@ class SqliteStore:
         self._writer = Desk[Sequence[Write], list[bool]](
             "brimline-store-writes",
             writer.together,
-            partial(_close, file, near, writing),
+            partial(_close, file, writing),
             TOGETHER,
         )
-        self._near = Near(near)
-        self._quiet = Quiet(self._near.version)
         self._reader = Desk[Ask, Any](
             "brimline-store-reads", partial(_answers, path, reading), reading.close
         )
@@ -89,16 +84,7 @@ class SqliteStore:
         self._check()
         if not writes:
             return []
-        queues = may_queue(writes)
-        if queues:
-            self._quiet.forget()
-        try:
-            # What was handed to the thread before comes first.
-            effects = self._near.write(writes) if self._writer.idle else None
-            return await self._writer.ask(writes) if effects is None else effects
-        finally:
-            if queues:  # what was read meanwhile did not see them yet
-                self._quiet.forget()
+        return await self._writer.ask(writes)
 
     async def sessions(self) -> list[SessionRow]:
         """Every session, the last seen first."""
@@ -106,12 +92,12 @@ class SqliteStore:
 
     async def session(self, id: str) -> SessionRow | None:
         """One session."""
-        rows = await self._glance(query.SESSION, id)
+        rows = await self._read(query.SESSION, id)
         return rows[0] if rows else None
 
     async def threads(self, session: str | None = None) -> list[ThreadRow]:
         """The threads of a session, or of all."""
-        return await (self._glance if session else self._read)(query.THREADS, session)
+        return await self._read(query.THREADS, session)
 
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
         """The calls of a session, by thread, in their order."""
@@ -133,23 +119,13 @@ class SqliteStore:
 
     async def pending_messages(self, session: str | None = None) -> list[Message]:
         """Messages that are queued, or handed and not known to be delivered, in their order."""
-        if session is None:
-            return await self._read(query.WAITING, session)
-        era = self._quiet.era()
-        found = await self._glance(query.WAITING, session)
-        if not found:
-            self._quiet.learn(session, era)
-        return found
-
-    def may_wait(self, session: str) -> bool:
-        """Whether a message may wait for a session, as far as is known without the file."""
-        return not self._quiet.knows(session)
+        return await self._read(query.WAITING, session)
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         """The last document of a session, or of each, the last one first; without its text."""
         if session is None:
             return await self._read(query.LAST_HANDOFFS)
-        return await self._glance(query.LAST_HANDOFF, session)
+        return await self._read(query.LAST_HANDOFF, session)
 
     async def handoffs(self, session: str) -> list[HandoffRow]:
         """A session's documents, the last one first."""
@@ -157,7 +133,7 @@ class SqliteStore:
 
     async def has_event(self, key: str) -> bool:
         """Whether an event was brought, by the key of its `Once`."""
-        return await self._glance(query.known, key)
+        return await self._read(query.known, key)
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         """The sessions that changed since a mark, each with the mark of its last change."""
@@ -196,12 +172,6 @@ class SqliteStore:
             await self._reader.close()
             await self._writer.close()
 
-    async def _glance(self, query: Callable[[sqlite3.Connection, *Ts], T], *values: *Ts) -> T:
-        """What a query gives that reads little."""
-        self._check()
-        found = self._near.read(query, *values)
-        return await self._read(query, *values) if found is None else found
-
     async def _read(self, query: Callable[[sqlite3.Connection, *Ts], T], *values: *Ts) -> T:
         self._check()
         return cast("T", await self._reader.ask((query, values)))
@@ -215,31 +185,28 @@ class SqliteStore:
 
 def _connections(
     path: Path, check_budget_s: float
-) -> tuple[sqlite3.Connection, sqlite3.Connection, sqlite3.Connection, DatabaseFile]:
-    """What writes, what reads, what does a little of both, and the file itself."""
+) -> tuple[sqlite3.Connection, sqlite3.Connection, DatabaseFile]:
+    """Return the connection that writes, the one that reads, and the file."""
     prepare(path, check_budget_s)
     with ExitStack() as opened:
         try:
             writing = opened.enter_context(closing(connect(path)))
             reading = opened.enter_context(closing(connect(path)))
             reading.execute("PRAGMA query_only = ON")
-            near = opened.enter_context(closing(connect(path)))
-            never_wait(near)
             file = DatabaseFile(path)
         except sqlite3.Error as error:
             raise failed(path, error) from error
         except OSError as error:
             raise StoreFailed(str(path), error.strerror or str(error), REPLACED) from error
         opened.pop_all()
-    return writing, reading, near, file
+    return writing, reading, file
 
 
-def _close(file: DatabaseFile, near: sqlite3.Connection, writing: sqlite3.Connection) -> None:
+def _close(file: DatabaseFile, writing: sqlite3.Connection) -> None:
     try:
         file.settle(writing)
     except OSError as error:
         LOGGER.warning("cannot keep the content of the store: %s", error)
-    near.close()
     writing.close()
     file.close()
 

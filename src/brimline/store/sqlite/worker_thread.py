@@ -27,7 +27,6 @@ class Desk(Generic[AskT, AnswerT]):
     ) -> None:
         self._answer, self._end, self._most = answer, end, most
         self._waiting: queue.SimpleQueue[Job[AskT, AnswerT] | None] = queue.SimpleQueue()
-        self._under_way = 0
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -36,14 +35,8 @@ class Desk(Generic[AskT, AnswerT]):
     async def ask(self, ask: AskT) -> AnswerT:
         """The answer; what was handed in is done also where nobody waits for it any more."""
         future: asyncio.Future[AnswerT] = self._loop.create_future()
-        self._under_way += 1
         self._waiting.put((ask, future))
         return await future
-
-    @property
-    def idle(self) -> bool:
-        """Whether all that was asked has been answered."""
-        return self._under_way == 0
 
     async def close(self) -> None:
         """Finish what waits, then end; nothing may be asked any more."""
@@ -85,7 +78,6 @@ class Desk(Generic[AskT, AnswerT]):
     def _settle(
         self, jobs: Sequence[Job[AskT, AnswerT]], outcomes: Sequence[AnswerT | Exception]
     ) -> None:
-        self._under_way -= len(jobs)
         for (_, future), outcome in zip(jobs, outcomes, strict=True):
             if future.done():
                 continue

@@ -238,7 +238,6 @@ async def message_is_moved(store: Store) -> None:
     assert [row.id for row in await store.pending_messages("s")] == ["m3"]
     assert (await store.messages("t"))[0] == msgspec.structs.replace(first, session="t")
     assert {id for _, id in await store.changes(mark)} == {"s", "t"}
-    assert store.may_wait("t")
 
 
 @check
@@ -255,23 +254,3 @@ async def message_that_is_not_moved(store: Store) -> None:
     )
     assert await store.messages("t") == []
     assert await store.changes() == before
-
-
-@check
-async def what_may_wait(store: Store) -> None:
-    """A store that says that nothing waits for a session is right, whatever was written before."""
-    read = asyncio.gather(store.pending_messages("s"), store.pending_messages("s"))
-    await store.write([QueueMessage(message("m1"))])
-    await read
-    assert store.may_wait("s")
-    await store.write([MarkMessage("m1", "handed", ("queued",), 2.0)])
-    assert store.may_wait("s"), "it is not known to be delivered"
-    await store.write([MarkMessage("m1", "delivered", ("handed",), 3.0)])
-    for writes in ([MarkMessage("m1", "queued", ("delivered",), 4.0)], [fire("m2")]):
-        assert await store.pending_messages("s") == []
-        store.may_wait("s")
-        await store.write(writes)
-        assert store.may_wait("s")
-        await store.write(
-            [MarkMessage(row.id, "expired", ("queued",), 5.0) for row in await store.messages()]
-        )
