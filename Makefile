@@ -1,4 +1,4 @@
-# Everything that a person or CI calls. A virtual environment in .venv is made on first use.
+# All commands for people and CI. The virtual environment .venv is created on first use.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ STAMP := $(VENV)/.brimline-installed
 .DEFAULT_GOAL := help
 .PHONY: help setup page run test check quick lint types coverage corpus formulas formulas-check catalogue catalogue-check reference fixtures bench clean
 
-help:  ## Show what can be made
+help:  ## List these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 COMPILED := $(wildcard src/brimline/transcripts/*.[ch] src/brimline/sources/*/*.[ch] src/brimline/hooks/*.[ch])
@@ -17,15 +17,15 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup.py hatch_build.py $(COMPI
 	@$(PYTHON) scripts/setup.py $(VENV)
 	@touch $@
 
-setup: $(STAMP)  ## Make the virtual environment
+setup: $(STAMP)  ## Create the virtual environment
 
-page: setup  ## Build the dashboard's page, where its sources changed
+page: setup  ## Build the dashboard if its sources changed
 	@$(BIN)/python scripts/page.py
 
-run: setup page  ## Start the daemon with its page, and print the address; Ctrl-C ends it
+run: setup page  ## Start the daemon and print a link to the dashboard; Ctrl-C stops it
 	@$(BIN)/brimline serve
 
-check: lint  ## The gate for every change: lint, format, types, the quick tests
+check: lint  ## Lint, format, types and the quick tests: required for every change
 	@$(MAKE) --no-print-directory -j 2 types quick
 
 lint: setup page
@@ -39,7 +39,7 @@ types: setup
 quick: setup
 	$(BIN)/python -m pytest -q -n 2 -m "not slow and not clients" --hypothesis-profile=quick
 
-test: lint types catalogue-check coverage corpus formulas-check  ## Everything, as CI runs it
+test: lint types catalogue-check coverage corpus formulas-check  ## Everything that CI runs
 
 coverage: setup
 	$(BIN)/python scripts/cover.py
@@ -47,27 +47,27 @@ coverage: setup
 corpus: setup  ## Compare with a corpus of transcripts: make corpus DIR=...
 	$(BIN)/python scripts/corpus.py $(DIR)
 
-formulas: setup  ## Write the tables of "Which formula?" anew: make formulas DIR=...
+formulas: setup  ## Generate the tables of "Which formula?": make formulas DIR=...
 	$(BIN)/python scripts/formulas.py $(DIR)
 
 formulas-check: setup
 	$(BIN)/python scripts/formulas.py --check $(DIR)
 
-catalogue: setup  ## Write the model catalogue anew
+catalogue: setup  ## Generate the model catalogue
 	$(BIN)/python scripts/catalogue.py
 
 catalogue-check: setup
 	$(BIN)/python scripts/catalogue.py --check
 
-reference: setup  ## Write the reference pages and the page's API types
+reference: setup  ## Generate the reference pages and the dashboard's API types
 	$(BIN)/python scripts/reference.py
 	$(BIN)/python scripts/page.py --types
 
-fixtures: setup  ## Record the fixtures and the demo anew from the real clients
+fixtures: setup  ## Record the fixtures and the demo with the real clients
 	$(BIN)/python scripts/fixtures.py
 	$(BIN)/python scripts/demo.py
 
-bench: setup  ## Measure against the references
+bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/report.py
 	$(BIN)/python bench/run.py
 	$(BIN)/python bench/hook.py

@@ -1,7 +1,7 @@
-"""Compiles the quick reading and the hook client whenever a wheel is made, an editable one too.
+"""Compile the line filter and the hook client when a wheel is built, also an editable one.
 
-Where there is no C compiler, or BRIMLINE_NO_COMPILER is set, Brimline is pure Python and slower. A
-wheel that is not editable gets the dashboard's page too, so that its users need no Node.
+Without a C compiler, or if BRIMLINE_NO_COMPILER is set, Brimline is pure Python and slower. A wheel
+that is not editable also contains the dashboard, so that its users need no Node.
 """
 
 import importlib.util
@@ -40,17 +40,17 @@ class NotCompiled(Exception):
 
 
 class CompilingHook(BuildHookInterface[BuilderConfig]):
-    """Puts what was compiled into the wheel, which is then one for this platform."""
+    """Adds the compiled files to the wheel, which is then specific to this platform."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile it before the wheel is made; an editable wheel finds it beside its source."""
+        """Compile before the wheel is built; an editable wheel uses them next to the source."""
         root = Path(self.root)
         if version == "standard":
             self._page(root, build_data)
         try:
             build(root)
         except NotCompiled as why:
-            self.app.display_warning(f"Nothing is compiled, and Python is slower: {why}.")
+            self.app.display_warning(f"not compiled, Brimline will be slower: {why}")
             return
         if version == "standard":
             build_data["artifacts"] += [f"/{made}" for made in MADE]
@@ -58,21 +58,21 @@ class CompilingHook(BuildHookInterface[BuilderConfig]):
             build_data["tag"] = f"py3-none-{platform()}"
 
     def _page(self, root: Path, build_data: dict[str, Any]) -> None:
-        """The dashboard's page, made anew where its sources are there and changed."""
+        """Build the dashboard if its sources exist and have changed."""
         if why := built_page(root):
-            self.app.display_warning(f"The page is as it was, or there is none: {why}.")
+            self.app.display_warning(f"the dashboard was not built: {why}")
         build_data["artifacts"].append(f"/{PAGE}/**")
 
     def clean(self, versions: list[str]) -> None:
-        """Remove what was compiled."""
+        """Remove the compiled files."""
         remove(Path(self.root))
 
 
 def built_page(root: Path) -> str | None:
-    """Make the page by `scripts/page.py`; why it could not be made, None where it was."""
+    """Build the dashboard with `scripts/page.py`; returns the reason if it fails, else None."""
     spec = importlib.util.spec_from_file_location("page", root / "scripts" / "page.py")
     if spec is None or spec.loader is None or not (root / "web").is_dir():
-        return "there is nothing to make it from"
+        return "the folder web/ is missing"
     page = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = page  # its dataclasses look for their module
     spec.loader.exec_module(page)
@@ -84,7 +84,7 @@ def built_page(root: Path) -> str | None:
 
 
 def build(root: Path) -> None:
-    """Everything, made anew below a root; raises NotCompiled and leaves nothing."""
+    """Compile everything below a root; raises NotCompiled and removes all files if a part fails."""
     remove(root)
     try:
         _compile(root, LINE_FILTER, LIBRARY, *SHARED)
@@ -96,7 +96,7 @@ def build(root: Path) -> None:
 
 
 def _compile(root: Path, sources: tuple[Path, ...], made: Path, *flags: str) -> None:
-    """A file that is whole from the moment it is there."""
+    """Compile to a temporary file, then rename it, so that the target is never incomplete."""
     draft = root / f"{made}.{os.getpid()}"
     try:
         named = [str(root / source) for source in sources]
@@ -107,20 +107,20 @@ def _compile(root: Path, sources: tuple[Path, ...], made: Path, *flags: str) -> 
 
 
 def remove(root: Path) -> None:
-    """Remove what was made before: it may be of another source."""
+    """Remove the files of an earlier build, which may be of other sources."""
     for made in MADE:
         (root / made).unlink(missing_ok=True)
 
 
 def compiler() -> list[str]:
-    """The command of the C compiler: the one that CC names, else the first that is there."""
+    """The command of the C compiler: that of CC, else the first that is installed."""
     if os.environ.get(SWITCH):
         raise NotCompiled(f"{SWITCH} is set")
     if named := shlex.split(os.environ.get("CC", "")):
         return named
     found = next(filter(None, map(shutil.which, COMPILERS)), None)
     if found is None:
-        raise NotCompiled("there is no C compiler")
+        raise NotCompiled("no C compiler found")
     return [found]
 
 
@@ -135,5 +135,5 @@ def _run(command: list[str]) -> None:
 
 
 def platform() -> str:
-    """This platform as wheels name it; a wheel made here knows only this machine's libc."""
+    """The wheel tag of this platform; a wheel built here fits only this machine's libc."""
     return next(tag for tag in platform_tags() if not tag.startswith(("manylinux", "musllinux")))

@@ -1,7 +1,7 @@
-"""Compare what `brimline inspect --json` says with the truth of a corpus of transcripts.
+"""Compare `brimline inspect --json` with the known figures of a corpus of transcripts.
 
 `python scripts/corpus.py DIR` reads DIR/truth.json, prints a line for every file in it, and fails
-on a difference. The quick reading is compared with the one that looks at every record, too.
+on a difference. It also compares the fast reader with the one that reads every record.
 """
 
 import os
@@ -26,7 +26,7 @@ FIGURES = ("calls", "sent", "peak_sent", "compactions")
 
 
 class Truth(msgspec.Struct, frozen=True):
-    """What a file holds, computed by somebody else; None is unknown, and not compared."""
+    """The figures of a file by another program; None is unknown and not compared."""
 
     agent: str
     calls: int | None
@@ -45,7 +45,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 def context(home: Path) -> Context:
-    """What a user has who has set nothing."""
+    """The context of a user without settings."""
     return Context(Places(home, {}), Settings(), width=100, colour=False, now=0.0)
 
 
@@ -88,12 +88,12 @@ def compare(folder: Path, file: str, truth: Truth, home: Path) -> Compared:
         if not same:
             wrong.append(name)
     if not quick_is_every(path, truth.agent):
-        wrong.append("the quick reading is another")
+        wrong.append("the fast reader differs")
     return Compared(file, tuple(figures), tuple(wrong))
 
 
 def quick_is_every(path: str, agent: str) -> bool:
-    """Whether the reading that passes over lines finds what looking at each line finds."""
+    """Whether the fast reader, which skips lines, finds the same as reading every line."""
     quick, every = (_threads(path, agent, how) for how in ("quick", "every"))
     return quick == every
 
@@ -122,7 +122,7 @@ def table(lines: list[Compared]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Compare a whole corpus: 0 where all is equal or there is none, 1 on a difference."""
+    """Compare a whole corpus; returns 0 without a corpus or difference, else 1."""
     folder = Path(arguments[0]) if arguments else None
     if folder is None or not (folder / "truth.json").is_file():
         print("no corpus given" + (f": {folder} has no truth.json" if folder else ""))
@@ -132,7 +132,7 @@ def main(arguments: list[str]) -> int:
         lines = [compare(folder, *item, Path(home)) for item in sorted(truths.items())]
     print("\n".join(table(lines)))
     differing = sum(bool(line.wrong) for line in lines)
-    print(f"{len(lines)} files, {differing} differing; each figure is ours/truth")
+    print(f"{len(lines)} files, {differing} differ; each figure is ours/truth")
     return 1 if differing else 0
 
 

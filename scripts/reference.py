@@ -78,13 +78,13 @@ def cli() -> str:
     parts.append(
         "## Exit codes\n\n| code | meaning |\n|---|---|\n"
         "| 0 | done; files that could not be read are reported on standard error |\n"
-        "| 1 | failed: `serve` lost its socket, `serve --background` "
-        "did not come up, `serve --stop` did not end it, `setup` could not write, `doctor` found "
-        "something, the output was not taken |\n"
-        "| 2 | asked for wrongly: an unknown path, session, agent or option, a bad setting; or no "
-        "daemon is there to be asked |\n"
-        "| 3 | `serve --status`: no daemon answers |\n"
-        "| 130 | ended by Ctrl-C |"
+        "| 1 | failed: `serve` lost its socket, `serve --background` could not start the daemon, "
+        "`serve --stop` could not stop it, `setup` could not write, `doctor` found a problem, or "
+        "the output could not be written |\n"
+        "| 2 | wrong usage: an unknown path, session, agent or option, or an invalid setting; or "
+        "the command needs the daemon and it is not running |\n"
+        "| 3 | `serve --status`: the daemon is not running |\n"
+        "| 130 | interrupted by Ctrl-C |"
     )
     return "\n\n".join(parts) + "\n"
 

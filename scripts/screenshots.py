@@ -25,8 +25,8 @@ from brimline.demo.demo import Demo  # noqa: E402
 from brimline.demo.profiles import CART  # noqa: E402
 
 TARGET = ROOT / "docs/images"
+# A day on which all models and clients in the pictures existed.
 NOW = datetime(2026, 11, 18, 15, 20, tzinfo=UTC)
-"""A day on which all that the pictures show was known."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -53,7 +53,7 @@ VIEWS = (
 
 
 def browser() -> str:
-    """The machine's own browser."""
+    """The path of the machine's own browser."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         sys.exit(f"screenshots: none of {', '.join(BROWSERS)} is installed")
@@ -61,7 +61,7 @@ def browser() -> str:
 
 
 async def take(page: Page, view: View, address: str, path: Path) -> None:
-    """One picture, when everything is drawn."""
+    """Take one picture when everything is drawn."""
     await page.clock.set_fixed_time(NOW)
     await page.goto(f"{address}/{view.place}")
     await page.locator(view.there).first.wait_for()
@@ -73,7 +73,7 @@ async def take(page: Page, view: View, address: str, path: Path) -> None:
 
 
 async def both(chromium: Browser, view: View, link: str) -> None:
-    """The picture in light and in dark; the link opens the page for both."""
+    """Take the picture in light and in dark; the link signs in for both."""
     address = link.partition("/open")[0]
     door = await chromium.new_context()
     await door.request.get(link)
@@ -108,7 +108,7 @@ async def shown(view: View, chromium: Browser, at: float | None) -> None:
 
 
 async def everything(names: list[str], at: float | None) -> None:
-    """The pictures of these views."""
+    """Take the pictures of these views, or of all."""
     TARGET.mkdir(parents=True, exist_ok=True)
     async with async_playwright() as playwright:
         chromium = await playwright.chromium.launch(executable_path=browser())
@@ -119,10 +119,9 @@ async def everything(names: list[str], at: float | None) -> None:
 
 
 def main() -> int:
-    """Take them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("views", nargs="*", metavar="VIEW", help="overview, session or history")
-    parser.add_argument("--at", type=float, metavar="SECONDS", help="stand still there instead")
+    parser.add_argument("--at", type=float, metavar="SECONDS", help="stop the demo at this second")
     options = parser.parse_args()
     os.environ["TZ"] = "UTC"
     time.tzset()

@@ -17,7 +17,7 @@ PACKAGE = Path("src", "brimline")
 TRANSCRIPTS = PACKAGE / "transcripts"
 MADE = ["brimline-hook", "libline_filter.crc", "libline_filter.so"]
 PARTS = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src")
-SLOWER = "Nothing is compiled, and Python is slower: "
+SLOWER = "not compiled, Brimline will be slower: "
 
 
 class Project:
@@ -95,11 +95,11 @@ def test_with_a_compiler(project: Project, compiler: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("env", "why"),
     [
-        ({"BRIMLINE_NO_COMPILER": "1"}, "BRIMLINE_NO_COMPILER is set."),
-        ({"PATH": "/nowhere"}, "there is no C compiler."),
-        ({"CC": "/nowhere/cc"}, "/nowhere/cc cannot be run: No such file or directory."),
-        ({"CC": "false --really"}, "false failed: exit code 1."),
-        ({"CC": "sh -c 'echo no room >&2; exit 2'"}, "sh failed: no room."),
+        ({"BRIMLINE_NO_COMPILER": "1"}, "BRIMLINE_NO_COMPILER is set"),
+        ({"PATH": "/nowhere"}, "no C compiler found"),
+        ({"CC": "/nowhere/cc"}, "/nowhere/cc cannot be run: No such file or directory"),
+        ({"CC": "false --really"}, "false failed: exit code 1"),
+        ({"CC": "sh -c 'echo no room >&2; exit 2'"}, "sh failed: no room"),
     ],
     ids=["switched off", "none", "not there", "fails", "fails and says why"],
 )
@@ -122,7 +122,7 @@ def test_page(project: Project) -> None:
         names = archive.namelist()
     assert "brimline/server/page/index.html" in names
     assert any(name.startswith("brimline/server/page/assets/") for name in names)
-    assert "The page is as it was" in project.told
+    assert "the dashboard was not built" in project.told
 
 
 def test_editable(project: Project, compiler: str) -> None:
