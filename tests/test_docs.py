@@ -1,4 +1,4 @@
-"""The examples of README and docs, run as they stand there."""
+"""README and docs: every example runs, and every link leads to a file and heading."""
 
 import os
 import re
@@ -22,16 +22,14 @@ FIXTURES = ROOT / "tests" / "fixtures"
 
 
 def blocks(kind: str) -> Iterator[tuple[str, str]]:
-    """Every code block of a kind, by its page and place."""
     for page in PAGES:
         text = (ROOT / page).read_text("utf-8")
-        for number, found in enumerate(BLOCK.finditer(text)):
-            if found[1] == kind:
-                yield f"{page}#{number}", found[2]
+        for number, block in enumerate(BLOCK.finditer(text)):
+            if block[1] == kind:
+                yield f"{page}#{number}", block[2]
 
 
 def cases(kind: str) -> list[object]:
-    """The blocks of a kind as test cases."""
     return [pytest.param(text, id=name) for name, text in blocks(kind)]
 
 
@@ -52,13 +50,13 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[FakeModel]:
-    """The model that the examples with an SDK talk to."""
+    """The fake model for examples that use an SDK."""
     with FakeModel(Scenario(main=(Reply(text="Hello."),))) as fake:
         yield fake
 
 
-def keys(model: FakeModel) -> dict[str, str]:
-    """What makes the SDKs talk to it."""
+def sdk_environment(model: FakeModel) -> dict[str, str]:
+    """The variables that direct the SDKs to the fake model."""
     return {
         "ANTHROPIC_BASE_URL": model.base_url,
         "ANTHROPIC_API_KEY": "dummy",
@@ -68,7 +66,6 @@ def keys(model: FakeModel) -> dict[str, str]:
 
 
 def environment(place: Path) -> dict[str, str]:
-    """What an example runs in."""
     return {
         "HOME": str(place / "home"),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -79,8 +76,8 @@ def environment(place: Path) -> dict[str, str]:
 
 
 def run(command: str, place: Path) -> str:
-    """What a shell command prints, both outputs together."""
-    done = subprocess.run(
+    """Run a shell command; returns stdout and stderr together."""
+    process = subprocess.run(
         ["sh", "-c", command],
         cwd=place / "work",
         env=environment(place),
@@ -90,32 +87,30 @@ def run(command: str, place: Path) -> str:
         timeout=60,
         check=False,
     )
-    return done.stdout
+    return process.stdout
 
 
-def expected(text: str) -> "re.Pattern[str]":
-    """What an example says is printed; `...` stands for anything, alone on a line for any lines."""
+def pattern_of(text: str) -> "re.Pattern[str]":
+    """The pattern of an example's output; `...` matches anything, alone on a line any lines."""
     lines = [".*" if line == "..." else re.escape(line) for line in text.rstrip("\n").split("\n")]
-    whole = "\n".join(lines).replace(re.escape("..."), ".*")
-    return re.compile(whole + r"\s*", re.DOTALL)
+    pattern = "\n".join(lines).replace(re.escape("..."), ".*")
+    return re.compile(pattern + r"\s*", re.DOTALL)
 
 
 @pytest.mark.parametrize("text", cases("console"))
-def test_console_example(text: str, place: Path) -> None:
-    """A command of the docs prints what the docs say."""
+def test_command_prints_what_the_docs_show(text: str, place: Path) -> None:
     for example in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, output = example.partition("\n")
         printed = run(command, place)
-        assert expected(output).fullmatch(printed), f"{command} printed:\n{printed}"
+        assert pattern_of(output).fullmatch(printed), f"{command} printed:\n{printed}"
 
 
 @pytest.mark.parametrize("text", cases("python"))
-def test_python_example(text: str, place: Path, model: FakeModel) -> None:
-    """A program of the docs runs."""
+def test_python_example_runs(text: str, place: Path, model: FakeModel) -> None:
     subprocess.run(
         [sys.executable, "-c", text],
         cwd=place / "work",
-        env=environment(place) | keys(model),
+        env=environment(place) | sdk_environment(model),
         timeout=60,
         check=True,
         stdout=subprocess.DEVNULL,
@@ -123,15 +118,14 @@ def test_python_example(text: str, place: Path, model: FakeModel) -> None:
 
 
 @pytest.mark.parametrize("text", cases("toml"))
-def test_settings_example(text: str, place: Path) -> None:
-    """A settings file of the docs is taken."""
+def test_settings_example_is_valid(text: str, place: Path) -> None:
     (place / "work" / ".brimline.toml").write_text(text)
     assert "brimline:" not in run("brimline windows", place)
 
 
 @pytest.mark.parametrize("text", cases("sh"))
-def test_shell_example(text: str) -> None:
-    """A make target of the docs exists; what else a shell block names is ours, or pip."""
+def test_shell_example_names_an_existing_target(text: str) -> None:
+    """A shell block has only make targets that exist, pip and python."""
     makefile = (ROOT / "Makefile").read_text()
     for line in text.splitlines():
         program, _, rest = line.partition(" ")
@@ -140,23 +134,34 @@ def test_shell_example(text: str) -> None:
             assert re.search(rf"^{rest.split()[0]}:", makefile, re.MULTILINE)
 
 
-def test_every_block_is_one_that_is_run() -> None:
-    """No page has a code block whose kind nobody checks, but for pictures in plain text."""
+def test_every_code_block_has_a_kind_that_is_checked() -> None:
+    """Only `text` and `json` blocks are not run."""
     kinds = {
-        found[1] for page in PAGES for found in BLOCK.finditer((ROOT / page).read_text("utf-8"))
+        block[1] for page in PAGES for block in BLOCK.finditer((ROOT / page).read_text("utf-8"))
     }
     assert kinds <= {"console", "python", "toml", "sh", "text", "json"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_links_lead_somewhere(page: Path) -> None:
-    """A relative link leads to a file of the project."""
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / page).read_text("utf-8")):
-        assert target.startswith("http") or (ROOT / page).parent.joinpath(target).exists(), target
+def test_links_lead_to_a_file_and_heading(page: Path) -> None:
+    """A relative link names a file of the project; its anchor is a heading of that file."""
+    for link in re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text("utf-8")):
+        if link.startswith("http"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / name if name else ROOT / page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
 
 
-def test_reference_is_written_from_the_code() -> None:
-    """The reference pages are what the code makes."""
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_reference_is_up_to_date() -> None:
+    """The reference pages are those that the code generates."""
     subprocess.run([sys.executable, "scripts/reference.py", "--check"], cwd=ROOT, check=True)
 
 
