@@ -31,6 +31,7 @@ ORDER = (
     "sources",
     "observations",
     "jsonc",
+    "agents",
     "tracker",
     "formulas",
     "chart",

@@ -25,7 +25,7 @@ from brimline.handoff.commands import Command
 )
 def test_check(text: str) -> None:
     """Tests, linters and builds are checks, whatever stands before or behind them."""
-    assert Command.of(text).check
+    assert Command.parse(text).check
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_check(text: str) -> None:
 )
 def test_no_check(text: str) -> None:
     """The name of a check in a message, an address or a path makes none."""
-    assert not Command.of(text).check
+    assert not Command.parse(text).check
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_no_check(text: str) -> None:
 )
 def test_wide(text: str, check: str, wide: bool) -> None:
     """A check is known by its name, and is of everything where nothing is chosen."""
-    found = Command.of(text)
-    assert (found.check, found.wide) == (check, wide)
+    found = Command.parse(text)
+    assert (found.check, found.checks_all) == (check, wide)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_wide(text: str, check: str, wide: bool) -> None:
 )
 def test_looks(text: str) -> None:
     """A command whose every program shows something only looks."""
-    assert Command.of(text).looks
+    assert Command.parse(text).is_read_only
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_looks(text: str) -> None:
 )
 def test_does(text: str) -> None:
     """A command that writes somewhere, or runs anything else, does something."""
-    assert not Command.of(text).looks
+    assert not Command.parse(text).is_read_only
 
 
 @pytest.mark.parametrize(
@@ -113,20 +113,20 @@ def test_does(text: str) -> None:
 )
 def test_tells(text: str, tells: bool) -> None:
     """An exit code tells nothing where another program's is the last one."""
-    assert Command.of(text).tells is tells
+    assert Command.parse(text).has_own_exit_code is tells
 
 
 def test_the_same_again() -> None:
     """What a command's output is piped through does not make it another command."""
     cores = {
-        Command.of(text).core
+        Command.parse(text).core
         for text in ("make  check", "make check 2>&1 | tail -3", "make check 2>/dev/null")
     }
     assert cores == {"make check"}
-    assert Command.of('rg "a|b" x').core == 'rg "a|b" x'
+    assert Command.parse('rg "a|b" x').core == 'rg "a|b" x'
 
 
 @given(st.text("ab '\"|&;<>\n-=EOF\\$("))
 def test_any_text(text: str) -> None:
     """Any text is some command."""
-    assert Command.of(text).text == text
+    assert Command.parse(text).text == text

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from brimline.errors import UnknownAgent
 from brimline.handoff import TOKENS, draft, files_changed_since, redact
-from brimline.handoff.digest import WORDS, kept
-from brimline.handoff.heard import heard
+from brimline.handoff.digest import MAX_TEXT_BYTES, digest_transcript, shorten
 from brimline.sources import AGENTS
 from brimline.usage import estimate
 from trying import examples
@@ -127,7 +126,7 @@ def test_a_secret_at_the_edge_of_what_is_kept(side: int) -> None:
         padding = "x " * (length // 2) + "y" * (length % 2)
         filler = " z" * 20_000
         words = f"{padding} {key} {filler}" if side else f"{filler} {key} {padding}"
-        text = redact(heard([asked(words)], "claude").first)
+        text = redact(digest_transcript([asked(words)], "claude").first_prompt)
         assert "0123" not in text
         assert "cdef" not in text
 
@@ -135,9 +134,9 @@ def test_a_secret_at_the_edge_of_what_is_kept(side: int) -> None:
 @given(st.text("a é\n", max_size=40).map(lambda part: part * 900))
 def test_what_is_kept(text: str) -> None:
     """What is kept of a text is bounded, and is kept when it is kept again."""
-    once = kept(text)
-    assert len(once.encode()) <= WORDS
-    assert kept(once) == once
+    once = shorten(text)
+    assert len(once.encode()) <= MAX_TEXT_BYTES
+    assert shorten(once) == once
 
 
 def test_what_matters_comes_first() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from brimline.handoff import draft, iter_records
-from brimline.handoff.heard import heard
+from brimline.handoff.digest import digest_transcript
 
 from .made import FIXTURES, answers, asked, claude, encoded, runs, said, uses
 
@@ -30,25 +30,25 @@ def test_recorded_tools() -> None:
 
 def test_recorded_compaction() -> None:
     """The client's own summary is not taken for the user's words."""
-    notes = heard(iter_records(str(fixture("auto-compact"))), "claude")
-    assert notes.first
-    assert "session is being continued" not in notes.first + notes.latest
+    notes = digest_transcript(iter_records(str(fixture("auto-compact"))), "claude")
+    assert notes.first_prompt
+    assert "session is being continued" not in notes.first_prompt + notes.latest_prompt
 
 
 def test_a_call_that_failed() -> None:
     """A call that failed is an error until one works."""
     failed = said("API Error: overloaded", isApiErrorMessage=True)
-    notes = heard([asked("Go."), failed], "claude")
-    assert [trouble.why for trouble in notes.troubles.values()] == ["API Error: overloaded"]
-    assert notes.said == ""
-    assert heard([asked("Go."), failed, said("It works.")], "claude").troubles == {}
+    notes = digest_transcript([asked("Go."), failed], "claude")
+    assert [failure.output for failure in notes.failures.values()] == ["API Error: overloaded"]
+    assert notes.last_reply == ""
+    assert digest_transcript([asked("Go."), failed, said("It works.")], "claude").failures == {}
 
 
 def test_subagents_are_not_listened_to() -> None:
     """What a subagent says or is told is not the session's."""
     told = [asked("Main."), asked("Sub.", isSidechain=True), said("Sub too.", isSidechain=True)]
-    notes = heard(told, "claude")
-    assert (notes.first, notes.latest, notes.said) == ("Main.", "", "")
+    notes = digest_transcript(told, "claude")
+    assert (notes.first_prompt, notes.latest_prompt, notes.last_reply) == ("Main.", "", "")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_subagents_are_not_listened_to() -> None:
 )
 def test_not_the_users_words(record: bytes) -> None:
     """What the client writes in the user's name is not what the user said."""
-    assert heard([record], "claude").first == ""
+    assert digest_transcript([record], "claude").first_prompt == ""
 
 
 def test_the_users_words() -> None:
@@ -86,14 +86,14 @@ def test_the_users_words() -> None:
         (encoded({"type": "attachment", "attachment": queued}), "And tests."),
         (answers("1", rejected, failed=True), "not like that"),
     ):
-        assert heard([record], "claude").first == words
+        assert digest_transcript([record], "claude").first_prompt == words
 
 
 def test_clear() -> None:
     """A conversation that was cleared is begun anew."""
     clear = asked("<command-name>/clear</command-name>")
-    notes = heard([asked("Old."), *runs("make", ""), clear, asked("New.")], "claude")
-    assert (notes.first, notes.latest, notes.runs) == ("New.", "", {})
+    notes = digest_transcript([asked("Old."), *runs("make", ""), clear, asked("New.")], "claude")
+    assert (notes.first_prompt, notes.latest_prompt, notes.command_runs) == ("New.", "", {})
 
 
 def test_tasks() -> None:
@@ -118,12 +118,12 @@ def test_what_failed_and_then_worked() -> None:
         uses("1", "Edit", **change),
         answers("1", "<tool_use_error>String not found</tool_use_error>", failed=True),
     ]
-    assert [trouble.why for trouble in heard(told, "claude").troubles.values()] == [
+    assert [failure.output for failure in digest_transcript(told, "claude").failures.values()] == [
         "boom",
         "String not found",
     ]
     told += [*runs("make test 2>&1", "fine"), uses("2", "Write", **change), answers("2", "ok")]
-    assert heard(told, "claude").troubles == {}
+    assert digest_transcript(told, "claude").failures == {}
 
 
 def test_a_part_that_failed_before_the_whole_worked() -> None:
@@ -133,17 +133,21 @@ def test_a_part_that_failed_before_the_whole_worked() -> None:
         *runs("go build ./a", "bang", failed=True),
         *runs("go test ./b", "fine"),
     ]
-    assert len(heard(told, "claude").troubles) == 2
+    assert len(digest_transcript(told, "claude").failures) == 2
     told += runs("go test ./...", "fine")
-    assert [trouble.why for trouble in heard(told, "claude").troubles.values()] == ["bang"]
+    assert [failure.output for failure in digest_transcript(told, "claude").failures.values()] == [
+        "bang"
+    ]
 
 
 def test_what_failed_behind_a_pipe() -> None:
     """An exit code that is another program's neither takes an error back nor says ok."""
     told = [*runs("make test", "boom", failed=True), *runs("make test | tail", "boom")]
-    notes = heard(told, "claude")
-    assert [trouble.why for trouble in notes.troubles.values()] == ["boom"]
-    assert [(run.command, run.ok) for run in notes.runs.values()] == [("make test | tail", None)]
+    notes = digest_transcript(told, "claude")
+    assert [failure.output for failure in notes.failures.values()] == ["boom"]
+    assert [(run.command, run.ok) for run in notes.command_runs.values()] == [
+        ("make test | tail", None)
+    ]
 
 
 def test_no_trouble() -> None:
@@ -156,9 +160,9 @@ def test_no_trouble() -> None:
         uses("1", "Read", file_path="/nowhere"),
         answers("1", "File does not exist.", failed=True),
     ]
-    notes = heard(told, "claude")
-    assert notes.troubles == {}
-    assert list(notes.runs) == ["make nothing"]
+    notes = digest_transcript(told, "claude")
+    assert notes.failures == {}
+    assert list(notes.command_runs) == ["make nothing"]
 
 
 def test_other_tools() -> None:
@@ -169,14 +173,14 @@ def test_other_tools() -> None:
         uses("2", "Bash"),
         answers("2", "nothing to run", failed=True),
     ]
-    troubles = heard(told, "claude").troubles.values()
-    assert [(one.what, one.why) for one in troubles] == [("mcp__db__query", "no such table")]
+    troubles = digest_transcript(told, "claude").failures.values()
+    assert [(one.label, one.output) for one in troubles] == [("mcp__db__query", "no such table")]
 
 
 def test_a_change_that_failed() -> None:
     """A file that was not changed after all is not among the changed ones."""
     told = [uses("1", "Write", file_path="/a"), answers("1", "no", failed=True)]
-    assert heard(told, "claude").files == {}
+    assert digest_transcript(told, "claude").changed_files == {}
 
 
 def test_unfinished() -> None:
@@ -194,8 +198,8 @@ def test_unfinished() -> None:
 def test_glued_and_broken_lines() -> None:
     """Two records on one line are both heard, and a broken one harms no other."""
     told = [asked("One.") + asked("Two."), asked("x")[:-9], b"\0\0", said("Three.")]
-    notes = heard(told, "claude")
-    assert (notes.first, notes.latest, notes.said) == ("One.", "Two.", "Three.")
+    notes = digest_transcript(told, "claude")
+    assert (notes.first_prompt, notes.latest_prompt, notes.last_reply) == ("One.", "Two.", "Three.")
 
 
 def test_much_is_forgotten() -> None:
@@ -205,8 +209,8 @@ def test_much_is_forgotten() -> None:
         told += runs(f"git tag v{number}", "x" * 20_000)
         told += [uses("w", "Write", file_path=f"/f{number}"), answers("w", "")]
         told += [uses(f"t{number}", "Bash", command="never ends")]
-    notes = heard(told, "claude")
-    assert notes.first == "First."
-    assert len(notes.runs) == len(notes.files) == 200
-    assert list(notes.files)[-1] == "/f299"
-    assert all(len(run.output) <= 8_192 for run in notes.runs.values())
+    notes = digest_transcript(told, "claude")
+    assert notes.first_prompt == "First."
+    assert len(notes.command_runs) == len(notes.changed_files) == 200
+    assert list(notes.changed_files)[-1] == "/f299"
+    assert all(len(run.output) <= 8_192 for run in notes.command_runs.values())

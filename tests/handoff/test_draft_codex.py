@@ -5,7 +5,7 @@ import json
 import pytest
 
 from brimline.handoff import draft, iter_records
-from brimline.handoff.heard import heard
+from brimline.handoff.digest import digest_transcript
 
 from .made import FIXTURES, codex, codex_answers, codex_calls, codex_said, encoded
 
@@ -41,20 +41,27 @@ def test_recorded_tools() -> None:
 )
 def test_not_the_users_words(text: str) -> None:
     """What Codex writes in the user's name is not what the user said."""
-    assert heard([codex_said("user", text), codex_said("developer", "x")], "codex").first == ""
+    assert (
+        digest_transcript(
+            [codex_said("user", text), codex_said("developer", "x")], "codex"
+        ).first_prompt
+        == ""
+    )
 
 
 def test_the_users_words() -> None:
     """The user's own request is found behind what an editor added."""
     framed = "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nFix it.\n"
-    notes = heard([codex_said("user", framed), codex_said("user", "<div> is wrong")], "codex")
-    assert (notes.first, notes.latest) == ("Fix it.", "<div> is wrong")
+    notes = digest_transcript(
+        [codex_said("user", framed), codex_said("user", "<div> is wrong")], "codex"
+    )
+    assert (notes.first_prompt, notes.latest_prompt) == ("Fix it.", "<div> is wrong")
 
 
 def test_bare_items() -> None:
     """In 2025 an item stood bare on its line."""
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go."}]}
-    assert heard([encoded(item)], "codex").first == "Go."
+    assert digest_transcript([encoded(item)], "codex").first_prompt == "Go."
 
 
 def test_plans() -> None:
@@ -66,9 +73,9 @@ def test_plans() -> None:
         codex_calls("1", "update_plan", plan=steps, explanation="As agreed."),
     ]
     assert "- [begun] Two\n" in draft(told, "codex")
-    assert heard(told, "codex").plan == "As agreed."
+    assert digest_transcript(told, "codex").plan == "As agreed."
     told += [codex({"type": "item_completed", "item": item}, "event_msg")]
-    assert heard(told, "codex").plan == "# The plan"
+    assert digest_transcript(told, "codex").plan == "# The plan"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +95,7 @@ def test_plans() -> None:
 def test_how_a_command_came_out(output: object, ok: bool | None) -> None:
     """The exit code is found in every wrapping that outputs have had."""
     told = [codex_calls("1", "exec_command", cmd="make test"), codex_answers("1", output)]
-    (run,) = heard(told, "codex").runs.values()
+    (run,) = digest_transcript(told, "codex").command_runs.values()
     assert (run.command, run.ok) == ("make test", ok)
 
 
@@ -113,7 +120,9 @@ def test_how_a_command_came_out(output: object, ok: bool | None) -> None:
 )
 def test_ways_to_run_a_command(call: bytes) -> None:
     """A command is found in every tool that has run commands."""
-    assert [run.command for run in heard([call], "codex").runs.values()] == ["make test"]
+    assert [run.command for run in digest_transcript([call], "codex").command_runs.values()] == [
+        "make test"
+    ]
 
 
 def test_a_command_that_takes_long() -> None:
@@ -127,9 +136,9 @@ def test_a_command_that_takes_long() -> None:
         codex_answers("3", "Exit code: 0\nOutput:\nnever begun"),
         codex_answers("4", "Script running with cell ID 5\nOutput:\nnever begun either"),
     ]
-    notes = heard(told, "codex")
-    assert [(run.command, run.ok) for run in notes.runs.values()] == [("make test", False)]
-    assert [trouble.why for trouble in notes.troubles.values()] == ["boom"]
+    notes = digest_transcript(told, "codex")
+    assert [(run.command, run.ok) for run in notes.command_runs.values()] == [("make test", False)]
+    assert [failure.output for failure in notes.failures.values()] == ["boom"]
 
 
 def test_a_command_that_was_aborted() -> None:
@@ -138,8 +147,8 @@ def test_a_command_that_was_aborted() -> None:
         codex_calls("1", "exec_command", cmd="make test"),
         codex_answers("1", "aborted by user after 2.0s"),
     ]
-    notes = heard(told, "codex")
-    assert (notes.runs, notes.troubles) == ({}, {})
+    notes = digest_transcript(told, "codex")
+    assert (notes.command_runs, notes.failures) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -163,12 +172,14 @@ def test_files(call: bytes) -> None:
     files = ["/p/a.py", "b.py", "old.py", "new.py"]
     done = codex_answers("1", "Exit code: 0\nOutput:\nSuccess.", "custom_tool_call_output")
     failed = codex_answers("1", "apply_patch verification failed: Failed to find", "x")
-    assert list(heard([call, done], "codex").files) == files
-    assert list(heard([call, failed], "codex").files) == []
+    assert list(digest_transcript([call, done], "codex").changed_files) == files
+    assert list(digest_transcript([call, failed], "codex").changed_files) == []
 
 
 def test_errors() -> None:
     """A call that failed is an error until one works."""
     told = [codex({"type": "error", "message": "Stream lost."}, "event_msg")]
-    assert [trouble.why for trouble in heard(told, "codex").troubles.values()] == ["Stream lost."]
-    assert heard([*told, codex_said("assistant", "Well.")], "codex").troubles == {}
+    assert [failure.output for failure in digest_transcript(told, "codex").failures.values()] == [
+        "Stream lost."
+    ]
+    assert digest_transcript([*told, codex_said("assistant", "Well.")], "codex").failures == {}

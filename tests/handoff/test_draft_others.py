@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brimline.handoff import draft, iter_records
-from brimline.handoff.heard import heard
+from brimline.handoff.digest import digest_transcript
 
 from .made import FIXTURES, encoded
 
@@ -52,9 +52,11 @@ def test_recorded_database(database: str) -> None:
 
 def test_recorded_export() -> None:
     """What `opencode export` prints is read as a document."""
-    notes = heard(iter_records(str(FIXTURES / "opencode/auto-compact/export.json")), "opencode")
-    assert notes.first == "Go."
-    assert notes.said
+    notes = digest_transcript(
+        iter_records(str(FIXTURES / "opencode/auto-compact/export.json")), "opencode"
+    )
+    assert notes.first_prompt == "Go."
+    assert notes.last_reply
 
 
 def test_pi_deeds() -> None:
@@ -67,9 +69,9 @@ def test_pi_deeds() -> None:
         {"role": "toolResult", "toolCallId": "2", "isError": True, "content": "boom"},
         {"role": "assistant", "content": "", "errorMessage": "overloaded"},
     ]
-    notes = heard([encoded({"type": "message", "message": one}) for one in told], "pi")
-    assert list(notes.files) == ["/a"]
-    assert [trouble.why for trouble in notes.troubles.values()] == ["boom", "overloaded"]
+    notes = digest_transcript([encoded({"type": "message", "message": one}) for one in told], "pi")
+    assert list(notes.changed_files) == ["/a"]
+    assert [failure.output for failure in notes.failures.values()] == ["boom", "overloaded"]
 
 
 def test_gemini_deeds() -> None:
@@ -87,18 +89,25 @@ def test_gemini_deeds() -> None:
             "result": [{"functionResponse": {"response": failed}}],
         },
     ]
-    notes = heard([encoded({"type": "gemini", "content": "", "toolCalls": tools})], "gemini")
-    assert list(notes.files) == ["/a"]
-    assert [run.ok for run in notes.runs.values()] == [False]
+    notes = digest_transcript(
+        [encoded({"type": "gemini", "content": "", "toolCalls": tools})], "gemini"
+    )
+    assert list(notes.changed_files) == ["/a"]
+    assert [run.ok for run in notes.command_runs.values()] == [False]
     assert [todo.text for todo in notes.todos.values()] == ["Later"]
 
 
 def test_gemini_errors() -> None:
     """A call that failed is an error until one works."""
     failed = encoded({"type": "error", "content": "Quota exceeded."})
-    notes = heard([failed], "gemini")
-    assert [trouble.why for trouble in notes.troubles.values()] == ["Quota exceeded."]
-    assert heard([failed, encoded({"type": "gemini", "content": "Hi."})], "gemini").troubles == {}
+    notes = digest_transcript([failed], "gemini")
+    assert [failure.output for failure in notes.failures.values()] == ["Quota exceeded."]
+    assert (
+        digest_transcript(
+            [failed, encoded({"type": "gemini", "content": "Hi."})], "gemini"
+        ).failures
+        == {}
+    )
 
 
 def test_gemini_document(tmp_path: Path) -> None:
@@ -106,8 +115,8 @@ def test_gemini_document(tmp_path: Path) -> None:
     path = tmp_path / "session-1.json"
     messages = [{"type": "user", "content": "Go."}, {"type": "gemini", "content": "Done."}]
     path.write_text(json.dumps({"sessionId": "1", "messages": messages}))
-    notes = heard(iter_records(str(path)), "gemini")
-    assert (notes.first, notes.said) == ("Go.", "Done.")
+    notes = digest_transcript(iter_records(str(path)), "gemini")
+    assert (notes.first_prompt, notes.last_reply) == ("Go.", "Done.")
     path.write_text(path.read_text()[:-20])
     assert list(iter_records(str(path))) == []
 
@@ -129,8 +138,8 @@ def test_opencode_deeds() -> None:
         {"info": {"role": "assistant"}, "parts": parts},
         {"info": {"role": "assistant", "error": error}, "parts": []},
     ]
-    notes = heard(map(encoded, told), "opencode")
-    assert notes.first == "Go."
-    assert notes.files == {"/a": 5.0}
-    assert [trouble.why for trouble in notes.troubles.values()] == ["boom", "overloaded"]
+    notes = digest_transcript(map(encoded, told), "opencode")
+    assert notes.first_prompt == "Go."
+    assert notes.changed_files == {"/a": 5.0}
+    assert [failure.output for failure in notes.failures.values()] == ["boom", "overloaded"]
     assert [todo.text for todo in notes.todos.values()] == ["Later"]

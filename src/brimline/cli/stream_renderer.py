@@ -3,9 +3,16 @@
 import re
 from typing import Protocol
 
+from brimline.agents.content import (
+    ContentReader,
+    ErrorText,
+    Piece,
+    ReplyText,
+    ToolCall,
+    content_reader,
+    read_stream_line,
+)
 from brimline.cli.progress_bar import put
-from brimline.run.said import Ear, Said, ear
-from brimline.run.stream_reader import heard
 from brimline.terminal.text import colourize, strip_control, truncate
 
 _PIECE = re.compile(rb"[^\n]*\n|[^\n]+")
@@ -67,7 +74,7 @@ class Pretty:
         self._out = Through()
         self._held = b""
         self._speaking = False
-        self._ear: Ear | None = None
+        self._reader: ContentReader | None = None
 
     @property
     def at_start(self) -> bool:
@@ -81,7 +88,7 @@ class Pretty:
 
     def close(self) -> None:
         """Show what is held back as it is; end the last line. What comes next is another run's."""
-        held, self._held, self._ear = self._held, b"", None
+        held, self._held, self._reader = self._held, b"", None
         if held:
             self._raw(held)
         self._end_speech()
@@ -103,24 +110,29 @@ class Pretty:
         if agent is None:
             self._raw(line)
             return
-        if self._ear is None:
-            self._ear = ear(agent)
-        for said in heard(self._ear, line).said:
-            self._show(said)
+        if self._reader is None:
+            self._reader = content_reader(agent)
+        for piece in read_stream_line(self._reader, line):
+            self._show(piece)
 
-    def _show(self, said: Said) -> None:
-        if not said.goes_on:
-            self._end_speech()
-        if said.kind == "text":
-            self._text(_lines(said.text))
-            self._speaking = not self.at_start
-            if not said.open:
+    def _show(self, piece: Piece) -> None:
+        match piece:
+            case ReplyText(text):
+                if not piece.is_continuation:
+                    self._end_speech()
+                self._text(_lines(text))
+                self._speaking = not self.at_start
+                if not piece.is_partial:
+                    self._end_speech()
+            case ToolCall():
                 self._end_speech()
-        elif said.kind == "tool":
-            line = truncate(strip_control(f"› {said.text}  {said.detail}".rstrip()), self._width)
-            self._text(colourize(line, "dim", self._colour) + "\n")
-        else:
-            self._text(colourize(f"! {_lines(said.text)}", "high", self._colour) + "\n")
+                line = strip_control(f"› {piece.tool}  {piece.summary}".rstrip())
+                self._text(colourize(truncate(line, self._width), "dim", self._colour) + "\n")
+            case ErrorText(text):
+                self._end_speech()
+                self._text(colourize(f"! {_lines(text)}", "high", self._colour) + "\n")
+            case _:
+                pass
 
     def _end_speech(self) -> None:
         if self._speaking:

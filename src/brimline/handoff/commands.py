@@ -74,15 +74,15 @@ class Command(msgspec.Struct, frozen=True):
     """What makes two commands the same: all but what their output is piped through."""
     check: str
     """The tests, linter or build that it runs, as `go test`; empty where it runs none."""
-    wide: bool
+    checks_all: bool
     """Whether it checks everything, so that its success is that of every narrower check."""
-    looks: bool
+    is_read_only: bool
     """Whether every program in it merely shows something: whether it failed tells little."""
-    tells: bool
+    has_own_exit_code: bool
     """Whether its exit code is that of what it runs, and not that of `tail` or `echo` behind it."""
 
     @classmethod
-    def of(cls, text: str) -> "Command":
+    def parse(cls, text: str) -> "Command":
         """What a command is, by its first LONGEST characters."""
         shown = text[:LONGEST]
         bare = _bare(shown)
@@ -93,9 +93,9 @@ class Command(msgspec.Struct, frozen=True):
             text=text,
             core=" ".join(_landed(shown[: pipe.start()] if pipe else shown).split()),
             check=check,
-            wide=bool(check) and _wide(given),
-            looks=not _writes(bare, shown) and all(map(_looks, programs)),
-            tells="pipefail" in bare or not (pipe or _HIDES.search(bare)),
+            checks_all=bool(check) and _wide(given),
+            is_read_only=not _writes(bare, shown) and all(map(_looks, programs)),
+            has_own_exit_code="pipefail" in bare or not (pipe or _HIDES.search(bare)),
         )
 
 

@@ -1,245 +1,243 @@
-"""What a transcript tells, as far as a draft needs it, in bounded memory."""
+"""What a draft needs of a transcript, in bounded memory."""
 
 import re
-from typing import TypeVar
+from collections.abc import Iterable
 
 import msgspec
 
+from brimline.agents.content import (
+    MAX_ENTRIES,
+    ContextCleared,
+    ErrorText,
+    Location,
+    Piece,
+    PlanText,
+    ReplyText,
+    Todo,
+    TodoChange,
+    TodoList,
+    ToolCall,
+    ToolResult,
+    UserText,
+    put_last,
+    read_content,
+)
 from brimline.handoff.commands import Command
 from brimline.handoff.truncate import UTF8
 
-WORDS = 16_384
-"""So many bytes of what somebody said are kept."""
+MAX_TEXT_BYTES = 16_384
+MAX_WORD_CHARS = 1_000  # a longer word is no credential, and may be cut
+GAP = "\n[...]\n"  # replaces what was cut out of a text
 
-WORD = 1_000
-"""A longer word than this is no credential, and may be cut through."""
+# More of an output's end than is shown, so that a credential in it is not cut before redaction.
+MAX_OUTPUT_BYTES = 8_192
 
-GAP = "\n[...]\n"
-"""What stands where a text was cut."""
+API = "the API"  # the name of the failure when a call of the model failed
 
-OUTPUT = 8_192
-"""So many bytes of the end of an output are kept: more than are shown, so that a key in it that
-would be cut through is seen whole and redacted."""
-
-MANY = 200
-"""So many of a kind are kept, the last ones."""
-
-API = "the API"
-"""What failed when a call itself did."""
-
+# What is not output: colours, and what a client writes if there is none.
 _NOISE = re.compile(
     r"\x1b\[[0-9;?]*[A-Za-z]|^(?:Exit code \d+|Command exited with code \d+"
     r"|\(no output\)|\(Bash completed with no output\))$",
     re.MULTILINE,
 )
-"""What is no output of a command: colours, and what a client says in the place of one."""
-
 _SPACE = re.compile(r"\s")
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
-
-
-class Todo(msgspec.Struct, frozen=True):
-    """Something to do, as the agent wrote it down."""
-
-    text: str
-    state: str = "pending"
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing is left of it."""
-        return self.state in ("completed", "cancelled", "deleted", "done")
-
-    @property
-    def begun(self) -> bool:
-        """Whether the agent is at it."""
-        return self.state == "in_progress"
 
 
 class ToolUse(msgspec.Struct, frozen=True):
-    """A tool that an agent used: a command, a change of files, or something else."""
+    """A tool call worth noting: a command, an edit, or a tool that may fail."""
 
     tool: str
     command: Command | None = None
     files: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, tool: str, command: str = "", files: tuple[str, ...] = ()) -> "ToolUse":
-        """A deed with its command as it was typed; an empty one is none."""
-        typed = kept(command.strip())
-        return cls(tool, Command.of(typed) if typed else None, tuple(map(kept, files[:MANY])))
+    def of(cls, call: ToolCall) -> "ToolUse | None":
+        """None if the call reads only, keeps to-dos, or has no arguments."""
+        if call.kind in ("read", "todo", "wait"):
+            return None
+        if call.kind != "other" and not (call.command or call.files):
+            return None
+        text = shorten(call.command.strip())
+        files = tuple(map(shorten, call.files[:MAX_ENTRIES]))
+        return cls(call.tool, Command.parse(text) if text else None, files)
 
     @property
     def key(self) -> str:
-        """What makes a later deed the same again."""
+        """Equal for a later use that repeats this one."""
         return self.command.core if self.command else "\n".join(self.files) or self.tool
 
     @property
-    def shown(self) -> str:
-        """What it is called."""
+    def label(self) -> str:
+        """Its name in a draft."""
         return self.command.text if self.command else " ".join([self.tool, *self.files])
 
 
-class Run(msgspec.Struct, frozen=True):
-    """A command and how it came out the last time; `ok` is None where nothing tells."""
+class CommandRun(msgspec.Struct, frozen=True):
+    """A command and its last result; `ok` is None if that is unknown."""
 
     command: str
-    check: bool = False
+    is_check: bool = False
     ended: bool = False
     ok: bool | None = None
     output: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Something that failed, and the end of what it said; `check` names the check that it was."""
+    """What failed, and the end of its output; `check` names the tests or linter that it ran."""
 
-    what: str
-    why: str
+    label: str
+    output: str
     check: str = ""
 
 
 class TranscriptDigest:
-    """What the user asked, what the agent did and said, and what came of it; the last one counts.
+    """What the user asked, and what the agent did and replied; later pieces replace earlier ones.
 
-    An agent's listener writes it, record by record.
+    Entries of `changed_files`, `command_runs` and `failures` are in order, the latest last.
     """
 
     def __init__(self) -> None:
-        self.first = ""
-        self.latest = ""
-        self.said = ""
+        self.first_prompt = ""
+        self.latest_prompt = ""
+        self.last_reply = ""
         self.plan = ""
         self.folder = ""
         self.branch = ""
         self.todos: dict[str, Todo] = {}
-        self.files: dict[str, float | None] = {}
-        """Each file that was changed, and when for the last time; the last one last."""
-        self.runs: dict[str, Run] = {}
-        self.troubles: dict[str, Failure] = {}
-        """What failed and did not work since."""
-        self._pending: dict[str, ToolUse] = {}
+        self.changed_files: dict[str, float | None] = {}  # and when, if known
+        self.command_runs: dict[str, CommandRun] = {}
+        self.failures: dict[str, Failure] = {}  # without those that worked later
+        self._pending: dict[str, ToolUse] = {}  # by call id
+        self._running: dict[str, ToolUse] = {}  # by job
 
-    def asked(self, text: str) -> None:
-        """The user said something."""
-        words = kept(text.strip())
-        if words and self.first:
-            self.latest = words
-        elif words:
-            self.first = words
+    def add(self, piece: Piece) -> None:
+        """Take in one piece of content."""
+        match piece:
+            case UserText(text):
+                self._add_prompt(shorten(text.strip()))
+            case ReplyText(text):
+                self._add_reply(shorten(text.strip()))
+            case ToolCall():
+                self._start_tool(piece)
+            case ToolResult():
+                self._end_tool(piece)
+            case TodoList(todos):
+                last = enumerate(todos[-MAX_ENTRIES:])
+                self.todos = {str(n): Todo(shorten(todo.text), todo.state) for n, todo in last}
+            case TodoChange():
+                self._change_todo(piece)
+            case PlanText(text):
+                self.plan = shorten(text.strip()) or self.plan
+            case Location(folder, branch):
+                self.folder = folder or self.folder
+                self.branch = branch or self.branch
+            case ErrorText(text):
+                self._add_failure(API, Failure(API, strip_noise(text)))
+            case _:
+                pass
 
-    def spoke(self, text: str) -> None:
-        """The agent said something; so the last call worked."""
-        if words := kept(text.strip()):
-            self.troubles.pop(API, None)
-            self.said = words
+    def _add_prompt(self, text: str) -> None:
+        if text and self.first_prompt:
+            self.latest_prompt = text
+        elif text:
+            self.first_prompt = text
 
-    def planned(self, text: str) -> None:
-        """The agent made a plan."""
-        self.plan = kept(text.strip()) or self.plan
+    def _add_reply(self, text: str) -> None:
+        if text:
+            self.failures.pop(API, None)
+            self.last_reply = text
 
-    def stands(self, folder: str | None, branch: str | None = None) -> None:
-        """Where the agent is at work."""
-        self.folder = folder or self.folder
-        self.branch = branch or self.branch
-
-    def listed(self, todos: list[Todo]) -> None:
-        """The agent wrote its list of to-dos anew."""
-        last = enumerate(todos[-MANY:])
-        self.todos = {str(place): Todo(kept(todo.text), todo.state) for place, todo in last}
-
-    def todo(self, key: str, text: str | None, state: str | None) -> None:
-        """The agent wrote down one thing to do, or what became of it."""
-        before = self.todos.get(key, Todo(""))
-        now = Todo(kept(text or before.text), state or before.state)
-        if key in self.todos:
-            self.todos[key] = now
+    def _change_todo(self, change: TodoChange) -> None:
+        before = self.todos.get(change.key, Todo(""))
+        todo = Todo(shorten(change.text or before.text), change.state or before.state)
+        if change.key in self.todos:
+            self.todos[change.key] = todo
         else:
-            renew(self.todos, key, now)
+            put_last(self.todos, change.key, todo)
 
-    def begins(self, id: str, deed: ToolUse) -> None:
-        """A tool is used; how it came out is told later, or never."""
-        self.troubles.pop(API, None)
-        if (command := deed.command) and not command.looks:
-            renew(self.runs, deed.key, Run(command.text, bool(command.check)))
-        renew(self._pending, id, deed)
-
-    def ends(self, id: str, ok: bool | None, output: str, at: float | None = None) -> None:
-        """A tool that was begun came out so; one that was not is passed over."""
-        deed = self._pending.pop(id, None)
-        if deed is None:
+    def _start_tool(self, call: ToolCall) -> None:
+        use = self._running.get(call.job) if call.kind == "wait" else ToolUse.of(call)
+        if use is None:
             return
-        if ok and deed.command and not deed.command.tells:
+        self.failures.pop(API, None)
+        if use.command and not use.command.is_read_only:
+            run = CommandRun(use.command.text, bool(use.command.check))
+            put_last(self.command_runs, use.key, run)
+        put_last(self._pending, call.call_id, use)
+
+    def _end_tool(self, result: ToolResult) -> None:
+        use = self._pending.pop(result.call_id, None)
+        if use is None:
+            return
+        if result.state == "cancelled":
+            self.command_runs.pop(use.key, None)
+        elif result.state == "running":
+            put_last(self._running, result.job, use)
+        else:
+            self._finish_tool(use, result)
+
+    def _finish_tool(self, use: ToolUse, result: ToolResult) -> None:
+        ok = result.ok
+        if ok and use.command and not use.command.has_own_exit_code:
             ok = None
-        if run := self.runs.get(deed.key):
-            end = UTF8.last(output, OUTPUT)
-            renew(self.runs, deed.key, Run(run.command, run.check, True, ok, end))
+        if run := self.command_runs.get(use.key):
+            output = UTF8.last(result.output, MAX_OUTPUT_BYTES)
+            ended = CommandRun(run.command, run.is_check, True, ok, output)
+            put_last(self.command_runs, use.key, ended)
         if ok is False:
-            self._failed(deed, output)
+            # A command that only reads fails when it finds nothing: that is no failure.
+            if not (use.command and use.command.is_read_only):
+                check = use.command.check if use.command else ""
+                failure = Failure(use.label, strip_noise(result.output), check)
+                self._add_failure(use.key, failure)
             return
         if ok:
-            self._worked(deed)
-        for file in deed.files:
-            renew(self.files, file, at)
+            self._resolve_failures(use)
+        for file in use.files:
+            put_last(self.changed_files, file, result.at)
 
-    def drops(self, id: str) -> None:
-        """A tool that was begun was not carried out after all."""
-        deed = self._pending.pop(id, None)
-        if deed is not None:
-            self.runs.pop(deed.key, None)
+    def _add_failure(self, key: str, failure: Failure) -> None:
+        """Note a failure; one without output may just have found nothing."""
+        if failure.output:
+            put_last(self.failures, key, failure)
 
-    def goes_on(self, id: str) -> ToolUse | None:
-        """A tool that was begun is still at work: how it came out will be told under another id."""
-        return self._pending.pop(id, None)
-
-    def fails(self, what: str, why: str) -> None:
-        """Something failed; where nothing says why, it may have found nothing."""
-        if said := plain(why):
-            renew(self.troubles, what, Failure(what, said))
-
-    def _failed(self, deed: ToolUse, output: str) -> None:
-        """A command that only looks fails when it finds nothing: that is no trouble."""
-        said = plain(output)
-        if said and not (deed.command and deed.command.looks):
-            check = deed.command.check if deed.command else ""
-            renew(self.troubles, deed.key, Failure(deed.shown, said, check))
-
-    def _worked(self, deed: ToolUse) -> None:
-        """What works takes back that it failed; a check of everything does for every part of it."""
-        self.troubles.pop(deed.key, None)
-        if deed.command and deed.command.wide:
-            check = deed.command.check
-            left = {key: one for key, one in self.troubles.items() if one.check != check}
-            self.troubles = left
+    def _resolve_failures(self, use: ToolUse) -> None:
+        """Forget that it failed before; a check of everything also resolves narrower ones."""
+        self.failures.pop(use.key, None)
+        if use.command and use.command.checks_all:
+            check = use.command.check
+            self.failures = {k: one for k, one in self.failures.items() if one.check != check}
 
 
-def plain(output: str) -> str:
-    """The end of an output, without colours and without what a client adds to it.
+def digest_transcript(records: Iterable[bytes], agent: str) -> TranscriptDigest:
+    """Fold an agent's records into a digest. Raises UnknownAgent, and what `records` raises."""
+    digest = TranscriptDigest()
+    for piece in read_content(records, agent):
+        if isinstance(piece, ContextCleared):
+            digest = TranscriptDigest()
+        digest.add(piece)
+    return digest
 
-    It begins with a whole word: half a credential would not be recognised.
+
+def strip_noise(output: str) -> str:
+    """The end of an output without colours and the client's own lines.
+
+    It begins at a word, because half a credential would not be recognised.
     """
-    end = UTF8.last(output, OUTPUT)
-    return _NOISE.sub("", end if end == output else _from_a_word(end)).strip()
+    end = UTF8.last(output, MAX_OUTPUT_BYTES)
+    return _NOISE.sub("", end if end == output else _from_word(end)).strip()
 
 
-def kept(text: str) -> str:
-    """What is kept of a text: all, or both its ends, neither of them cut through a word."""
-    if len(text) <= WORDS and UTF8.size(text) <= WORDS:
+def shorten(text: str) -> str:
+    """Cut the middle out of a text of more than MAX_TEXT_BYTES, between words."""
+    if len(text) <= MAX_TEXT_BYTES and UTF8.size(text) <= MAX_TEXT_BYTES:
         return text
-    half = (WORDS - len(GAP)) // 2
-    end = _from_a_word(UTF8.last(text, half))
-    beginning = _from_a_word(UTF8.first(text, half)[::-1])[::-1]
-    return beginning + GAP + end
+    half = (MAX_TEXT_BYTES - len(GAP)) // 2
+    beginning = _from_word(UTF8.first(text, half)[::-1])[::-1]
+    return beginning + GAP + _from_word(UTF8.last(text, half))
 
 
-def _from_a_word(text: str) -> str:
-    """A text from the first space in it on, if there is one soon."""
-    space = _SPACE.search(text, 0, WORD)
+def _from_word(text: str) -> str:
+    """The text from the first space on, if there is one soon."""
+    space = _SPACE.search(text, 0, MAX_WORD_CHARS)
     return text[space.start() :] if space else text
-
-
-def renew(held: dict[KeyT, ValueT], key: KeyT, value: ValueT) -> None:
-    """Put it last, and forget the first when there are MANY."""
-    held.pop(key, None)
-    held[key] = value
-    if len(held) > MANY:
-        del held[next(iter(held))]

@@ -6,8 +6,15 @@ from typing import TypeVar
 
 import msgspec
 
-from brimline.handoff.digest import GAP, MANY, Failure, Run, Todo, TranscriptDigest, plain
-from brimline.handoff.heard import heard
+from brimline.agents.content import MAX_ENTRIES, Todo
+from brimline.handoff.digest import (
+    GAP,
+    CommandRun,
+    Failure,
+    TranscriptDigest,
+    digest_transcript,
+    strip_noise,
+)
 from brimline.handoff.redact import redact
 from brimline.handoff.truncate import UTF8
 from brimline.usage import BYTES_PER_TOKEN
@@ -60,8 +67,8 @@ def draft(
     Empty where they tell nothing. `where` is the transcript's place. Raises UnknownAgent, and what
     `records` raises.
     """
-    notes = heard(records, agent)
-    if not (notes.first or notes.said or notes.runs or notes.files):
+    notes = digest_transcript(records, agent)
+    if not (notes.first_prompt or notes.last_reply or notes.command_runs or notes.changed_files):
         return ""
     return _fitted(TITLE, list(_sections(notes, agent, where, session)))
 
@@ -71,20 +78,20 @@ def files_changed_since(records: Iterable[bytes], agent: str, at: float) -> tupl
 
     A change whose time is not told counts: rather a note too many.
     """
-    files = heard(records, agent).files.items()
+    files = digest_transcript(records, agent).changed_files.items()
     return tuple(file for file, changed in files if changed is None or changed > at)
 
 
 def _sections(
     notes: TranscriptDigest, agent: str, where: str, session: str | None
 ) -> Iterator[Section]:
-    runs, files, troubles = _runs(notes), _files(notes), [*reversed(notes.troubles.values())]
+    runs, files, troubles = _runs(notes), _files(notes), [*reversed(notes.failures.values())]
     places = _places(notes, agent, where, session)
-    yield Section("The task, in the user's first words", 800, _quoted(notes.first))
-    yield Section("The user's latest words", 800, _quoted(notes.latest))
+    yield Section("The task, in the user's first words", 800, _quoted(notes.first_prompt))
+    yield Section("The user's latest words", 800, _quoted(notes.latest_prompt))
     yield Section("Open to-dos", 600, _listed(_todos(notes), _todo))
     yield Section("The last plan", 500, _quoted(notes.plan))
-    yield Section("The agent's last words", 900, _quoted(notes.said))
+    yield Section("The agent's last words", 900, _quoted(notes.last_reply))
     yield Section("Errors that no later success took back", 800, _listed(troubles, _trouble, 5))
     yield Section("Tests and other commands, with their last result", 900, _listed(runs, _run, 12))
     yield Section("Files changed, the last one first", 600, _listed(files, _line))
@@ -115,7 +122,7 @@ def _quoted(text: str) -> Body:
     return body
 
 
-def _listed(found: Sequence[T], shown: Callable[[T], str], most: int = MANY) -> Body:
+def _listed(found: Sequence[T], shown: Callable[[T], str], most: int = MAX_ENTRIES) -> Body:
     """Items one below the other, as many as there is room for, and how many there are besides."""
     items = [f"- {shown(one)}" for one in found[:most]]
 
@@ -147,16 +154,16 @@ def _line(text: str, most: int = LINE) -> str:
 
 def _todos(notes: TranscriptDigest) -> list[Todo]:
     """What is left to do, what was begun first."""
-    left = [todo for todo in notes.todos.values() if not todo.done and todo.text]
-    return sorted(left, key=lambda todo: not todo.begun)
+    left = [todo for todo in notes.todos.values() if not todo.is_done and todo.text]
+    return sorted(left, key=lambda todo: not todo.is_started)
 
 
 def _todo(todo: Todo) -> str:
-    return f"[begun] {_line(todo.text)}" if todo.begun else _line(todo.text)
+    return f"[begun] {_line(todo.text)}" if todo.is_started else _line(todo.text)
 
 
 def _files(notes: TranscriptDigest) -> list[str]:
-    return list(dict.fromkeys(_below(file, notes.folder) for file in reversed(notes.files)))
+    return list(dict.fromkeys(_below(file, notes.folder) for file in reversed(notes.changed_files)))
 
 
 def _below(file: str, folder: str) -> str:
@@ -165,27 +172,27 @@ def _below(file: str, folder: str) -> str:
     return rest[1:] if folder and rest != file and rest.startswith(("/", "\\")) else file
 
 
-def _runs(notes: TranscriptDigest) -> list[Run]:
+def _runs(notes: TranscriptDigest) -> list[CommandRun]:
     """Tests and other checks first, then the rest; each the last one first."""
-    latest = list(reversed(notes.runs.values()))
-    return sorted(latest, key=lambda run: not run.check)
+    latest = list(reversed(notes.command_runs.values()))
+    return sorted(latest, key=lambda run: not run.is_check)
 
 
-def _run(run: Run) -> str:
-    words = redact(plain(run.output)).rpartition("\n")[2] if run.check else ""
+def _run(run: CommandRun) -> str:
+    words = redact(strip_noise(run.output)).rpartition("\n")[2] if run.is_check else ""
     return f"{_came_out(run)}: `{_line(run.command)}`" + (f": {_line(words)}" if words else "")
 
 
-def _came_out(run: Run) -> str:
+def _came_out(run: CommandRun) -> str:
     if run.ok is None:
         return "unclear" if run.ended else "no result"
     return "ok" if run.ok else "failed"
 
 
 def _trouble(trouble: Failure) -> str:
-    lines = [_line(line) for line in redact(trouble.why).split("\n")[-LAST_LINES:]]
+    lines = [_line(line) for line in redact(trouble.output).split("\n")[-LAST_LINES:]]
     shown = _fitting(lines[::-1], LAST_BYTES)[::-1]
-    return "\n    ".join([f"`{_line(trouble.what)}`:", *shown])
+    return "\n    ".join([f"`{_line(trouble.label)}`:", *shown])
 
 
 def _places(

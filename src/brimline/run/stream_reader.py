@@ -4,37 +4,22 @@ from collections.abc import Sequence
 
 import msgspec
 
+from brimline.agents.content import (
+    ContentReader,
+    ReplyText,
+    RunOutcome,
+    content_reader,
+    read_stream_line,
+)
 from brimline.events import AnyEvent
-from brimline.run.said import QUIET, Ear, Told, ear
 from brimline.sources import AGENTS, source
 from brimline.tracker import Session, fold
 from brimline.transcripts.chunks import MAX_LINE_BYTES
 from brimline.transcripts.lines import MALFORMED, PADDING
 from brimline.transcripts.source import Parser, Tally
-from brimline.usage import Usage
 
 GUESSES = 8
 """By so many of the first JSON lines it is told whose stream it is."""
-
-
-class Outcome(msgspec.Struct):
-    """What the client's own lines say of how a run came out, added up."""
-
-    cost: float | None = None
-    turns: int | None = None
-    failed: bool | None = None
-    billed: Usage | None = None
-
-    def add(self, told: Told) -> None:
-        """Add what a line tells."""
-        if told.cost is not None:
-            self.cost = told.cost + (self.cost or 0.0)
-        if told.turns is not None:
-            self.turns = told.turns + (self.turns or 0)
-        if told.billed is not None:
-            self.billed = told.billed if self.billed is None else self.billed + told.billed
-        if told.failed is not None:
-            self.failed = told.failed
 
 
 class Finder:
@@ -65,10 +50,10 @@ class Tap:
         self.agent = agent
         self.streams = False
         self.tally = Tally()
-        self.outcome = Outcome()
+        self.outcome = RunOutcome()
         self._parser: Parser | None = source(agent).stream() if agent else None
-        self._ear: Ear | None = ear(agent) if agent else None
-        self._idle = self._ear.idle if self._ear else ()
+        self._reader: ContentReader | None = content_reader(agent) if agent else None
+        self._silent = self._reader.silent_prefixes if self._reader else ()
         self._finder = Finder(until) if until else None
         self._session = Session(agent=agent)
         self._events: list[AnyEvent] = []
@@ -122,7 +107,7 @@ class Tap:
             self._line(line)
 
     def _line(self, line: bytes) -> None:
-        if line.startswith(self._idle):
+        if line.startswith(self._silent):
             self.tally.records += 1
         elif not (line.startswith(b"{") or line.lstrip(PADDING).startswith(b"{")):
             self._plain(line)
@@ -139,8 +124,9 @@ class Tap:
         if agent is None:
             self._plain(line)
             return
-        self.agent, self._parser, self._ear = agent, source(agent).stream(), ear(agent)
-        self._idle = self._ear.idle
+        self.agent, self._parser = agent, source(agent).stream()
+        self._reader = content_reader(agent)
+        self._silent = self._reader.silent_prefixes
         self._session = msgspec.structs.replace(self._session, agent=agent)
         for held in self._head:
             self._record(held, self._parser)
@@ -159,32 +145,23 @@ class Tap:
             return
         self.streams = True
         self._events.extend(events)
-        self._hear(line)
+        self._read_content(line)
 
-    def _hear(self, line: bytes) -> None:
-        """Words are looked at where somebody waits for them, the rest where a line has a sign."""
-        if self._ear is None:
+    def _read_content(self, line: bytes) -> None:
+        """Decode a line only if it may have an outcome, or if a text is searched for."""
+        if self._reader is None:
             return
-        if self._finder is None and not any(sign in line for sign in self._ear.signs):
+        if self._finder is None and not any(mark in line for mark in self._reader.outcome_marks):
             return
-        told = heard(self._ear, line)
-        self.outcome.add(told)
-        if self._finder is not None:
-            for said in told.said:
-                if said.kind == "text":
-                    self._finder.add(said.text if said.goes_on else f"\n{said.text}")
+        for piece in read_stream_line(self._reader, line):
+            if isinstance(piece, RunOutcome):
+                self.outcome = self.outcome.plus(piece)
+            elif isinstance(piece, ReplyText) and self._finder is not None:
+                self._finder.add(piece.text if piece.is_continuation else f"\n{piece.text}")
 
     def _plain(self, line: bytes) -> None:
         if self._finder is not None:
             self._finder.add(line.decode("utf-8", "replace") + "\n")
-
-
-def heard(by: Ear, line: bytes) -> Told:
-    """What a line says; one that looks otherwise than we know says nothing."""
-    try:
-        return by.hear(line)
-    except MALFORMED:
-        return QUIET
 
 
 def streaming(head: bytes, agents: Sequence[str] = tuple(AGENTS)) -> str | None:

@@ -1,0 +1,1 @@
+"""All that is particular to one agent, a folder each."""

@@ -1,0 +1,321 @@
+"""The content of Claude Code's transcripts, and of its `stream-json` and `json` output."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from brimline.agents.content import (
+    ABSENT,
+    ClientText,
+    CompactionSummary,
+    ContextCleared,
+    ErrorText,
+    Location,
+    Piece,
+    PlanText,
+    Reasoning,
+    ReplyText,
+    RunOutcome,
+    TodoChange,
+    ToolCall,
+    ToolNames,
+    ToolResult,
+    UserText,
+    decode_or_default,
+    put_last,
+    text_of,
+)
+from brimline.transcripts.source import parse_time
+from brimline.usage import ZERO, Usage
+
+TOOLS = ToolNames(
+    commands=frozenset({"Bash", "PowerShell"}),
+    edits=frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"}),
+    todos=frozenset({"TodoWrite"}),
+    reads=frozenset(
+        {"AskUserQuestion", "BashOutput", "EnterPlanMode", "Glob", "Grep", "LS", "NotebookRead"}
+        | {"Read", "Skill", "TaskGet", "TaskList", "TaskOutput", "ToolSearch"}
+        | {"WebFetch", "WebSearch"}
+    ),
+)
+
+# Texts by which the client reports the fate of a tool call.
+REJECTED = "The user doesn't want to proceed with this tool use."
+USER_REASON = "the user said:\n"
+CANCELLED = "Cancelled: parallel tool call"
+BACKGROUND = "Command running in background"
+ERROR_START, ERROR_END = "<tool_use_error>", "</tool_use_error>"
+
+CLIENT_TEXTS = (
+    "[Request interrupted",
+    "This session is being continued from a previous conversation",
+)
+SYNTHETIC = "<synthetic>"  # the model of messages that the client wrote itself
+CLEAR = "/clear"
+
+_ADDED_TAG = (
+    r"(system-reminder|task-notification|ci-monitor-event|ide_[a-z_]+|local-command-[a-z]+"
+    r"|bash-[a-z]+|command-[a-z]+)>"
+)
+_OPENING = re.compile(f"<{_ADDED_TAG}")
+_CLOSING = re.compile(f"</{_ADDED_TAG}")
+_TASK_NUMBER = re.compile(r"#(\w+)")
+
+
+class _Block(msgspec.Struct, frozen=True):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str = ""
+    name: str = ""
+    input: msgspec.Raw = ABSENT
+    tool_use_id: str = ""
+    content: msgspec.Raw = ABSENT
+    is_error: bool | None = None
+
+
+class _Message(msgspec.Struct, frozen=True):
+    content: str | list[_Block] = ""
+    model: str | None = None
+
+    @property
+    def blocks(self) -> list[_Block]:
+        return [_Block("text", self.content)] if isinstance(self.content, str) else self.content
+
+
+class _Origin(msgspec.Struct, frozen=True):
+    kind: str = ""
+
+
+class _Attachment(msgspec.Struct, frozen=True):
+    type: str = ""
+    prompt: msgspec.Raw = ABSENT
+
+
+class _Record(msgspec.Struct, frozen=True, rename="camel"):
+    type: str
+    is_sidechain: bool | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    is_api_error_message: bool | None = None
+    origin: _Origin | str | None = None
+    timestamp: str | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    message: msgspec.Raw = ABSENT
+    attachment: msgspec.Raw = ABSENT
+
+    @property
+    def by_client(self) -> bool:
+        """Whether the client wrote it in the user's name."""
+        kind = self.origin.kind if isinstance(self.origin, _Origin) else self.origin
+        return bool(self.is_meta) or kind not in (None, "", "human")
+
+
+class _Task(msgspec.Struct, frozen=True, rename="camel"):
+    subject: str | None = None
+    task_id: str = ""
+    status: str | None = None
+    plan: str | None = None
+
+
+class _ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int
+    cache_creation_input_tokens: int
+    cost: float = msgspec.field(default=0.0, name="costUSD")
+
+    def usage(self) -> Usage:
+        return Usage(
+            self.input_tokens,
+            self.cache_read_input_tokens,
+            self.cache_creation_input_tokens,
+            self.output_tokens,
+        )
+
+
+class _Line(msgspec.Struct, frozen=True):
+    type: str
+    parent_tool_use_id: str | None = None
+    message: _Message | None = None
+    is_error: bool | None = None
+    result: str | None = None
+    num_turns: int | None = None
+    total_cost_usd: float | None = None
+    since_last: dict[str, _ModelUsage] | None = msgspec.field(
+        default=None, name="model_usage_since_last_result"
+    )
+
+
+_record = msgspec.json.Decoder(_Record)
+_message = msgspec.json.Decoder(_Message)
+_attachment = msgspec.json.Decoder(_Attachment)
+_task = msgspec.json.Decoder(_Task)
+_line = msgspec.json.Decoder(_Line)
+
+
+class ClaudeContent:
+    """Reads the main thread alone, not subagents."""
+
+    silent_prefixes = (
+        b'{"type":"user",',
+        b'{"type":"stream_event","event":{"type":"content_block_',
+    )
+    outcome_marks = (b'"type":"result"',)
+
+    def __init__(self) -> None:
+        self._new_tasks: dict[str, str] = {}  # subjects by the id of the TaskCreate call
+        self._has_replied = False
+        self._total_cost = 0.0
+
+    def read_record(self, record: bytes) -> Iterator[Piece]:
+        """Yield the pieces of one transcript record."""
+        entry = _record.decode(record)
+        if entry.is_sidechain:
+            return
+        at = parse_time(entry.timestamp)
+        match entry.type:
+            case "assistant" if entry.message:
+                yield from self._recorded_reply(entry, at)
+            case "user" if entry.message:
+                for block in _message.decode(entry.message).blocks:
+                    if block.type == "tool_result":
+                        yield from self._tool_result(block, at)
+                    elif block.type == "text":
+                        yield from _prompt(entry, block.text or "", at)
+            case "attachment" if entry.attachment:
+                attachment = _attachment.decode(entry.attachment)
+                if attachment.type == "queued_command":  # typed while the agent was working
+                    yield from _user_text(text_of(attachment.prompt), at)
+            case _:
+                return
+        yield Location(entry.cwd, entry.git_branch)
+
+    def read_line(self, line: bytes) -> Iterator[Piece]:
+        """Yield the pieces of one stream line."""
+        entry = _line.decode(line)
+        if entry.type == "result":
+            yield from self._result(entry)
+        elif entry.type == "assistant" and entry.message and entry.parent_tool_use_id is None:
+            for piece in self._reply(entry.message, None):
+                self._has_replied = self._has_replied or isinstance(piece, ReplyText)
+                yield piece
+
+    def _recorded_reply(self, entry: _Record, at: float | None) -> Iterator[Piece]:
+        message = _message.decode(entry.message)
+        if entry.is_api_error_message:
+            yield from (ErrorText(block.text or "", at) for block in message.blocks)
+        elif message.model != SYNTHETIC:
+            yield from self._reply(message, at)
+
+    def _reply(self, message: _Message, at: float | None) -> Iterator[Piece]:
+        for block in message.blocks:
+            if block.type == "text":
+                yield ReplyText(block.text or "", at)
+            elif block.type == "thinking":
+                yield Reasoning(block.thinking or "", at)
+            elif block.type == "tool_use":
+                yield from self._tool_call(block, at)
+
+    def _tool_call(self, block: _Block, at: float | None) -> Iterator[Piece]:
+        if block.name not in ("TaskCreate", "TaskUpdate", "ExitPlanMode"):
+            yield from TOOLS.read_call(block.name, block.id, block.input, at)
+            return
+        yield ToolCall(block.name, block.id, "todo", arguments=block.input, at=at)
+        task = decode_or_default(_task, block.input, _Task())
+        if block.name == "TaskCreate":
+            put_last(self._new_tasks, block.id, task.subject or "")
+        elif block.name == "TaskUpdate":
+            yield TodoChange(task.task_id, task.subject, task.status)
+        else:
+            yield PlanText(task.plan or "")
+
+    def _tool_result(self, block: _Block, at: float | None) -> Iterator[Piece]:
+        text = text_of(block.content).removeprefix(ERROR_START).removesuffix(ERROR_END)
+        if text.startswith((REJECTED, CANCELLED)):
+            yield ToolResult(block.tool_use_id, None, text, "cancelled", at=at)
+        else:
+            ok = None if text.startswith(BACKGROUND) else not block.is_error
+            yield ToolResult(block.tool_use_id, ok, text, at=at)
+        subject = self._new_tasks.pop(block.tool_use_id, None)
+        if subject is not None and (number := _TASK_NUMBER.search(text)):
+            yield TodoChange(number[1], subject, "pending")
+        elif text.startswith(REJECTED):
+            yield UserText(text.partition(USER_REASON)[2], at)
+
+    def _result(self, line: _Line) -> Iterator[Piece]:
+        """A result repeats the reply, unless it is all that is printed (`json` output)."""
+        if line.result and line.is_error:
+            yield ErrorText(line.result)
+        elif line.result and not self._has_replied:
+            yield ReplyText(line.result)
+        models = None if line.since_last is None else line.since_last.values()
+        yield RunOutcome(
+            cost=self._cost_since(line) if models is None else sum(model.cost for model in models),
+            turns=line.num_turns,
+            failed=line.is_error,
+            billed=None if models is None else sum((model.usage() for model in models), ZERO),
+        )
+
+    def _cost_since(self, line: _Line) -> float | None:
+        """The cost since the result before.
+
+        Of a resumed session `total_cost_usd` includes what came before; only older versions, which
+        do not report the usage since the last result, leave us with it.
+        """
+        if line.total_cost_usd is None:
+            return None
+        before, self._total_cost = self._total_cost, line.total_cost_usd
+        return line.total_cost_usd - before
+
+
+def _prompt(entry: _Record, text: str, at: float | None) -> Iterator[Piece]:
+    if entry.is_compact_summary:
+        yield CompactionSummary(text, at)
+    elif entry.by_client:
+        yield ClientText(text, at)
+    else:
+        yield from _user_text(text, at)
+
+
+def _user_text(text: str, at: float | None) -> Iterator[Piece]:
+    """Separate what the user typed from what the client added to it."""
+    text = text.strip()
+    command, arguments = _element(text, "command-name"), _element(text, "command-args")
+    if command == CLEAR:
+        yield ContextCleared()
+    elif command and arguments:
+        yield UserText(f"{command} {arguments}", at)
+    elif text.startswith(CLIENT_TEXTS):
+        yield ClientText(text, at)
+    else:
+        typed, added = _split_tags(text)
+        yield UserText(typed, at)
+        if added:
+            yield ClientText(added, at)
+
+
+def _element(text: str, name: str) -> str:
+    content, closing, _ = text.partition(f"<{name}>")[2].partition(f"</{name}>")
+    return content.strip() if closing else ""
+
+
+def _split_tags(text: str) -> tuple[str, str]:
+    """The text outside of the client's tags, and the text in them, in linear time."""
+    last_closings = {tag[1]: tag.start() for tag in _CLOSING.finditer(text)}
+    outside: list[str] = []
+    inside: list[str] = []
+    place = 0
+    for tag in _OPENING.finditer(text):
+        if place <= tag.start() < last_closings.get(tag[1], 0):
+            closing = f"</{tag[1]}>"
+            end = text.index(closing, tag.end()) + len(closing)
+            outside.append(text[place : tag.start()])
+            inside.append(text[tag.start() : end])
+            place = end
+    return "".join((*outside, text[place:])), "".join(inside)
+
+
+CONTENT_READER = ClaudeContent

@@ -1,0 +1,293 @@
+"""The content of Codex's rollouts, and of its `exec --json` output."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from brimline.agents.content import (
+    ABSENT,
+    ClientText,
+    CompactionSummary,
+    ErrorText,
+    Location,
+    Piece,
+    PlanText,
+    Reasoning,
+    ReplyText,
+    RunOutcome,
+    TextPart,
+    TodoItem,
+    TodoList,
+    ToolCall,
+    ToolKind,
+    ToolResult,
+    UserText,
+    decode_arguments,
+    decode_or_default,
+    text_of,
+)
+from brimline.transcripts.source import parse_time
+
+COMMANDS = frozenset({"exec_command", "local_shell", "shell", "shell_command", "container.exec"})
+WAITS = frozenset({"wait", "write_stdin"})
+REQUEST = "## My request for Codex:"  # follows the context that an editor added
+FAILED = ("exec_command failed", "apply_patch verification failed", "Script failed")
+ABORTED = "aborted by user"
+RESULT_HEAD_CHARS = 16_384  # exit code and job are looked for in this much of a result
+
+_CLIENT_TEXT = re.compile(r"\s*<[a-z_]+>\n|\s*# AGENTS\.md instructions")
+_PATCHED_FILE = re.compile(
+    r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE
+)
+_SCRIPT_COMMAND = re.compile(r'\bcmd"?\s*:\s*("(?:[^"\\]|\\.)*")')
+_EXIT_CODE = re.compile(r"(?:exited with code|Exit code:|\"?exit_code\"?:)\s*(-?\d{1,10})")
+_JOB = re.compile(r"running with (?:session|cell) ID (\w+)")
+
+
+class _Action(msgspec.Struct, frozen=True):
+    command: list[str] = []
+
+
+class _Item(msgspec.Struct, frozen=True):
+    type: str = ""
+    role: str | None = None
+    content: msgspec.Raw = ABSENT
+    summary: msgspec.Raw = ABSENT
+    name: str = ""
+    call_id: str | None = None
+    arguments: str = ""
+    input: str = ""
+    action: _Action | None = None
+    output: msgspec.Raw = ABSENT
+    message: str | None = None
+    item: msgspec.Raw = ABSENT
+    cwd: str | None = None
+
+
+class _Record(msgspec.Struct, frozen=True):
+    type: str | None = None
+    timestamp: str | None = None
+    payload: msgspec.Raw = ABSENT
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    plan: list[TodoItem] = []
+    explanation: str | None = None
+
+
+class _WrappedOutput(msgspec.Struct, frozen=True):
+    """The output of 2025: a JSON text with the exit code beside it."""
+
+    output: str
+    metadata: msgspec.Raw = ABSENT
+
+
+class _Wait(msgspec.Struct, frozen=True):
+    session_id: int | str = ""
+    cell_id: int | str = ""
+
+
+class _Error(msgspec.Struct, frozen=True):
+    message: str = ""
+
+
+class _Change(msgspec.Struct, frozen=True):
+    path: str = ""
+
+
+class _LineItem(msgspec.Struct, frozen=True):
+    type: str = ""
+    id: str = ""
+    text: str = ""
+    command: str = ""
+    query: str = ""
+    server: str = ""
+    tool: str = ""
+    message: str = ""
+    changes: list[_Change] | None = None
+
+
+class _Line(msgspec.Struct, frozen=True):
+    type: str
+    item: _LineItem = _LineItem()
+    error: _Error = _Error()
+
+
+_record = msgspec.json.Decoder(_Record)
+_item = msgspec.json.Decoder(_Item)
+_plan = msgspec.json.Decoder(_Plan)
+_wrapped = msgspec.json.Decoder(_WrappedOutput)
+_wait = msgspec.json.Decoder(_Wait)
+_part = msgspec.json.Decoder(TextPart)
+_string = msgspec.json.Decoder(str)
+_line = msgspec.json.Decoder(_Line)
+
+
+class CodexContent:
+    """Reads the items of a rollout; the events that repeat them are skipped."""
+
+    silent_prefixes = ()
+    outcome_marks = (b'"turn.completed"', b'"turn.failed"')
+
+    def read_record(self, record: bytes) -> Iterator[Piece]:
+        """Yield the pieces of one record; in 2025 an item stood bare on its line."""
+        entry = _record.decode(record)
+        at = parse_time(entry.timestamp)
+        match entry.type:
+            case "response_item":
+                yield from _read_item(_item.decode(entry.payload), at)
+            case "event_msg":
+                yield from _read_event(_item.decode(entry.payload), at)
+            case "session_meta" | "turn_context":
+                yield Location(_item.decode(entry.payload).cwd)
+            case "compacted" if entry.payload:
+                yield CompactionSummary(_item.decode(entry.payload).message or "", at)
+            case _ if not entry.payload:
+                yield from _read_item(_item.decode(record), at)
+            case _:
+                pass
+
+    def read_line(self, line: bytes) -> Iterator[Piece]:
+        """Yield the pieces of one stream line: a command when it starts, the rest when done.
+
+        A failed turn is a failure; an `error` line alone may be a retry.
+        """
+        entry = _line.decode(line)
+        match entry.type:
+            case "turn.completed":
+                yield RunOutcome(failed=False)
+            case "turn.failed":
+                yield ErrorText(entry.error.message)
+                yield RunOutcome(failed=True)
+            case "item.started" if entry.item.type == "command_execution":
+                yield ToolCall("shell", entry.item.id, "command", entry.item.command)
+            case "item.completed":
+                yield from _read_completed(entry.item)
+            case _:
+                pass
+
+
+def _read_event(event: _Item, at: float | None) -> Iterator[Piece]:
+    if event.type in ("error", "stream_error"):
+        yield ErrorText(event.message or "", at)
+    elif event.type == "item_completed" and event.item:
+        item = _part.decode(event.item)
+        if item.type == "Plan":
+            yield PlanText(item.text or "")
+
+
+def _read_item(item: _Item, at: float | None) -> Iterator[Piece]:
+    match item.type:
+        case "message":
+            yield from _message(item, at)
+        case "reasoning":
+            yield Reasoning(text_of(item.summary), at)
+        case "function_call" | "custom_tool_call" | "local_shell_call":
+            yield from _tool_call(item, at)
+        case "function_call_output" | "custom_tool_call_output":
+            yield _tool_result(item.call_id or "", _output(item.output), at)
+        case _:
+            pass
+
+
+def _message(item: _Item, at: float | None) -> Iterator[Piece]:
+    text = text_of(item.content)
+    if item.role == "assistant":
+        yield ReplyText(text, at)
+    elif item.role != "user" or _CLIENT_TEXT.match(text):
+        yield ClientText(text, at)
+    else:
+        yield UserText(text.partition(REQUEST)[2] or text, at)
+
+
+def _tool_call(item: _Item, at: float | None) -> Iterator[Piece]:
+    """A call; a patch, a script and a command may all change files."""
+    kind: ToolKind
+    tool, call_id, arguments = item.name, item.call_id or "", item.arguments or item.input
+    command, files, job = "", (), ""
+    if tool == "update_plan":
+        plan = decode_or_default(_plan, item.arguments, _Plan())
+        yield TodoList(tuple(step.todo() for step in plan.plan))
+        yield PlanText(plan.explanation or "")
+        kind = "todo"
+    elif tool in WAITS:
+        wait = decode_or_default(_wait, item.arguments, _Wait())
+        kind, job = "wait", str(wait.session_id or wait.cell_id)
+    elif tool == "exec":
+        kind = "command"
+        commands = _SCRIPT_COMMAND.findall(item.input)
+        command = "; ".join(decode_or_default(_string, text, "") for text in commands)
+        files = _patched_files(item.input)
+    elif tool == "apply_patch":
+        files = _patched_files(arguments)
+        kind = "edit" if files else "other"
+    else:
+        tool = tool or "shell"
+        command = _command(item)
+        kind, files = "command" if command else "other", _patched_files(command)
+    yield ToolCall(tool, call_id, kind, command, files, job, arguments, at)
+
+
+def _command(item: _Item) -> str:
+    if item.action is not None:
+        return decode_arguments(msgspec.json.encode(item.action).decode()).command_line
+    return decode_arguments(item.arguments).command_line if item.name in COMMANDS else ""
+
+
+def _patched_files(patch: str) -> tuple[str, ...]:
+    """The files that a patch names; in a script or an argument its line breaks are escaped."""
+    names = _PATCHED_FILE.findall(patch.replace("\\n", "\n"))
+    return tuple(dict.fromkeys((changed or moved).strip() for changed, moved in names))
+
+
+def _tool_result(call_id: str, text: str, at: float | None) -> ToolResult:
+    head, separator, output = text.partition("Output:\n")
+    if text.startswith(ABORTED):
+        return ToolResult(call_id, None, text, "cancelled", at=at)
+    if job := _JOB.search(head[-RESULT_HEAD_CHARS:]):
+        return ToolResult(call_id, None, text, "running", job[1], at)
+    ok = _is_ok(head if separator else text[:RESULT_HEAD_CHARS])
+    return ToolResult(call_id, ok, output if separator else text, at=at)
+
+
+def _is_ok(head: str) -> bool | None:
+    if head.startswith(FAILED):
+        return False
+    codes = _EXIT_CODE.findall(head)
+    return int(codes[-1]) == 0 if codes else None
+
+
+def _output(output: msgspec.Raw) -> str:
+    """A tool's output, which has been a text, a list of parts, and a text within a JSON text."""
+    text = text_of(output)
+    if not text.startswith('{"output"'):
+        return text
+    try:
+        wrapped = _wrapped.decode(text)
+    except msgspec.DecodeError:
+        return text
+    return f"{bytes(wrapped.metadata).decode('utf-8', 'replace')}\nOutput:\n{wrapped.output}"
+
+
+def _read_completed(item: _LineItem) -> Iterator[Piece]:
+    match item.type:
+        case "agent_message":
+            yield ReplyText(item.text)
+        case "reasoning":
+            yield Reasoning(item.text)
+        case "file_change":
+            files = tuple(change.path for change in item.changes or ())
+            yield ToolCall("patch", item.id, "edit", files=files)
+        case "mcp_tool_call":
+            yield ToolCall(f"{item.server}.{item.tool}", item.id)
+        case "web_search":
+            arguments = msgspec.json.encode({"query": item.query}).decode()
+            yield ToolCall("web_search", item.id, "read", arguments=arguments)
+        case "error":
+            yield ErrorText(item.message)
+        case _:
+            pass
+
+
+CONTENT_READER = CodexContent

@@ -1,0 +1,370 @@
+"""Pieces of content, and what the agents' content readers share.
+
+`agents/<name>/content.py` turns the records of a transcript and the lines of a stream into pieces.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from typing import Literal, Protocol, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from brimline.sources import known
+from brimline.transcripts.lines import MALFORMED, recover_objects
+from brimline.usage import Usage
+
+MAX_ENTRIES = 200  # `put_last` keeps this many
+ABSENT = msgspec.Raw()
+ToolKind: TypeAlias = Literal["command", "edit", "read", "todo", "wait", "other"]
+ToolState: TypeAlias = Literal["done", "cancelled", "running"]
+DecodedT = TypeVar("DecodedT")
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class UserText(msgspec.Struct, frozen=True):
+    """What the user wrote, without what the client added."""
+
+    text: str
+    at: float | None = None
+
+
+class ClientText(msgspec.Struct, frozen=True):
+    """What the client wrote in the user's name: instructions, reminders, notifications."""
+
+    text: str
+    at: float | None = None
+
+
+class ReplyText(msgspec.Struct, frozen=True):
+    """What the agent replied.
+
+    Some streams split a text: `is_partial` if more may follow, `is_continuation` if this follows
+    the piece before without a break.
+    """
+
+    text: str
+    at: float | None = None
+    is_continuation: bool = False
+    is_partial: bool = False
+
+
+class Reasoning(msgspec.Struct, frozen=True):
+    """What the agent thought, or the summary of it that the client keeps."""
+
+    text: str
+    at: float | None = None
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A tool that the agent called; a file change is a call of kind `edit` with its `files`.
+
+    `job` names the running command that a call of kind `wait` waits for. `arguments` are as the
+    client wrote them, mostly JSON.
+    """
+
+    tool: str
+    call_id: str = ""
+    kind: ToolKind = "other"
+    command: str = ""
+    files: tuple[str, ...] = ()
+    job: str = ""
+    arguments: msgspec.Raw | str = ""
+    at: float | None = None
+
+    @property
+    def summary(self) -> str:
+        """The command, or the first text among the arguments, on one line."""
+        values = decode_or_default(_object, self.arguments, {}).values()
+        text = self.command or next((value for value in values if isinstance(value, str)), "")
+        return " ".join(text.split())
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    """The result of a call; `ok` is None if the client does not say.
+
+    A command that is still `running` has a name, `job`, by which later calls wait for it.
+    """
+
+    call_id: str
+    ok: bool | None = None
+    output: str = ""
+    state: ToolState = "done"
+    job: str = ""
+    at: float | None = None
+
+
+class Todo(msgspec.Struct, frozen=True):
+    """A to-do of the agent's own list."""
+
+    text: str
+    state: str = "pending"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do for it."""
+        return self.state in ("completed", "cancelled", "deleted", "done")
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the agent is working on it."""
+        return self.state == "in_progress"
+
+
+class TodoList(msgspec.Struct, frozen=True):
+    """The agent's whole to-do list; it replaces the one before."""
+
+    todos: tuple[Todo, ...]
+
+
+class TodoChange(msgspec.Struct, frozen=True):
+    """A to-do that was added, or that changed; None leaves its text or state."""
+
+    key: str
+    text: str | None = None
+    state: str | None = None
+
+
+class PlanText(msgspec.Struct, frozen=True):
+    """A plan that the agent wrote."""
+
+    text: str
+
+
+class ErrorText(msgspec.Struct, frozen=True):
+    """An error that the client reports: a failed call of the model, or a failed run."""
+
+    text: str
+    at: float | None = None
+
+
+class CompactionSummary(msgspec.Struct, frozen=True):
+    """The summary with which a context goes on after a compaction."""
+
+    text: str
+    at: float | None = None
+
+
+class ContextCleared(msgspec.Struct, frozen=True):
+    """The user cleared the context: what came before no longer counts."""
+
+
+class Location(msgspec.Struct, frozen=True):
+    """Where the agent works; None leaves the folder or branch."""
+
+    folder: str | None = None
+    branch: str | None = None
+
+
+class RunOutcome(msgspec.Struct, frozen=True):
+    """What the client reports about a run, or about a part of it; `cost` is in USD."""
+
+    cost: float | None = None
+    turns: int | None = None
+    failed: bool | None = None
+    billed: Usage | None = None
+
+    def plus(self, later: "RunOutcome") -> "RunOutcome":
+        """Add figures up; the later `failed` counts."""
+        return RunOutcome(
+            cost=_sum(self.cost, later.cost),
+            turns=_sum(self.turns, later.turns),
+            failed=self.failed if later.failed is None else later.failed,
+            billed=_sum(self.billed, later.billed),
+        )
+
+
+Piece: TypeAlias = (
+    UserText
+    | ClientText
+    | ReplyText
+    | Reasoning
+    | ToolCall
+    | ToolResult
+    | TodoList
+    | TodoChange
+    | PlanText
+    | ErrorText
+    | CompactionSummary
+    | ContextCleared
+    | Location
+    | RunOutcome
+)
+
+
+class ContentReader(Protocol):
+    """Reads the content of one transcript or of one run of an agent.
+
+    Both methods skip kinds they do not know, and raise an error of `transcripts.lines.MALFORMED` if
+    the data has another shape than expected.
+    """
+
+    @property
+    def silent_prefixes(self) -> tuple[bytes, ...]:
+        """A stream line that begins with one of these has neither pieces nor usage.
+
+        They are the bulk of some streams: skipping them saves decoding.
+        """
+        ...
+
+    @property
+    def outcome_marks(self) -> tuple[bytes, ...]:
+        """Every stream line that yields a RunOutcome contains one of these."""
+        ...
+
+    def read_record(self, record: bytes) -> Iterator[Piece]:
+        """Yield the pieces of one transcript record of the main thread."""
+        ...
+
+    def read_line(self, line: bytes) -> Iterator[Piece]:
+        """Yield the replies, tool calls, errors and outcomes of one stream line."""
+        ...
+
+
+def content_reader(agent: str) -> ContentReader:
+    """A new reader for one transcript or run. Raises UnknownAgent."""
+    module = import_module(f"brimline.agents.{known(agent)}.content")
+    return cast("ContentReader", module.CONTENT_READER())
+
+
+def read_content(records: Iterable[bytes], agent: str) -> Iterator[Piece]:
+    """Yield the pieces of a transcript; records that cannot be read are skipped."""
+    reader = content_reader(agent)
+    for record in records:
+        try:
+            yield from reader.read_record(record)
+        except MALFORMED:
+            for part in recover_objects(record):
+                with suppress(*MALFORMED):
+                    yield from reader.read_record(part)
+
+
+def read_stream_line(reader: ContentReader, line: bytes) -> list[Piece]:
+    """The pieces of one stream line; none if it cannot be read."""
+    try:
+        return list(reader.read_line(line))
+    except MALFORMED:
+        return []
+
+
+class TodoItem(msgspec.Struct, frozen=True):
+    """A to-do on the wire; the agents name its text differently."""
+
+    content: str = ""
+    step: str = ""
+    description: str = ""
+    status: str = "pending"
+
+    def todo(self) -> Todo:
+        """The to-do as a piece."""
+        return Todo(self.content or self.step or self.description, self.status)
+
+
+class ToolArguments(msgspec.Struct, frozen=True):
+    """The arguments of the tools that we know; each tool has a few of these.
+
+    A file is `path` in Pi, `filePath` in opencode, `file_path` in the others.
+    """
+
+    command: str | list[str] | None = None
+    cmd: str | list[str] | None = None
+    file_path: str | None = None
+    notebook_path: str | None = None
+    camel_path: str | None = msgspec.field(default=None, name="filePath")
+    path: str | None = None
+    todos: list[TodoItem] = msgspec.field(default_factory=list[TodoItem])
+
+    @property
+    def command_line(self) -> str:
+        """The command as one would type it, without the shell that Codex puts around it."""
+        command = self.cmd if self.command is None else self.command
+        if not isinstance(command, list):
+            return command or ""
+        match command:
+            case [_, "-lc" | "-c", script]:
+                return script
+            case _:
+                return " ".join(command)
+
+    @property
+    def file(self) -> str:
+        """The file that the tool changes."""
+        return self.file_path or self.notebook_path or self.camel_path or self.path or ""
+
+
+class ToolNames(msgspec.Struct, frozen=True):
+    """An agent's tools by kind; `reads` only show something. All others are of kind `other`."""
+
+    commands: frozenset[str]
+    edits: frozenset[str]
+    todos: frozenset[str]
+    reads: frozenset[str]
+
+    def read_call(
+        self, tool: str, call_id: str, arguments: msgspec.Raw, at: float | None
+    ) -> Iterator[ToolCall | TodoList]:
+        """Yield a call, and the to-do list that it writes."""
+        kind: ToolKind = "read" if tool in self.reads else "other"
+        command, files = "", ()
+        if tool in self.commands:
+            kind, command = "command", decode_arguments(arguments).command_line
+        elif tool in self.edits:
+            kind, file = "edit", decode_arguments(arguments).file
+            files = (file,) if file else ()
+        elif tool in self.todos:
+            kind, items = "todo", decode_arguments(arguments).todos
+            yield TodoList(tuple(item.todo() for item in items))
+        yield ToolCall(tool, call_id, kind, command, files, arguments=arguments, at=at)
+
+
+class TextPart(msgspec.Struct, frozen=True):
+    """A part of a content that may have text."""
+
+    type: str = ""
+    text: str | None = None
+
+
+_arguments = msgspec.json.Decoder(ToolArguments)
+_content = msgspec.json.Decoder(str | list[TextPart] | None)
+_object = msgspec.json.Decoder(dict[str, object])
+
+
+def decode_arguments(data: msgspec.Raw | str) -> ToolArguments:
+    """Decode a tool's arguments; empty ones if they are malformed."""
+    return decode_or_default(_arguments, data, ToolArguments())
+
+
+def decode_or_default(
+    decoder: "msgspec.json.Decoder[DecodedT]", data: msgspec.Raw | str, default: DecodedT
+) -> DecodedT:
+    """Decode JSON, or return the default if it is malformed."""
+    try:
+        return decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return default
+
+
+def text_of(content: msgspec.Raw) -> str:
+    """The text of a content, which is a string or a list of parts."""
+    parts = _content.decode(content) if content else None
+    if parts is None or isinstance(parts, str):
+        return parts or ""
+    return "\n".join(part.text for part in parts if part.text)
+
+
+def put_last(entries: dict[KeyT, ValueT], key: KeyT, value: ValueT) -> None:
+    """Set an entry, make it the last, and drop the first if there are more than MAX_ENTRIES."""
+    entries.pop(key, None)
+    entries[key] = value
+    if len(entries) > MAX_ENTRIES:
+        del entries[next(iter(entries))]
+
+
+FigureT = TypeVar("FigureT", int, float, Usage)
+
+
+def _sum(one: FigureT | None, other: FigureT | None) -> FigureT | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other

@@ -1,0 +1,142 @@
+"""The content of Pi's sessions, and of its `--mode json` output."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from brimline.agents.content import (
+    ABSENT,
+    CompactionSummary,
+    ErrorText,
+    Location,
+    Piece,
+    Reasoning,
+    ReplyText,
+    RunOutcome,
+    ToolNames,
+    ToolResult,
+    UserText,
+    text_of,
+)
+from brimline.transcripts.source import parse_time
+
+TOOLS = ToolNames(
+    commands=frozenset({"bash"}),
+    edits=frozenset({"edit", "write"}),
+    todos=frozenset(),
+    reads=frozenset({"fetch_url", "find", "grep", "ls", "read", "web_search"}),
+)
+FAILURES = ("error", "aborted")
+
+
+class _Cost(msgspec.Struct, frozen=True):
+    total: float = 0.0
+
+
+class _Usage(msgspec.Struct, frozen=True):
+    cost: _Cost = _Cost()
+
+
+class _Block(msgspec.Struct, frozen=True):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str = ""
+    name: str = ""
+    arguments: msgspec.Raw = ABSENT
+
+
+class _Message(msgspec.Struct, frozen=True, rename="camel"):
+    role: str | None = None
+    content: msgspec.Raw = ABSENT
+    tool_call_id: str = ""
+    is_error: bool | None = None
+    error_message: str | None = None
+    stop_reason: str | None = None
+    usage: _Usage = _Usage()
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    type: str
+    timestamp: str | float | None = None
+    cwd: str | None = None
+    message: msgspec.Raw = ABSENT
+    summary: str | None = None
+
+
+class _Result(msgspec.Struct, frozen=True):
+    usage: _Usage | None = None
+
+
+class _Line(msgspec.Struct, frozen=True):
+    type: str
+    message: _Message | str | None = None
+    result: _Result | str | None = None
+
+
+_entry = msgspec.json.Decoder(_Entry)
+_message = msgspec.json.Decoder(_Message)
+_blocks = msgspec.json.Decoder(str | list[_Block])
+_line = msgspec.json.Decoder(_Line)
+
+
+class PiContent:
+    """Reads every branch of a session, also those that no longer count."""
+
+    silent_prefixes = (b'{"type":"tool_execution_', b'{"type":"turn_', b'{"type":"agent_')
+    outcome_marks = (b'"type":"message_end"', b'"type":"compaction_end"')
+
+    def read_record(self, record: bytes) -> Iterator[Piece]:
+        """Yield the pieces of one entry."""
+        entry = _entry.decode(record)
+        at = parse_time(entry.timestamp) if isinstance(entry.timestamp, str) else None
+        yield Location(entry.cwd)
+        if entry.type == "compaction" and entry.summary:
+            yield CompactionSummary(entry.summary, at)
+        if entry.type != "message" or not entry.message:
+            return
+        message = _message.decode(entry.message)
+        match message.role:
+            case "user":
+                yield UserText(text_of(message.content), at)
+            case "assistant":
+                yield from _reply(message, at)
+            case "toolResult":
+                text = text_of(message.content)
+                yield ToolResult(message.tool_call_id, not message.is_error, text, at=at)
+            case _:
+                pass
+
+    def read_line(self, line: bytes) -> Iterator[Piece]:
+        """Yield the pieces of one stream line.
+
+        A message stands in several lines; only `message_end` counts. A failed message may be
+        retried, so the last outcome counts.
+        """
+        match _line.decode(line):
+            case _Line("compaction_end", result=_Result(_Usage(cost))):
+                yield RunOutcome(cost=cost.total)
+            case _Line("message_end", _Message("assistant") as message):
+                yield from _reply(message, None)
+                failed = message.stop_reason in FAILURES
+                yield RunOutcome(cost=message.usage.cost.total, failed=failed)
+            case _:
+                pass
+
+
+def _reply(message: _Message, at: float | None) -> Iterator[Piece]:
+    blocks = _blocks.decode(message.content) if message.content else ""
+    if isinstance(blocks, str):
+        blocks = [_Block("text", blocks)]
+    for block in blocks:
+        if block.type == "text":
+            yield ReplyText(block.text or "", at)
+        elif block.type == "thinking":
+            yield Reasoning(block.thinking or "", at)
+        elif block.type == "toolCall":
+            yield from TOOLS.read_call(block.name, block.id, block.arguments, at)
+    if message.error_message:
+        yield ErrorText(message.error_message, at)
+
+
+CONTENT_READER = PiContent
