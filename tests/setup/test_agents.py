@@ -81,7 +81,7 @@ def test_comments_that_a_client_does_not_read(machine: Machine, agent: str) -> N
     path = machine.write('{\n  // mine\n  "hooks": {}\n}', agent)
     change = machine.set_up(agent)
     assert change.problem == (
-        f"{path}: line 2, column 3: expected no comment, which this client does not read: got '/'"
+        f"{path}: line 2, column 3: expected no comment in this file: got '/'"
     )
     assert path.read_text() == '{\n  // mine\n  "hooks": {}\n}'
     assert machine.around(agent) == [path.name]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.jsonc.parse import scan
+from brimline.jsonc import parse
 from brimline.setup.manifest import status_line
 from brimline.setup.merge import is_set_up
 from brimline.setup.plan import RECIPES
@@ -25,7 +25,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from brimline.setup.command import Program
-from brimline.setup.install import Wish
+from brimline.setup.install import SetupOptions
 from brimline.setup.plan import apply, plan
 from brimline.transcripts.source import Places
 root, start, times, *what = sys.argv[1:]
@@ -34,7 +34,7 @@ print("begun", flush=True)
 for number in range(int(times)):
     program = Program("/python", "/client.py", "/state/hook.sock", "/state/spool", start)
     remove = what[number % len(what)] == "out"
-    wish = Wish(program, Path(root, "state"), Path(root, "project"), remove=remove)
+    wish = SetupOptions(program, Path(root, "state"), Path(root, "project"), remove=remove)
     for change in plan(["claude", "codex", "gemini"], places, wish):
         apply(change)
 """
@@ -98,7 +98,7 @@ def test_killed_half_way(tmp_path: Path, round: int) -> None:
     process.stdout.close()
     process.stderr.close()
     text = path.read_text()
-    assert text == TEXT or is_set_up(scan(text, RECIPES["claude"].dialect, "f"))
+    assert text == TEXT or is_set_up(parse(text, RECIPES["claude"].dialect, "f"))
     machine.set_up()
     machine.take_out()
     assert (path.read_text(), machine.around()) == (TEXT, ["settings.json"])

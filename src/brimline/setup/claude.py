@@ -7,7 +7,7 @@ the same request, and an agent waits for one process a step, however many tools 
 
 from pathlib import Path
 
-from brimline.jsonc.parse import Dialect
+from brimline.jsonc import Dialect
 from brimline.setup.command import SECONDS, Hook, HookCommand
 from brimline.setup.recipe import Recipe, Switch
 from brimline.sources.claude.paths import roots
@@ -42,7 +42,7 @@ RECIPE = Recipe(
     user=_file,
     project=".claude/settings.json",
     local=".claude/settings.local.json",
-    dialect=Dialect(mark=True),
+    dialect=Dialect(byte_order_mark=True),
     events=EVENTS,
     hook=_hook,
     switch=Switch(("disableAllHooks",), off=True),

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from brimline.jsonc.parse import Json
+from brimline.jsonc import Json
 
 Kind: TypeAlias = Literal["hook", "statusline", "start"]
 """What a client is run for; `start` is a session's start, where the daemon is started too."""
@@ -82,7 +82,7 @@ class Hook(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     headers: dict[str, str] | None = None
     timeout: int
 
-    def plain(self) -> Json:
+    def to_json(self) -> Json:
         """As JSON has it."""
         told: Json = msgspec.to_builtins(self)
         return told

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.jsonc.parse import Document, Steps
+from brimline.jsonc import Document, JsonPath
 from brimline.setup.command import NAME
 from brimline.setup.file import told
-from brimline.setup.install import Job, scanned
+from brimline.setup.install import Job, parse_settings
 
 
 class Off(msgspec.Struct, frozen=True):
@@ -44,9 +44,9 @@ def _documents(job: Job) -> Iterator[tuple[Path, Document]]:
     below = [cwd / place for place in (recipe.project, recipe.local) if place]
     for path in (recipe.user(job.places), *below):
         with suppress(InvalidSettings):
-            yield path, scanned(msgspec.structs.replace(job, path=path), told(path))
+            yield path, parse_settings(msgspec.structs.replace(job, path=path), told(path))
 
 
-def _names(document: Document, way: Steps) -> list[object]:
+def _names(document: Document, way: JsonPath) -> list[object]:
     value = document.find(way) if way else None
     return [] if value is None else [child.value.scalar for child in value.children]

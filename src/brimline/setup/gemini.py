@@ -7,7 +7,7 @@ answer waits for it, and the usage, which the last one has, is in the chat's fil
 
 from pathlib import Path
 
-from brimline.jsonc.parse import Dialect
+from brimline.jsonc import Dialect
 from brimline.setup.command import NAME, SECONDS, Hook, HookCommand
 from brimline.setup.recipe import Recipe, Switch
 from brimline.sources.gemini.paths import root

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.jsonc.parse import MARK, WHITE, Document, scan
+from brimline.jsonc import BYTE_ORDER_MARK, WHITESPACE, Document, parse
 from brimline.setup.command import HttpTarget, Program, is_start, posted_to
 from brimline.setup.file import backup_of, told
 from brimline.setup.manifest import Kept, Mode, StatusLine, digest, load
@@ -99,7 +99,7 @@ class Job(msgspec.Struct, frozen=True):
         return FileChange(None if before is None else _uninstall(self, before))
 
 
-def scanned(job: Job, data: bytes | None) -> Document:
+def parse_settings(job: Job, data: bytes | None) -> Document:
     """A file that was read; one that is missing or empty holds an empty object."""
     place = str(job.path)
     try:
@@ -107,13 +107,13 @@ def scanned(job: Job, data: bytes | None) -> Document:
     except UnicodeDecodeError as error:
         where = f"byte {error.start + 1}"
         raise InvalidSettings(place, where, "expected text in UTF-8") from error
-    if not text.strip(WHITE + MARK):
+    if not text.strip(WHITESPACE + BYTE_ORDER_MARK):
         text += "{}\r\n" if "\r\n" in text else "{}\n"
-    return scan(text, job.recipe.dialect, place)
+    return parse(text, job.recipe.dialect, place)
 
 
 def _install(job: Job, before: bytes | None) -> FileChange:
-    document = scanned(job, before)
+    document = parse_settings(job, before)
     first, kept = not is_set_up(document), job.kept
     changed = with_hooks(document, _wanted(job, document))
     shown = None
@@ -175,7 +175,7 @@ def _uninstall(job: Job, before: bytes) -> bytes | None:
         original = told(backup_of(job.path))
         if original is not None and digest(original) == kept.before:
             return original
-    document = scanned(job, before)
+    document = parse_settings(job, before)
     if not is_set_up(document):
         return before
     without = without_hooks(document, _copied(job))
@@ -194,7 +194,7 @@ def _remembered(job: Job) -> Own | None:
 def _copied(job: Job) -> Document | None:
     """What was there before, if the copy of it can be read."""
     with suppress(InvalidSettings):
-        return scanned(job, told(backup_of(job.path)))
+        return parse_settings(job, told(backup_of(job.path)))
     return None
 
 
@@ -203,7 +203,7 @@ def _inherited(job: Job) -> Own | None:
     path = job.recipe.user(job.places)
     user = msgspec.structs.replace(job, path=path)
     with suppress(InvalidSettings):
-        document = scanned(user, told(path))
+        document = parse_settings(user, told(path))
         own = _remembered(user) if has_status_line(document) else own_status_line(document)
         return own and Own(own.command)
     return None
@@ -214,4 +214,4 @@ def _encoded(document: Document) -> bytes:
         return document.text.encode("utf-8")
     except UnicodeEncodeError as error:
         problem = "the path of Brimline's hook is not UTF-8, and cannot stand in JSON"
-        raise InvalidSettings(document.place, "hooks", problem) from error
+        raise InvalidSettings(document.name, "hooks", problem) from error

@@ -7,12 +7,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.jsonc.parse import Document, Json
+from brimline.jsonc import Document, Json
 from brimline.setup.command import Program, posted_to
 from brimline.setup.disabled_hooks import Off, switched_off
 from brimline.setup.extension import is_ours, text
 from brimline.setup.file import told
-from brimline.setup.install import Job, SetupOptions, scanned
+from brimline.setup.install import Job, SetupOptions, parse_settings
 from brimline.setup.merge import STATUS_LINE, has_status_line, standing
 from brimline.setup.plan import RECIPES
 from brimline.setup.recipe import START, Recipe, Scope
@@ -58,7 +58,7 @@ def find(agent: str, places: Places, wish: SetupOptions, scope: Scope) -> Found:
 def _in_settings(job: Job) -> Found:
     """Our hooks and status line among what else an agent is told."""
     try:
-        document = scanned(job, told(job.path))
+        document = parse_settings(job, told(job.path))
         line = _line(job, document)
     except InvalidSettings as error:
         return Found(job.recipe.agent, job.path, problem=str(error))
@@ -90,8 +90,8 @@ def _extension(recipe: Recipe, path: Path, program: Program) -> Found:
 
 
 def _found(recipe: Recipe, path: Path, hooks: dict[str, Json], program: Program) -> Found:
-    first = recipe.hook(program.command("start", recipe.agent)).plain()
-    command = recipe.hook(program.command("hook", recipe.agent)).plain()
+    first = recipe.hook(program.command("start", recipe.agent)).to_json()
+    command = recipe.hook(program.command("hook", recipe.agent)).to_json()
     posts = {event: posted_to(one) for event, one in hooks.items()}
     return Found(
         agent=recipe.agent,

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.jsonc.edit import insert, remove, replace, written
-from brimline.jsonc.parse import Document, Json, Steps, Value
+from brimline.jsonc import Document, Json, JsonPath, Value, insert, remove, replace, to_json
 from brimline.setup.command import Hook, is_ours
 
 HOOKS = "hooks"
@@ -36,13 +35,13 @@ class Own(msgspec.Struct, frozen=True):
     whole: bool = False
 
 
-def ours(document: Document) -> list[Steps]:
+def ours(document: Document) -> list[JsonPath]:
     """The ways to our hooks, in their order."""
-    found: list[Steps] = []
+    found: list[JsonPath] = []
     for event in _keys(document.find((HOOKS,))):
         for number, group in enumerate(_items(document.find((HOOKS, event)))):
             for place, hook in enumerate(_items(group.get(HOOKS))):
-                if is_ours(hook.plain()):
+                if is_ours(hook.to_python()):
                     found.append((HOOKS, event, number, HOOKS, place))
     return found
 
@@ -50,7 +49,7 @@ def ours(document: Document) -> list[Steps]:
 def standing(document: Document) -> dict[str, Json]:
     """Our hooks by their events."""
     values = ((str(steps[1]), document.find(steps)) for steps in ours(document))
-    return {event: value.plain() for event, value in values if value is not None}
+    return {event: value.to_python() for event, value in values if value is not None}
 
 
 def is_set_up(document: Document) -> bool:
@@ -61,7 +60,7 @@ def is_set_up(document: Document) -> bool:
 def has_status_line(document: Document) -> bool:
     """Whether the status line is ours."""
     value = document.find((STATUS_LINE,))
-    return value is not None and is_ours(value.plain())
+    return value is not None and is_ours(value.to_python())
 
 
 def with_hooks(
@@ -77,7 +76,7 @@ def with_hooks(
         if steps[1] not in events:
             document = _without(document, steps, copy)
     for one in wanted:
-        document = _with_hook(document, one.event, one.hook.plain())
+        document = _with_hook(document, one.event, one.hook.to_json())
     return document
 
 
@@ -93,9 +92,9 @@ def _with_hook(document: Document, event: str, hook: Json) -> Document:
     if not spots:
         return _added(document, event, hook)
     value = document.find(spots[0])
-    if value is not None and value.plain() == hook:
+    if value is not None and value.to_python() == hook:
         return document
-    return replace(document, spots[0], written(hook))
+    return replace(document, spots[0], to_json(hook))
 
 
 def _added(document: Document, event: str, hook: Json) -> Document:
@@ -108,7 +107,7 @@ def _added(document: Document, event: str, hook: Json) -> Document:
     return insert(document, (HOOKS, event, len(groups.children)), group)
 
 
-def _without(document: Document, steps: Steps, copy: Document | None = None) -> Document:
+def _without(document: Document, steps: JsonPath, copy: Document | None = None) -> Document:
     """Without one hook; its group, its event and all hooks go too where nothing else is in them."""
     document = remove(document, steps)
     for emptied, gone in ((4, 3), (2, 2), (1, 1)):
@@ -120,7 +119,7 @@ def _without(document: Document, steps: Steps, copy: Document | None = None) -> 
     return document
 
 
-def _is_bare(document: Document, emptied: Steps, gone: Steps) -> bool:
+def _is_bare(document: Document, emptied: JsonPath, gone: JsonPath) -> bool:
     """Whether nothing is left at one way, and no comment would go with the other."""
     left, whole = document.find(emptied), document.find(gone)
     if left is None or whole is None or left.children:
@@ -136,12 +135,12 @@ def with_status_line(document: Document, command: str) -> tuple[Document, Own | 
         return insert(document, (STATUS_LINE,), made), None
     if told is None or told.kind != "string":
         made = {"type": "command", "command": command}
-        own = Own(None, document.raw(value), whole=True)
-        return replace(document, (STATUS_LINE,), written(made)), own
+        own = Own(None, document.source(value), whole=True)
+        return replace(document, (STATUS_LINE,), to_json(made)), own
     if told.scalar == command:
         return document, None
-    own = None if is_ours(value.plain()) else Own(_text(told), document.raw(told))
-    return replace(document, (STATUS_LINE, "command"), written(command)), own
+    own = None if is_ours(value.to_python()) else Own(_text(told), document.source(told))
+    return replace(document, (STATUS_LINE, "command"), to_json(command)), own
 
 
 def without_status_line(document: Document, own: Own | None) -> Document:
@@ -159,7 +158,7 @@ def own_status_line(document: Document) -> Own | None:
     told = document.find((STATUS_LINE, "command"))
     if told is None or told.kind != "string" or has_status_line(document):
         return None
-    return Own(_text(told), document.raw(told))
+    return Own(_text(told), document.source(told))
 
 
 def _text(value: Value) -> str | None:
@@ -170,13 +169,13 @@ def _text(value: Value) -> str | None:
     )
 
 
-def _shaped(document: Document, steps: Steps, kind: str) -> Value | None:
+def _shaped(document: Document, steps: JsonPath, kind: str) -> Value | None:
     """A value that must be an object or an array where it is there."""
     value = document.find(steps)
     if value is not None and value.kind != kind:
-        came = document.raw(value)[:40]
+        came = document.source(value)[:40]
         where = ".".join(str(step) for step in steps)
-        raise InvalidSettings(document.place, where, f"expected an {kind}: got {came}")
+        raise InvalidSettings(document.name, where, f"expected an {kind}: got {came}")
     return value
 
 

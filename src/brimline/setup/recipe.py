@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.jsonc.parse import Dialect
+from brimline.jsonc import Dialect
 from brimline.setup.command import SECONDS, SIGN, Hook, HookCommand, HttpTarget, Program
 from brimline.setup.merge import Wanted
 from brimline.transcripts.source import Places

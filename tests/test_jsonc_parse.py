@@ -1,13 +1,12 @@
-"""The scanner refuses what the client would not read, and says where it stands."""
+"""The parser rejects what the reader of a file would reject, with line and column."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidSettings
-from brimline.jsonc.parse import DEEPEST, Dialect, scan
-
-from .texts import PLAIN, RELAXED
+from brimline.jsonc import MAX_DEPTH, Dialect, parse
+from jsonc_texts import PLAIN, RELAXED
 
 BROKEN = [
     ("", "line 1, column 1", "expected an object in { }: got the end of the file"),
@@ -29,10 +28,10 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("text", "where", "problem"), BROKEN)
-def test_broken_file_is_refused_with_its_place(text: str, where: str, problem: str) -> None:
+def test_error_names_line_and_column(text: str, where: str, problem: str) -> None:
     """An error names the file, the line and the column, what was expected and what came."""
     with pytest.raises(InvalidSettings) as caught:
-        scan(text, RELAXED, "/home/u/settings.json")
+        parse(text, RELAXED, "/home/u/settings.json")
     assert (caught.value.place, caught.value.field) == ("/home/u/settings.json", where)
     assert caught.value.problem == problem
 
@@ -40,40 +39,40 @@ def test_broken_file_is_refused_with_its_place(text: str, where: str, problem: s
 @pytest.mark.parametrize(
     ("text", "where", "problem"),
     [
-        ('{\n  // why\n  "a": 1}', "line 2, column 3", "no comment, which this client"),
-        ('{"a": 1 /* why */}', "line 1, column 9", "no comment, which this client"),
-        ('{"a": [1,]}', "line 1, column 10", "this client reads no comma before ]"),
+        ('{\n  // why\n  "a": 1}', "line 2, column 3", "no comment in this file"),
+        ('{"a": 1 /* why */}', "line 1, column 9", "no comment in this file"),
+        ('{"a": [1,]}', "line 1, column 10", "no comma is allowed before ]"),
         ('\ufeff{"a": 1}', "line 1, column 1", "no byte order mark"),
     ],
 )
-def test_what_only_some_clients_read(text: str, where: str, problem: str) -> None:
-    """Comments, a last comma and a mark are read for those clients that read them."""
-    assert scan(text, RELAXED, "f").text == text
+def test_dialect_decides_what_is_accepted(text: str, where: str, problem: str) -> None:
+    """Comments, trailing commas and a byte order mark need a dialect that has them."""
+    assert parse(text, RELAXED, "f").text == text
     with pytest.raises(InvalidSettings, match=problem) as caught:
-        scan(text, PLAIN, "f")
+        parse(text, PLAIN, "f")
     assert caught.value.field == where
 
 
 def test_column_does_not_count_the_mark() -> None:
-    """A byte order mark is no column that an editor shows."""
+    """Editors do not count a byte order mark as a column."""
     with pytest.raises(InvalidSettings) as caught:
-        scan('\ufeff{"a": x}', Dialect(mark=True), "f")
+        parse('\ufeff{"a": x}', Dialect(byte_order_mark=True), "f")
     assert caught.value.field == "line 1, column 7"
 
 
-def test_depth_has_an_end() -> None:
-    """A file that is nested to exhaust us is refused, as deep as any client writes is read."""
-    deep = DEEPEST - 1
-    scan('{"a":' + "[" * deep + "]" * deep + "}", PLAIN, "f")
+def test_depth_is_limited() -> None:
+    """A file nested deeper than MAX_DEPTH is rejected without exhausting the stack."""
+    deep = MAX_DEPTH - 1
+    parse('{"a":' + "[" * deep + "]" * deep + "}", PLAIN, "f")
     with pytest.raises(InvalidSettings, match="inside each other"):
-        scan('{"a":' + "[" * 100_000, PLAIN, "f")
+        parse('{"a":' + "[" * 100_000, PLAIN, "f")
 
 
 @given(text=st.text())
-def test_garbage_is_refused_or_read(text: str) -> None:
+def test_garbage_raises_only_invalid_settings(text: str) -> None:
     """Whatever a file holds, nothing but InvalidSettings is raised."""
     try:
-        document = scan(text, RELAXED, "f")
+        document = parse(text, RELAXED, "f")
     except InvalidSettings:
         return
     assert document.root.kind == "object"

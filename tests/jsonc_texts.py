@@ -1,14 +1,14 @@
-"""Settings files as people write them, for hypothesis: comments, odd spaces, commas at the end."""
+"""Hypothesis strategies for JSON files as people write them: comments, spaces, trailing commas."""
 
 import json
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from brimline.jsonc.parse import Dialect, Document, Steps, Value
+from brimline.jsonc import Dialect, Document, JsonPath, Value
 
 PLAIN = Dialect()
-RELAXED = Dialect(comments=True, trailing_commas=True, mark=True)
+RELAXED = Dialect(comments=True, trailing_commas=True, byte_order_mark=True)
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=8)
 KEYS = st.one_of(WORDS, st.sampled_from(["hooks", "a", "b", "//", "{", '"', "\n", "é"]))
@@ -84,19 +84,21 @@ def files(draw: DrawFn, dialect: Dialect) -> str:
     """A whole file that a client with this dialect reads."""
     newline = draw(st.sampled_from(["\n", "\r\n"]))
     gap = spaces(newline, dialect.comments)
-    mark = "\ufeff" if dialect.mark and draw(st.booleans()) else ""
+    mark = "\ufeff" if dialect.byte_order_mark and draw(st.booleans()) else ""
     root = draw(objects(gap, dialect.trailing_commas, 3))
     return mark + draw(gap) + root + draw(gap)
 
 
-def ways(document: Document, kinds: tuple[str, ...] = ("object", "array")) -> list[Steps]:
-    """The way to every object and array."""
-    return [steps for steps, value in _walk(document.root, ()) if value.kind in kinds]
+def container_paths(
+    document: Document, kinds: tuple[str, ...] = ("object", "array")
+) -> list[JsonPath]:
+    """The path of every object and array."""
+    return [path for path, value in _walk(document.root, ()) if value.kind in kinds]
 
 
-def _walk(value: Value, steps: Steps) -> list[tuple[Steps, Value]]:
-    found: list[tuple[Steps, Value]] = [(steps, value)]
+def _walk(value: Value, path: JsonPath) -> list[tuple[JsonPath, Value]]:
+    found: list[tuple[JsonPath, Value]] = [(path, value)]
     for index, child in enumerate(value.children):
         step = index if child.key is None else child.key
-        found += _walk(child.value, (*steps, step))
+        found += _walk(child.value, (*path, step))
     return found
