@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidSettings
-from brimline.setup.parent import beside, checked
+from brimline.setup.parent import check_session_id, parent_file
 from brimline.setup.plan import Change, apply, plan_beside
 
 TEXT = "# mine\nlevels = [40, 60]\n\n[windows]\n'a' = 5_000 # five\n"
@@ -24,7 +24,7 @@ class Project:
 
     def plan(self, session: str | None) -> Change:
         """What would become of them."""
-        return plan_beside(beside(self.path, self._state, session), "changed")
+        return plan_beside(parent_file(self.path, self._state, session), "changed")
 
     def set(self, session: str | None) -> Change:
         """Give the project a parent, or none."""
@@ -37,7 +37,7 @@ class Project:
 
 
 @pytest.mark.parametrize("text", [TEXT, "", "\n", TEXT.replace("\n", "\r\n"), "levels = [1]"])
-def test_in_and_out(tmp_path: Path, text: str) -> None:
+def test_removal_restores_file(tmp_path: Path, text: str) -> None:
     """The line comes and goes, and the file is what it was, byte for byte."""
     project = Project(tmp_path, text)
     project.set("0f-1")
@@ -49,7 +49,7 @@ def test_in_and_out(tmp_path: Path, text: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["state", ".brimline.toml"]
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_new_file_is_removed_again(tmp_path: Path) -> None:
     """A file that was not there is made, and goes again."""
     project = Project(tmp_path, None)
     project.set("0f-1")
@@ -63,18 +63,18 @@ def test_no_file(tmp_path: Path) -> None:
     ("line", "after"),
     [
         ('parent = "old" # told', 'parent = "new" # told'),
-        ("'parent'='old'", 'parent = "new"'),
+        ("'parent'='old'", "'parent'=\"new\""),
         ('parent = "a\\"b"', 'parent = "new"'),
     ],
 )
-def test_another_parent(tmp_path: Path, line: str, after: str) -> None:
+def test_existing_parent_is_replaced_in_place(tmp_path: Path, line: str, after: str) -> None:
     """A line that is there is changed where it stands, and its comment stays."""
     project = Project(tmp_path, f"tone = 'neutral'\n{line}\n[windows]\nparent = 7\n")
     project.set("new")
     assert project.text == f"tone = 'neutral'\n{after}\n[windows]\nparent = 7\n"
 
 
-def test_line_in_a_text(tmp_path: Path) -> None:
+def test_parent_in_multiline_string_is_kept(tmp_path: Path) -> None:
     """What only looks like the line, in a text of several lines, is left alone."""
     inside = '[texts]\nwarning = """\nparent = "x"\n"""\n'
     project = Project(tmp_path, f'parent = "old"\n{inside}')
@@ -87,7 +87,7 @@ def test_line_in_a_text(tmp_path: Path) -> None:
     assert other.text == f'parent = "new"\n{inside}'
 
 
-def test_changed_by_others(tmp_path: Path) -> None:
+def test_later_changes_of_others_are_kept(tmp_path: Path) -> None:
     """What somebody changed after us stays when the line goes, also after a second run of ours."""
     project = Project(tmp_path, TEXT)
     project.set("one")
@@ -100,7 +100,7 @@ def test_changed_by_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["parent = ", "a = 1\na = 2\n", "\ufeffa = 1\n", "parent = [1,\n]"]
 )
-def test_file_that_cannot_be_edited(tmp_path: Path, text: str) -> None:
+def test_invalid_file_is_left_alone(tmp_path: Path, text: str) -> None:
     """One that does not parse, or has the parent as something else, is left alone."""
     project = Project(tmp_path, text)
     change = project.set("new")
@@ -109,15 +109,15 @@ def test_file_that_cannot_be_edited(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("session", ["", " a", "a\n", "\x1b[0m"])
-def test_no_session(session: str) -> None:
+def test_bad_session_id_is_rejected(session: str) -> None:
     """What can be no session's id is refused."""
     with pytest.raises(InvalidSettings, match="expected a session's id"):
-        checked(session)
+        check_session_id(session)
 
 
 @given(session=st.text(min_size=1).filter(lambda text: text.isprintable() and text.strip() == text))
-def test_any_session(tmp_path_factory: pytest.TempPathFactory, session: str) -> None:
+def test_any_printable_id_is_kept(tmp_path_factory: pytest.TempPathFactory, session: str) -> None:
     """Whatever is printed can stand there, and is read again as it is."""
     project = Project(tmp_path_factory.mktemp("p"), TEXT)
-    project.set(checked(session))
+    project.set(check_session_id(session))
     assert tomllib.loads(project.text)["parent"] == session

@@ -76,13 +76,13 @@ def _done(context: Context, options: argparse.Namespace, agents: list[str]) -> I
 
 
 def _parent(context: Context, options: argparse.Namespace, wish: SetupOptions) -> Change:
-    session = None if options.remove else parent.checked(options.parent)
+    session = None if options.remove else parent.check_session_id(options.parent)
     whose = "all your sessions" if options.scope == "user" else "this project's sessions"
     what = "no parent any more" if session is None else f"session {session} is told of {whose}"
     user = user_file(context.places.env, context.places.home)
     place = user if options.scope == "user" else wish.cwd / PROJECT_FILE
     path = Path(os.path.abspath(place))
-    return plan_beside(parent.beside(path, wish.state, session), what)
+    return plan_beside(parent.parent_file(path, wish.state, session), what)
 
 
 def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> None:

@@ -1,91 +1,62 @@
-"""The session that is told of a project's sessions, as a line in our own settings.
+"""The session that is notified about a project's sessions: `parent` in Brimline's own settings."""
 
-All else in the file stays as it is. What comes of an edit is read again: where it does not say what
-was wanted, and nothing else, the file is left alone.
-"""
-
-import json
-import re
-import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from brimline.errors import InvalidSettings
 from brimline.setup.managed_file import Beside
 
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
 KEY = "parent"
-_LINE = re.compile(
-    r"""^[ \t]*(?:parent|"parent"|'parent')[ \t]*=[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
-    r"""(?P<rest>[^\n]*)(?P<end>\n|\Z)""",
-    re.MULTILINE,
-)
 
 
-def beside(path: Path, state: Path, session: str | None) -> Beside:
-    """The file as it is with this session for a parent; None takes the parent out again."""
+def parent_file(path: Path, state: Path, session: str | None) -> Beside:
+    """Return the change that sets the parent in a settings file; None removes it."""
     return Beside(
         name=KEY,
         path=path,
         state=state,
         remove=session is None,
-        put=lambda before: _with(path, before, session or ""),
-        take=lambda before: _without(path, before),
+        put=lambda before: _set_parent(path, before or b"", session or ""),
+        take=lambda before: _remove_parent(path, before),
     )
 
 
-def checked(session: str) -> str:
-    """A session's id that can stand in a file; InvalidSettings for what cannot be one."""
+def check_session_id(session: str) -> str:
+    """Return a session id that can be written to a file; raises InvalidSettings if it cannot."""
     if not session or not session.isprintable() or session != session.strip():
         raise InvalidSettings("argument", KEY, f"expected a session's id: got {session!r}")
     return session
 
 
-def _with(path: Path, before: bytes | None, session: str) -> bytes:
-    text, told = _read(path, before or b"")
-    line = f"{KEY} = {json.dumps(session, ensure_ascii=False)}"
-    wanted = {**told, KEY: session}
-    edited = _replaced(text, line) if KEY in told else iter([f"{line}{_newline(text)}{text}"])
-    return _first(path, edited, wanted)
+def _set_parent(path: Path, before: bytes, session: str) -> bytes:
+    from tomlkit import item
+
+    document = _parse(path, before)
+    if KEY in document:
+        document[KEY] = session
+        return document.as_string().encode()
+    # The first line is the one place that is never inside a table.
+    newline = b"\r\n" if b"\r\n" in before else b"\n"
+    return f"{KEY} = {item(session).as_string()}".encode() + newline + before
 
 
-def _without(path: Path, before: bytes) -> bytes:
-    text, told = _read(path, before)
-    if KEY not in told:
-        return before
-    edited = (text[: found.start()] + text[found.end() :] for found in _LINE.finditer(text))
-    return _first(path, edited, {key: told[key] for key in told if key != KEY})
+def _remove_parent(path: Path, before: bytes) -> bytes:
+    document = _parse(path, before)
+    if KEY in document:
+        document.remove(KEY)
+    return document.as_string().encode()
 
 
-def _replaced(text: str, line: str) -> Iterator[str]:
-    """The text with one line or another in its place; a comment behind it stays."""
-    for found in _LINE.finditer(text):
-        rest = f"{found['rest']}{found['end']}"
-        yield f"{text[: found.start()]}{line}{rest}{text[found.end() :]}"
+def _parse(path: Path, data: bytes) -> "TOMLDocument":
+    from tomlkit import parse
 
-
-def _first(path: Path, edited: Iterator[str], wanted: dict[str, Any]) -> bytes:
-    """The first edit that says what is wanted."""
-    for text in edited:
-        if _says(text) == wanted:
-            return text.encode()
-    raise InvalidSettings(str(path), KEY, "stands where it cannot be edited: change it by hand")
-
-
-def _says(text: str) -> dict[str, Any] | None:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
-
-
-def _read(path: Path, data: bytes) -> tuple[str, dict[str, Any]]:
-    try:
-        text = data.decode("utf-8")
-        return text, tomllib.loads(text)
+        document = parse(data.decode("utf-8"))
     except ValueError as error:
         raise InvalidSettings(str(path), "file", str(error)) from error
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
+    if KEY in document and not isinstance(document[KEY], str):
+        raise InvalidSettings(str(path), KEY, "expected a string; fix it by hand")
+    return document
