@@ -79,6 +79,7 @@ bench: setup  ## Run the benchmarks
 	$(BIN)/python bench/viewers.py
 	$(BIN)/python bench/connections.py
 	$(BIN)/python bench/redact.py
+	$(BIN)/python bench/observe.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -29,6 +29,8 @@ from brimline.tracker import (
     Session,
     Thread,
     client_shows,
+    decode_calls,
+    encode_calls,
     fold,
     known_of,
     main_thread,
@@ -679,6 +681,11 @@ EVENTS: st.SearchStrategy[AnyEvent] = st.one_of(
 MANY = st.lists(EVENTS, max_size=25)
 
 
+def encode(session: Session) -> bytes:
+    """A session as JSON."""
+    return msgspec.json.encode(session, enc_hook=encode_calls)
+
+
 @given(MANY, MANY)
 def test_fold_in_parts(first: list[AnyEvent], second: list[AnyEvent]) -> None:
     """Folding in two parts is folding at once."""
@@ -692,7 +699,23 @@ def test_fold_is_pure(first: list[AnyEvent], second: list[AnyEvent]) -> None:
     kept = copy.deepcopy(given_one)
     fold(given_one, second)
     assert given_one == kept
-    assert msgspec.json.encode(given_one) == msgspec.json.encode(kept)
+    assert encode(given_one) == encode(kept)
+
+
+@given(MANY, MANY, MANY)
+def test_sessions_that_share_calls_stay_apart(
+    first: list[AnyEvent], second: list[AnyEvent], third: list[AnyEvent]
+) -> None:
+    """Two sessions that grow from the same one do not see each other's calls."""
+    shared = fold(Session(), first)
+    one, other = fold(shared, second), fold(shared, third)
+    one = fold(one, third)
+    assert encode(one) == encode(fold(Session(), first + second + third))
+    assert encode(other) == encode(fold(Session(), first + third))
+    for name, thread in one.threads.items():
+        calls = list(thread.calls.values())
+        assert thread.total == sum((call.usage for call in calls), thread.spent)
+        assert thread.peak_sent == max((call.usage.sent for call in calls), default=None), name
 
 
 @given(MANY)
@@ -726,7 +749,7 @@ def test_any_order(events: list[AnyEvent]) -> None:
 def test_round_trip(events: list[AnyEvent]) -> None:
     """A session that was written is read as the same, and so are its events."""
     session = fold(Session(), events)
-    assert msgspec.json.decode(msgspec.json.encode(session), type=Session) == session
+    assert msgspec.json.decode(encode(session), type=Session, dec_hook=decode_calls) == session
     assert msgspec.json.decode(msgspec.json.encode(events), type=list[AnyEvent]) == events
 
 

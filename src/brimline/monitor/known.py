@@ -44,6 +44,8 @@ class Known:
 
     def release_idle_threads(self, before: float) -> None:
         """Let go of subagents that wrote nothing since a time."""
-        if self.at_rest:
-            for thread in self.watched.release_idle_threads(before):
-                self.stored.release(thread)
+        released = self.watched.release_idle_threads(before) if self.at_rest else []
+        for thread in released:
+            self.stored.release(thread)
+        if released:
+            self._kept = None  # it holds the threads too

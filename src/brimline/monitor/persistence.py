@@ -45,8 +45,8 @@ class StoredRows:
         self._session = session_row(heard, watched)
         self._readings.update(readings)
         for name, thread in watched.folded.threads.items():
-            if thread.calls:
-                self._calls[name] = thread.call_count, next(reversed(thread.calls.values()))
+            if (last := thread.calls.last) is not None:
+                self._calls[name] = thread.call_count, last
         self._compactions = {(row.thread, row.cycle): row for row in _all_compactions(watched)}
 
     def seen_lately(self, at: float) -> bool:

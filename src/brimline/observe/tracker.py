@@ -21,7 +21,7 @@ from brimline.observe.memory import Memory
 from brimline.observe.shapes import events_of
 from brimline.observe.stream import Tracked
 from brimline.policy.levels import DEFAULT_LEVELS, check_levels, highest_reached
-from brimline.tracker import Reading, Session, Thread, fold, read
+from brimline.tracker import Reading, Session, Thread, decode_calls, encode_calls, fold, read
 from brimline.windows import Overrides, undated_model
 
 SOURCE = "SDK"
@@ -57,7 +57,7 @@ class _State(msgspec.Struct, frozen=True, tag="brimline-tracker"):
     fired: dict[str, Fired]
 
 
-_state = msgspec.json.Decoder(_State)
+_state = msgspec.json.Decoder(_State, dec_hook=decode_calls)
 
 
 class Tracker:
@@ -159,7 +159,7 @@ class Tracker:
             self._session,
             self._fired,
         )
-        return msgspec.json.encode(kept)
+        return msgspec.json.encode(kept, enc_hook=encode_calls)
 
     @classmethod
     def from_state(cls, state: bytes | str) -> "Tracker":

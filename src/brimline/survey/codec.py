@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from brimline.events import Call
-from brimline.tracker import Session, Thread
+from brimline.tracker import CallHistory, Session, Thread, decode_calls, encode_calls
 from brimline.transcripts.source import Cursor, Tally
 from brimline.usage import Usage
 
@@ -60,14 +60,17 @@ class _Packed(msgspec.Struct, frozen=True, array_like=True):
 ROW = _Row.__struct_fields__
 """What is kept of a call and its usage."""
 
-_encoder = msgspec.msgpack.Encoder()
-_packed = msgspec.msgpack.Decoder(_Packed)
+_encoder = msgspec.msgpack.Encoder(enc_hook=encode_calls)
+_packed = msgspec.msgpack.Decoder(_Packed, dec_hook=decode_calls)
 
 
 def pack(saved: Saved) -> bytes:
     """What is kept, as bytes."""
     threads = saved.session.threads
-    bare = {name: msgspec.structs.replace(thread, calls={}) for name, thread in threads.items()}
+    bare = {
+        name: msgspec.structs.replace(thread, calls=CallHistory())
+        for name, thread in threads.items()
+    }
     session = msgspec.structs.replace(saved.session, threads=bare)
     calls = [_rows(thread.calls.values()) for thread in threads.values()]
     return _encoder.encode((saved.cursor, session, saved.tally, calls))
@@ -106,4 +109,4 @@ def unpack(data: bytes) -> Saved:
 
 
 def _with_calls(thread: Thread, rows: list[_Row]) -> Thread:
-    return msgspec.structs.replace(thread, calls={row.id: row.call() for row in rows})
+    return msgspec.structs.replace(thread, calls=CallHistory(row.call() for row in rows))

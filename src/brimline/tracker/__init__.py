@@ -1,5 +1,6 @@
 """The state of a session, folded from its events, and the readings that are taken of it."""
 
+from brimline.tracker.call_history import CallHistory, decode_calls, encode_calls
 from brimline.tracker.reading import Reading, ReadingState, client_shows, known_of, read
 from brimline.tracker.retention import (
     drop_old_calls,
@@ -22,6 +23,7 @@ __all__ = [
     "FALL_TO",
     "LEARNED_COMPACTIONS",
     "SYNTHETIC",
+    "CallHistory",
     "Compaction",
     "DroppedCalls",
     "Reading",
@@ -29,8 +31,10 @@ __all__ = [
     "Session",
     "Thread",
     "client_shows",
+    "decode_calls",
     "drop_old_calls",
     "drop_stored_calls",
+    "encode_calls",
     "fold",
     "known_of",
     "main_thread",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from brimline.events import AnyEvent, Call, Rewound
+from brimline.tracker.call_history import CallHistory, CallSums
 from brimline.tracker.state import LEARNED_COMPACTIONS, Compaction, DroppedCalls, Session, Thread
 
 MAX_SENTS = 256
@@ -25,18 +26,18 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
     excess = len(thread.calls) - keep
     if excess <= keep // 4:
         return thread
-    ids = list(thread.calls)
+    calls = list(thread.calls.in_order())
     if thread.current is not None:
-        excess = min(excess, ids.index(thread.current))
+        excess = min(excess, list(thread.calls).index(thread.current))
     if not excess:
         return thread
-    old = [thread.calls[id] for id in ids[:excess]]
+    old = calls[:excess]
     count = thread.dropped.count + excess
     compactions = [made for made in thread.compactions[:-1] if made.calls <= count]
     clears = [calls for calls in thread.clears if calls <= count]
     return msgspec.structs.replace(
         thread,
-        calls={id: thread.calls[id] for id in ids[excess:]},
+        calls=CallHistory(calls[excess:]),
         compactions=thread.compactions[len(compactions) :],
         clears=thread.clears[len(clears) :],
         dropped=_added(thread, old, compactions, len(compactions) + len(clears)),
@@ -85,18 +86,15 @@ def _added(
 ) -> DroppedCalls:
     """The figures of the dropped calls with those of the next ones."""
     dropped = thread.dropped
-    count = dropped.count + len(calls)
-    most_sent = dict(dropped.most_sent)
-    for call in calls:
-        most_sent[call.model] = max(call.usage.sent, most_sent.get(call.model, 0))
-    ended = [calls for calls in thread.cycle_ends if calls <= count]
+    sums = CallSums(dropped.count, dropped.most_sent, dropped.usage).plus(calls)
+    ended = [calls for calls in thread.cycle_ends if calls <= sums.count]
     start = max((dropped.cycle_start, *ended))
     sents, stride = _sampled(dropped, calls, start)
     return DroppedCalls(
-        count=count,
-        usage=sum((call.usage for call in calls), dropped.usage),
+        count=sums.count,
+        usage=sums.usage,
         first_at=dropped.first_at if dropped.count else calls[0].at,
-        most_sent=most_sent,
+        most_sent=sums.most_sent,
         cycle_ends=dropped.cycle_ends + cycle_ends,
         cycle_start=start,
         automatic=_automatic(dropped, compactions),

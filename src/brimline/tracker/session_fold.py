@@ -92,7 +92,7 @@ class _ThreadDraft:
 
     def __init__(self, thread: Thread) -> None:
         self._name = thread.name
-        self._calls = dict(thread.calls)
+        self._calls = thread.calls.copy()
         self._current = thread.current
         self._cycle = thread.cycle
         self._compactions = list(thread.compactions)
@@ -140,7 +140,7 @@ class _ThreadDraft:
             self._compacting = self._ended = False
         elif not call.final and self._calls[id].final:
             return  # the beginning of a reply that has ended, told again
-        self._calls[id] = call
+        self._calls.put(call)
         if call.at is not None:
             self._at = call.at
 
@@ -200,17 +200,21 @@ class _ThreadDraft:
         after: int | None,
         inferred: bool = False,
     ) -> None:
-        model = self._calls[self._current].model if self._current is not None else self._model()
+        last = self._calls[self._current] if self._current is not None else self._calls.last
         made = Compaction(
-            at, trigger, before, after, self._call_count, self._cycle, model, inferred
+            at,
+            trigger,
+            before,
+            after,
+            self._call_count,
+            self._cycle,
+            last.model if last else None,
+            inferred,
         )
         self._compactions.append(made)
         self._cycle += 1
         self._current = None
         self._compacting = False
-
-    def _model(self) -> str | None:
-        return next((call.model for call in reversed(self._calls.values())), None)
 
     def _held(self) -> int | None:
         return None if self._current is None else self._calls[self._current].usage.held

@@ -1,11 +1,11 @@
 """A session and its threads: what was folded from events, and every figure of a thread."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 import msgspec
 
 from brimline.events import MAIN, Call, Trigger
+from brimline.tracker.call_history import CallHistory
 from brimline.usage import ZERO, Usage
 
 LEARNED_COMPACTIONS = 5
@@ -68,7 +68,7 @@ class Thread(msgspec.Struct, frozen=True):
     """
 
     name: str
-    calls: dict[str, Call] = msgspec.field(default_factory=dict[str, Call])
+    calls: CallHistory = msgspec.field(default_factory=CallHistory)
     current: str | None = None
     cycle: int = 0
     compactions: tuple[Compaction, ...] = ()
@@ -89,7 +89,7 @@ class Thread(msgspec.Struct, frozen=True):
 
     def calls_from(self, place: int) -> Iterator[Call]:
         """The calls from a place among all calls on, as far as they are still held."""
-        return islice(self.calls.values(), max(0, place - self.dropped.count), None)
+        return self.calls.in_order(max(0, place - self.dropped.count))
 
     @property
     def cycle_ends(self) -> tuple[int, ...]:
@@ -110,7 +110,7 @@ class Thread(msgspec.Struct, frozen=True):
         """The last call that was made, also when what is held now is unknown."""
         if self.current is not None:
             return self.calls[self.current]
-        return next(reversed(self.calls.values()), None)
+        return self.calls.last
 
     @property
     def current_call(self) -> Call | None:
@@ -122,19 +122,18 @@ class Thread(msgspec.Struct, frozen=True):
         """When the first call was made."""
         if self.dropped.count:
             return self.dropped.first_at
-        return next((call.at for call in self.calls.values()), None)
+        return next((call.at for call in self.calls.in_order()), None)
 
     @property
     def peak_sent(self) -> int | None:
         """The most that a call of this thread ever sent."""
-        held = (call.usage.sent for call in self.calls.values())
+        held = self.calls.sums.most_sent.values()
         return max((*self.dropped.most_sent.values(), *held), default=None)
 
     @property
     def total(self) -> Usage:
         """All tokens billed: each call once, and what was billed without telling its calls."""
-        held = (call.usage for call in self.calls.values())
-        return sum(held, self.spent + self.dropped.usage)
+        return self.spent + self.dropped.usage + self.calls.sums.usage
 
     @property
     def sents_of_cycle(self) -> list[int]:
@@ -159,8 +158,7 @@ class Thread(msgspec.Struct, frozen=True):
     @property
     def models(self) -> tuple[str, ...]:
         """The models in the order in which they were first used."""
-        held = (call.model for call in self.calls.values())
-        used = dict.fromkeys((*self.dropped.most_sent, *held))
+        used = dict.fromkeys((*self.dropped.most_sent, *self.calls.sums.most_sent))
         return tuple(model for model in used if model is not None)
 
     @property
@@ -176,8 +174,8 @@ class Thread(msgspec.Struct, frozen=True):
     def most_sent(self) -> int:
         """The most that a call on the thread's present model sent: no less is its window."""
         model = self.last.model if self.last else None
-        held = (call.usage.sent for call in self.calls.values() if call.model == model)
-        return max((self.dropped.most_sent.get(model, 0), *held))
+        held = self.calls.sums.most_sent
+        return max(self.dropped.most_sent.get(model, 0), held.get(model, 0))
 
 
 class Session(msgspec.Struct, frozen=True):
