@@ -98,7 +98,7 @@ def test_filter(daemon: FakeDaemon, tmp_path: Path) -> None:
         await seen.until(lambda _: seen.projects() == FULLEST_FIRST)
         await seen.press("slash")
         await seen.write("qqq")
-        await seen.shows("No session fits the filter")
+        await seen.shows("No session matches the filter")
 
     look_at(watch(daemon.socket, tmp_path), test)
 
@@ -144,7 +144,7 @@ def test_session_page(daemon: FakeDaemon, tmp_path: Path) -> None:
             "sent     152,000  held 152,900; status line, measured, 12s ago",
             "window   200,000  reported by the client",
             "limit    167,000  91.6% of it held; known of Claude Code 2.1",
-            "about 6 left until the limit",
+            "about 6 left before the limit",
             "handoff    fresh  ~/shop/HANDOFF.md; 5m ago; 3 calls since",
             "62 calls   ▲ compaction (1)   ╌ limit",
             "▲ after call 37",
@@ -288,7 +288,7 @@ def test_session_that_goes(daemon: FakeDaemon, tmp_path: Path) -> None:
         daemon.stop()
         await seen.until(lambda lines: "● live" not in lines[0])
         daemon.start()
-        await seen.shows("this session is not there any more")
+        await seen.shows("This session no longer exists")
 
     look_at(watch(daemon.socket, tmp_path), test)
 
@@ -314,7 +314,7 @@ def test_too_small(daemon: FakeDaemon, tmp_path: Path) -> None:
     async def test(seen: Seen) -> None:
         await seen.shows("~/crawler")
         await seen.resize(40, 8)
-        assert await seen.shows("at least 60x10")
+        assert await seen.shows("needs 60x10")
         await seen.resize(80, 24)
         await seen.press("j")
         await seen.until(lambda lines: chosen(lines, "~/importer"))

@@ -29,7 +29,7 @@ def fresh(user: User, id: str, sent: int) -> Json:
 
 
 AT_80 = """\
-no daemon: read from the files  2 sessions
+no daemon, read from transcripts  2 sessions
   agent    project                         model          state      unread  age
   claude   /srv/other                      sonnet-4-5                     ?   1m
   █████████████╎██╎██▌░┃░░░░   75.0% medium   150K/200K  limit 90% handoff ?
@@ -86,7 +86,7 @@ def test_narrow_terminal(user: User) -> None:
 def test_one_agent_only(user: User) -> None:
     """--agent narrows; one that we do not know is refused."""
     shown = user.run("watch", "--once", "--agent", "codex").lines
-    assert shown[:2] == ["no daemon: read from the files  0 sessions", "  No session yet."]
+    assert shown[:2] == ["no daemon, read from transcripts  0 sessions", "  No sessions yet."]
     assert any("`brimline setup`" in line for line in shown)
     done = user.run("watch", "--once", "--agent", "vim")
     assert (done.code, done.out) == (2, "")

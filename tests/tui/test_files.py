@@ -88,14 +88,14 @@ def test_screen_without_a_daemon(machine: Machine, tmp_path: Path, nobody: Path)
     """It says so, shows the files, follows them as they grow, and tells that nothing is sent."""
 
     async def test(seen: Seen) -> None:
-        await seen.shows("◌ no daemon: reading the files")
+        await seen.shows("◌ no daemon, reading transcripts")
         await seen.shows("75.0% medium")
         path = machine.projects / "-project" / "s2.jsonl"
         with path.open("ab") as file:
             file.write(call("n2", 190_000, second=30, sessionId="s2", cwd="/srv/other"))
         await seen.shows("95.0% at limit")
         await seen.press("enter")
-        await seen.shows("messages are unknown without a daemon")
+        await seen.shows("messages: unknown without the daemon")
         await seen.shows("2 calls")
         await seen.press("m", "x", "enter")
         await seen.shows("not sent: no daemon answers")
@@ -107,7 +107,7 @@ def test_screen_with_nothing_at_all(tmp_path: Path) -> None:
     """No daemon, no files: what to do next."""
 
     async def test(seen: Seen) -> None:
-        await seen.shows("`brimline setup` puts Brimline's hooks")
+        await seen.shows("`brimline setup` installs Brimline's hooks")
         await seen.press("j", "enter", "q")
 
     assert files_in(tmp_path).read_views(NOON) == []

@@ -94,7 +94,7 @@ def test_many_marks() -> None:
     level: Json = {"session": "s", "thread": "main", "cycle": 0, "kind": "level", "text": ""}
     told["signals"] = [level | {"level": float(n), "at": NOW} for n in range(20)]
     shown = text(detail(told))
-    assert "marks, the last first; 8 older" in shown
+    assert "marks, latest first; 8 older" in shown
     assert "level 19 reached" in shown
     assert "level 7 reached" not in shown
 
@@ -113,8 +113,8 @@ def test_facts_that_are_unknown() -> None:
     shown = text(SessionDetail(told.view, Timeline()))
     for name in ("window", "limit", "calls", "handoff"):
         assert f"{name:<7}  unknown" in shown
-    assert "messages are unknown without a daemon" in shown
-    assert "no call yet" in shown
+    assert "messages: unknown without the daemon" in shown
+    assert "no calls yet" in shown
 
 
 def test_problem_is_told() -> None:

@@ -19,12 +19,12 @@ from .watching import Seen, look_at, watch
         ("overview-80", (80, 24), True, "", "~/mobile-app"),
         ("overview-200", (200, 24), True, "", "~/mobile-app"),
         ("overview-colourless", (80, 24), False, "j", "~/mobile-app"),
-        ("filter", (80, 24), True, "slash s h o p", "Enter keeps it"),
+        ("filter", (80, 24), True, "slash s h o p", "Enter keep"),
         ("session-80", (80, 24), True, "j j enter", "status line, measured, 12s ago"),
         ("session-200", (200, 50), True, "j j enter", "And run the tests."),
-        ("message", (80, 24), True, "j j enter u h i", "urgent message: Enter sends it"),
+        ("message", (80, 24), True, "j j enter u h i", "urgent message: Enter send"),
         ("help", (80, 40), True, "question_mark", "q, Ctrl-C"),
-        ("small", (50, 8), True, "", "at least 60x10"),
+        ("small", (50, 8), True, "", "needs 60x10"),
     ],
 )
 def test_picture(
@@ -39,7 +39,7 @@ def test_picture(
     """The screen looks as it did when it was last looked at."""
 
     async def test(seen: Seen) -> None:
-        await seen.shows("at least" if name == "small" else "~/crawler")
+        await seen.shows("needs" if name == "small" else "~/crawler")
         await seen.press(*keys.split())
         await seen.shows(there)
         if "enter" in keys:

@@ -71,7 +71,7 @@ def _frame(
         emit_json(found)
         return 0
     rows = OverviewRows(max(MIN_COLUMNS, context.width), context.now, look.home)
-    where = "live" if live else "no daemon: read from the files"
+    where = "live" if live else "no daemon, read from transcripts"
     print(f"{where}  {count_of(len(found), 'session')}")
     table = [rows.header(), *(line for view in found for line in rows.lines(view))]
     lines = table if found else _nothing(bool(every), look, live)
@@ -84,7 +84,7 @@ def _nothing(hidden: bool, look: ListOptions, live: bool) -> list[Line]:
     from brimline.tui.texts import empty_list_lines
 
     if hidden:
-        return [[Span("  No session is live; --all shows the older ones.")]]
+        return [[Span("  No live sessions. Use --all to show older ones.")]]
     return empty_list_lines("live" if live else "files", hidden, look)
 
 

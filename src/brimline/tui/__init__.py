@@ -1,4 +1,4 @@
-"""`brimline watch`: every session in a terminal, as it changes.
+"""`brimline watch`: all sessions in a terminal, updated live.
 
-Only `app`, `screens` and `widgets` need Textual.
+Only `app`, `screens`, `session_screen` and `widgets` import Textual.
 """

@@ -1,7 +1,8 @@
-"""What the daemon tells, as the terminal takes it: what is missing is unknown, what is new is left.
+"""The API's answers as the terminal decodes them: missing fields are None, new ones are ignored.
 
-A daemon may be older or newer than the terminal that asks it. So each item is taken by itself: one
-that cannot be read is counted, and the others are shown.
+The daemon may be older or newer than the terminal. So each item is decoded on its own: one that
+cannot be decoded is counted, and the others are shown. A test compares these types with the OpenAPI
+document.
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ ItemT = TypeVar("ItemT")
 
 
 class ThreadView(msgspec.Struct, frozen=True):
-    """A thread as it is now; `at` is when it was last heard of. What is None is unknown."""
+    """The API's ThreadRow: the current reading of a thread, taken at `at`. None is unknown."""
 
     thread: str
     state: str
@@ -41,7 +42,7 @@ class ThreadView(msgspec.Struct, frozen=True):
 
 
 class HandoffStatus(msgspec.Struct, frozen=True):
-    """How a session stands with its handoff: none, fresh, old or draft."""
+    """The API's HandoffStatus; `state` is none, fresh, old or draft."""
 
     state: str
     at: float | None = None
@@ -50,7 +51,7 @@ class HandoffStatus(msgspec.Struct, frozen=True):
 
 
 class SessionView(msgspec.Struct, frozen=True):
-    """A session with its threads, its own first; `levels` and `limit_at` are in % of its window."""
+    """A session with its threads, main first; `levels` and `limit_at` are percent of its window."""
 
     session: SessionRow
     threads: tuple[ThreadView, ...] = ()
@@ -63,28 +64,28 @@ class SessionView(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What tells it from all others: two agents may have given the same id."""
+        """A unique key: two agents may use the same session id."""
         return f"{self.session.agent}/{self.session.id}"
 
     @property
     def main(self) -> ThreadView | None:
-        """The session's own thread; None before it is heard of."""
+        """The main thread; None before its first report."""
         return next((thread for thread in self.threads if thread.thread == MAIN), None)
 
     @property
     def subagents(self) -> tuple[ThreadView, ...]:
-        """The other threads, the latest first."""
+        """The other threads, latest first."""
         return tuple(thread for thread in self.threads if thread.thread != MAIN)
 
     def limit_percent(self, thread: ThreadView) -> float | None:
-        """Where a thread's limit lies, in per cent of its window."""
+        """The limit of a thread in percent of its window."""
         if thread.thread == MAIN and self.limit_at is not None:
             return self.limit_at
         return percent_raw(thread.limit, thread.window)
 
 
 class HandoffHead(msgspec.Struct, frozen=True):
-    """A handoff in the timeline."""
+    """The API's HandoffHead: a handoff document without its text."""
 
     at: float
     path: str
@@ -93,9 +94,9 @@ class HandoffHead(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """What happened in a session; `unreadable` counts what could not be taken.
+    """What happened in a session; `unreadable` counts the items that could not be decoded.
 
-    `messages` None: only a daemon could tell.
+    `messages` is None without a daemon.
     """
 
     calls: tuple[CallRow, ...] = ()
@@ -107,7 +108,7 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 class SessionDetail(msgspec.Struct, frozen=True):
-    """A session with all that happened in it; `problem` says why that could not be had."""
+    """A session and its timeline; `problem` says why the timeline could not be loaded."""
 
     view: SessionView
     timeline: Timeline = Timeline()
@@ -144,29 +145,29 @@ class _ChangeShape(msgspec.Struct, frozen=True):
 
 
 class LiveSessions:
-    """The sessions as JSON, so that the stream's changes can be applied to them.
+    """The JSON of all sessions, to which the stream's changes are applied.
 
-    An event that cannot be read, or changes a session that is not known, is left out.
+    An event that cannot be decoded, or that changes an unknown session, is ignored.
     """
 
     def __init__(self) -> None:
         self._encoded: dict[str, bytes] = {}
 
     def decode_all(self, data: bytes) -> list[SessionView]:
-        """The sessions of a list; raises msgspec.DecodeError if it is none."""
-        encoded = map(bytes, msgspec.json.decode(data, type=list[msgspec.Raw]))
-        taken = [self.decode(each) for each in encoded]
-        return [each for each in taken if each is not None]
+        """The sessions of a JSON list; raises msgspec.DecodeError if it is not a list."""
+        items = map(bytes, msgspec.json.decode(data, type=list[msgspec.Raw]))
+        views = map(self.decode, items)
+        return [view for view in views if view is not None]
 
     def decode(self, data: bytes) -> SessionView | None:
-        """A whole view; None if it cannot be read."""
-        read = decode_view(data)
-        if read is not None:
-            self._encoded[read.session.id] = data
-        return read
+        """A whole session; None if it cannot be decoded."""
+        view = decode_view(data)
+        if view is not None:
+            self._encoded[view.session.id] = data
+        return view
 
     def apply_change(self, data: bytes) -> SessionView | None:
-        """A session after a change; None if it cannot be applied."""
+        """The session after a change; None if the change cannot be applied."""
         try:
             before = self._encoded.get(msgspec.json.decode(data, type=_ChangeShape).id)
             if before is None:
@@ -179,32 +180,30 @@ class LiveSessions:
 
 
 def decode_view(data: bytes) -> SessionView | None:
-    """A session as the stream tells it; None where it cannot be read."""
+    """A session; None if it cannot be decoded."""
     return next(iter(_decode_each([msgspec.Raw(data)], SessionView)), None)
 
 
 def decode_views(data: bytes) -> list[SessionView]:
-    """All sessions that can be read; raises msgspec.DecodeError where it is no list."""
+    """All sessions that can be decoded; raises msgspec.DecodeError if the data is not a list."""
     return _decode_each(msgspec.json.decode(data, type=list[msgspec.Raw]), SessionView)
 
 
 def decode_timeline(data: bytes, messages: bytes) -> Timeline:
-    """What happened in a session, with its messages; raises msgspec.DecodeError for other data."""
+    """A timeline and its messages; raises msgspec.DecodeError for other data."""
     raw = msgspec.json.decode(data, type=_RawTimeline)
     raw_messages = msgspec.json.decode(messages, type=list[msgspec.Raw])
-    read = tuple(_decode_each(raw_messages, Message))
-    made = Timeline(
+    decoded = Timeline(
         tuple(_decode_each(raw.calls, CallRow)),
         tuple(_decode_each(raw.compactions, CompactionRow)),
         tuple(_decode_each(raw.signals, SignalRow)),
-        read,
+        tuple(_decode_each(raw_messages, Message)),
         tuple(_decode_each(raw.handoffs, HandoffHead)),
     )
-    came = len(raw_messages) + sum(
-        len(getattr(raw, name)) for name in _RawTimeline.__struct_fields__
-    )
-    taken = len(read) + sum(len(getattr(made, name)) for name in _RawTimeline.__struct_fields__)
-    return msgspec.structs.replace(made, unreadable=came - taken)
+    names = _RawTimeline.__struct_fields__
+    unreadable = sum(len(getattr(raw, name)) - len(getattr(decoded, name)) for name in names)
+    unreadable += len(raw_messages) - len(decoded.messages or ())
+    return msgspec.structs.replace(decoded, unreadable=unreadable)
 
 
 def _decode_each(items: Iterable[msgspec.Raw], kind: type[ItemT]) -> list[ItemT]:

@@ -1,4 +1,4 @@
-"""The application: it follows its origin, and draws what changed."""
+"""The Textual application: it follows its provider, and redraws when something changed."""
 
 import asyncio
 import signal
@@ -16,10 +16,7 @@ from brimline.tui.session_screen import SessionScreen
 from brimline.tui.widgets import Prompt
 
 MIN_REDRAW_INTERVAL_S = 0.2
-"""However much changes, it is drawn at most so often, in seconds."""
-
-MAX_REDRAW_INTERVAL_S = 1.0
-"""So often where nothing changed, for the ages."""
+MAX_REDRAW_INTERVAL_S = 1.0  # without changes, for the ages
 
 STYLE = """
 Screen { layout: vertical; layers: all instead; background: ansi_default; color: ansi_default; }
@@ -32,11 +29,11 @@ Prompt, Prompt:focus { border: none; height: 1; padding: 0 1; background: ansi_d
 #small { layer: instead; width: 100%; height: 100%; display: none; }
 .small #small { display: block; }
 """
-# What is not displayed loses the focus: nothing that takes keys is ever hidden but the inputs.
+# A hidden widget loses the focus: of the widgets that take keys only the prompts are ever hidden.
 
 
 class WatchApp(App[None]):
-    """`brimline watch`: follows its origin until the user quits."""
+    """`brimline watch`: runs until the user quits."""
 
     CSS = STYLE
     TITLE = "brimline watch"
@@ -56,7 +53,6 @@ class WatchApp(App[None]):
         self._drawn_at = 0.0
 
     def on_mount(self) -> None:
-        """Follow, draw, and end gently when told to from outside."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.exit)
@@ -65,8 +61,8 @@ class WatchApp(App[None]):
         self.set_interval(MIN_REDRAW_INTERVAL_S, self._tick)
 
     async def _follow(self) -> None:
-        async for news in self._provider.updates():
-            self._sessions.apply(news)
+        async for update in self._provider.updates():
+            self._sessions.apply(update)
 
     def _tick(self) -> None:
         now = time.monotonic()
@@ -76,7 +72,7 @@ class WatchApp(App[None]):
                 self.screen.draw()
 
     def on_key(self, event: events.Key) -> None:
-        """Who types ahead: a letter that was on its way when a prompt opened belongs to it."""
+        """Insert a letter that was typed while the prompt was opening."""
         prompt = self.focused
         if isinstance(prompt, Prompt) and event.is_printable and event.character:
             event.prevent_default()
@@ -84,10 +80,8 @@ class WatchApp(App[None]):
 
     @on(OverviewScreen.Opened)
     def open_session(self, event: OverviewScreen.Opened) -> None:
-        """Show one session."""
         self.push_screen(SessionScreen(self._sessions, self._provider, event.key))
 
     def action_help(self) -> None:
-        """The keys and the signs."""
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen(self._sessions))

@@ -1,4 +1,4 @@
-"""A thread's bar with its levels and its limit on it, and the words beside it."""
+"""The bar of a thread with marks for levels and limit, and the texts beside it."""
 
 from pathlib import Path
 
@@ -10,19 +10,16 @@ from brimline.usage import format_tokens
 from brimline.windows import undated_model as plain_model
 
 LEVEL_MARK, LIMIT_MARK = "╎", "┃"
-"""Where something is said, and where the client compacts."""
-
 STALE_AFTER_S = 3_600.0
-"""Nothing heard for so many seconds: what is shown may be long past."""
 
+# Shown beside the colours, and instead of them on a terminal without colours.
 SHADE_WORDS: dict[Shade, str] = {
     "low": "low", "medium": "medium", "high": "high", "full": "at limit", "dim": "",
 }  # fmt: skip
-"""What a shade says where there are no colours."""
 
 
 def thread_shade(thread: ThreadView) -> Shade:
-    """How full, by the window: low to high; reaching the limit is `full`, unknown is `dim`."""
+    """The shade of a thread's occupancy: `full` at the limit or above, `dim` if unknown."""
     if thread.percent_of_limit is not None and thread.percent_of_limit >= 100:
         return "full"
     if is_over_window(thread):
@@ -31,17 +28,16 @@ def thread_shade(thread: ThreadView) -> Shade:
 
 
 def is_over_window(thread: ThreadView) -> bool:
-    """Whether it holds more than its window, as far as we know that."""
+    """Whether more was sent than the known window; then the window is probably wrong."""
     return thread.percent_raw is not None and thread.percent_raw > 100
 
 
 def shade_word(thread: ThreadView) -> str:
-    """The shade as a word."""
     return "over" if is_over_window(thread) else SHADE_WORDS[thread_shade(thread)]
 
 
 def draw_thread_bar(view: SessionView, thread: ThreadView, width: int) -> Line:
-    """The bar, as wide as told: full, empty, and the marks over both."""
+    """The bar of a thread, `width` columns wide, with its marks."""
     marks: dict[int, Span] = {}
     for level in view.levels if thread.thread == MAIN else ():
         marks[_column(level, width)] = Span(LEVEL_MARK)
@@ -66,7 +62,7 @@ def _with_marks(text: str, own: Shade, marks: dict[int, Span]) -> Line:
 
 
 def percent_text(thread: ThreadView) -> str:
-    """The share of the window; what is over it is told as such."""
+    """The percentage of the window; with `!` if it is above 100."""
     if thread.percent is None:
         return "unknown" if thread.sent is None else "?"
     if is_over_window(thread):
@@ -75,51 +71,49 @@ def percent_text(thread: ThreadView) -> str:
 
 
 def tokens_text(thread: ThreadView) -> str:
-    """What was sent, of the window."""
+    """The tokens sent and the window, as in `93K/200K`."""
     sent = "?" if thread.sent is None else format_tokens(thread.sent)
     return f"{sent}/{'?' if thread.window is None else format_tokens(thread.window)}"
 
 
 def limit_text(thread: ThreadView) -> str:
-    """How near the compaction is."""
+    """The percentage of the limit."""
     if thread.percent_of_limit is None:
         return "?"
     return f"{thread.percent_of_limit:.0f}%"
 
 
 def state_text(view: SessionView, thread: ThreadView | None, now: float) -> str:
-    """What the session does; how long nothing was heard, where that is long."""
+    """The state of the session; empty for `measured`, the normal state."""
     if view.session.ended_at is not None:
         return "ended"
     if thread is None:
         return "unknown"
-    heard = last_seen_at(view, thread)
-    if now - heard > STALE_AFTER_S:
-        return f"stale {format_age(now - heard)}"
+    age = now - last_seen_at(view, thread)
+    if age > STALE_AFTER_S:
+        return f"stale {format_age(age)}"
     return "" if thread.state == "measured" else strip_control(thread.state)
 
 
 def last_seen_at(view: SessionView, thread: ThreadView | None) -> float:
-    """When a thread was last heard of, else its session."""
+    """The time of the thread's last reading, or of the session's last event."""
     return view.session.seen_at if thread is None or thread.at is None else thread.at
 
 
 def handoff_text(view: SessionView) -> str:
-    """How a session stands with its handoff."""
     if view.handoff is None:
         return "?"
     return strip_control(view.handoff.state)
 
 
 def unread_text(view: SessionView) -> str:
-    """The messages that wait."""
     if view.unread is None:
         return "?"
     return str(view.unread) if view.unread else "-"
 
 
 def model_text(model: str | None) -> str:
-    """A model's name without what every model of its maker has."""
+    """The short name of a model, as in `sonnet-4-5[1m]`."""
     if model is None:
         return "unknown"
     mark = "[1m]" if model.endswith("[1m]") else ""
@@ -127,5 +121,5 @@ def model_text(model: str | None) -> str:
 
 
 def project_text(view: SessionView, home: Path) -> str:
-    """The project with the home folder as ~, else the session's id."""
+    """The project's path, with the home folder as ~; the session's id without one."""
     return strip_control(shorten_home(view.session.project or view.session.id, home))

@@ -1,4 +1,4 @@
-"""What happened beside the calls of a thread, and after which call: the marks of its chart."""
+"""The marks of a thread's chart: compactions, levels, messages, handoffs, model switches."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ from brimline.terminal.text import strip_control
 from brimline.tui.api_types import Timeline
 from brimline.usage import format_tokens
 
+# The line below the chart shows these; a compaction is marked on the axis.
 SYMBOLS = {
     "compaction": "▲",
     "level": "l",
@@ -21,13 +22,11 @@ SYMBOLS = {
     "model": "s",
     "signal": "!",
 }
-"""How each kind is marked below the chart; a compaction is marked on its axis."""
-
 SEVERAL_SYMBOL = "*"
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Something that happened after so many calls; `at` is None where that is not told."""
+    """Something that happened after `calls_before` calls; `at` is None if the time is unknown."""
 
     calls_before: int
     kind: str
@@ -36,20 +35,20 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 def find_marks(timeline: Timeline, thread: str) -> list[Mark]:
-    """The marks of a thread, in their order; messages and documents are the session's own."""
+    """The marks of a thread in order; messages and handoffs belong to the main thread."""
     calls = [call for call in timeline.calls if call.thread == thread]
-    found = [
+    marks = [
         *_compaction_marks(timeline, thread, calls),
         *_model_marks(calls),
         *_signal_marks(timeline, thread, calls),
     ]
     if thread == MAIN:
-        found += [*_message_marks(timeline, calls), *_handoff_marks(timeline, calls)]
-    return sorted(found, key=lambda mark: mark.calls_before)
+        marks += [*_message_marks(timeline, calls), *_handoff_marks(timeline, calls)]
+    return sorted(marks, key=lambda mark: mark.calls_before)
 
 
 def symbol_line(marks: Sequence[Mark], calls: int, columns: int) -> str:
-    """One line with a sign for each mark at its column of the chart; compactions stand above it."""
+    """A line with the symbol of each mark, except compactions, at its column of the chart."""
     symbols = [" "] * columns
     for mark in marks:
         if mark.kind != "compaction" and calls:
@@ -64,8 +63,8 @@ def _compaction_marks(timeline: Timeline, thread: str, calls: Sequence[CallRow])
             continue
         after = sum(call.cycle <= compaction.cycle for call in calls)
         notes = [compaction.trigger, "inferred" if compaction.inferred else None]
-        told_so = "".join(f" ({strip_control(note)})" for note in notes if note)
-        text = f"compaction {_tokens(compaction.before)} -> {_tokens(compaction.after)}{told_so}"
+        suffix = "".join(f" ({strip_control(note)})" for note in notes if note)
+        text = f"compaction {_tokens(compaction.before)} -> {_tokens(compaction.after)}{suffix}"
         yield Mark(after, "compaction", text, compaction.at)
 
 
@@ -104,11 +103,11 @@ def _message_marks(timeline: Timeline, calls: Sequence[CallRow]) -> Iterator[Mar
 
 def _handoff_marks(timeline: Timeline, calls: Sequence[CallRow]) -> Iterator[Mark]:
     for handoff in timeline.handoffs:
-        what = "draft of a handoff" if handoff.draft else "handoff"
-        text = f"{what} {strip_control(PurePath(handoff.path).name)}"
+        kind = "handoff draft" if handoff.draft else "handoff"
+        text = f"{kind} {strip_control(PurePath(handoff.path).name)}"
         yield Mark(_calls_before(calls, handoff.at), "handoff", text, handoff.at)
 
 
 def _calls_before(calls: Sequence[CallRow], at: float) -> int:
-    """How many calls there were by then, by the producer's own times."""
+    """The number of calls up to a time, by the client's timestamps."""
     return bisect_right([call.at for call in calls if call.at is not None], at)

@@ -1,4 +1,4 @@
-"""The same sessions out of the agents' own files, where there is no daemon to ask."""
+"""Sessions read from the agents' transcripts, for use without a daemon."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from brimline.usage import percent_raw
 
 
 class TranscriptFiles(msgspec.Struct, frozen=True):
-    """Where the files are, whose are wanted, and how old they may be; `cache` is ours."""
+    """The transcripts of some agents; `cache` is the folder of the transcript index."""
 
     places: Places
     settings: Settings
@@ -27,14 +27,14 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
     include_old: bool = False
 
     def read_views(self, now: float) -> list[SessionView]:
-        """Every session that was active lately, or ever; raises InvalidPolicy for wrong levels."""
+        """The recent sessions, or all with `include_old`; raises InvalidPolicy."""
         since = None if self.include_old else now - seconds(self.settings.since)
-        found = glances(self.places, self.agents, since, self.settings.overrides, self.cache)
+        status = glances(self.places, self.agents, since, self.settings.overrides, self.cache)
         rules = Rules.of_settings(self.settings)
-        return [_view(glance, rules) for glance in found.glances]
+        return [_view(glance, rules) for glance in status.glances]
 
     def read_detail(self, view: SessionView) -> SessionDetail:
-        """A session read whole; raises UnknownSession, UnreadableTranscript."""
+        """A session from its whole transcript; raises UnknownSession, UnreadableTranscript."""
         files = by_id(self.places, view.session.id, [view.session.agent])
         session = whole(files).session
         threads = tuple(_with_counts(thread, session) for thread in view.threads)
@@ -79,7 +79,7 @@ def _thread(glance: Glance, row: Row) -> ThreadView:
 
 
 def _with_counts(thread: ThreadView, session: Session) -> ThreadView:
-    """With the counts that a glance at the end of a file does not tell."""
+    """The thread with the counts that only the whole transcript has."""
     read = session.threads.get(thread.thread)
     if read is None:
         return thread
@@ -88,11 +88,11 @@ def _with_counts(thread: ThreadView, session: Session) -> ThreadView:
 
 
 def build_timeline(session: Session) -> Timeline:
-    """What a session that was read whole holds."""
+    """The calls and compactions of a session."""
     calls: list[CallRow] = []
     compactions: list[CompactionRow] = []
     for name, thread in session.threads.items():
-        ends = [made.calls for made in thread.compactions]
+        ends = [compaction.calls for compaction in thread.compactions]
         for number, call in enumerate(thread.calls.values()):
             cycle = sum(end <= number for end in ends)
             used = call.usage
@@ -101,8 +101,8 @@ def build_timeline(session: Session) -> Timeline:
                         used.cache_read, used.cache_write, used.output, call.model, call.at)
             )  # fmt: skip
         compactions += [
-            CompactionRow(session.id or "", name, cycle, made.at, made.trigger, made.before,
-                          made.after, made.model, session.version, made.inferred)
-            for cycle, made in enumerate(thread.compactions)
+            CompactionRow(session.id or "", name, cycle, each.at, each.trigger, each.before,
+                          each.after, each.model, session.version, each.inferred)
+            for cycle, each in enumerate(thread.compactions)
         ]  # fmt: skip
     return Timeline(tuple(calls), tuple(compactions))

@@ -1,4 +1,4 @@
-"""Which sessions are shown, and in which order."""
+"""Filter and order of the session list."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ SORTS: tuple[Sort, ...] = get_args(Sort)
 
 
 class ListOptions(msgspec.Struct, frozen=True):
-    """How the overview is looked at. `words` must all be found in a session; `since` is a time."""
+    """Which sessions the overview shows: those with all `words` that are live since `since`."""
 
     home: Path
     sort: Sort = "fullest"
@@ -24,14 +24,13 @@ class ListOptions(msgspec.Struct, frozen=True):
 
 
 def select_sessions(views: Iterable[SessionView], options: ListOptions) -> list[SessionView]:
-    """The sessions that are looked for, in their order."""
+    """The sessions that match, in order."""
     return sorted(
         (view for view in views if matches(view, options)), key=lambda v: _sort_key(v, options.sort)
     )
 
 
 def matches(view: SessionView, options: ListOptions) -> bool:
-    """Whether a session is looked for: live, of these agents, with all words in it."""
     session = view.session
     if options.agents and session.agent not in options.agents:
         return False

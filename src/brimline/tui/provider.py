@@ -1,4 +1,4 @@
-"""Where the terminal has everything from: the daemon, and the agents' files without one."""
+"""The data of the terminal UI: from the daemon, or from the transcripts without one."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ from brimline.tui.updates import Intervals, Update, follow_sessions
 
 
 class SessionProvider:
-    """What there is, what changes, one session's detail, and the way back: a message."""
+    """Gives all sessions, their changes and one session's detail; sends messages."""
 
     def __init__(
         self,
@@ -31,11 +31,11 @@ class SessionProvider:
         self.intervals = intervals or Intervals()
 
     def updates(self) -> AsyncIterator[Update]:
-        """All sessions, and then whatever changes."""
+        """All sessions, then every change."""
         return follow_sessions(self._daemon, self._read_views, self.intervals)
 
     async def load_detail(self, view: SessionView, live: bool) -> SessionDetail:
-        """A session with what happened in it, or why that cannot be told."""
+        """A session with its timeline, or with the reason why that cannot be loaded."""
         try:
             if live and self._daemon is not None:
                 return await _request_detail(self._daemon, view)
@@ -44,9 +44,9 @@ class SessionProvider:
             return SessionDetail(view, problem=str(error).partition("\n")[0])
 
     async def send_message(self, session: str, text: str, urgent: bool) -> str | None:
-        """Queue a message; why that was not done, or None."""
+        """Queue a message; returns why that failed, or None."""
         if self._daemon is None:
-            return "no daemon runs that could deliver it: `brimline serve --background` starts one"
+            return "the daemon is not running: start it with `brimline serve --background`"
         body = msgspec.json.encode({"text": text, "urgent": urgent})
         try:
             answer = await self._daemon.ask("POST", f"{_session_path(session)}/messages", body)

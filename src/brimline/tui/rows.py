@@ -1,4 +1,4 @@
-"""The lines of the overview: one for a session on a wide terminal, two on a narrow one."""
+"""The lines of the overview: one per session on a wide terminal, two on a narrow one."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,26 +11,18 @@ from brimline.tui.api_types import SessionView, ThreadView
 from brimline.tui.styled_text import Line, Span, pad
 
 MIN_COLUMNS = 60
-"""How many columns there must be."""
-
 ONE_LINE_MIN_COLUMNS = 140
-"""From so many columns on a session needs one line."""
-
-MAX_SUBAGENTS = 4
-"""How many subagents are shown below a session, the latest."""
-
+MAX_SUBAGENTS = 4  # below a session, the latest
 SUBAGENT_NAME_COLUMNS = 13
-"""How much of a subagent's name is shown."""
 
 CURSOR, NO_CURSOR = "▸ ", "  "
 CURSOR_COLUMNS = len(CURSOR)
-"""How wide the mark of the chosen session is."""
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column by the name of what stands in it.
+    """A column; `name` is the key of its text.
 
-    One without a `width` has its share of what is left, `share` parts of it, up to `most`.
+    A column without `width` gets `share` parts of the remaining width, at most `max_width`.
     """
 
     name: str
@@ -62,11 +54,10 @@ WIDE_COLUMNS = (AGENT, PROJECT, MODEL, CONTEXT, *FIGURES,
 NARROW_FIRST_LINE = (AGENT, PROJECT, MODEL, STATE, UNREAD, AGE)
 NARROW_SECOND_LINE = (CONTEXT, *FIGURES, Column("limited", 10, right=True), Column("handed", 13))
 NARROW_SUBAGENT_LINE = (Column("project", share=2), CONTEXT, *FIGURES, AGE)
-"""A session on one line, on two, and a subagent below the two."""
 
 
 class OverviewRows(msgspec.Struct, frozen=True):
-    """Draws sessions for a terminal of a width, at a time; the home folder is shown as ~."""
+    """Formats sessions for a terminal of a given width; the home folder is shown as ~."""
 
     width: int
     now: float
@@ -74,22 +65,20 @@ class OverviewRows(msgspec.Struct, frozen=True):
 
     @property
     def is_wide(self) -> bool:
-        """Whether a session fits on one line."""
         return self.width >= ONE_LINE_MIN_COLUMNS
 
     def header(self) -> Line:
-        """The titles of the columns."""
         columns = WIDE_COLUMNS if self.is_wide else NARROW_FIRST_LINE
         titles = {column.name: Span(column.title, "dim") for column in columns}
         return [Span(NO_CURSOR), *self._format_columns(columns, titles)]
 
     def height(self, view: SessionView) -> int:
-        """How many lines a session takes."""
+        """The number of lines of a session."""
         others = len(view.subagents)
         return (1 if self.is_wide else 2) + min(others, MAX_SUBAGENTS) + (others > MAX_SUBAGENTS)
 
     def lines(self, view: SessionView, selected: bool = False) -> list[Line]:
-        """A session, its subagents below it."""
+        """The lines of a session and its subagents."""
         texts = self._session_texts(view, selected)
         mark = Span(CURSOR if selected else NO_CURSOR, "bold")
         own = [
@@ -110,16 +99,16 @@ class OverviewRows(msgspec.Struct, frozen=True):
         return [*own, *self._subagent_lines(view)]
 
     def _subagent_lines(self, view: SessionView) -> list[Line]:
-        shown = view.subagents[:MAX_SUBAGENTS]
+        subagents = view.subagents[:MAX_SUBAGENTS]
         columns = WIDE_COLUMNS if self.is_wide else NARROW_SUBAGENT_LINE
         lines: list[Line] = [
             [
                 Span(NO_CURSOR),
-                *self._format_columns(columns, self._subagent_texts(view, one), view, one),
+                *self._format_columns(columns, self._subagent_texts(view, thread), view, thread),
             ]
-            for one in shown
+            for thread in subagents
         ]
-        if hidden := len(view.subagents) - len(shown):
+        if hidden := len(view.subagents) - len(subagents):
             lines.append([Span(f"{NO_CURSOR}+ {count_of(hidden, 'other subagent')}", "dim")])
         return lines
 
@@ -145,7 +134,7 @@ class OverviewRows(msgspec.Struct, frozen=True):
         }
 
     def _thread_texts(self, view: SessionView, thread: ThreadView | None) -> dict[str, Span]:
-        """What every thread has; of one that was not heard of yet, its state and age."""
+        """The texts of a thread; without one only state and age."""
         about = {
             "state": Span(bars.state_text(view, thread, self.now), "dim"),
             "age": Span(format_age(self.now - bars.last_seen_at(view, thread)), "dim"),
@@ -168,7 +157,7 @@ class OverviewRows(msgspec.Struct, frozen=True):
         view: SessionView | None = None,
         thread: ThreadView | None = None,
     ) -> list[Span]:
-        """What stands in each column, a blank between two; nothing where there is no text."""
+        """The texts padded to their columns, one blank between two; the bar is drawn here."""
         line: list[Span] = []
         for column, width in zip(
             columns, column_widths(columns, self.width - CURSOR_COLUMNS), strict=True
@@ -183,7 +172,7 @@ class OverviewRows(msgspec.Struct, frozen=True):
 
 
 def column_widths(columns: Sequence[Column], width: int) -> list[int]:
-    """How wide each column is, so that together they take the width."""
+    """The width of each column; together with the blanks they fill the given width."""
     rest = max(0, width - sum(column.width for column in columns) - len(columns) + 1)
     shares = sum(column.share for column in columns if not column.width)
     result: list[int] = []

@@ -1,4 +1,4 @@
-"""What is known of all sessions at this moment, and how it is looked at."""
+"""The state behind the overview: all sessions, and how they are filtered and sorted."""
 
 import time
 from collections.abc import Callable
@@ -15,9 +15,9 @@ from brimline.tui.updates import AllSessions, Connection, SessionChanged, Update
 
 
 class SessionList:
-    """Takes the news; `changed` is set by whatever makes a new drawing worth while.
+    """All sessions, and which of them are visible; sets `needs_redraw` on every change.
 
-    `span` is how old a session may be, in seconds; None: any.
+    Sessions older than `max_age_s` are hidden; None shows all.
     """
 
     def __init__(
@@ -38,16 +38,13 @@ class SessionList:
 
     @property
     def now(self) -> float:
-        """The time by which ages are told."""
         return self._clock()
 
     @property
     def home(self) -> Path:
-        """The home folder, shown as ~."""
         return self.options.home
 
     def apply(self, update: Update) -> None:
-        """Take what is new."""
         match update:
             case AllSessions():
                 self.views = {view.key: view for view in update.views}
@@ -59,14 +56,14 @@ class SessionList:
         self.needs_redraw = True
 
     def visible(self) -> list[SessionView]:
-        """The sessions that are looked for, in their order."""
+        """The sessions to show, in order."""
         since = None if self._include_old or self._max_age_s is None else self.now - self._max_age_s
         return select_sessions(
             self.views.values(), msgspec.structs.replace(self.options, since=since)
         )
 
     def header_line(self, message: str = "") -> Line:
-        """The line above every screen: where it comes from, and what is shown, or what is said."""
+        """The top line of every screen: the connection, and a message or what is shown."""
         return [
             Span(" brimline  ", "bold"),
             *connection_line(self.connection),
@@ -75,26 +72,24 @@ class SessionList:
 
     def _description(self) -> str:
         sort = self.options.sort
-        said = [
+        parts = [
             f"{len(self.visible())} of {count_of(len(self.views), 'session')}",
             "fullest first" if sort == "fullest" else f"by {sort}",
         ]
         if self.options.words:
-            said.append(f"filter: {strip_control(' '.join(self.options.words))}")
-        return "".join(f"  {one}" for one in said)
+            parts.append(f"filter: {strip_control(' '.join(self.options.words))}")
+        return "".join(f"  {part}" for part in parts)
 
     def set_filter(self, text: str) -> None:
-        """Show only what has all these words."""
         self.options = msgspec.structs.replace(self.options, words=tuple(text.split()))
         self.needs_redraw = True
 
     def next_sort(self) -> None:
-        """The next order."""
         after = SORTS[(SORTS.index(self.options.sort) + 1) % len(SORTS)]
         self.options = msgspec.structs.replace(self.options, sort=after)
         self.needs_redraw = True
 
     def toggle_old(self) -> None:
-        """Also what ended or is old, or not."""
+        """Show or hide sessions that ended or are old."""
         self._include_old = not self._include_old
         self.needs_redraw = True

@@ -18,7 +18,7 @@ from brimline.tui.widgets import Prompt
 
 
 class SessionScreen(FramedScreen):
-    """One session: figures, chart, marks, messages; a message can be sent."""
+    """One session: reading, chart, marks and messages; sends messages."""
 
     KEYS = " Esc back  j/k scroll  t thread  m message  u urgent message  ? help  q quit"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,12 +40,10 @@ class SessionScreen(FramedScreen):
         self._send_result = ""
 
     def compose_body(self) -> ComposeResult:
-        """The page, and a line to write a message in."""
         yield from super().compose_body()
         yield Prompt(id="message")
 
     def on_mount(self) -> None:
-        """Keys go to the page."""
         self.lines_widget("page").focus()
 
     @property
@@ -53,21 +51,18 @@ class SessionScreen(FramedScreen):
         return self.query_one("#message", Prompt)
 
     def header(self) -> Line:
-        """Where it comes from, and what became of a message."""
         return self.sessions.header_line(f"  {self._send_result}" if self._send_result else "")
 
     def footer(self) -> str:
-        """What can be pressed, also while a message is written."""
         if not self._prompt.display:
             return self.KEYS
         kind = "urgent message" if self._urgent else "message"
-        return f" {kind}: Enter sends it  Esc leaves it"
+        return f" {kind}: Enter send  Esc cancel"
 
     def draw_body(self) -> None:
-        """Draw what is known of the session; what is not known yet is asked for."""
         view = self.sessions.views.get(self._key)
         if view is None:
-            self.lines_widget("page").show([[Span("this session is not there any more", "bold")]])
+            self.lines_widget("page").show([[Span("This session no longer exists.", "bold")]])
             return
         self._request_detail(view)
         width = self.lines_widget("page").scrollable_content_region.width
@@ -77,9 +72,9 @@ class SessionScreen(FramedScreen):
         )
 
     def _request_detail(self, view: SessionView) -> None:
-        """Ask for what happened, unless that was done since it changed.
+        """Load the timeline if the session changed since the last time.
 
-        One question at a time: a session that changes faster than it is told must not starve.
+        One request at a time: a session that changes faster than it loads must still be drawn.
         """
         wanted = (view, self.sessions.connection.state)
         if self._loading or self._requested == wanted or self.sessions.connection.state == "lost":
@@ -95,32 +90,29 @@ class SessionScreen(FramedScreen):
         self.draw()
 
     def action_back(self) -> None:
-        """Leave the message, else the session."""
+        """Close the prompt, or else the screen."""
         if self._prompt.display:
             self._close_prompt()
         else:
             self.dismiss()
 
     def action_next_thread(self) -> None:
-        """The next thread's figures and chart."""
         view = self.sessions.views.get(self._key)
         names = [thread.thread for thread in view.threads] if view else []
         if names:
-            here = names.index(self._thread) if self._thread in names else -1
-            self._thread = names[(here + 1) % len(names)]
+            index = names.index(self._thread) if self._thread in names else -1
+            self._thread = names[(index + 1) % len(names)]
             self.draw()
 
     def action_write(self, urgent: bool) -> None:
-        """Write a message."""
         self._urgent = urgent
-        when = "at the next tool result" if urgent else "when the next turn begins"
-        self._prompt.placeholder = f"a message for this session, delivered {when}"
+        when = "after the next tool call" if urgent else "at the start of the next turn"
+        self._prompt.placeholder = f"message to this session, delivered {when}"
         self._prompt.open()
         self.draw()
 
     @on(Prompt.Submitted, "#message")
     async def message_submitted(self, event: Prompt.Submitted) -> None:
-        """Send it, if it says anything."""
         text = event.value.strip()
         self._close_prompt()
         if text:

@@ -1,4 +1,4 @@
-"""The lines of one session: its figures and their source, its chart, its marks, its messages."""
+"""The lines of the session screen: reading, chart, marks and messages."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,17 +18,15 @@ from brimline.tui.styled_text import Line, Span, parse_ansi, wrap_text
 from brimline.usage import Usage
 
 MAX_MARKS, MAX_MESSAGES = 12, 30
-"""How many of the last are listed."""
 
 MAX_BAR_COLUMNS = 100
-FACT_COLUMNS = 18
-"""How wide a figure with its name is."""
+FACT_COLUMNS = 18  # a name and its figure
 
 BLANK_LINE: Line = []
 
 
 class SessionPage(msgspec.Struct, frozen=True):
-    """Draws a session for a terminal of a width, at a time."""
+    """Formats a session for a terminal of a given width."""
 
     width: int
     now: float
@@ -36,16 +34,16 @@ class SessionPage(msgspec.Struct, frozen=True):
     colour: bool = True
 
     def lines(self, detail: SessionDetail, thread: str = MAIN) -> list[Line]:
-        """All of it, one thread's chart and figures at a time."""
+        """The lines of a session, with the reading and chart of one of its threads."""
         view = detail.view
-        shown = next((one for one in view.threads if one.thread == thread), None)
+        thread_view = next((row for row in view.threads if row.thread == thread), None)
         lines = self._header_lines(view, thread)
-        if shown is not None:
-            lines += self._reading_lines(view, shown)
+        if thread_view is not None:
+            lines += self._reading_lines(view, thread_view)
         lines += self._handoff_lines(view)
         if detail.problem:
             lines += [BLANK_LINE, [Span(strip_control(detail.problem), "bold")]]
-        lines += self._chart_lines(detail, shown, thread)
+        lines += self._chart_lines(detail, thread_view, thread)
         return [*lines, *self._messages_lines(detail.timeline.messages)]
 
     def _header_lines(self, view: SessionView, thread: str) -> list[Line]:
@@ -68,21 +66,21 @@ class SessionPage(msgspec.Struct, frozen=True):
         if len(view.threads) < 2:
             return []
         names = [
-            Span(f"[{strip_control(one.thread)}] ", "bold")
-            if one.thread == thread
-            else Span(f"{strip_control(one.thread)} ", "dim")
-            for one in view.threads
+            Span(f"[{strip_control(row.thread)}] ", "bold")
+            if row.thread == thread
+            else Span(f"{strip_control(row.thread)} ", "dim")
+            for row in view.threads
         ]
         return [[Span("threads (t): ", "dim"), *names]]
 
     def _reading_lines(self, view: SessionView, thread: ThreadView) -> list[Line]:
         shade = bars.thread_shade(thread)
-        said = [bars.percent_text(thread), bars.shade_word(thread)]
+        figures = [bars.percent_text(thread), bars.shade_word(thread)]
         ago = format_age(self.now - bars.last_seen_at(view, thread))
         source = f"{strip_control(thread.source)}, {strip_control(thread.state)}, {ago} ago"
         bar = bars.draw_thread_bar(view, thread, max(10, min(MAX_BAR_COLUMNS, self.width - 18)))
         return [
-            [*bar, Span(f" {' '.join(word for word in said if word)}", shade)],
+            [*bar, Span(f" {' '.join(word for word in figures if word)}", shade)],
             *self._fact_lines(
                 "sent", _format_count(thread.sent), f"held {_format_count(thread.held)}; {source}"
             ),
@@ -101,11 +99,11 @@ class SessionPage(msgspec.Struct, frozen=True):
         if thread.thread != MAIN:
             parts.append(bars.model_text(thread.model))
         if view.calls_left is not None and thread.thread == MAIN:
-            parts.insert(0, f"about {view.calls_left:.0f} left until the limit")
+            parts.insert(0, f"about {view.calls_left:.0f} left before the limit")
         return "; ".join(parts)
 
     def _fact_lines(self, name: str, figure: str, note: str | None) -> list[Line]:
-        """A figure and where it is from, which may take several lines."""
+        """A figure with a note on its origin, which is wrapped."""
         first, *more = wrap_text(strip_control(note or ""), self.width - FACT_COLUMNS) or [""]
         known = [Span(f"{name:<7}", "dim"), Span(f"{figure:>9}  ")]
         below: list[Line] = [[Span(" " * FACT_COLUMNS + part, "dim")] for part in more]
@@ -125,28 +123,28 @@ class SessionPage(msgspec.Struct, frozen=True):
         return self._fact_lines("handoff", strip_control(handoff.state), why or None)
 
     def _chart_lines(
-        self, detail: SessionDetail, shown: ThreadView | None, thread: str
+        self, detail: SessionDetail, thread_view: ThreadView | None, thread: str
     ) -> list[Line]:
         calls = [call for call in detail.timeline.calls if call.thread == thread]
-        found = find_marks(detail.timeline, thread)
+        marks = find_marks(detail.timeline, thread)
         if not calls:
-            return [] if detail.problem else [BLANK_LINE, [Span("no call yet", "dim")]]
+            return [] if detail.problem else [BLANK_LINE, [Span("no calls yet", "dim")]]
         drawn = chart(
             [_sent_tokens(call) for call in calls],
-            [mark.calls_before for mark in found if mark.kind == "compaction"],
-            shown.window if shown else None,
-            shown.limit if shown else None,
+            [mark.calls_before for mark in marks if mark.kind == "compaction"],
+            thread_view.window if thread_view else None,
+            thread_view.limit if thread_view else None,
             self.width,
             self.colour,
         )
         lines = [parse_ansi(text) for text in drawn]
-        below = _symbol_lines(drawn, found, len(calls))
+        below = _symbol_lines(drawn, marks, len(calls))
         return [
             BLANK_LINE,
             *lines[:-1],
             *below,
             lines[-1],
-            *self._marks_lines(found),
+            *self._marks_lines(marks),
             *_unreadable_lines(detail),
         ]
 
@@ -155,7 +153,7 @@ class SessionPage(msgspec.Struct, frozen=True):
             return []
         last = list(reversed(marks[-MAX_MARKS:]))
         hidden = len(marks) - len(last)
-        title = f"marks, the last first{f'; {hidden} older' if hidden else ''}"
+        title = f"marks, latest first{f'; {hidden} older' if hidden else ''}"
         return [BLANK_LINE, [Span(title, "dim")], *(self._mark_line(mark) for mark in last)]
 
     def _mark_line(self, mark: Mark) -> Line:
@@ -165,20 +163,22 @@ class SessionPage(msgspec.Struct, frozen=True):
 
     def _messages_lines(self, messages: Sequence[Message] | None) -> list[Line]:
         if messages is None:
-            return [BLANK_LINE, [Span("messages are unknown without a daemon", "dim")]]
+            return [BLANK_LINE, [Span("messages: unknown without the daemon", "dim")]]
         if not messages:
             return [BLANK_LINE, [Span("no messages", "dim")]]
-        lines: list[Line] = [BLANK_LINE, [Span("messages, the last first", "dim")]]
+        lines: list[Line] = [BLANK_LINE, [Span("messages, latest first", "dim")]]
         for message in list(reversed(messages))[:MAX_MESSAGES]:
             lines += self._message_lines(message)
         return lines
 
     def _message_lines(self, message: Message) -> list[Line]:
         ago = format_age(self.now - message.at)
-        said = f"{message.state} {message.urgency}, from {strip_control(message.sender)}, {ago} ago"
+        title = (
+            f"{message.state} {message.urgency}, from {strip_control(message.sender)}, {ago} ago"
+        )
         text = [strip_control(line) for line in message.text.splitlines()]
         body = [part for line in text for part in wrap_text(line, self.width - 2)]
-        return [[Span(said, "bold")], *([Span(f"  {part}")] for part in body)]
+        return [[Span(title, "bold")], *([Span(f"  {part}")] for part in body)]
 
 
 def _sent_tokens(call: CallRow) -> int:
@@ -189,16 +189,16 @@ def _format_count(tokens: int | None) -> str:
     return "unknown" if tokens is None else f"{tokens:,}"
 
 
-def _symbol_lines(drawn: Sequence[str], found: Sequence[Mark], calls: int) -> list[Line]:
-    """The marks below the chart's axis, which tells where its columns begin and end."""
+def _symbol_lines(drawn: Sequence[str], marks: Sequence[Mark], calls: int) -> list[Line]:
+    """The symbols of the marks below the chart's axis, and their legend."""
     axis = drawn[-2]
     start = axis.index("└") + 1
-    signs = symbol_line(found, calls, len(axis) - start)
-    if not signs.strip():
+    symbols = symbol_line(marks, calls, len(axis) - start)
+    if not symbols.strip():
         return []
-    kinds = dict.fromkeys(mark.kind for mark in found if mark.kind != "compaction")
+    kinds = dict.fromkeys(mark.kind for mark in marks if mark.kind != "compaction")
     legend = "  ".join(f"{SYMBOLS[kind]} {kind}" for kind in kinds)
-    return [[Span(" " * start + signs, "bold")], [Span(" " * start + legend, "dim")]]
+    return [[Span(" " * start + symbols, "bold")], [Span(" " * start + legend, "dim")]]
 
 
 def _unreadable_lines(detail: SessionDetail) -> list[Line]:

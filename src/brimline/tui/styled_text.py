@@ -1,4 +1,4 @@
-"""Lines as pieces of text with a shade, so that a frame and the screen show the same."""
+"""Lines of styled text, drawn by Textual or printed with ANSI codes."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,8 +8,6 @@ from brimline.terminal.text import Shade as PaintShade
 from brimline.terminal.text import cell_width, colourize, truncate
 
 Shade: TypeAlias = Literal["low", "medium", "high", "full", "dim", "bold", "selected", "none"]
-"""Paint's shades; `full`: the limit is reached, that alone is red; `selected` is where one is."""
-
 _CODES: dict[Shade, str] = {
     "low": "32",
     "medium": "33",
@@ -27,8 +25,6 @@ _SHADE_OF_CODE: dict[str, Shade] = {
 
 
 class Span(NamedTuple):
-    """Some text of a line."""
-
     text: str
     shade: Shade = "none"
 
@@ -37,17 +33,14 @@ Line: TypeAlias = Sequence[Span]
 
 
 def line_width(line: Line) -> int:
-    """How many columns a line takes."""
     return sum(cell_width(piece.text) for piece in line)
 
 
 def to_plain(line: Line) -> str:
-    """A line without its shades."""
     return "".join(piece.text for piece in line).rstrip()
 
 
 def to_ansi(line: Line, colour: bool) -> str:
-    """A line for a terminal's own colours."""
     if not colour:
         return to_plain(line)
     return "".join(_span_to_ansi(piece) for piece in line).rstrip()
@@ -59,7 +52,7 @@ def _span_to_ansi(piece: Span) -> str:
 
 
 def parse_ansi(text: str) -> Line:
-    """The pieces of a text that was painted by `paint`."""
+    """The spans of a text that `colourize` coloured."""
     line: list[Span] = []
     shade: Shade = "none"
     for part in _ANSI_CODE.split(text):
@@ -73,14 +66,14 @@ def parse_ansi(text: str) -> Line:
 def pad(
     text: str, width: int, shade: Shade = "none", right: bool = False, keep_end: bool = False
 ) -> Span:
-    """A piece of just so many columns: cut, or filled with blanks."""
-    shown = truncate(text, width, keep_end) if width > 0 else ""
-    space = " " * (width - cell_width(shown))
-    return Span(space + shown if right else shown + space, shade)
+    """A span of exactly `width` columns: truncated, or padded with blanks."""
+    fitted = truncate(text, width, keep_end) if width > 0 else ""
+    space = " " * (width - cell_width(fitted))
+    return Span(space + fitted if right else fitted + space, shade)
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """A text in lines of at most so many columns, broken at blanks where there are any."""
+    """The lines of a text, each at most `width` columns, broken at blanks if possible."""
     lines: list[str] = []
     for word in text.split():
         if lines and cell_width(lines[-1]) + 1 + cell_width(word) <= width:
@@ -91,7 +84,7 @@ def wrap_text(text: str, width: int) -> list[str]:
 
 
 def _split_word(word: str, width: int) -> Iterable[str]:
-    """A word in parts that fit; the width of a letter decides, not their number."""
+    """Split a word into parts of at most `width` columns."""
     part = ""
     for letter in word:
         if part and cell_width(part) + cell_width(letter) > width:

@@ -1,4 +1,4 @@
-"""Following all sessions: by the daemon's stream, or by the agents' files where there is none."""
+"""Follow all sessions: by the daemon's stream, or by polling the transcripts without a daemon."""
 
 import asyncio
 import contextlib
@@ -16,22 +16,18 @@ ReadFiles: TypeAlias = Callable[[], Awaitable[list[SessionView]]]
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """Where the sessions come from at this moment, and what is wrong with it."""
+    """Where the sessions come from now, and what is wrong, if anything."""
 
     state: ConnectionState
     problem: str | None = None
 
 
 class AllSessions(msgspec.Struct, frozen=True):
-    """All sessions there are."""
-
     views: list[SessionView]
     connection: Connection
 
 
 class SessionChanged(msgspec.Struct, frozen=True):
-    """One session as it is now."""
-
     view: SessionView
 
 
@@ -39,9 +35,9 @@ Update: TypeAlias = AllSessions | SessionChanged | Connection
 
 
 class Intervals(msgspec.Struct, frozen=True):
-    """How often: a daemon that was lost is tried so often before the files are read; in seconds.
+    """A lost daemon is tried `tries` times, every `retry_s`; then files are read every `files_s`.
 
-    `silence` is how long a stream may say nothing: the daemon gives a sign of life every 15.
+    A stream is lost after `silence_s`: the daemon sends a heartbeat every 15 s.
     """
 
     retry_s: float = 1.0
@@ -53,7 +49,7 @@ class Intervals(msgspec.Struct, frozen=True):
 async def follow_sessions(
     daemon: Daemon | None, read: ReadFiles, intervals: Intervals | None = None
 ) -> AsyncGenerator[Update, None]:
-    """What is there, and then whatever changes, for ever; `daemon` None: the files alone."""
+    """All sessions, then every change, for ever; without a daemon from the files alone."""
     intervals = intervals or Intervals()
     tries = 0
     while True:
@@ -75,12 +71,12 @@ async def follow_sessions(
 
 
 async def _follow_daemon(daemon: Daemon, intervals: Intervals) -> AsyncGenerator[Update, None]:
-    """All sessions first, so that forgotten ones go; then the stream, which sends them again."""
+    """All sessions first, which removes deleted ones; then the stream, which sends them again."""
     answer, sessions = await daemon.ask("GET", "/v1/sessions"), LiveSessions()
     try:
         yield AllSessions(sessions.decode_all(answer.body), Connection("live"))
     except msgspec.DecodeError as error:
-        raise NotRunning(f"something that is no daemon of ours: {error}") from error
+        raise NotRunning(f"unexpected answer, not from a Brimline daemon: {error}") from error
     async with contextlib.aclosing(daemon.stream("/v1/stream", intervals.silence_s)) as events:
         async for event in events:
             view = _apply_event(event, sessions)
@@ -89,7 +85,7 @@ async def _follow_daemon(daemon: Daemon, intervals: Intervals) -> AsyncGenerator
 
 
 def _apply_event(event: Event, sessions: LiveSessions) -> SessionView | None:
-    """The session that an event is about; None for an unknown event, or one that is unreadable."""
+    """The session after an event; None if the event is unknown or cannot be decoded."""
     match event.kind:
         case "session":
             return sessions.decode(event.data)

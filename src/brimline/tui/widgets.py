@@ -1,4 +1,4 @@
-"""The widgets: lines that scroll, and sessions one of which is chosen."""
+"""The widgets: scrolling lines, the session list and a prompt."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -36,21 +36,20 @@ COLOURLESS_STYLES: dict[Shade, Style] = {
 
 
 class Prompt(Input):
-    """A line to write in, hidden until it is asked for; its cursor stands still."""
+    """An input line that is hidden until it is opened."""
 
     def on_mount(self) -> None:
-        """Nothing is written yet; what is, when the focus comes late, stays."""
         self.cursor_blink = self.select_on_focus = False
         self.display = False
 
     def open(self) -> None:
-        """Have something written; the very next key is its own."""
+        """Show the prompt and focus it at once, so that it gets the next key."""
         self.display = True
         self.screen.set_focus(self)
 
 
 class Lines(ScrollView, can_focus=True):
-    """Lines of pieces, which scroll where there are too many; text is text, never markup."""
+    """Lines that scroll; their text is never parsed as markup."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "scroll_down", show=False),
@@ -67,24 +66,22 @@ class Lines(ScrollView, can_focus=True):
         self._lines: Sequence[Line] = ()
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Show these from now on."""
         self._lines = lines
         self.virtual_size = Size(self.size.width, len(lines))
         self.refresh()
 
     def line(self, number: int) -> Line:
-        """A line by its number; empty behind the last."""
+        """A line by its number; empty after the last."""
         return self._lines[number] if number < len(self._lines) else ()
 
     def render_line(self, y: int) -> Strip:
-        """A line as Textual draws it."""
         pieces = self.line(self.scroll_offset.y + y)
         segments = [Segment(piece.text, self._styles[piece.shade]) for piece in pieces]
         return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
 
 
 class SessionLines(Lines):
-    """The sessions of the overview; only those that can be seen are drawn."""
+    """The sessions of the overview; formats only the visible ones."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", show=False),
@@ -97,8 +94,6 @@ class SessionLines(Lines):
     ]
 
     class Opened(Message):
-        """A session is to be shown."""
-
         def __init__(self, key: str) -> None:
             super().__init__()
             self.key = key
@@ -112,7 +107,7 @@ class SessionLines(Lines):
         self.selected: str | None = None
 
     def show_sessions(self, views: Sequence[SessionView], rows: OverviewRows) -> None:
-        """Show these sessions; the chosen one stays so, wherever it goes."""
+        """Show these sessions; the selected one stays selected."""
         self._views, self._rows, self._drawn = views, rows, {}
         self._starts = [0, *accumulate(rows.height(view) for view in views)]
         self.virtual_size = Size(self.size.width, self._starts[-1])
@@ -121,7 +116,7 @@ class SessionLines(Lines):
         self.refresh()
 
     def line(self, number: int) -> Line:
-        """A line of the session that stands there; where there is none, what is shown instead."""
+        """A line by its number; without sessions, a line of the text given to `show`."""
         index = bisect_right(self._starts, number) - 1
         if not self._views:
             return super().line(number)
@@ -133,23 +128,21 @@ class SessionLines(Lines):
         return self._drawn[index][number - self._starts[index]]
 
     def action_move(self, by: int) -> None:
-        """Choose another session, so many below."""
-        here = self._selected_index()
-        if here is not None:
-            self._select(max(0, min(len(self._views) - 1, here + by)))
+        index = self._selected_index()
+        if index is not None:
+            self._select(max(0, min(len(self._views) - 1, index + by)))
 
     def action_open(self) -> None:
-        """Show the chosen session."""
         if self.selected is not None:
             self.post_message(self.Opened(self.selected))
 
     def on_click(self, event: events.Click) -> None:
-        """Choose a session; the second click shows it."""
+        """Select a session; open it if it is already selected."""
         index = bisect_right(self._starts, self.scroll_offset.y + event.y) - 1
         if index < len(self._views):
-            again = self._views[index].key == self.selected
+            was_selected = self._views[index].key == self.selected
             self._select(index)
-            if again:
+            if was_selected:
                 self.action_open()
 
     def _selected_index(self) -> int | None:
