@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from brimline.observations import Pane
-from brimline.tmux.clear_requests import Intent, keep
+from brimline.tmux.clear_requests import ClearRequest, save_request
 from server.running import Running
 from tmux.terminal import Terminal
 
@@ -128,7 +128,7 @@ def test_show_and_list(daemon: Running, tmp_path: Path) -> None:
     [
         (("waiting", None, None), "to be cleared when the turn ends, asked for 5m ago (/n.md)"),
         (("clearing", None, None), "is being cleared (/n.md)"),
-        (("failed", None, "it is at work"), "not cleared, 5m ago: it is at work (/n.md)"),
+        (("failed", None, "the agent is busy"), "not cleared, 5m ago: the agent is busy (/n.md)"),
         (
             ("done", "22222222-x", None),
             "cleared 5m ago, and goes on from /n.md as session 22222222",
@@ -143,7 +143,9 @@ def test_what_became_of_a_clear(
     step, after, why = intent
     ago = time.time() - 300
     pane = Pane("/tmp/nobody", "%1")
-    keep(daemon.state, Intent(SESSION, "claude", pane, "/n.md", ago, step, ago, after, why))
+    save_request(
+        daemon.state, ClearRequest(SESSION, "claude", pane, "/n.md", ago, step, ago, after, why)
+    )
     assert line in daemon.command("handoff", "--list", "--session", SESSION).stdout
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 from brimline.tmux.clear import INTERRUPTED, PROMPTED
-from brimline.tmux.clear_requests import kept
-from brimline.tmux.typing import Tmux
+from brimline.tmux.clear_requests import load_requests
+from brimline.tmux.typist import Typist
 from server.running import Running
 
 from .claude import bash
@@ -128,14 +128,14 @@ def test_composer(opened: Open, tmp_path: Path, agent: str) -> None:
     client = opened(agent, Scenario(otherwise=Reply(text="I see.")))
     client.type("half a thou")
     client.until(lambda: client.composer(agent).text == "half a thou", "the words are not seen")
-    tmux = Tmux(tmp_path, patience=20.0)
-    told = asyncio.run(tmux.tell(client.pane, agent, "A message."))
-    assert (told.done, told.why) == (False, "something is typed in its composer")
+    tmux = Typist(tmp_path, client_timeout_s=20.0)
+    told = asyncio.run(tmux.submit(client.pane, agent, "A message."))
+    assert (told.submitted, told.reason) == (False, "there is text in the composer")
     client.press("-N", "11", "BSpace")
     client.until_composer(agent)
     text = "A message of two lines:\nlook at the tests."
-    told = asyncio.run(tmux.tell(client.pane, agent, text))
-    assert told.done, f"{told}\n{client.shown}"
+    told = asyncio.run(tmux.submit(client.pane, agent, text))
+    assert told.submitted, f"{told}\n{client.shown}"
     client.until(lambda: holding(client, "look at the tests."), "no request holds it")
     assert not holding(client, "half a thou")
 
@@ -149,8 +149,8 @@ def test_dialog_is_not_typed_into(opened: Open, tmp_path: Path) -> None:
     )
     client.say("Go.")
     client.until(lambda: "Do you want to proceed?" in client.shown, "it does not ask")
-    told = asyncio.run(Tmux(tmp_path).tell(client.pane, "claude", "1", urgent=True))
-    assert (told.done, told.why) == (False, "its composer cannot be recognised")
+    told = asyncio.run(Typist(tmp_path).submit(client.pane, "claude", "1", while_busy=True))
+    assert (told.submitted, told.reason) == (False, "its composer cannot be recognised")
     assert "Do you want to proceed?" in client.shown
 
 
@@ -242,8 +242,8 @@ def test_handoff_clear(daemon: Running, set_up: Callable[[Scenario], Interactive
     (first, *_) = holding(client, TOLD)
     assert f"{client.place.project / 'notes.md'} {TOLD}" in first
     assert "The first task." not in first
-    client.until(lambda: kept(daemon.state)[0].step == "done")
-    (intent,) = kept(daemon.state)
+    client.until(lambda: load_requests(daemon.state)[0].step == "done")
+    (intent,) = load_requests(daemon.state)
     listed = daemon.command("handoff", "--list", "--session", intent.session)
     assert f"as session {str(intent.after)[:8]}" in listed.stdout
     assert intent.after != intent.session
@@ -259,9 +259,11 @@ def test_handoff_clear_of_codex(daemon: Running, opened: Open, tmp_path: Path) -
     state = {"BRIMLINE_STATE_DIR": str(daemon.state)}
     client = opened("codex", scenario, environment=state)
     client.say("The first task.")
-    client.until(lambda: kept(daemon.state), "there is no intent")
-    client.until(lambda: kept(daemon.state)[0].step in ("done", "failed"), "it is not over")
-    (intent,) = kept(daemon.state)
+    client.until(lambda: load_requests(daemon.state), "there is no intent")
+    client.until(
+        lambda: load_requests(daemon.state)[0].step in ("done", "failed"), "it is not over"
+    )
+    (intent,) = load_requests(daemon.state)
     assert intent.why is None
     assert intent.after not in (None, intent.session)
     client.until(lambda: holding(client, TOLD), "no request holds the prompt")
@@ -274,11 +276,11 @@ def test_handoff_clear_after_a_kill(
     """The daemon is killed while the turn goes on: the next one clears all the same, once."""
     client = set_up(Scenario(main=(bash(hand_over("sleep 3")), Reply(text="I end."))))
     client.say("The first task.")
-    client.until(lambda: kept(daemon.state), "there is no intent")
+    client.until(lambda: load_requests(daemon.state), "there is no intent")
     daemon.kill()
     daemon.start()
     client.until(lambda: holding(client, TOLD), "no request holds the prompt")
-    client.until(lambda: kept(daemon.state)[0].step == "done")
+    client.until(lambda: load_requests(daemon.state)[0].step == "done")
     client.until_composer("claude")
     assert client.shown.count("/clear") == 1
 
@@ -289,13 +291,15 @@ def test_handoff_clear_with_words_typed(
     """The user types while the turn goes on: nothing is cleared, and their words stay."""
     client = set_up(Scenario(main=(bash(hand_over("sleep 3")), Reply(text="I end."))))
     client.say("The first task.")
-    client.until(lambda: kept(daemon.state), "there is no intent")
+    client.until(lambda: load_requests(daemon.state), "there is no intent")
     client.type("half a thou")
-    client.until(lambda: kept(daemon.state)[0].step == "failed", "it did not fail")
+    client.until(lambda: load_requests(daemon.state)[0].step == "failed", "it did not fail")
     assert client.composer("claude").text == "half a thou"
     assert "The first task." in client.shown
-    listed = daemon.command("handoff", "--list", "--session", kept(daemon.state)[0].session)
-    assert "something is typed in its composer" in listed.stdout
+    listed = daemon.command(
+        "handoff", "--list", "--session", load_requests(daemon.state)[0].session
+    )
+    assert "there is text in the composer" in listed.stdout
 
 
 def test_handoff_clear_and_a_new_task(
@@ -304,12 +308,12 @@ def test_handoff_clear_and_a_new_task(
     """The user interrupts the turn that asked for it, and says what to do: that is not wiped."""
     client = set_up(Scenario(main=(bash(hand_over("sleep 60")), Reply(text="It is done."))))
     client.say("The first task.")
-    client.until(lambda: kept(daemon.state), "there is no intent")
+    client.until(lambda: load_requests(daemon.state), "there is no intent")
     client.press("Escape")
     client.until_composer("claude")
     client.say("A NEW TASK")
     client.until(lambda: "It is done." in client.shown, "there is no reply")
-    (intent,) = kept(daemon.state)
+    (intent,) = load_requests(daemon.state)
     assert (intent.step, intent.why) == ("failed", PROMPTED)
     assert not client.soon(lambda: holding(client, TOLD))
     assert "A NEW TASK" in client.shown
@@ -321,10 +325,10 @@ def test_handoff_clear_of_an_interrupted_turn(
     """The user interrupts the turn and says nothing: after a while it is called off."""
     client = set_up(Scenario(main=(bash(hand_over("sleep 60")),)))
     client.say("The first task.")
-    client.until(lambda: kept(daemon.state), "there is no intent")
+    client.until(lambda: load_requests(daemon.state), "there is no intent")
     client.press("Escape")
-    client.until(lambda: kept(daemon.state)[0].step == "failed", "it is not called off")
-    assert kept(daemon.state)[0].why == INTERRUPTED
+    client.until(lambda: load_requests(daemon.state)[0].step == "failed", "it is not called off")
+    assert load_requests(daemon.state)[0].why == INTERRUPTED
     assert "The first task." in client.shown
 
 
@@ -334,11 +338,14 @@ def test_handoff_clear_with_words_queued(
     """The user says something while the turn goes on: the agent reads it, and is not cleared."""
     client = set_up(Scenario(main=(bash(hand_over("sleep 5")), Reply(text="I read it."))))
     client.say("The first task.")
-    client.until(lambda: kept(daemon.state), "there is no intent")
+    client.until(lambda: load_requests(daemon.state), "there is no intent")
     client.say("And mind the tests.")
     client.until(lambda: "I read it." in client.shown, "there is no reply")
     assert holding(client, "And mind the tests.")
-    assert (kept(daemon.state)[0].step, kept(daemon.state)[0].why) == ("failed", PROMPTED)
+    assert (load_requests(daemon.state)[0].step, load_requests(daemon.state)[0].why) == (
+        "failed",
+        PROMPTED,
+    )
 
 
 def test_handoff_clear_after_words_were_queued(
@@ -350,7 +357,7 @@ def test_handoff_clear_after_words_were_queued(
     client.until(lambda: "sleep 5" in client.shown, "it does not begin")
     client.say("And mind the tests.")
     client.until(lambda: "I read it." in client.shown, "there is no reply")
-    assert kept(daemon.state) == []
+    assert load_requests(daemon.state) == []
     assert "still to be read" in holding(client, "And mind the tests.")[0]
 
 

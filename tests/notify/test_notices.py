@@ -24,7 +24,7 @@ from brimline.notify.notices import Notice, Notices, not_cleared, notify
 from brimline.notify.transports import Unable, osc9, post, ring, run
 from brimline.observations import Pane
 from brimline.settings import Notify
-from brimline.tmux.clear_requests import Intent
+from brimline.tmux.clear_requests import ClearRequest
 from tmux.terminal import Terminal
 
 NOTICE = Notice(
@@ -259,7 +259,9 @@ def test_caller_goes_on(web: Callable[..., Web], tmp_path: Path) -> None:
 def test_clear_that_failed() -> None:
     """Of a clear that came to nothing the user is told whose, from which document, and why."""
     pane = Pane("/tmp/x", "%1")
-    intent = Intent("11111111-1", "claude", pane, "/n.md", 1.0, "failed", 2.0, why="it is at work")
+    intent = ClearRequest(
+        "11111111-1", "claude", pane, "/n.md", 1.0, "failed", 2.0, why="it is at work"
+    )
     told = not_cleared(intent, "/work/parser")
     assert told.text == (
         "11111111 does not go on from /n.md: it is at work; "

@@ -13,7 +13,6 @@ SCRIPT = "import sys; import brimline.server.daemon; print(*sorted(sys.modules))
     [
         pytest.param("brimline.setup.plan", id="the recipes of setup"),
         pytest.param("brimline.tui", id="the terminal UI"),
-        pytest.param("libtmux", id="tmux"),
     ],
 )
 def test_not_loaded(loaded: set[str], name: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from brimline.errors import CommandFailed
-from brimline.tmux.pane import check_own_socket
+from brimline.tmux.command import check_own_socket
 from second_user import PREAMBLE, UID, open_folder, require_second_user, run_as_second_user
 
 from .running import Running
@@ -170,7 +170,7 @@ def test_tmux_socket_of_another_user_is_refused(open_folder: Path) -> None:
         server.bind(str(path))
         check_own_socket(str(path))
         chown(path, UID)
-        with pytest.raises(CommandFailed, match="not a socket of yours"):
+        with pytest.raises(CommandFailed, match="not a socket of this user"):
             check_own_socket(str(path))
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from brimline.observations import Pane
-from brimline.tmux.composers import Composer, composer
-from brimline.tmux.pane import Held
+from brimline.tmux.composers import Composer, read_composer
+from brimline.tmux.pane import TmuxPane
 
 PATIENCE = 120.0
 """A busy machine is slow, and not wrong."""
@@ -99,8 +99,8 @@ class Terminal:
 
     def composer(self, agent: str) -> Composer:
         """What an agent's composer holds."""
-        screen = Held(self.pane, self._place).look()
-        return Composer("unknown") if screen is None else composer(agent, screen)
+        screen = TmuxPane(self.pane, self._place).capture()
+        return Composer("unknown") if screen is None else read_composer(agent, screen)
 
     def until(self, fits: Callable[[], object], why: str = "") -> None:
         """Wait until something holds."""

@@ -13,10 +13,17 @@ from brimline.errors import CommandFailed
 from brimline.handoff import Document
 from brimline.observations import Observation, ObservationKind, Pane
 from brimline.tmux import clear
-from brimline.tmux.clear import GONE, INTERRUPTED, PROMPTED, Clearing
-from brimline.tmux.clear_requests import Intent, Step, keep, kept
-from brimline.tmux.pane_watcher import Pace
-from brimline.tmux.typing import Tmux
+from brimline.tmux.clear import (
+    DOCUMENT_GONE,
+    INTERRUPTED,
+    NOT_CHANGED,
+    PROMPTED,
+    SESSION_ENDED,
+    SessionClearer,
+)
+from brimline.tmux.clear_requests import ClearRequest, ClearStep, load_requests, save_request
+from brimline.tmux.pane_watcher import ClearTimings
+from brimline.tmux.typist import STATE_REASONS, Typist
 
 from .conftest import Drawn
 
@@ -27,33 +34,33 @@ SESSION, NEXT = "11111111-aaaa", "22222222-bbbb"
 PATH = "/etc/hosts"  # a short one that is there on every machine
 PROMPT = f"Read {PATH} and continue from where you left off."
 DOCUMENT = Document.of("The parser is half done.", PATH, 0.0)
-QUICK = Pace(every=0.05, idle=3.0, cleared=3.0, over=1.0, watched=2.0)
+QUICK = ClearTimings(poll_s=0.05, idle_s=3.0, cleared_s=3.0, interrupted_s=1.0, watch_s=2.0)
 
 
 class Daemon:
     """One life of what drives a clear; what ended was told to it."""
 
     def __init__(self, state: Path) -> None:
-        self.told: list[Intent] = []
-        self.clearing = Clearing(state, Tmux(state, 2.0), time.time, self._hear, QUICK)
+        self.told: list[ClearRequest] = []
+        self.clearing = SessionClearer(state, Typist(state, 2.0), time.time, self._hear, QUICK)
 
-    async def _hear(self, intent: Intent) -> None:
+    async def _hear(self, intent: ClearRequest) -> None:
         self.told.append(intent)
 
     async def begin(self, client: Drawn, agent: str = "claude") -> None:
         """Ask for a clear of the client's session."""
-        await self.clearing.begin(SESSION, agent, client.pane, DOCUMENT)
+        await self.clearing.request_clear(SESSION, agent, client.pane, DOCUMENT)
 
     async def restarted(self) -> None:
         """Go on with what another one left."""
-        await self.clearing.recall()
+        await self.clearing.load()
         await self.clearing.resume()
 
     async def hook_after(self, client: Drawn) -> None:
         """The client's hook, which tells of a clear under the next session's id."""
         while "/clear" not in client.sent:
             await asyncio.sleep(0.02)
-        await self.clearing.cleared(NEXT, client.pane)
+        await self.clearing.on_cleared(NEXT, client.pane)
 
 
 def heard(what: ObservationKind, **more: Any) -> Observation:
@@ -64,7 +71,7 @@ def heard(what: ObservationKind, **more: Any) -> Observation:
 
 def outcome(state: Path) -> tuple[str, str | None]:
     """The step that is on the disk, and why."""
-    (intent,) = kept(state)
+    (intent,) = load_requests(state)
     return intent.step, intent.why
 
 
@@ -81,22 +88,22 @@ def play(work: Awaitable[None]) -> None:
 def test_written_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was decided last is on the disk last, however long the disk took for what was before."""
     pane = Pane("/tmp/tmux", "%1")
-    keep(tmp_path, Intent(SESSION, "claude", pane, PATH, 1.0, step="clearing"))
+    save_request(tmp_path, ClearRequest(SESSION, "claude", pane, PATH, 1.0, step="clearing"))
 
-    def slowly(state: Path, intent: Intent) -> None:
+    def slowly(state: Path, intent: ClearRequest) -> None:
         time.sleep(0.1 if intent.after == "first" else 0.0)
-        keep(state, intent)
+        save_request(state, intent)
 
-    monkeypatch.setattr(clear, "keep", slowly)
+    monkeypatch.setattr(clear, "save_request", slowly)
 
     async def scene() -> None:
         daemon = Daemon(tmp_path)
-        await daemon.clearing.recall()
-        hooks = [daemon.clearing.cleared(session, pane) for session in ("first", "second")]
+        await daemon.clearing.load()
+        hooks = [daemon.clearing.on_cleared(session, pane) for session in ("first", "second")]
         await asyncio.gather(*hooks)
 
     play(scene())
-    assert [intent.after for intent in kept(tmp_path)] == ["second"]
+    assert [intent.after for intent in load_requests(tmp_path)] == ["second"]
 
 
 def test_cleared_and_prompted(drawn: Make, tmp_path: Path) -> None:
@@ -105,12 +112,12 @@ def test_cleared_and_prompted(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        assert daemon.clearing.holds(SESSION)
-        await daemon.clearing.turn_ended(SESSION)
+        assert daemon.clearing.holds_messages(SESSION)
+        await daemon.clearing.on_turn_end(SESSION)
         await daemon.hook_after(client)
-        assert daemon.clearing.holds(NEXT)
-        await daemon.clearing.settled()
-        assert not daemon.clearing.holds(SESSION)
+        assert daemon.clearing.holds_messages(NEXT)
+        await daemon.clearing.wait_until_idle()
+        assert not daemon.clearing.holds_messages(SESSION)
 
     play(scene())
     assert client.sent == ["/clear", PROMPT]
@@ -124,15 +131,15 @@ def test_driven_by_what_is_heard(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.settled()
+        await daemon.clearing.wait_until_idle()
         for each in (heard("ended", thread="agent-1"), heard("ended", session=NEXT)):
-            await daemon.clearing.hear(each)
+            await daemon.clearing.observe(each)
         assert outcome(tmp_path) == ("waiting", None)
-        await daemon.clearing.hear(heard("stopped"))
+        await daemon.clearing.observe(heard("stopped"))
         await asyncio.sleep(0.1)
         assert outcome(tmp_path) == ("clearing", None)
-        await daemon.clearing.hear(heard("cleared", session=NEXT, pane=client.pane))
-        assert daemon.clearing.holds(NEXT)
+        await daemon.clearing.observe(heard("cleared", session=NEXT, pane=client.pane))
+        assert daemon.clearing.holds_messages(NEXT)
         await daemon.clearing.close()
 
     play(scene())
@@ -144,7 +151,7 @@ def test_waits_for_the_turn(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.settled()
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == []
@@ -158,7 +165,7 @@ def test_idle_pane_is_cleared_at_once(drawn: Make, tmp_path: Path) -> None:
     async def scene() -> None:
         await daemon.begin(client)
         await daemon.hook_after(client)
-        await daemon.clearing.settled()
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == ["/clear", PROMPT]
@@ -170,8 +177,8 @@ def test_turn_that_goes_on(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.turn_ended(SESSION)
-        await daemon.clearing.settled()
+        await daemon.clearing.on_turn_end(SESSION)
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("waiting", None))
@@ -185,13 +192,13 @@ def test_users_words_stay(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.turn_ended(SESSION)
-        await daemon.clearing.settled()
+        await daemon.clearing.on_turn_end(SESSION)
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.composer("claude").text == "half a thou"
     assert client.sent == []
-    assert outcome(tmp_path) == ("failed", "something is typed in its composer")
+    assert outcome(tmp_path) == ("failed", STATE_REASONS["typed"])
     assert [intent.step for intent in daemon.told] == ["failed"]
 
 
@@ -201,8 +208,8 @@ def test_no_hook_no_prompt(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.turn_ended(SESSION)
-        await daemon.clearing.settled()
+        await daemon.clearing.on_turn_end(SESSION)
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == ["/clear"]
@@ -215,13 +222,13 @@ def test_pane_that_stays(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.on_turn_end(SESSION)
         await daemon.hook_after(client)
-        await daemon.clearing.settled()
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == ["/clear"]
-    assert outcome(tmp_path) == ("failed", "its pane is as it was before /clear")
+    assert outcome(tmp_path) == ("failed", NOT_CHANGED)
 
 
 def test_command_that_is_not_taken(drawn: Make, tmp_path: Path) -> None:
@@ -230,12 +237,12 @@ def test_command_that_is_not_taken(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.turn_ended(SESSION)
-        await daemon.clearing.settled()
+        await daemon.clearing.on_turn_end(SESSION)
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.composer("claude").state == "empty"
-    assert outcome(tmp_path) == ("failed", "it did not send the text off")
+    assert outcome(tmp_path) == ("failed", "the client did not submit the text")
 
 
 def test_prompt_calls_it_off(drawn: Make, tmp_path: Path) -> None:
@@ -244,12 +251,12 @@ def test_prompt_calls_it_off(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.hear(heard("prompt"))
-        assert not daemon.clearing.busy
+        await daemon.clearing.observe(heard("prompt"))
+        assert not daemon.clearing.has_requests
         client.press("Escape")
         client.until_composer("claude")
-        await daemon.clearing.hear(heard("stopped"))
-        await daemon.clearing.settled()
+        await daemon.clearing.observe(heard("stopped"))
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
@@ -262,10 +269,10 @@ def test_prompt_right_after_the_turn(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.hear(heard("stopped"))
-        await asyncio.sleep(QUICK.pause / 2)
-        await daemon.clearing.hear(heard("prompt"))
-        await asyncio.sleep(3 * QUICK.pause)
+        await daemon.clearing.observe(heard("stopped"))
+        await asyncio.sleep(QUICK.settle_s / 2)
+        await daemon.clearing.observe(heard("prompt"))
+        await asyncio.sleep(3 * QUICK.settle_s)
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
@@ -284,7 +291,7 @@ def test_prompts_that_are_not_meant(drawn: Make, tmp_path: Path) -> None:
     async def scene() -> None:
         await daemon.begin(client)
         for each in others:
-            await daemon.clearing.hear(each)
+            await daemon.clearing.observe(each)
         await daemon.clearing.close()
 
     play(scene())
@@ -300,9 +307,9 @@ def test_own_prompt_calls_nothing_off(drawn: Make, tmp_path: Path) -> None:
         await daemon.hook_after(client)
         while PROMPT not in client.sent:
             await asyncio.sleep(0.02)
-        await daemon.clearing.hear(heard("prompt", session=NEXT))
-        await daemon.clearing.hear(heard("prompt"))
-        await daemon.clearing.settled()
+        await daemon.clearing.observe(heard("prompt", session=NEXT))
+        await daemon.clearing.observe(heard("prompt"))
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert outcome(tmp_path) == ("done", None)
@@ -314,7 +321,7 @@ def test_older_end_in_the_spool(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.hear(heard("stopped", at=time.time() - 60.0, late=True))
+        await daemon.clearing.observe(heard("stopped", at=time.time() - 60.0, late=True))
         await asyncio.sleep(0.1)
         await daemon.clearing.close()
 
@@ -323,19 +330,19 @@ def test_older_end_in_the_spool(drawn: Make, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["waiting", "clearing"])
-def test_prompt_while_nobody_listened(drawn: Make, tmp_path: Path, step: Step) -> None:
+def test_prompt_while_nobody_listened(drawn: Make, tmp_path: Path, step: ClearStep) -> None:
     """The daemon was away for the end and the user's next prompt: that one is heard first."""
     client, daemon = drawn(), Daemon(tmp_path)
-    asked = Intent(SESSION, "claude", client.pane, PATH, time.time(), step, rows=("0" * 12,))
-    keep(tmp_path, asked)
+    asked = ClearRequest(SESSION, "claude", client.pane, PATH, time.time(), step, rows=("0" * 12,))
+    save_request(tmp_path, asked)
 
     async def scene() -> None:
-        await daemon.clearing.recall()
+        await daemon.clearing.load()
         for what in ("stopped", "prompt"):
-            await daemon.clearing.hear(heard(what, late=True))
+            await daemon.clearing.observe(heard(what, late=True))
         await daemon.clearing.resume()
-        await asyncio.sleep(3 * QUICK.pause)
-        await daemon.clearing.settled()
+        await asyncio.sleep(3 * QUICK.settle_s)
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
@@ -347,9 +354,9 @@ def test_interrupted_turn(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await asyncio.sleep(QUICK.pause)
+        await asyncio.sleep(QUICK.settle_s)
         client.press("Escape")
-        await daemon.clearing.settled()
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", INTERRUPTED))
@@ -359,28 +366,28 @@ def test_interrupted_turn(drawn: Make, tmp_path: Path) -> None:
 def test_words_that_are_to_be_read(drawn: Make, tmp_path: Path) -> None:
     """The user has queued words that the document cannot know: the agent reads them first."""
     client, daemon = drawn("busy", "queued"), Daemon(tmp_path)
-    with pytest.raises(CommandFailed, match="still to be read"):
+    with pytest.raises(CommandFailed, match="not been read yet"):
         play(daemon.begin(client))
-    assert kept(tmp_path) == []
+    assert load_requests(tmp_path) == []
 
 
 def test_called_off_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that was being written when it was called off is not written over that."""
-    asked = Intent(SESSION, "claude", Pane("/nowhere", "%1"), PATH, time.time())
-    keep(tmp_path, asked)
+    asked = ClearRequest(SESSION, "claude", Pane("/nowhere", "%1"), PATH, time.time())
+    save_request(tmp_path, asked)
 
-    def slowly(state: Path, intent: Intent) -> None:
+    def slowly(state: Path, intent: ClearRequest) -> None:
         time.sleep(0.2 if intent.step == "clearing" else 0.0)
-        keep(state, intent)
+        save_request(state, intent)
 
-    monkeypatch.setattr(clear, "keep", slowly)
+    monkeypatch.setattr(clear, "save_request", slowly)
 
     async def scene() -> None:
         daemon = Daemon(tmp_path)
-        await daemon.clearing.recall()
-        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.load()
+        await daemon.clearing.on_turn_end(SESSION)
         await asyncio.sleep(0.05)
-        await daemon.clearing.prompted(SESSION)
+        await daemon.clearing.on_prompt(SESSION)
         await asyncio.sleep(0.3)
 
     play(scene())
@@ -390,15 +397,15 @@ def test_called_off_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_killed_while_it_waited(drawn: Make, tmp_path: Path) -> None:
     """Killed before the turn ended: the next one hears of its end, out of the spool."""
     client = drawn()
-    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time()))
+    save_request(tmp_path, ClearRequest(SESSION, "claude", client.pane, PATH, time.time()))
     daemon = Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.clearing.recall()
-        await daemon.clearing.hear(heard("stopped", late=True))
+        await daemon.clearing.load()
+        await daemon.clearing.observe(heard("stopped", late=True))
         await daemon.clearing.resume()
         await daemon.hook_after(client)
-        await daemon.clearing.settled()
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == ["/clear", PROMPT]
@@ -407,11 +414,11 @@ def test_killed_while_it_waited(drawn: Make, tmp_path: Path) -> None:
 def test_killed_while_it_was_interrupted(drawn: Make, tmp_path: Path) -> None:
     """Killed, and the turn is over without a word of its end: it is not cleared."""
     client, daemon = drawn(), Daemon(tmp_path)
-    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time()))
+    save_request(tmp_path, ClearRequest(SESSION, "claude", client.pane, PATH, time.time()))
 
     async def scene() -> None:
         await daemon.restarted()
-        await daemon.clearing.settled()
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", INTERRUPTED))
@@ -420,19 +427,19 @@ def test_killed_while_it_was_interrupted(drawn: Make, tmp_path: Path) -> None:
 def test_killed_at_every_step(drawn: Make, tmp_path: Path) -> None:
     """Stopped between any two looks and begun again: cleared once, prompted once."""
     client = drawn()
-    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time()))
+    save_request(tmp_path, ClearRequest(SESSION, "claude", client.pane, PATH, time.time()))
 
     async def life(seconds: float) -> bool:
         daemon = Daemon(tmp_path)
-        await daemon.clearing.recall()
-        await daemon.clearing.turn_ended(SESSION)
+        await daemon.clearing.load()
+        await daemon.clearing.on_turn_end(SESSION)
         if "/clear" in client.sent:
-            await daemon.clearing.cleared(NEXT, client.pane)
+            await daemon.clearing.on_cleared(NEXT, client.pane)
         await daemon.clearing.resume()
         try:
             async with asyncio.timeout(seconds):
                 await daemon.hook_after(client)
-                await daemon.clearing.settled()
+                await daemon.clearing.wait_until_idle()
         except TimeoutError:
             await daemon.clearing.close()
         return outcome(tmp_path)[0] in ("done", "failed")
@@ -453,13 +460,15 @@ def test_killed_with_the_command_typed(drawn: Make, tmp_path: Path) -> None:
     client = drawn()
     client.type("/clear")
     client.until_composer("claude", "typed")
-    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time(), "clearing"))
+    save_request(
+        tmp_path, ClearRequest(SESSION, "claude", client.pane, PATH, time.time(), "clearing")
+    )
     daemon = Daemon(tmp_path)
 
     async def scene() -> None:
         await daemon.restarted()
         await daemon.hook_after(client)
-        await daemon.clearing.settled()
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == ["/clear", PROMPT]
@@ -471,12 +480,14 @@ def test_killed_after_the_prompt(drawn: Make, tmp_path: Path) -> None:
     client.type(PROMPT)
     client.press("Enter")
     client.until(lambda: client.sent)
-    keep(tmp_path, Intent(SESSION, "claude", client.pane, PATH, time.time(), "prompting"))
+    save_request(
+        tmp_path, ClearRequest(SESSION, "claude", client.pane, PATH, time.time(), "prompting")
+    )
     daemon = Daemon(tmp_path)
 
     async def scene() -> None:
         await daemon.restarted()
-        await daemon.clearing.settled()
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([PROMPT], ("done", None))
@@ -488,13 +499,13 @@ def test_session_that_ended(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.ended(SESSION)
-        await daemon.clearing.turn_ended(SESSION)
-        await daemon.clearing.settled()
+        await daemon.clearing.on_session_end(SESSION)
+        await daemon.clearing.on_turn_end(SESSION)
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == []
-    assert outcome(tmp_path) == ("failed", "its session ended before it was cleared")
+    assert outcome(tmp_path) == ("failed", SESSION_ENDED)
 
 
 def test_others_are_not_meant(drawn: Make, tmp_path: Path) -> None:
@@ -503,14 +514,14 @@ def test_others_are_not_meant(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.turn_ended("other")
-        await daemon.clearing.cleared("other", Pane(client.socket, "%9"))
-        await daemon.clearing.ended("other")
-        await daemon.clearing.settled()
+        await daemon.clearing.on_turn_end("other")
+        await daemon.clearing.on_cleared("other", Pane(client.socket, "%9"))
+        await daemon.clearing.on_session_end("other")
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert outcome(tmp_path) == ("waiting", None)
-    assert not daemon.clearing.holds("other")
+    assert not daemon.clearing.holds_messages("other")
 
 
 def test_agent_without_a_clear(drawn: Make, tmp_path: Path) -> None:
@@ -518,7 +529,7 @@ def test_agent_without_a_clear(drawn: Make, tmp_path: Path) -> None:
     client, daemon = drawn(), Daemon(tmp_path)
     with pytest.raises(CommandFailed, match="--spawn"):
         play(daemon.begin(client, "gemini"))
-    assert kept(tmp_path) == []
+    assert load_requests(tmp_path) == []
 
 
 def test_document_that_is_gone(drawn: Make, tmp_path: Path) -> None:
@@ -527,13 +538,13 @@ def test_document_that_is_gone(drawn: Make, tmp_path: Path) -> None:
     document = replace(DOCUMENT, path=str(tmp_path / "notes.md"))
 
     async def scene() -> None:
-        await daemon.clearing.begin(SESSION, "claude", client.pane, document)
-        await daemon.clearing.turn_ended(SESSION)
-        await daemon.clearing.settled()
+        await daemon.clearing.request_clear(SESSION, "claude", client.pane, document)
+        await daemon.clearing.on_turn_end(SESSION)
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == []
-    assert outcome(tmp_path) == ("failed", GONE)
+    assert outcome(tmp_path) == ("failed", DOCUMENT_GONE)
 
 
 def test_scrolled_back_when_the_turn_ends(drawn: Make, tmp_path: Path) -> None:
@@ -543,11 +554,11 @@ def test_scrolled_back_when_the_turn_ends(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.turn_ended(SESSION)
-        await asyncio.sleep(10 * QUICK.every)
+        await daemon.clearing.on_turn_end(SESSION)
+        await asyncio.sleep(10 * QUICK.poll_s)
         client.tmux("send-keys", "-t", client.pane.id, "-X", "cancel")
         await daemon.hook_after(client)
-        await daemon.clearing.settled()
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == ["/clear", PROMPT]
@@ -561,8 +572,8 @@ def test_pane_that_is_gone(drawn: Make, tmp_path: Path) -> None:
     async def scene() -> None:
         await daemon.begin(client)
         client.tmux("kill-pane", "-t", client.pane.id)
-        await daemon.clearing.turn_ended(SESSION)
-        await daemon.clearing.settled()
+        await daemon.clearing.on_turn_end(SESSION)
+        await daemon.clearing.wait_until_idle()
 
     play(scene())
-    assert outcome(tmp_path) == ("failed", "its composer cannot be recognised")
+    assert outcome(tmp_path) == ("failed", STATE_REASONS["unknown"])

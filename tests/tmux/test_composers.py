@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.tmux.composers import LOOKS, Composer, composer, has_queued
-from brimline.tmux.screen import Screen, screen
+from brimline.tmux.composers import COMPOSERS, Composer, has_queued, read_composer
+from brimline.tmux.screen import Screen, parse_screen
 
 SCREENS = sorted(Path(__file__).parent.glob("screens/*/*.txt"))
 RULE = "─" * 40
@@ -19,19 +19,21 @@ def recorded(path: Path) -> tuple[dict[str, Any], Screen]:
     """A recorded screen, and what is known of it."""
     head, _, rows = path.read_text("utf-8").partition("\n")
     told = json.loads(head)
-    return told, screen(rows.split("\n"), told["x"], told["y"], told["shown"])
+    return told, parse_screen(rows.split("\n"), told["x"], told["y"], told["shown"])
 
 
 def claude(*typed: str, x: int = 2, y: int = 0, below: str = "  accept edits on") -> Composer:
     """Claude Code's composer with these rows in it; the cursor is in row `y` of them."""
-    return composer("claude", screen(["● Done.", "", RULE, *typed, RULE, below], x, 3 + y, False))
+    return read_composer(
+        "claude", parse_screen(["● Done.", "", RULE, *typed, RULE, below], x, 3 + y, False)
+    )
 
 
 @pytest.mark.parametrize("path", SCREENS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_recorded(path: Path) -> None:
     """Each recorded pane is recognised for what it is."""
     told, seen = recorded(path)
-    found = composer(path.parent.name, seen)
+    found = read_composer(path.parent.name, seen)
     assert found.state == told["state"]
     assert told["text"] is None or found.text == told["text"]
 
@@ -45,15 +47,15 @@ def test_queued_words() -> None:
 def test_hint_below_queued_words() -> None:
     """Words that wait are known by the hint below them, where the composer tells nothing."""
     rows = ["❯ more", "  ctrl+x ctrl+s to send now", "✽ Imagining… (4s)", RULE, "❯ ", RULE]
-    assert has_queued("claude", screen(rows, 2, 4))
+    assert has_queued("claude", parse_screen(rows, 2, 4))
     said = ["● Press it,", "  and it is yours to send now", *rows[2:]]
-    assert not has_queued("claude", screen(said, 2, 4))
-    assert not has_queued("nobody", screen(rows, 2, 4))
+    assert not has_queued("claude", parse_screen(said, 2, 4))
+    assert not has_queued("nobody", parse_screen(rows, 2, 4))
 
 
 def test_every_agent_was_recorded() -> None:
     """For each agent there is a pane that is empty, one that is busy and one with text."""
-    states = {agent: set[str]() for agent in LOOKS}
+    states = {agent: set[str]() for agent in COMPOSERS}
     for path in SCREENS:
         states[path.parent.name].add(recorded(path)[0]["state"])
     assert all({"empty", "busy", "typed"} <= seen for seen in states.values())
@@ -63,16 +65,16 @@ def test_every_agent_was_recorded() -> None:
 def test_other_agents_composer(path: Path) -> None:
     """No other agent's pane is taken for an empty composer, but by Pi, which has no mark."""
     _, seen = recorded(path)
-    others = set(LOOKS) - {path.parent.name, "pi"}
-    assert not [agent for agent in others if composer(agent, seen).state == "empty"]
+    others = set(COMPOSERS) - {path.parent.name, "pi"}
+    assert not [agent for agent in others if read_composer(agent, seen).state == "empty"]
 
 
 @pytest.mark.parametrize("path", SCREENS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_cursor_elsewhere(path: Path) -> None:
     """Where the cursor is not in the composer it is not known who gets what is typed."""
     _, seen = recorded(path)
-    moved = Screen(seen.rows, 0, 0, seen.shown)
-    assert composer(path.parent.name, moved).state == "unknown"
+    moved = Screen(seen.rows, 0, 0, seen.cursor_visible)
+    assert read_composer(path.parent.name, moved).state == "unknown"
 
 
 @given(st.sampled_from(SCREENS), st.integers(0, 29), st.text("─❯›┃╹▀▄ *>ab", max_size=12))
@@ -81,9 +83,16 @@ def test_changed_row(path: Path, place: int, text: str) -> None:
     told, seen = recorded(path)
     rows = list(seen.rows)
     place = min(place, len(rows) - 1)
-    rows[place] = screen([text], 0, 0).rows[0]
-    found = composer(path.parent.name, Screen(tuple(rows), seen.x, seen.y, seen.shown))
-    if told["state"] == "typed" and place != seen.y and told["text"] and "\n" not in told["text"]:
+    rows[place] = parse_screen([text], 0, 0).rows[0]
+    found = read_composer(
+        path.parent.name, Screen(tuple(rows), seen.cursor_x, seen.cursor_y, seen.cursor_visible)
+    )
+    if (
+        told["state"] == "typed"
+        and place != seen.cursor_y
+        and told["text"]
+        and "\n" not in told["text"]
+    ):
         assert found.state in ("typed", "unknown")
 
 
@@ -118,10 +127,10 @@ def test_second_row() -> None:
 def test_at_work_is_said_by_the_client() -> None:
     """Only the client's own row says that it is at work, not what the agent wrote."""
     rows = ["● I press esc to interrupt it…", "", RULE, "❯\N{NO-BREAK SPACE}", RULE, "  manual"]
-    assert composer("claude", screen(rows, 2, 3)).state == "empty"
+    assert read_composer("claude", parse_screen(rows, 2, 3)).state == "empty"
     assert claude("❯\N{NO-BREAK SPACE}", below="  auto · esc to interrupt").state == "busy"
 
 
 def test_agent_that_nobody_knows() -> None:
     """An agent whose looks are not known has no composer."""
-    assert composer("somebody", screen([RULE, "", RULE], 0, 1)).state == "unknown"
+    assert read_composer("somebody", parse_screen([RULE, "", RULE], 0, 1)).state == "unknown"

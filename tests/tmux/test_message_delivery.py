@@ -15,9 +15,9 @@ from brimline.store.base import MarkMessage, PutSession, QueueMessage, Write
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
-from brimline.tmux.find_pane import find_pane, runs
-from brimline.tmux.message_delivery import Mail
-from brimline.tmux.typing import Tmux
+from brimline.tmux.message_delivery import MessageDelivery
+from brimline.tmux.pane_search import find_pane, runs_on_terminal
+from brimline.tmux.typist import Typist
 
 from .conftest import Drawn
 from .terminal import Terminal
@@ -50,16 +50,16 @@ def round_of(
         store = MemoryStore()
         sessions = [PutSession(SessionRow(id, agent, time.time())) for id in ("s1", "s2")]
         await store.write([*sessions, *map(QueueMessage, messages)])
-        mail = Mail(
+        mail = MessageDelivery(
             store,
-            Tmux(state, 2.0),
+            Typist(state, 2.0),
             time.time,
             lambda row: row.agent not in AGENTS,
             lambda row: pane,
             lambda id: compacting,
             of_now,
         )
-        count = sum([await mail.deliver() for _ in range(rounds)])
+        count = sum([await mail.deliver_pending() for _ in range(rounds)])
         return count, [found.state for found in await store.messages("s1")]
 
     return asyncio.run(main())
@@ -108,11 +108,13 @@ def test_typed_once_while_the_store_fails(drawn: Make, tmp_path: Path) -> None:
         await store.write(
             [PutSession(SessionRow("s1", "pi", 1.0)), QueueMessage(message("m1", "Hello."))]
         )
-        mail = Mail(store, Tmux(tmp_path, 2.0), lambda: time.time() + hour, lambda row: False,
-                    lambda row: client.pane, lambda id: False, lambda message: message)  # fmt: skip
+        mail = MessageDelivery(
+            store, Typist(tmp_path, 2.0), lambda: time.time() + hour, lambda row: False,
+            lambda row: client.pane, lambda id: False, lambda message: message,
+        )  # fmt: skip
         with pytest.raises(StoreFailed):
-            await mail.deliver()
-        await mail.deliver()
+            await mail.deliver_pending()
+        await mail.deliver_pending()
         return [found.state for found in await store.messages("s1")]
 
     assert asyncio.run(main()) == ["delivered"]
@@ -170,11 +172,11 @@ def test_sent_on(tmp_path: Path, seen_at: float, left: str) -> None:
         await store.write(
             [PutSession(cleared), PutSession(seen), QueueMessage(message("m1", "One."))]
         )
-        mail = Mail(
-            store, Tmux(tmp_path, 2.0), time.time, lambda row: True, lambda row: None,
+        mail = MessageDelivery(
+            store, Typist(tmp_path, 2.0), time.time, lambda row: True, lambda row: None,
             lambda id: False, lambda message: message,
         )  # fmt: skip
-        assert await mail.deliver() == 0
+        assert await mail.deliver_pending() == 0
         assert [(m.session, m.text) for m in await store.pending_messages()] == [(left, "One.")]
 
     asyncio.run(main())
@@ -225,4 +227,4 @@ def test_no_tmux_no_pane(tmp_path: Path) -> None:
     (tmp_path / "tmux-1").mkdir()
     (tmp_path / "tmux-1" / "default").touch()
     assert find_pane("pi", "/", env, 1) is None
-    assert not runs("pi", "/dev/nothing")
+    assert not runs_on_terminal("pi", "/dev/nothing")

@@ -10,7 +10,13 @@ import pytest
 from brimline.cli.current_session import MARKS, SESSION
 from brimline.errors import CommandFailed, UnknownAgent
 from brimline.sources import AGENTS
-from brimline.tmux.spawn import COMMANDS, become, outside, start, window
+from brimline.tmux.spawn import (
+    CLIENT_COMMANDS,
+    client_command,
+    exec_client,
+    open_window,
+    without_agent_variables,
+)
 
 from .terminal import Terminal
 
@@ -27,16 +33,16 @@ def stand_in(folder: Path) -> dict[str, str]:
 
 def test_every_agent_can_be_started() -> None:
     """Each agent's client is started with the prompt as one word, the last."""
-    assert set(COMMANDS) == set(AGENTS)
+    assert set(CLIENT_COMMANDS) == set(AGENTS)
     for agent in AGENTS:
-        assert start(agent, "/work/my notes.md", "/work").command[-1] == PROMPT
+        assert client_command(agent, "/work/my notes.md", "/work").arguments[-1] == PROMPT
     with pytest.raises(UnknownAgent):
-        start("somebody", "/x", "/")
+        client_command("somebody", "/x", "/")
 
 
 def test_line_for_a_shell() -> None:
     """What the user is told to type means the same to a shell."""
-    line = start("gemini", "/work/my notes.md", "/work/a b").line
+    line = client_command("gemini", "/work/my notes.md", "/work/a b").shell_line
     assert line == f"cd '/work/a b' && gemini --prompt-interactive '{PROMPT}'"
 
 
@@ -46,7 +52,7 @@ def test_window(tmp_path: Path) -> None:
     try:
         env = stand_in(tmp_path)
         env |= {"TMUX": f"{terminal.socket},1,0", "TMUX_PANE": terminal.pane.id}
-        made = window(start("claude", "/work/my notes.md", str(tmp_path)), env)
+        made = open_window(client_command("claude", "/work/my notes.md", str(tmp_path)), env)
         assert made is not None
         shows = ("capture-pane", "-p", "-J", "-t", made.id)
         terminal.until(lambda: terminal.tmux(*shows).strip())
@@ -58,23 +64,23 @@ def test_window(tmp_path: Path) -> None:
 
 def test_outside_of_tmux() -> None:
     """Outside of tmux there is no window."""
-    assert window(start("claude", "/n", "/"), {}) is None
+    assert open_window(client_command("claude", "/n", "/"), {}) is None
 
 
 def test_tmux_that_is_gone(tmp_path: Path) -> None:
     """A tmux that does not answer is an error that says so."""
     env = stand_in(tmp_path) | {"TMUX": f"{tmp_path}/nobody,1,0", "TMUX_PANE": "%0"}
     with pytest.raises(CommandFailed, match="tmux"):
-        window(start("claude", "/n", "/"), env)
+        open_window(client_command("claude", "/n", "/"), env)
 
 
 def test_in_this_terminal(tmp_path: Path) -> None:
     """The client takes the place of our process, and does not believe to run inside an agent."""
     env = stand_in(tmp_path) | {"CLAUDECODE": "1"}
-    new = start("claude", "/work/my notes.md", str(tmp_path))
+    new = client_command("claude", "/work/my notes.md", str(tmp_path))
     process, terminal = pty.fork()
     if process == 0:
-        become(new, outside(env))
+        exec_client(new, without_agent_variables(env))
         sys.exit(1)
     said = ""
     while said.count("|") < 3:
@@ -87,21 +93,21 @@ def test_in_this_terminal(tmp_path: Path) -> None:
 
 def test_client_that_is_not_there(tmp_path: Path) -> None:
     """A client that is not installed is an error that says so."""
-    with pytest.raises(CommandFailed, match="no such command"):
-        become(start("pi", "/n", str(tmp_path)), {"PATH": str(tmp_path)})
+    with pytest.raises(CommandFailed, match="not found"):
+        exec_client(client_command("pi", "/n", str(tmp_path)), {"PATH": str(tmp_path)})
 
 
 def test_folder_that_is_gone(tmp_path: Path) -> None:
     """A client is not started in another folder than its session's: tmux would do so."""
     terminal = Terminal(["cat"], tmp_path)
-    gone = start("claude", "/work/my notes.md", str(tmp_path / "gone"))
+    gone = client_command("claude", "/work/my notes.md", str(tmp_path / "gone"))
     try:
         env = stand_in(tmp_path)
-        with pytest.raises(CommandFailed, match="there is no folder"):
-            become(gone, env)
+        with pytest.raises(CommandFailed, match="does not exist"):
+            exec_client(gone, env)
         env |= {"TMUX": f"{terminal.socket},1,0", "TMUX_PANE": terminal.pane.id}
-        with pytest.raises(CommandFailed, match="there is no folder") as told:
-            window(gone, env)
+        with pytest.raises(CommandFailed, match="does not exist") as told:
+            open_window(gone, env)
         assert str(told.value.hint).endswith(f"claude '{PROMPT}'")
         assert len(terminal.tmux("list-panes", "-a").splitlines()) == 1
     finally:
@@ -110,7 +116,7 @@ def test_folder_that_is_gone(tmp_path: Path) -> None:
 
 def test_nothing_of_the_agent() -> None:
     """Nothing that tells inside which agent a command runs is handed on to the next one."""
-    assert outside(dict.fromkeys((*SESSION, *MARKS), "x")) == {}
+    assert without_agent_variables(dict.fromkeys((*SESSION, *MARKS), "x")) == {}
 
 
 def test_environment_of_the_user() -> None:
@@ -128,7 +134,7 @@ def test_environment_of_the_user() -> None:
         "PI_CODING_AGENT": "true",
         "PI_CODING_AGENT_DIR": "/p",
     }
-    assert set(outside(env)) == {
+    assert set(without_agent_variables(env)) == {
         "HOME",
         "CLAUDE_CODE_USE_BEDROCK",
         "CLAUDE_CONFIG_DIR",

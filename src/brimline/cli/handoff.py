@@ -21,9 +21,15 @@ from brimline.handoff import Freshness, files_changed_since, freshness, iter_rec
 from brimline.settings import state_dir
 from brimline.sources import AGENTS
 from brimline.terminal.text import Cell, Column, count_of, format_age, format_table, strip_control
-from brimline.tmux.clear_requests import Intent, kept
-from brimline.tmux.pane import of_environment
-from brimline.tmux.spawn import Start, become, outside, start, window
+from brimline.tmux.clear_requests import ClearRequest, load_requests
+from brimline.tmux.pane import pane_from_environment
+from brimline.tmux.spawn import (
+    ClientCommand,
+    client_command,
+    exec_client,
+    open_window,
+    without_agent_variables,
+)
 
 READABLE = "Name a file that is there, and that you can read."
 TO_COME = "no such session was heard of yet: it is kept for one with just this id"
@@ -81,7 +87,7 @@ def _hand_over(context: Context, session: SessionRef, options: argparse.Namespac
     told = _keep(context, session.id, options)
     env = context.places.env
     within = options.session is None
-    pane = of_environment(env.get("TMUX"), env.get("TMUX_PANE")) if within else None
+    pane = pane_from_environment(env.get("TMUX"), env.get("TMUX_PANE")) if within else None
     if options.clear and within and pane is None:
         return _spawn(context, session.id, options)
     if options.clear:
@@ -146,13 +152,13 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
     agent = options.agent or row.get("agent") or (here and here.agent)
     if agent is None:
         raise Refused("which agent?", f"Say --agent: {', '.join(AGENTS)}.")
-    new = start(agent, path, row.get("project") or str(Path.cwd()))
-    env = context.places.env if here is None else outside(context.places.env)
-    pane = window(new, context.places.env)
+    new = client_command(agent, path, row.get("project") or str(Path.cwd()))
+    env = context.places.env if here is None else without_agent_variables(context.places.env)
+    pane = open_window(new, context.places.env)
     if pane is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("there is no terminal to start it in", f"Start it yourself: {new.line}")
+        raise Refused("there is no terminal to start it in", f"Start it yourself: {new.shell_line}")
     if pane is None:
-        become(new, env)
+        exec_client(new, env)
     _tell_start(new, pane.id, options.json)
     return 0
 
@@ -165,17 +171,17 @@ def _view(context: Context, session: str | None) -> dict[str, Any]:
         return {}
 
 
-def _tell_start(new: Start, pane: str, json: bool) -> None:
+def _tell_start(new: ClientCommand, pane: str, json: bool) -> None:
     if json:
-        emit_json({"command": new.command, "folder": new.folder, "pane": pane})
+        emit_json({"command": new.arguments, "folder": new.folder, "pane": pane})
     else:
-        print(f"{new.command[0]} was started in a new window of tmux ({pane}), in {new.folder}")
+        print(f"{new.arguments[0]} was started in a new window of tmux ({pane}), in {new.folder}")
 
 
 def _show(context: Context, session: str, options: argparse.Namespace) -> int:
     found = ask(context, "GET", of_session(session, "/handoff"))["handoffs"]
     fresh = _fresh(context, session, found if options.list else found[:1])
-    intents = kept(state_dir(context.places.env, context.places.home), session)
+    intents = load_requests(state_dir(context.places.env, context.places.home), session)
     if options.json:
         rows = [row | _freshness_json(how) for row, how in zip(found, fresh, strict=False)]
         emit_json({"handoffs": rows, "clear": intents[0] if intents else None})
@@ -248,7 +254,7 @@ def _listed(context: Context, found: list[Any], fresh: list[Freshness]) -> list[
     return format_table(COLUMNS, rows, context.width, context.colour)
 
 
-def _outcome(intent: Intent, now: float) -> str:
+def _outcome(intent: ClearRequest, now: float) -> str:
     """What became of a `--clear`, in a line."""
     when, path = format_age(now - intent.since), strip_control(intent.path)
     match intent.step:

@@ -10,7 +10,7 @@ import msgspec
 from brimline.notify.transports import Unable, desktop, post, ring, run
 from brimline.observations import Pane
 from brimline.settings import Notify
-from brimline.tmux.clear_requests import Intent
+from brimline.tmux.clear_requests import ClearRequest
 
 LOGGER = logging.getLogger("brimline.notify")
 
@@ -35,7 +35,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.agent} in {Path(self.project).name}" if self.project else self.agent
 
 
-def not_cleared(intent: Intent, project: str | None = None) -> Notice:
+def not_cleared(intent: ClearRequest, project: str | None = None) -> Notice:
     """That a `handoff --clear` came to nothing, why, and how to do it by hand."""
     by_hand = f'by hand: /clear, then "{intent.prompt}"'
     return Notice(

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from brimline._version import __version__
 from brimline.observations import Pane
-from brimline.tmux.pane import plain, tty_of
+from brimline.tmux.pane import remove_controls, tty_of
 
 POSTED = 5.0
 """So many seconds a webhook has to answer."""
@@ -47,7 +47,7 @@ async def ring(pane: Pane, state: Path, bell: bool, text: str | None) -> None:
 
 def osc9(text: str) -> bytes:
     """What has a terminal show a text, through tmux, which is told to pass it on."""
-    shown = " ".join(plain(text).split())[:SHOWN].encode("utf-8", "replace")
+    shown = " ".join(remove_controls(text).split())[:SHOWN].encode("utf-8", "replace")
     return b"\x1bPtmux;\x1b\x1b]9;%b\x07\x1b\\" % shown
 
 
@@ -67,7 +67,7 @@ def _write(tty: str, data: bytes) -> None:
 
 async def desktop(title: str, text: str) -> None:
     """Show it on the desktop, if there is one; raises Unable."""
-    words = [" ".join(plain(part).split())[:SHOWN] for part in (title, text)]
+    words = [" ".join(remove_controls(part).split())[:SHOWN] for part in (title, text)]
     if sys.platform == "darwin":
         await run(["osascript", *(w for line in APPLESCRIPT for w in ("-e", line)), *words])
     elif shutil.which("notify-send"):
@@ -147,4 +147,4 @@ def _request(url: SplitResult, body: bytes) -> bytes:
         f"Content-Length: {len(body)}",
         "Connection: close",
     )
-    return "".join(f"{plain(line)}\r\n" for line in lines).encode() + b"\r\n" + body
+    return "".join(f"{remove_controls(line)}\r\n" for line in lines).encode() + b"\r\n" + body

@@ -55,7 +55,7 @@ from brimline.store.base import Store
 from brimline.store.failures import StoreFailed
 from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
-from brimline.tmux.message_delivery import Mail
+from brimline.tmux.message_delivery import MessageDelivery
 from brimline.transcripts.source import Places
 
 LOGGER = logging.getLogger("brimline.server")
@@ -121,15 +121,17 @@ class Daemon:
         rules = Rules.of_settings(self._settings)
         herald = NoticePolicy(self._settings.notify, rules, self.state)
         panes = TmuxWiring(store, self._places, self.state, herald)
-        around = LocalEnvironment(self._places, self.state, herald.tell, panes.clearing.holds)
+        around = LocalEnvironment(
+            self._places, self.state, herald.tell, panes.clearer.holds_messages
+        )
         monitor = Monitor(store, time.time, rules, around)
         views = Views(store, monitor, rules)
         lines = StatusLines(monitor, views, self._settings, UserStatusLine(self.state))
-        self._desk = desk = HookDispatcher(monitor, lines, panes.clearing, parents(self._places))
-        await panes.clearing.recall()
+        self._desk = desk = HookDispatcher(monitor, lines, panes.clearer, parents(self._places))
+        await panes.clearer.load()
         with suppress(StoreFailed, OSError):  # it is said when it is tried again, beside
             await self._take_spool(desk)
-        await panes.clearing.resume()
+        await panes.clearer.resume()
         hooks = HookSocket(self._socket("hook"), desk)
         hooks.open()
         application = self._application(store, monitor, views, desk, panes, access)
@@ -139,7 +141,7 @@ class Daemon:
         _warm_up()
         http = unix(self._socket("http"))
         ready(access.page_link())
-        works = self._beside(monitor, desk, panes.mail(monitor))
+        works = self._beside(monitor, desk, panes.message_delivery(monitor))
         works["being found"] = partial(self._end_unless, hooks.is_there, http.is_there)
         watch = StoreWatch(store, self._restart)
         works["watching the store's file"] = watch.watch_file
@@ -151,7 +153,7 @@ class Daemon:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
-            await panes.clearing.close()
+            await panes.clearer.close()
             await herald.close()
             await hooks.close()
             await lines.close()
@@ -172,7 +174,7 @@ class Daemon:
         encoded = SessionCache(store, views)
         parts: list[Routes] = [
             Running(self.status, self.stop, access),
-            Sessions(store, monitor, views, encoded, panes.clearing),
+            Sessions(store, monitor, views, encoded, panes.clearer),
             Histories(store, partial(of_files, self._places, cache)),
             Stream(encoded, ChangeBroadcaster(encoded, self._stopping)),
             Legacy(store, monitor),
@@ -182,7 +184,9 @@ class Daemon:
         open_paths = LEGACY_PATHS if is_open else ()
         return application(store, parts, Page().routes(), access, open_paths)
 
-    def _beside(self, monitor: Monitor, desk: HookDispatcher, mail: Mail) -> dict[str, Work]:
+    def _beside(
+        self, monitor: Monitor, desk: HookDispatcher, mail: MessageDelivery
+    ) -> dict[str, Work]:
         """What goes on while requests are served."""
         since = time.time() - seconds(self._settings.since)
         return {

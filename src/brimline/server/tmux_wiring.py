@@ -13,11 +13,11 @@ from brimline.server.local_environment import hooks_installed_at
 from brimline.sources import AGENTS
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
-from brimline.tmux.clear import Clearing
-from brimline.tmux.clear_requests import Intent
-from brimline.tmux.find_pane import find_pane
-from brimline.tmux.message_delivery import Mail
-from brimline.tmux.typing import Tmux
+from brimline.tmux.clear import SessionClearer
+from brimline.tmux.clear_requests import ClearRequest
+from brimline.tmux.message_delivery import MessageDelivery
+from brimline.tmux.pane_search import find_pane
+from brimline.tmux.typist import Typist
 from brimline.transcripts.source import Places
 
 
@@ -29,10 +29,10 @@ class TmuxWiring:
         self._places = places
         self._state = state
         self._herald = herald
-        self._tmux = Tmux(state)
-        self.clearing = Clearing(state, self._tmux, time.time, self._ended)
+        self._tmux = Typist(state)
+        self.clearer = SessionClearer(state, self._tmux, time.time, self._ended)
 
-    def mail(self, monitor: Monitor) -> Mail:
+    def message_delivery(self, monitor: Monitor) -> MessageDelivery:
         """What brings messages that no hook of ours will."""
 
         def hooked(row: SessionRow) -> bool:
@@ -44,7 +44,7 @@ class TmuxWiring:
             watched = monitor.watched(session)
             return watched is not None and watched.compacting
 
-        return Mail(
+        return MessageDelivery(
             self._store,
             self._tmux,
             time.time,
@@ -57,7 +57,7 @@ class TmuxWiring:
     def _pane(self, row: SessionRow) -> Pane | None:
         return find_pane(row.agent, row.project, self._places.env, os.getuid())
 
-    async def _ended(self, intent: Intent) -> None:
+    async def _ended(self, intent: ClearRequest) -> None:
         """A clear ended: the user is told of a failure, messages follow to the new session."""
         if intent.step == "failed":
             self._herald.say(not_cleared(intent))

@@ -1,14 +1,14 @@
-"""`handoff --clear`: a session that goes on fresh, in its own pane, from its document.
+"""`handoff --clear`: clear a session in its pane and continue it from its document.
 
-    waiting    the intent is on the disk; the turn goes on, and the user says nothing
-    clearing   the turn has ended: an empty composer, `/clear`, the client's word and a changed pane
-    prompting  "Read PATH and continue from where you left off."
-    done, or failed with the pane as it was
+    waiting    the request is on the disk, and the turn is still running
+    clearing   the turn has ended: type `/clear`, wait for the hook and for the screen to change
+    prompting  type "Read PATH and continue from where you left off."
+    done, or failed with the pane unchanged
 
-Each step is on the disk before it is done, so that a daemon that was killed goes on from it.
+Each step is on the disk before it is carried out, so that a restarted daemon can resume it.
 
-A clear belongs to the turn that asked for it: words of the user's that come before `/clear` is
-typed call it off, and so does a turn that ends without its Stop hook.
+A request belongs to the turn in which it was made: another prompt of the user before `/clear` is
+typed cancels it, and so does a turn that ends without its Stop hook.
 """
 
 import asyncio
@@ -21,272 +21,286 @@ from brimline.errors import CommandFailed
 from brimline.events import MAIN
 from brimline.handoff import Document
 from brimline.observations import Observation, Pane
-from brimline.tmux.clear_requests import ENDED, Intent, Step, keep, kept, tidy
-from brimline.tmux.pane_watcher import Pace, Watch
-from brimline.tmux.screen import is_cleared, rows_of
-from brimline.tmux.typing import WHY, Looked, Tmux, squeezed
+from brimline.tmux.clear_requests import (
+    ENDED,
+    ClearRequest,
+    ClearStep,
+    load_requests,
+    remove_old_requests,
+    save_request,
+)
+from brimline.tmux.pane_watcher import ClearTimings, PaneWatcher
+from brimline.tmux.screen import conversation_hashes, is_cleared
+from brimline.tmux.typist import STATE_REASONS, PaneView, Typist, remove_blanks
 
 COMMAND = "/clear"
 
-TELLS = {"claude": True, "codex": False}
-"""The agents that are cleared so, and whether their hook tells it at once: that of Codex comes with
-the next prompt, so its pane alone has to do."""
+# The agents that can be cleared, and whether a hook confirms it at once. Codex's hook runs only
+# with the next prompt, so its screen alone has to confirm the clear.
+CONFIRMED_BY_HOOK = {"claude": True, "codex": False}
 
-UNTOLD = f"{COMMAND} was typed, and no hook told that it was cleared"
-PROMPTED = "another prompt came before the turn had ended"
-GONE = "its document is not there any more"
-INTERRUPTED = "the turn was interrupted: it ended without its Stop hook"
+NOT_CONFIRMED = f"{COMMAND} was typed, but no hook confirmed it"
+PROMPTED = "the user sent another prompt before the turn ended"
+DOCUMENT_GONE = "the document no longer exists"
+INTERRUPTED = "the turn was interrupted (it ended without a Stop hook)"
+SESSION_ENDED = "the session ended before it was cleared"
+NOT_CHANGED = f"the pane did not change after {COMMAND}"
 
-Told = Callable[[Intent], Awaitable[None]]
 
+class SessionClearer:
+    """Carries out clear requests, driven by hooks and by what the panes show.
 
-class Clearing:
-    """Every session that is to be cleared; driven by what the hooks tell, and by the pane.
-
-    `told` gets each intent that ended, done or failed.
+    `on_end` is called with each request that is done or failed.
     """
 
-    def __init__(self, state: Path, tmux: Tmux, clock: Callable[[], float], told: Told,
-                 pace: Pace | None = None) -> None:  # fmt: skip
-        self._state, self._tmux, self._clock, self._told = state, tmux, clock, told
-        self._pace = pace or Pace()
-        self._watch = Watch(tmux, clock, self._pace)
-        self._open: dict[str, Intent] = {}
+    def __init__(
+        self,
+        state: Path,
+        typist: Typist,
+        clock: Callable[[], float],
+        on_end: Callable[[ClearRequest], Awaitable[None]],
+        timings: ClearTimings | None = None,
+    ) -> None:
+        self._state, self._typist, self._clock, self._on_end = state, typist, clock, on_end
+        self._timings = timings or ClearTimings()
+        self._watcher = PaneWatcher(typist, clock, self._timings)
+        self._requests: dict[str, ClearRequest] = {}
         self._writing = asyncio.Lock()
-        self._cleared: dict[str, asyncio.Event] = {}
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._confirmations: dict[str, asyncio.Event] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def begin(self, session: str, agent: str, pane: Pane, document: Document) -> Intent:
-        """Keep the intent; it is carried out when the turn ends, or at once where none is on."""
-        if agent not in TELLS:
-            reason = f"{agent} has no clear that can be confirmed"
-            raise CommandFailed(COMMAND, reason, "`--spawn` starts it anew.")
+    async def request_clear(
+        self, session: str, agent: str, pane: Pane, document: Document
+    ) -> ClearRequest:
+        """Save a request; it is carried out when the turn ends, or now if no turn is running."""
+        if agent not in CONFIRMED_BY_HOOK:
+            reason = f"{agent} has no way to confirm a clear"
+            raise CommandFailed(COMMAND, reason, "Use `--spawn` to start a new session instead.")
         now = self._clock()
-        intent = Intent(session, agent, pane, document.path, now, since=now)
-        if await self._watch.has_queued(intent):
-            reason = "the user said something that is still to be read"
-            raise CommandFailed(COMMAND, reason, "Read it, then hand over anew.")
-        self._stop(session)
-        self._cleared.pop(session, None)
-        await self._keep(intent)
-        self._run(session, self._begin(intent))
-        return intent
+        request = ClearRequest(session, agent, pane, document.path, now, since=now)
+        if await self._watcher.has_queued(request):
+            reason = "a queued prompt of the user has not been read yet"
+            raise CommandFailed(COMMAND, reason, "Read it, then hand over again.")
+        self._cancel_task(session)
+        self._confirmations.pop(session, None)
+        await self._save(request)
+        self._start_task(session, self._begin(request))
+        return request
 
     @property
-    def busy(self) -> bool:
+    def has_requests(self) -> bool:
         """Whether any session is to be cleared."""
-        return bool(self._open)
+        return bool(self._requests)
 
-    async def hear(self, heard: Observation) -> None:
-        """Be driven by what hooks tell; what a subagent does is not a session's turn."""
-        if heard.thread != MAIN or self._came_before(heard):
+    async def observe(self, observation: Observation) -> None:
+        """Process what a hook reports; subagents' hooks are ignored."""
+        if observation.thread != MAIN or self._is_of_earlier_turn(observation):
             return
-        match heard.what:
+        match observation.what:
             case "prompt":
-                await self.prompted(heard.session)
+                await self.on_prompt(observation.session)
             case "stopped":
-                await self.turn_ended(heard.session)
+                await self.on_turn_end(observation.session)
             case "cleared":
-                await self.cleared(heard.session, heard.pane)
+                await self.on_cleared(observation.session, observation.pane)
             case "ended":
-                await self.ended(heard.session)
+                await self.on_session_end(observation.session)
             case _:
                 pass
 
-    async def prompted(self, session: str) -> None:
-        """The user says something to a session that is not cleared yet: it is not cleared."""
-        intent = self._open.get(session)
-        if intent is not None and intent.step in ("waiting", "clearing") and intent.after is None:
-            self._stop(session)
+    async def on_prompt(self, session: str) -> None:
+        """Cancel the request of a session that is not cleared yet."""
+        request = self._requests.get(session)
+        if request and request.step in ("waiting", "clearing") and request.after is None:
+            self._cancel_task(session)
             await self._end(session, "failed", PROMPTED)
 
-    async def turn_ended(self, session: str) -> None:
-        """The session's turn is over: what waits for it begins."""
-        intent = self._open.get(session)
-        if intent is not None and intent.step == "waiting":
-            self._run(session, self._carry_out(session))
+    async def on_turn_end(self, session: str) -> None:
+        """Start to clear a session that waits for the end of its turn."""
+        request = self._requests.get(session)
+        if request and request.step == "waiting":
+            self._start_task(session, self._clear_and_prompt(session))
 
-    async def cleared(self, session: str, pane: Pane | None = None) -> None:
-        """A session was cleared; it may have got a new id, and is then known by its pane."""
-        for old, intent in list(self._open.items()):
-            begun = intent.step in ("clearing", "prompting")
-            if begun and (old == session or intent.pane == pane):
-                told = self._cleared[old]
-                await self._keep(replace(intent, after=session))
-                told.set()
+    async def on_cleared(self, session: str, pane: Pane | None = None) -> None:
+        """Record a confirmed clear; a session with a new id is recognised by its pane."""
+        for old, request in list(self._requests.items()):
+            is_started = request.step in ("clearing", "prompting")
+            if is_started and (old == session or request.pane == pane):
+                confirmation = self._confirmations[old]
+                await self._save(replace(request, after=session))
+                confirmation.set()
 
-    async def ended(self, session: str) -> None:
-        """A session ended: one that was not cleared by us has nothing to go on with."""
-        intent = self._open.get(session)
-        if intent is not None and intent.step == "waiting":
-            self._stop(session)
-            await self._end(session, "failed", "its session ended before it was cleared")
+    async def on_session_end(self, session: str) -> None:
+        """Cancel the request of a session that ended before it was cleared."""
+        request = self._requests.get(session)
+        if request and request.step == "waiting":
+            self._cancel_task(session)
+            await self._end(session, "failed", SESSION_ENDED)
 
-    def holds(self, session: str) -> bool:
-        """Whether messages for a session wait, until it is cleared and prompted."""
-        return any(session in (old, intent.after) for old, intent in self._open.items())
+    def holds_messages(self, session: str) -> bool:
+        """Whether messages of a session must wait until it is cleared and prompted."""
+        return any(session in (old, request.after) for old, request in self._requests.items())
 
-    async def recall(self) -> None:
-        """Know what was under way when the daemon ended, before the spool tells what came after."""
-        await asyncio.to_thread(tidy, self._state, self._clock())
-        for intent in await asyncio.to_thread(kept, self._state):
-            if intent.step not in ENDED:
-                self._open[intent.session] = intent
-                self._cleared[intent.session] = asyncio.Event()
+    async def load(self) -> None:
+        """Load unfinished requests; call this before spooled hooks are processed."""
+        await asyncio.to_thread(remove_old_requests, self._state, self._clock())
+        for request in await asyncio.to_thread(load_requests, self._state):
+            if request.step not in ENDED:
+                self._requests[request.session] = request
+                self._confirmations[request.session] = asyncio.Event()
 
     async def resume(self) -> None:
-        """Go on with what was recalled, but for what is under way already."""
-        for session, intent in list(self._open.items()):
-            if session not in self._running:
-                self._run(session, self._go_on(intent))
+        """Resume loaded requests that no spooled hook has started yet."""
+        for session, request in list(self._requests.items()):
+            if session not in self._tasks:
+                self._start_task(session, self._resume(request))
 
     async def close(self) -> None:
-        """Stop where each is; another daemon goes on."""
-        tasks = list(self._running.values())
+        """Stop all requests where they are; the next daemon resumes them."""
+        tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def settled(self) -> None:
-        """Wait until nothing is under way but for hooks."""
-        while tasks := list(self._running.values()):
+    async def wait_until_idle(self) -> None:
+        """Wait until requests wait for hooks alone."""
+        while tasks := list(self._tasks.values()):
             await asyncio.wait(tasks)
 
-    def _came_before(self, heard: Observation) -> bool:
-        """Whether it is of an earlier turn, or began this one: the spool tells it only now."""
-        intent = self._open.get(heard.session)
-        return intent is not None and heard.late and heard.at <= intent.at
+    def _is_of_earlier_turn(self, observation: Observation) -> bool:
+        """Whether a spooled observation is older than the session's request."""
+        request = self._requests.get(observation.session)
+        return request is not None and observation.late and observation.at <= request.at
 
-    def _run(self, session: str, work: Awaitable[None]) -> None:
-        self._stop(session)
+    def _start_task(self, session: str, work: Awaitable[None]) -> None:
+        self._cancel_task(session)
         task = asyncio.ensure_future(work)
-        self._running[session] = task
+        self._tasks[session] = task
 
-        def ended(done: asyncio.Future[None]) -> None:
-            if self._running.get(session) is done:
-                del self._running[session]
+        def forget(ended: asyncio.Future[None]) -> None:
+            if self._tasks.get(session) is ended:
+                del self._tasks[session]
 
-        task.add_done_callback(ended)
+        task.add_done_callback(forget)
 
-    def _stop(self, session: str) -> None:
-        if (running := self._running.pop(session, None)) is not None:
-            running.cancel()
+    def _cancel_task(self, session: str) -> None:
+        if (task := self._tasks.pop(session, None)) is not None:
+            task.cancel()
 
-    async def _go_on(self, intent: Intent) -> None:
-        match intent.step:
+    async def _resume(self, request: ClearRequest) -> None:
+        match request.step:
             case "clearing":
-                await self._was_clearing(intent)
+                await self._resume_clearing(request)
             case "prompting":
-                await self._was_prompting(intent)
+                await self._resume_prompting(request)
             case _:
-                await self._attend(intent.session)
+                await self._wait_for_turn_end(request.session)
 
-    async def _was_clearing(self, intent: Intent) -> None:
-        """`/clear` may have been typed, and even have been taken."""
-        await self._tmux.take_back(intent.pane, intent.agent, COMMAND)
-        now = await self._watch.look(intent)
-        if not intent.rows or not is_cleared(intent.rows, now.screen):
-            await self._carry_out(intent.session)
-        elif await self._confirmed(intent):
-            await self._prompt(intent.session)
+    async def _resume_clearing(self, request: ClearRequest) -> None:
+        """Continue when `/clear` may have been typed, and even submitted."""
+        await self._typist.retract(request.pane, request.agent, COMMAND)
+        view = await self._watcher.view(request)
+        if not request.rows or not is_cleared(request.rows, view.screen):
+            await self._clear_and_prompt(request.session)
+        elif await self._is_confirmed(request):
+            await self._prompt(request.session)
         else:
-            await self._end(intent.session, "failed", UNTOLD)
+            await self._end(request.session, "failed", NOT_CONFIRMED)
 
-    async def _was_prompting(self, intent: Intent) -> None:
-        """The prompt may have been typed; then it is on the screen, or the agent is at work."""
-        await self._tmux.take_back(intent.pane, intent.agent, intent.prompt)
-        now = await self._watch.look(intent)
-        said = now.screen is not None and squeezed(intent.prompt) in squeezed(now.screen.text)
-        if said or now.composer.state == "busy":
-            await self._end(intent.session, "done")
+    async def _resume_prompting(self, request: ClearRequest) -> None:
+        """Continue when the prompt may have been submitted: it is visible, or the agent is busy."""
+        await self._typist.retract(request.pane, request.agent, request.prompt)
+        view = await self._watcher.view(request)
+        shown = remove_blanks(view.screen.text) if view.screen is not None else ""
+        if remove_blanks(request.prompt) in shown or view.composer.state == "busy":
+            await self._end(request.session, "done")
         else:
-            await self._prompt(intent.session)
+            await self._prompt(request.session)
 
-    async def _begin(self, intent: Intent) -> None:
-        """Nobody will tell the end of a turn where none is on."""
-        if await self._watch.at_work(intent):
-            await self._attend(intent.session)
-        else:
-            await self._carry_out(intent.session)
+    async def _begin(self, request: ClearRequest) -> None:
+        if await self._watcher.may_be_in_turn(request):
+            await self._wait_for_turn_end(request.session)
+        else:  # no hook will report the end of a turn
+            await self._clear_and_prompt(request.session)
 
-    async def _attend(self, session: str) -> None:
-        """Wait for the hook's word; a turn that is over without it is one that the user ended."""
-        if await self._watch.is_over(self._open[session]):
+    async def _wait_for_turn_end(self, session: str) -> None:
+        """Wait for the Stop hook, which cancels this; a turn without one was interrupted."""
+        if await self._watcher.was_interrupted(self._requests[session]):
             await self._end(session, "failed", INTERRUPTED)
 
-    async def _carry_out(self, session: str) -> None:
-        intent = await self._step(session, "clearing")
-        # What was queued is the next prompt, and the spool may hold one: they are heard first.
-        await asyncio.sleep(self._pace.pause)
-        before = await self._watch.idle(intent)
-        if before.composer.state in ("busy", "compacting"):
-            # The turn goes on after all: somebody's hook kept it from ending. It ends again.
-            await self._step(session, "waiting")
-            await self._attend(session)
-        elif why := await self._failure(session, before):
-            await self._end(session, "failed", why)
+    async def _clear_and_prompt(self, session: str) -> None:
+        request = await self._set_step(session, "clearing")
+        # Hooks of a queued or spooled prompt come first.
+        await asyncio.sleep(self._timings.settle_s)
+        view = await self._watcher.wait_until_idle(request)
+        if view.composer.state in ("busy", "compacting"):
+            # A hook of the user kept the turn from ending. It will end again.
+            await self._set_step(session, "waiting")
+            await self._wait_for_turn_end(session)
+        elif reason := await self._clear(session, view):
+            await self._end(session, "failed", reason)
         else:
             await self._prompt(session)
 
-    async def _failure(self, session: str, before: Looked) -> str | None:
-        """Clear it, and say why it is not cleared; None where it is."""
-        if before.screen is None or before.composer.state != "empty":
-            return WHY[before.composer.state]
-        intent = replace(self._open[session], rows=rows_of(before.screen))
-        if not await asyncio.to_thread(Path(intent.path).is_file):
-            return GONE
-        await self._keep(intent)
-        typed = await self._tmux.command(intent.pane, intent.agent, COMMAND)
-        if not typed.done:
-            return typed.why
-        if not await self._confirmed(intent):
-            return UNTOLD
-        if not await self._watch.changed(intent):
-            return f"its pane is as it was before {COMMAND}"
-        return None
+    async def _clear(self, session: str, view: PaneView) -> str | None:
+        """Type `/clear`; return why the session is not cleared, or None if it is."""
+        if view.screen is None or view.composer.state != "empty":
+            return STATE_REASONS[view.composer.state]
+        request = replace(self._requests[session], rows=conversation_hashes(view.screen))
+        if not await asyncio.to_thread(Path(request.path).is_file):
+            return DOCUMENT_GONE
+        await self._save(request)
+        result = await self._typist.submit(request.pane, request.agent, COMMAND, is_command=True)
+        if not result.submitted:
+            return result.reason
+        if not await self._is_confirmed(request):
+            return NOT_CONFIRMED
+        return None if await self._watcher.wait_until_cleared(request) else NOT_CHANGED
 
     async def _prompt(self, session: str) -> None:
-        intent = await self._step(session, "prompting")
-        await self._watch.idle(intent)
-        typed = await self._tmux.tell(intent.pane, intent.agent, intent.prompt)
-        if typed.done:
-            await self._heard(session)
+        request = await self._set_step(session, "prompting")
+        await self._watcher.wait_until_idle(request)
+        result = await self._typist.submit(request.pane, request.agent, request.prompt)
+        if result.submitted:
+            await self._wait_for_hook(session)
             await self._end(session, "done")
         else:
-            await self._end(session, "failed", f"it was cleared, but not prompted: {typed.why}")
+            reason = f"the session was cleared, but the prompt was not sent: {result.reason}"
+            await self._end(session, "failed", reason)
 
-    async def _confirmed(self, intent: Intent) -> bool:
-        """Whether the client's hook told of the clear, where it would."""
-        return not TELLS[intent.agent] or await self._heard(intent.session)
+    async def _is_confirmed(self, request: ClearRequest) -> bool:
+        return not CONFIRMED_BY_HOOK[request.agent] or await self._wait_for_hook(request.session)
 
-    async def _heard(self, session: str) -> bool:
-        """Whether the hook told, by now or soon, which session it became."""
-        if self._open[session].after is not None:
+    async def _wait_for_hook(self, session: str) -> bool:
+        """Whether a hook reports in time as which session the cleared one continues."""
+        if self._requests[session].after is not None:
             return True
         try:
-            async with asyncio.timeout(self._pace.cleared):
-                return await self._cleared[session].wait()
+            async with asyncio.timeout(self._timings.cleared_s):
+                return await self._confirmations[session].wait()
         except TimeoutError:
             return False
 
-    async def _step(self, session: str, step: Step) -> Intent:
-        changed = replace(self._open[session], step=step, since=self._clock(), rows=())
-        await self._keep(changed)
-        return changed
+    async def _set_step(self, session: str, step: ClearStep) -> ClearRequest:
+        request = replace(self._requests[session], step=step, since=self._clock(), rows=())
+        await self._save(request)
+        return request
 
-    async def _keep(self, intent: Intent) -> None:
-        self._open[intent.session] = intent
-        self._cleared.setdefault(intent.session, asyncio.Event())
-        # To its end, even where the step is cancelled: else an older one could be written later.
-        await asyncio.shield(self._write(intent))
+    async def _save(self, request: ClearRequest) -> None:
+        self._requests[request.session] = request
+        self._confirmations.setdefault(request.session, asyncio.Event())
+        # Shielded: a write that is cancelled half-way could end after a later one.
+        await asyncio.shield(self._write(request))
 
-    async def _write(self, intent: Intent) -> None:
-        async with self._writing:  # the last one is the last on the disk, too
-            await asyncio.to_thread(keep, self._state, intent)
+    async def _write(self, request: ClearRequest) -> None:
+        async with self._writing:  # writes reach the disk in order
+            await asyncio.to_thread(save_request, self._state, request)
 
-    async def _end(self, session: str, step: Step, why: str | None = None) -> None:
-        ended = replace(self._open[session], step=step, since=self._clock(), why=why, rows=())
-        await self._keep(ended)
-        if self._open[session] is ended:  # and nobody has asked anew meanwhile
-            del self._open[session], self._cleared[session]
-        await self._told(ended)
+    async def _end(self, session: str, step: ClearStep, reason: str | None = None) -> None:
+        request = replace(
+            self._requests[session], step=step, since=self._clock(), why=reason, rows=()
+        )
+        await self._save(request)
+        if self._requests[session] is request:  # no new request was made meanwhile
+            del self._requests[session], self._confirmations[session]
+        await self._on_end(request)

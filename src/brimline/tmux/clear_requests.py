@@ -1,4 +1,4 @@
-"""What is to be cleared, each in a file: on the disk before anything is done about it."""
+"""Requests to clear a session, each saved as a file before anything is typed."""
 
 import hashlib
 from collections.abc import Iterator
@@ -11,79 +11,70 @@ from brimline.atomic_file import replace_file
 from brimline.observations import Pane
 from brimline.regular_file import read_regular_file
 
-Step: TypeAlias = Literal["waiting", "clearing", "prompting", "done", "failed"]
-"""`waiting` for the turn's end; `clearing`: `/clear` is typed, or is about to be; `prompting`: it
-is cleared, and the prompt is typed, or is about to be."""
+# waiting: for the end of the turn. clearing: `/clear` is typed, or about to be.
+# prompting: the session is cleared, and the prompt is typed, or about to be.
+ClearStep: TypeAlias = Literal["waiting", "clearing", "prompting", "done", "failed"]
 
-ENDED: tuple[Step, ...] = ("done", "failed")
-
-KEPT = 7 * 86_400.0
-"""So many seconds the outcome can be looked up."""
+ENDED: tuple[ClearStep, ...] = ("done", "failed")
+KEEP_OUTCOME_S = 7 * 86_400.0
 
 
-class Intent(msgspec.Struct, frozen=True):
-    """That a session shall go on fresh, from a document; `after` is the session that it became.
-
-    `at` is when it was asked for, `since` when its step began, `why` says what went wrong. `rows`
-    tell what stood in the pane before it was cleared, by their hashes.
-    """
+class ClearRequest(msgspec.Struct, frozen=True):
+    """A session that is to be cleared and continued from the document at `path`."""
 
     session: str
     agent: str
     pane: Pane
     path: str
-    at: float
-    step: Step = "waiting"
-    since: float = 0.0
-    after: str | None = None
-    why: str | None = None
-    rows: tuple[str, ...] = ()
+    at: float  # when the clear was requested
+    step: ClearStep = "waiting"
+    since: float = 0.0  # when the step began
+    after: str | None = None  # the session that it continued as
+    why: str | None = None  # why it failed
+    rows: tuple[str, ...] = ()  # hashes of the pane's rows before the clear
 
     @property
     def prompt(self) -> str:
-        """What the fresh session is told."""
-        return prompt_for(self.path)
+        """The first prompt of the cleared session."""
+        return continuation_prompt(self.path)
 
 
-def prompt_for(path: str) -> str:
-    """What a session that goes on from a document is told first."""
+def continuation_prompt(path: str) -> str:
+    """Return the first prompt of a session that continues from a document."""
     return f"Read {path} and continue from where you left off."
 
 
-def keep(state: Path, intent: Intent) -> None:
-    """Have an intent on the disk, in the place of the session's last one."""
-    replace_file(_place(state, intent.session), msgspec.json.encode(intent), sync=True)
+def save_request(state: Path, request: ClearRequest) -> None:
+    """Write a request to the disk; it replaces the session's last one."""
+    path = _request_path(state, request.session)
+    replace_file(path, msgspec.json.encode(request), sync=True)
 
 
-def kept(state: Path, session: str | None = None) -> list[Intent]:
-    """The intents of a session, or of all, the first one first; a file that is none is none."""
-    found = _every(state) if session is None else _read(_place(state, session))
-    return sorted(found, key=lambda intent: intent.at)
+def load_requests(state: Path, session: str | None = None) -> list[ClearRequest]:
+    """Return the requests of one session or of all, oldest first; invalid files are skipped."""
+    paths = state.glob("clear-*.json") if session is None else [_request_path(state, session)]
+    requests = [request for path in paths for request in _read_request(path)]
+    return sorted(requests, key=lambda request: request.at)
 
 
-def tidy(state: Path, now: float) -> None:
-    """Forget what ended long ago, and what a killed process left half-written."""
-    for left in state.glob(".clear-*"):
-        left.unlink(missing_ok=True)
-    for intent in _every(state):
-        if intent.step in ENDED and now - intent.since > KEPT:
-            _place(state, intent.session).unlink(missing_ok=True)
+def remove_old_requests(state: Path, now: float) -> None:
+    """Remove requests that ended long ago, and partly written files of a killed process."""
+    for partial in state.glob(".clear-*"):
+        partial.unlink(missing_ok=True)
+    for request in load_requests(state):
+        if request.step in ENDED and now - request.since > KEEP_OUTCOME_S:
+            _request_path(state, request.session).unlink(missing_ok=True)
 
 
-def _place(state: Path, session: str) -> Path:
-    """A session's file; an id that could name another place is replaced."""
-    plain = session.replace("-", "").replace("_", "").isalnum() and len(session) <= 100
-    name = session if plain else hashlib.sha256(session.encode()).hexdigest()
+def _request_path(state: Path, session: str) -> Path:
+    """Return a session's file; an id that could leave the folder is hashed."""
+    safe = session.replace("-", "").replace("_", "").isalnum() and len(session) <= 100
+    name = session if safe else hashlib.sha256(session.encode()).hexdigest()
     return state / f"clear-{name}.json"
 
 
-def _every(state: Path) -> Iterator[Intent]:
-    for path in state.glob("clear-*.json"):
-        yield from _read(path)
-
-
-def _read(path: Path) -> Iterator[Intent]:
+def _read_request(path: Path) -> Iterator[ClearRequest]:
     try:
-        yield msgspec.json.decode(read_regular_file(path), type=Intent)
+        yield msgspec.json.decode(read_regular_file(path), type=ClearRequest)
     except (OSError, msgspec.DecodeError):
         return

@@ -1,186 +1,174 @@
-"""Where an agent's user types: whether something stands there, seen from the pane alone.
+"""The composer of an agent's client, the box in which the user types, as its pane shows it.
 
-Each client's looks were recorded with the version that tests/clients/versions.toml names. What
-looks otherwise, a dialog or a newer client, is unknown, and nobody types into that.
+The patterns were recorded with the client versions in tests/clients/versions.toml. A screen that
+does not match, such as a dialog or a newer client, is unknown, and nothing is typed into it.
 """
 
 import re
-from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.tmux.screen import Letter, Screen
+from brimline.tmux.screen import Screen
 
-State: TypeAlias = Literal["empty", "typed", "busy", "compacting", "scrolled", "unknown"]
-"""`busy` and `compacting`: nothing is typed, and the agent is at work, or its client is.
-`scrolled`: somebody looks at what was said before, and the composer is not to be seen."""
+# busy, compacting: the composer is empty while the agent or its client works.
+# scrolled: the pane is in copy mode, and its composer is not visible.
+ComposerState: TypeAlias = Literal["empty", "typed", "busy", "compacting", "scrolled", "unknown"]
 
-NEVER = re.compile(r"(?!)")
-
-NEAR = 12
-"""So many rows above a composer a client says that it is at work; further up is what was said."""
-
-TALLEST = 60
-"""So many rows a composer may have."""
+STATUS_ROWS = 12  # rows above a composer that can show the client's status; above is conversation
+MAX_COMPOSER_ROWS = 60
+NEVER = r"(?!)"
 
 
 class Composer(msgspec.Struct, frozen=True):
-    """What an agent's composer holds; the text without its line breaks' indentation."""
+    """What an agent's composer contains."""
 
-    state: State
+    state: ComposerState
     text: str = ""
 
 
 UNKNOWN, SCROLLED = Composer("unknown"), Composer("scrolled")
 
 
+class ComposerPatterns(msgspec.Struct, frozen=True, kw_only=True):
+    """How a client draws its composer: regular expressions over the text of rows.
+
+    A composer begins at the first row, upwards from the cursor, that matches `first` below rows
+    that match `above`, and ends before the first rows that match `below`.
+    """
+
+    above: str = r".*\n.*"  # the two rows above
+    first: str  # the beginning of the first row; the text starts after it
+    rest: str = r".*"  # each other row
+    below: str  # one or more rows
+    cursor_visible: bool = False  # whether the client shows the terminal's own cursor
+    placeholder: str | None = None  # the hint of an empty composer; None: any dim text
+    busy_above: str = NEVER
+    busy_below: str = NEVER
+    compacting: str = NEVER
+    queued: str = NEVER  # prompts that were submitted and not yet read by the agent
+
+
+COMPOSERS: dict[str, ComposerPatterns] = {
+    "claude": ComposerPatterns(
+        above=r".*\n─{10,}.*",
+        first="❯[\N{NO-BREAK SPACE} ]",
+        rest=r"(?!─{10,}).*",
+        below=r"─{10,}",
+        busy_above=r"^[·✢✳✶✻✽*] \w[^…\n]*…( \(.*)?$",
+        busy_below=r"esc to interrupt",
+        compacting=r"^\S (Compacting conversation|Running P(re|ost)Compact hooks)",
+        queued=r"^  \S+( \S+)? to send now$|^❯.Press up to .*queued",
+    ),
+    "codex": ComposerPatterns(
+        first=r"›.",
+        rest=r"(  .*)?",
+        below=r"\n(.*\n)?.+\s*\Z",  # a blank row, then one or two rows to the end of the screen
+        cursor_visible=True,
+        busy_above=r"^\S \w.*esc to interrupt\)",
+    ),
+    "gemini": ComposerPatterns(
+        above=r".*\n▄{10,}",
+        first=r" [*>] ",
+        rest=r"(?!▄{10,}).*",
+        below=r"▀{10,}",
+        placeholder=r"Type your message or @path/to/file",
+        busy_above=r"^ \S .*\(esc to cancel",
+    ),
+    "pi": ComposerPatterns(
+        above=r".*\n─{2,}.*─",
+        first=r"",
+        below=r"─{2,}.*─",
+        busy_above=r"^──+ [^─↑\s].*─$",
+    ),
+    "opencode": ComposerPatterns(
+        above=r"(?! *┃).*\n *┃",
+        first=r" *┃  ",
+        rest=r" *┃.*",
+        below=r" *┃\n *┃  \S.* · \S.*\n *╹▀{10,}",  # a blank row, agent and model, the edge
+        placeholder=r"Ask anything\.\.\..*",
+        busy_below=r"esc interrupt",
+    ),
+}
+
+
 class ComposerBox(msgspec.Struct, frozen=True):
-    """The rows in which a user types, from `top` to before `bottom`; the text begins at `left`."""
+    """The composer's rows, from `top` to before `bottom`; its text begins at column `left`."""
 
     top: int
     bottom: int
     left: int
 
 
-class ClientScreen(msgspec.Struct, frozen=True):
-    """How one client looks: how its composer is found, what it says above and below when at work.
-
-    `placeholder` is what an empty composer says; None: it is dim. `queued` is said where words wait
-    for the agent to read them.
-    """
-
-    find: Callable[[Screen], ComposerBox | None]
-    above: re.Pattern[str] = NEVER
-    below: re.Pattern[str] = NEVER
-    compacting: re.Pattern[str] = NEVER
-    placeholder: re.Pattern[str] | None = None
-    queued: re.Pattern[str] = NEVER
-
-
-def composer(agent: str, screen: Screen) -> Composer:
-    """What an agent's composer holds; unknown where it cannot be told for sure."""
-    looks = LOOKS.get(agent)
-    box = looks.find(screen) if looks is not None else None
-    if looks is None or box is None or not box.top <= screen.y < box.bottom:
+def read_composer(agent: str, screen: Screen) -> Composer:
+    """Return what an agent's composer contains; unknown unless the screen matches for certain."""
+    patterns = COMPOSERS.get(agent)
+    box = _find_box(patterns, screen) if patterns is not None else None
+    if patterns is None or box is None:
         return UNKNOWN
-    text = "\n".join(_line(screen, place, box.left) for place in range(box.top, box.bottom))
-    if text.strip() and not _placeholder(looks, screen, box, text):
-        return Composer("typed", text.strip())
-    return Composer(_at_work(looks, screen, box))
+    text = "\n".join(row.text_from(box.left) for row in screen.rows[box.top : box.bottom]).strip()
+    if text and not _is_placeholder(patterns, screen, box, text):
+        return Composer("typed", text)
+    above = screen.rows_text(max(0, box.top - STATUS_ROWS), box.top)
+    below = screen.rows_text(box.bottom, len(screen.rows))
+    if _search(patterns.compacting, above):
+        return Composer("compacting")
+    is_busy = _search(patterns.busy_above, above) or _search(patterns.busy_below, below)
+    return Composer("busy" if is_busy else "empty")
 
 
 def has_queued(agent: str, screen: Screen) -> bool:
-    """Whether words that were sent off wait above a composer, until the agent reads them."""
-    looks = LOOKS.get(agent)
-    box = looks.find(screen) if looks is not None else None
-    if looks is None or box is None:
+    """Whether a prompt of the user waits above the composer to be read by the agent."""
+    patterns = COMPOSERS.get(agent)
+    box = _find_box(patterns, screen) if patterns is not None else None
+    if patterns is None or box is None:
         return False
-    rows = screen.rows[max(0, box.top - NEAR) : box.bottom]
-    return looks.queued.search("\n".join(row.text for row in rows)) is not None
+    rows = screen.rows_text(max(0, box.top - STATUS_ROWS), box.bottom)
+    return _search(patterns.queued, rows)
 
 
-def _at_work(looks: ClientScreen, screen: Screen, box: ComposerBox) -> State:
-    above = "\n".join(row.text for row in screen.rows[max(0, box.top - NEAR) : box.top])
-    below = "\n".join(row.text for row in screen.rows[box.bottom :])
-    if looks.compacting.search(above):
-        return "compacting"
-    return "busy" if looks.above.search(above) or looks.below.search(below) else "empty"
+def _find_box(patterns: ComposerPatterns, screen: Screen) -> ComposerBox | None:
+    """Find the composer that the cursor is in."""
+    cursor = screen.cursor_y
+    if patterns.cursor_visible and not screen.cursor_visible:
+        return None
+    for top in range(cursor, max(-1, cursor - MAX_COMPOSER_ROWS), -1):
+        # Trailing blanks are not part of a row's text, and the pattern may end in some.
+        start = re.match(patterns.first, screen.row(top) + "   ")
+        if start and re.fullmatch(patterns.above, screen.rows_text(top - 2, top)):
+            break
+    else:
+        return None
+    for bottom in range(cursor + 1, min(len(screen.rows), cursor + MAX_COMPOSER_ROWS)):
+        rows_below = screen.rows_text(bottom, len(screen.rows))
+        if re.match(rf"(?:{patterns.below})(?:\n|\Z)", rows_below):
+            break
+    else:
+        return None
+    if not all(re.fullmatch(patterns.rest, screen.row(row)) for row in range(top + 1, bottom)):
+        return None
+    return ComposerBox(top, bottom, start.end())
 
 
-def _line(screen: Screen, place: int, left: int) -> str:
-    return "".join(letter.char for letter in screen.rows[place].letters if letter.column >= left)
-
-
-def _placeholder(looks: ClientScreen, screen: Screen, box: ComposerBox, text: str) -> bool:
-    """Whether what stands there is the client's own hint: the cursor is before it."""
-    if (screen.x, screen.y) != (box.left, box.top):
+def _is_placeholder(
+    patterns: ComposerPatterns, screen: Screen, box: ComposerBox, text: str
+) -> bool:
+    """Whether the text is the client's own hint: then the cursor stands before it."""
+    if (screen.cursor_x, screen.cursor_y) != (box.left, box.top):
         return False
-    if looks.placeholder is not None:
-        return looks.placeholder.fullmatch(text.strip()) is not None
-    letters = [one for row in screen.rows[box.top : box.bottom] for one in row.after(box.left)]
-    rest = [one for one in letters if not _under_cursor(one, screen)]
-    return bool(rest) and all(letter.dim for letter in rest)
+    if patterns.placeholder is not None:
+        return re.fullmatch(patterns.placeholder, text) is not None
+    # The character below a block cursor is drawn in reverse, and is not dim.
+    cells = [
+        cell
+        for place in range(box.top, box.bottom)
+        for cell in screen.rows[place].cells
+        if cell.column >= box.left
+        and cell.char.strip()
+        and (place, cell.column) != (screen.cursor_y, screen.cursor_x)
+    ]
+    return bool(cells) and all(cell.dim for cell in cells)
 
 
-def _under_cursor(letter: Letter, screen: Screen) -> bool:
-    """The letter below a block cursor is drawn in reverse, and not dim."""
-    return letter.column == screen.x and letter in screen.rows[screen.y].letters
-
-
-def _between(top: str, bottom: str, marker: str) -> Callable[[Screen], ComposerBox | None]:
-    """Find a composer between two rows; its first row begins with a marker."""
-    above, below, first = re.compile(top), re.compile(bottom), re.compile(marker)
-
-    def find(screen: Screen) -> ComposerBox | None:
-        places = range(screen.y, max(0, screen.y - TALLEST), -1)
-        start = next((place for place in places if above.fullmatch(screen.row(place - 1))), None)
-        ends = range(screen.y + 1, min(len(screen.rows), screen.y + TALLEST))
-        end = next((place for place in ends if below.fullmatch(screen.row(place))), None)
-        if start is None or end is None:
-            return None
-        # The text of a row is without the blanks at its end, and a marker may end in one.
-        found = first.match(screen.row(start) + " ")
-        return ComposerBox(start, end, found.end()) if found else None
-
-    return find
-
-
-def _codex(screen: Screen) -> ComposerBox | None:
-    """Codex: `›` before the text; below it a blank row, then one or two rows to the end."""
-    start = screen.y
-    while start > screen.y - TALLEST and _INDENTED.fullmatch(screen.row(start)):
-        start -= 1
-    last = max((i for i, row in enumerate(screen.rows) if row.text), default=0)
-    ends = [place for place in (last - 1, last - 2) if not screen.row(place)]
-    if not screen.shown or not screen.row(start).startswith("›") or not ends:
-        return None
-    return ComposerBox(start, ends[-1], 2)
-
-
-def _opencode(screen: Screen) -> ComposerBox | None:
-    """opencode: a bar at the left; below the text a blank row, the agent and its model, a foot."""
-    foot = next((p for p in range(screen.y, len(screen.rows)) if _FOOT.match(screen.row(p))), None)
-    if foot is None or not _MODEL.match(screen.row(foot - 1)):
-        return None
-    top = foot
-    while _BAR.match(screen.row(top - 1)):
-        top -= 1
-    bare = screen.row(foot - 2).strip() == "┃" == screen.row(top).strip()
-    left = screen.row(foot - 1).index("┃") + 3
-    return ComposerBox(top + 1, foot - 2, left) if bare and top + 1 < foot - 2 else None
-
-
-_BAR = re.compile(r"\s*┃")
-_FOOT = re.compile(r"\s*╹▀{10,}$")
-_MODEL = re.compile(r"\s*┃  \S.* · \S")
-_INDENTED = re.compile(r"(  .*)?")
-_RULE = r"─{10,}"
-_LABELLED = r"─{2,}.*─"
-
-LOOKS: dict[str, ClientScreen] = {
-    "claude": ClientScreen(
-        _between(r"─{10,}.*", _RULE, "❯[\N{NO-BREAK SPACE} ]"),
-        above=re.compile(r"^[·✢✳✶✻✽*] \w[^…\n]*…( \(.*)?$", re.MULTILINE),
-        below=re.compile(r"esc to interrupt"),
-        compacting=re.compile(
-            r"^\S (Compacting conversation|Running P(re|ost)Compact hooks)", re.MULTILINE
-        ),
-        queued=re.compile(r"^  \S+( \S+)? to send now$|^❯.Press up to .*queued", re.MULTILINE),
-    ),
-    "codex": ClientScreen(_codex, above=re.compile(r"^\S \w.*esc to interrupt\)", re.MULTILINE)),
-    "gemini": ClientScreen(
-        _between(r"▄{10,}", r"▀{10,}", r" [*>] "),
-        above=re.compile(r"^ \S .*\(esc to cancel", re.MULTILINE),
-        placeholder=re.compile(r"Type your message or @path/to/file"),
-    ),
-    "pi": ClientScreen(
-        _between(_LABELLED, _LABELLED, ""), above=re.compile(r"^──+ [^─↑\s].*─$", re.MULTILINE)
-    ),
-    "opencode": ClientScreen(
-        _opencode,
-        below=re.compile(r"esc interrupt"),
-        placeholder=re.compile(r"Ask anything\.\.\..*"),
-    ),
-}
-"""By the agent's name."""
+def _search(pattern: str, rows: str) -> bool:
+    return re.search(pattern, rows, re.MULTILINE) is not None

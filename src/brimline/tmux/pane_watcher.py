@@ -1,81 +1,78 @@
-"""The pane of a session that is to be cleared, looked at until it is sure what goes on there."""
+"""Poll the pane of a session that is to be cleared until its state is certain."""
 
 import asyncio
 from collections.abc import Callable
 
 import msgspec
 
-from brimline.tmux.clear_requests import Intent
+from brimline.tmux.clear_requests import ClearRequest
 from brimline.tmux.composers import has_queued
 from brimline.tmux.screen import is_cleared
-from brimline.tmux.typing import Looked, Tmux
+from brimline.tmux.typist import PaneView, Typist
 
 
-class Pace(msgspec.Struct, frozen=True):
-    """How many seconds: between two looks, for a turn to end on the screen, for a clear.
+class ClearTimings(msgspec.Struct, frozen=True):
+    """Durations of a clear."""
 
-    A pane that is idle for `over` has no turn on; it is looked at for `watched` altogether.
-    """
-
-    every: float = 0.2
-    idle: float = 30.0
-    cleared: float = 15.0
-    over: float = 10.0
-    watched: float = 3600.0
+    poll_s: float = 0.2
+    idle_s: float = 30.0  # for the screen to show that the turn ended
+    cleared_s: float = 15.0  # for the hook and the screen to confirm the clear
+    interrupted_s: float = 10.0  # a pane idle for this long without a Stop hook was interrupted
+    watch_s: float = 3600.0  # how long a pane is watched for an interruption
 
     @property
-    def pause(self) -> float:
-        """So long a client has to draw the next turn, and its hook to tell of it."""
-        return self.every * 5
+    def settle_s(self) -> float:
+        """How long a client has to draw its next turn, and its hook to report it."""
+        return self.poll_s * 5
 
 
-class Watch:
-    """Looks at panes; what it says of one is said of what it shows, whatever the hooks tell."""
+class PaneWatcher:
+    """Reads panes of clear requests; it reports what they show, not what hooks report."""
 
-    def __init__(self, tmux: Tmux, clock: Callable[[], float], pace: Pace) -> None:
-        self._tmux, self._clock, self._pace = tmux, clock, pace
+    def __init__(self, typist: Typist, clock: Callable[[], float], timings: ClearTimings) -> None:
+        self._typist, self._clock, self._timings = typist, clock, timings
 
-    async def look(self, intent: Intent) -> Looked:
-        """The pane as it is now."""
-        return await self._tmux.look(intent.pane, intent.agent)
+    async def view(self, request: ClearRequest) -> PaneView:
+        """Return what the pane shows now."""
+        return await self._typist.view(request.pane, request.agent)
 
-    async def idle(self, intent: Intent) -> Looked:
-        """The pane once it is idle with nothing typed, or as it is when that took too long."""
-        end = self._clock() + self._pace.idle
-        while (now := await self.look(intent)).composer.state != "empty":
-            if self._clock() > end or now.is_gone:
-                return now
-            await asyncio.sleep(self._pace.every)
-        return now
+    async def wait_until_idle(self, request: ClearRequest) -> PaneView:
+        """Return the pane once its composer is empty, or its last view when that took too long."""
+        end = self._clock() + self._timings.idle_s
+        while (view := await self.view(request)).composer.state != "empty":
+            if self._clock() > end or view.is_gone:
+                return view
+            await asyncio.sleep(self._timings.poll_s)
+        return view
 
-    async def changed(self, intent: Intent) -> bool:
-        """Whether what stood there before is gone, by now or soon."""
-        end = self._clock() + self._pace.cleared
-        while not is_cleared(intent.rows, (await self.look(intent)).screen):
+    async def wait_until_cleared(self, request: ClearRequest) -> bool:
+        """Whether the former conversation disappears from the pane in time."""
+        end = self._clock() + self._timings.cleared_s
+        while not is_cleared(request.rows, (await self.view(request)).screen):
             if self._clock() > end:
                 return False
-            await asyncio.sleep(self._pace.every)
+            await asyncio.sleep(self._timings.poll_s)
         return True
 
-    async def has_queued(self, intent: Intent) -> bool:
-        """Whether words of the user wait there, for the agent to read them in this turn."""
-        screen = (await self.look(intent)).screen
-        return screen is not None and has_queued(intent.agent, screen)
+    async def has_queued(self, request: ClearRequest) -> bool:
+        """Whether a prompt of the user waits in the pane to be read by the agent."""
+        screen = (await self.view(request)).screen
+        return screen is not None and has_queued(request.agent, screen)
 
-    async def at_work(self, intent: Intent) -> bool:
-        """Whether a turn may be on: a pane that is idle at once, and twice again, has none."""
-        for pause in (0.0, self._pace.pause, self._pace.pause):
-            await asyncio.sleep(pause)
-            if (await self.look(intent)).composer.state != "empty":
+    async def may_be_in_turn(self, request: ClearRequest) -> bool:
+        """Whether a turn may be running: False if the pane is idle three times in a row."""
+        for delay_s in (0.0, self._timings.settle_s, self._timings.settle_s):
+            await asyncio.sleep(delay_s)
+            if (await self.view(request)).composer.state != "empty":
                 return True
         return False
 
-    async def is_over(self, intent: Intent) -> bool:
-        """Whether the turn ended while it was watched; an end that a hook tells comes first."""
-        end = self._clock() + self._pace.watched
-        idle = 0.0
-        while idle < self._pace.over and self._clock() < end:
-            await asyncio.sleep(2 * self._pace.pause)
-            empty = (await self.look(intent)).composer.state == "empty"
-            idle = idle + 2 * self._pace.pause if empty else 0.0
-        return idle >= self._pace.over
+    async def was_interrupted(self, request: ClearRequest) -> bool:
+        """Whether the pane becomes and stays idle while it is watched, without a Stop hook."""
+        end = self._clock() + self._timings.watch_s
+        idle_s = 0.0
+        while idle_s < self._timings.interrupted_s and self._clock() < end:
+            await asyncio.sleep(2 * self._timings.settle_s)
+            is_empty = (await self.view(request)).composer.state == "empty"
+            idle_s = idle_s + 2 * self._timings.settle_s if is_empty else 0.0
+        return idle_s >= self._timings.interrupted_s

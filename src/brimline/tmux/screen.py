@@ -1,15 +1,16 @@
-"""A tmux pane as it was captured: its rows, which letters are dim, and where the cursor is."""
+"""The captured screen of a tmux pane: its rows, which characters are dim, and the cursor."""
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
+from brimline.terminal.text import cell_width
+
 _PARTS = re.compile(
-    r"\x1b\[([0-9;:]*)m"  # colours and weight: the only ones that matter
+    r"\x1b\[([0-9;:]*)m"  # colours and weight
     r"|\x1b\[[0-9;:?]*[A-Za-ln-z]"
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
     r"|\x1b[()][0-9A-Z]"
@@ -17,16 +18,13 @@ _PARTS = re.compile(
     r"|([^\x1b\x0e\x0f])",
     re.DOTALL,
 )
-_COLOURS = ("38", "48", "58")
-"""After these come a colour's own numbers, among which a 2 does not mean dim."""
+_COLOUR_CODES = ("38", "48", "58")  # a 2 in the colour's own numbers that follow is not "dim"
+
+HASHED_ROWS = 12
 
 
-NEAR = 12
-"""So many of the last rows of a conversation are remembered, to see that they are gone."""
-
-
-class Letter(NamedTuple):
-    """One character of a row, the column that it begins at, and whether it is dim."""
+class ScreenCell(NamedTuple):
+    """One character and the column at which it begins."""
 
     char: str
     column: int
@@ -34,64 +32,65 @@ class Letter(NamedTuple):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One row, without what its end is filled up with."""
+    """One row of a screen."""
 
-    letters: tuple[Letter, ...]
+    cells: tuple[ScreenCell, ...]
 
     @property
     def text(self) -> str:
-        """What it says."""
-        return "".join(letter.char for letter in self.letters).rstrip()
+        """Its text without trailing blanks."""
+        return self.text_from(0).rstrip()
 
-    def after(self, column: int) -> tuple[Letter, ...]:
-        """What stands from a column on and is no blank."""
-        return tuple(one for one in self.letters if one.column >= column and one.char.strip())
+    def text_from(self, column: int) -> str:
+        """Its text from a column on."""
+        return "".join(cell.char for cell in self.cells if cell.column >= column)
 
 
 class Screen(msgspec.Struct, frozen=True):
-    """All rows of a pane; the cursor's column and row are counted from 0."""
+    """All rows of a pane; the cursor's column and row count from 0."""
 
     rows: tuple[Row, ...]
-    x: int
-    y: int
-    shown: bool
-    """Whether the terminal shows its cursor."""
+    cursor_x: int
+    cursor_y: int
+    cursor_visible: bool
 
     @property
     def text(self) -> str:
-        """What it says, row below row."""
-        return "\n".join(row.text for row in self.rows)
+        """The text of all rows."""
+        return self.rows_text(0, len(self.rows))
+
+    def rows_text(self, start: int, end: int) -> str:
+        """The text of the rows from `start` to before `end`; rows outside the screen are empty."""
+        return "\n".join(self.row(place) for place in range(start, end))
 
     def row(self, place: int) -> str:
-        """What a row says; nothing where there is none."""
+        """The text of a row; empty outside the screen."""
         return self.rows[place].text if 0 <= place < len(self.rows) else ""
 
 
-def screen(lines: Iterable[str], x: int, y: int, shown: bool = True) -> Screen:
-    """A screen of the lines that `tmux capture-pane -p -e` gives."""
-    return Screen(tuple(_rows(lines)), x, y, shown)
+def parse_screen(lines: Iterable[str], x: int, y: int, cursor_visible: bool = True) -> Screen:
+    """Parse the output of `tmux capture-pane -p -e`."""
+    return Screen(tuple(_parse_rows(lines)), x, y, cursor_visible)
 
 
-def _rows(lines: Iterable[str]) -> Iterator[Row]:
-    """The rows; what is switched on in one stays on in the next."""
-    dim = False
+def _parse_rows(lines: Iterable[str]) -> Iterator[Row]:
+    dim = False  # attributes continue into the next row
     for line in lines:
-        letters: list[Letter] = []
+        cells: list[ScreenCell] = []
         column = 0
         for part in _PARTS.finditer(line):
             if part[1] is not None:
-                dim = _dim(part[1], dim)
+                dim = _is_dim_after(part[1], dim)
             elif part[2] is not None:
-                letters.append(Letter(part[2], column, dim))
-                column += _width(part[2])
-        yield Row(tuple(letters))
+                cells.append(ScreenCell(part[2], column, dim))
+                column += cell_width(part[2])
+        yield Row(tuple(cells))
 
 
-def _dim(codes: str, dim: bool) -> bool:
-    """Whether letters are dim after an escape sequence."""
+def _is_dim_after(codes: str, dim: bool) -> bool:
     numbers = iter(codes.split(";"))
     for number in numbers:
-        if number in _COLOURS:
+        if number in _COLOUR_CODES:
             for _ in range(3 if next(numbers, "") == "2" else 1):
                 next(numbers, "")
         elif number in ("", "0", "22"):
@@ -101,24 +100,18 @@ def _dim(codes: str, dim: bool) -> bool:
     return dim
 
 
-def _width(char: str) -> int:
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+def conversation_hashes(screen: Screen) -> tuple[str, ...]:
+    """Hash the last rows with text above the cursor, to see later whether they are gone."""
+    texts = [row.text for row in screen.rows[: screen.cursor_y] if row.text.strip("─▄▀ ")]
+    return tuple(_hash(text) for text in texts[-HASHED_ROWS:])
 
 
-def rows_of(screen: Screen) -> tuple[str, ...]:
-    """The last rows above the cursor that say something, by their hashes."""
-    said = [row.text for row in screen.rows[: screen.y] if row.text.strip("─▄▀ ")]
-    return tuple(_hash(text) for text in said[-NEAR:])
-
-
-def is_cleared(rows: tuple[str, ...], after: Screen | None) -> bool:
-    """Whether half of the rows that stood in a pane before are gone from it."""
-    if after is None:
+def is_cleared(hashes: tuple[str, ...], screen: Screen | None) -> bool:
+    """Whether at least half of the hashed rows are gone from the screen."""
+    if screen is None:
         return False
-    shown = {_hash(row.text) for row in after.rows}
-    return 2 * sum(row not in shown for row in rows) >= len(rows)
+    present = {_hash(row.text) for row in screen.rows}
+    return 2 * sum(row not in present for row in hashes) >= len(hashes)
 
 
 def _hash(text: str) -> str:

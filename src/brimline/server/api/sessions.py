@@ -34,8 +34,8 @@ from brimline.server.api.session_cache import SessionCache, in_pieces
 from brimline.server.api.views import HandoffView, SessionView, Timeline, Views
 from brimline.store.base import Store
 from brimline.store.rows import HandoffRow, SessionRow, ThreadRow
-from brimline.tmux.clear import Clearing
-from brimline.tmux.clear_requests import Intent
+from brimline.tmux.clear import SessionClearer
+from brimline.tmux.clear_requests import ClearRequest
 from brimline.usage import Usage
 
 ONE = "/v1/sessions/{id}"
@@ -62,8 +62,8 @@ class Sessions:
         Endpoint("GET", f"{ONE}/handoff", "handoffs", "Its documents.", HandoffView, missing=True),
         Endpoint("POST", f"{ONE}/handoff", "hand_over", "Hand one over.", HandoffRow, NewHandoff,
                  201, unix_only=True),
-        Endpoint("POST", f"{ONE}/clear", "clear", "Clear it, and go on from a document.", Intent,
-                 NewClear, 201, found=True, unix_only=True),
+        Endpoint("POST", f"{ONE}/clear", "clear", "Clear it, and go on from a document.",
+                 ClearRequest, NewClear, 201, found=True, unix_only=True),
         Endpoint("GET", ONE, "session", "One session.", SessionView, found=True),
         Endpoint("GET", "/v1/messages", "waiting", "Messages that wait, of all.", list[Message]),
         Endpoint("POST", "/v1/events", "events", "Tell events, each once.", Taken, NewEvents),
@@ -75,7 +75,7 @@ class Sessions:
         monitor: Monitor,
         views: Views,
         cache: SessionCache,
-        clearing: Clearing | None,
+        clearing: SessionClearer | None,
         clock: Callable[[], float] = time.time,
         threads: ReadThreads = SHARED_READS,
     ) -> None:
@@ -166,7 +166,7 @@ class Sessions:
         if pane is None:
             raise Refused(422, f"no tmux pane is known of {row.id}", "`--spawn` starts it anew.")
         document = await self._document(told.path)
-        begun = await self._clearing.begin(row.id, row.agent, pane, document)
+        begun = await self._clearing.request_clear(row.id, row.agent, pane, document)
         return json(begun, 201)
 
     async def _document(self, path: str) -> Document:

@@ -20,7 +20,7 @@ from brimline.server.hooks.status_line import StatusLines
 from brimline.server.local_environment import CLIENT_ENV_VARS, Parents
 from brimline.server.retry import is_transient
 from brimline.store.failures import StoreFailed
-from brimline.tmux.clear import Clearing
+from brimline.tmux.clear import SessionClearer
 
 LOGGER = logging.getLogger("brimline.server")
 
@@ -62,7 +62,7 @@ class HookDispatcher:
         self,
         monitor: Monitor,
         lines: StatusLines,
-        clearing: Clearing,
+        clearing: SessionClearer,
         parents: Parents,
         threads: ReadThreads = SHARED_READS,
         max_spawners: int = MAX_SPAWNERS,
@@ -135,8 +135,8 @@ class HookDispatcher:
         await self._parents.refresh(heard.project)
         placed = self._placed(heard, request)
         reply = await self._monitor.observe(placed)
-        if self._clearing.busy:
-            await self._clearing.hear(placed)
+        if self._clearing.has_requests:
+            await self._clearing.observe(placed)
         if reply is EMPTY_REPLY:
             return SILENCE
         matters = bool(reply.handed) or reply.handoff is not None
