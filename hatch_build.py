@@ -20,8 +20,7 @@ from packaging.tags import platform_tags
 
 PACKAGE = Path("src", "brimline")
 TRANSCRIPTS = PACKAGE / "transcripts"
-CLAUDE = PACKAGE / "sources" / "claude"
-LINE_FILTER = (TRANSCRIPTS / "line_filter.c", CLAUDE / "calls.c")
+LINE_FILTER = (TRANSCRIPTS / "line_filter.c",)
 LIBRARY = TRANSCRIPTS / "libline_filter.so"
 SUM = LIBRARY.with_suffix(".crc")
 HOOKS = PACKAGE / "hooks"

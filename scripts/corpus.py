@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents import source
 from brimline.cli.context import Context
 from brimline.cli.inspect import Inspected, ThreadShown, shown
 from brimline.errors import BrimlineError
 from brimline.events import MAIN
 from brimline.settings import Settings
-from brimline.sources import source
 from brimline.survey.target import find
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import Places, ReadMode, Transcript

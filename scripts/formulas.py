@@ -13,8 +13,8 @@ from statistics import median
 
 import msgspec
 
+from brimline.agents import AGENTS, source
 from brimline.formulas import FORMULAS, off_by
-from brimline.sources import AGENTS, source
 from brimline.tracker import Session, fold, main_thread
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage

@@ -1,6 +1,6 @@
 """The order of the rooms: imports point up it only, never sideways.
 
-Two more rules: in `sources` an agent's folder knows no other agent's, and `testing`, which may see
+Two more rules: in `agents` an agent's folder knows no other agent's, and `testing`, which may see
 everything above the surfaces, is seen by nobody.
 """
 
@@ -28,7 +28,6 @@ ORDER = (
     "settings",
     "providers",
     "transcripts",
-    "sources",
     "observations",
     "jsonc",
     "agents",
@@ -60,8 +59,8 @@ SURFACES = ("cli", "mcp", "brimline")
 OPEN = "_version"
 """What everyone may import."""
 
-SHARED = ("",)
-"""What an agent's folder may import of `sources`; the empty name is the package itself."""
+AGENTS = {"claude", "codex", "gemini", "opencode", "pi"}
+"""The folders of agents, none of which imports another."""
 
 Module = tuple[str, ...]
 
@@ -114,7 +113,7 @@ def wrong(here: Module, there: Module) -> str | None:
         return None
     mine, other = room_of(here), room_of(there)
     if mine == other:
-        return _within_sources(here, there) if mine == "sources" else None
+        return _within_agents(here, there) if mine == "agents" else None
     if mine == OPEN:
         return "the version imports nothing"
     for room in (mine, other):
@@ -131,10 +130,10 @@ def wrong(here: Module, there: Module) -> str | None:
     return None
 
 
-def _within_sources(here: Module, there: Module) -> str | None:
+def _within_agents(here: Module, there: Module) -> str | None:
     agent = here[1] if len(here) > 1 else ""
     other = there[1] if len(there) > 1 else ""
-    if agent in SHARED or other in SHARED or agent == other:
+    if agent == other or not {agent, other} <= AGENTS:
         return None
     return f"{agent} knows of {other}"
 
@@ -193,15 +192,19 @@ def package(root: Path, files: dict[str, str]) -> Path:
         ("monitor", "import brimline.testing.fake", "testing is for tests alone"),
         ("usage", "from brimline.utils import x", "utils is no room that the order names"),
         ("utils", "from brimline.usage import x", "utils is no room that the order names"),
-        ("sources/pi/parse", "from brimline.sources.codex.wire import x", "pi knows of codex"),
-        ("sources/pi/parse", "from brimline.sources import codex", "pi knows of codex"),
-        ("sources/pi/parse", "from ..codex import wire", "pi knows of codex"),
+        (
+            "agents/pi/paths",
+            "from brimline.agents.codex.records import x",
+            "pi knows of codex",
+        ),
+        ("agents/pi/paths", "from brimline.agents import codex", "pi knows of codex"),
+        ("agents/pi/paths", "from ..codex import records", "pi knows of codex"),
         ("_version", "from brimline.usage import x", "the version imports nothing"),
     ],
 )
 def test_bad_import_is_found(tmp_path: Path, name: str, text: str, why: str) -> None:
     """An import against the order is found, however it is written."""
-    files = {"tracker": "", "sources/codex/wire": "", "testing/fake": "", name: text}
+    files = {"tracker": "", "agents/codex/records": "", "testing/fake": "", name: text}
     found = complaints(package(tmp_path, files))
     assert len(found) == 1
     assert found[0].endswith(f": {why}")
@@ -215,8 +218,11 @@ def test_bad_import_is_found(tmp_path: Path, name: str, text: str, why: str) -> 
         ("usage", "from brimline._version import __version__"),
         ("usage", "from brimline import _version"),
         ("cli/status", "from brimline.cli.paint import x\nfrom .paint import y\nfrom . import z"),
-        ("sources/pi/parse", "from brimline.transcripts.source import x\nfrom .wire import y"),
-        ("sources/pi/parse", "from brimline.sources import source"),
+        (
+            "agents/pi/paths",
+            "from brimline.transcripts.source import x\nfrom .records import y",
+        ),
+        ("agents/pi/paths", "from brimline.agents import source"),
         ("testing/fake", "from brimline.monitor import x\nfrom brimline.testing import y"),
         ("__main__", "from brimline.cli import main"),
         ("survey/report", "from brimline.prices import cost\nfrom brimline.ledger import x"),
@@ -224,5 +230,5 @@ def test_bad_import_is_found(tmp_path: Path, name: str, text: str, why: str) -> 
 )
 def test_good_import_is_passed(tmp_path: Path, name: str, text: str) -> None:
     """An import up the order, or inside a room, is passed."""
-    files = {"_version": "", "sources/pi/wire": "", "transcripts/source": "", name: text}
+    files = {"_version": "", "agents/pi/records": "", "transcripts/source": "", name: text}
     assert complaints(package(tmp_path, files)) == []

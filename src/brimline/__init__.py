@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from brimline._version import __version__
 
 if TYPE_CHECKING:
+    from brimline.agents import source
     from brimline.baselines import Baseline, Category, baseline
     from brimline.errors import (
         BaselineFailed,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from brimline.policy import CompactionPolicy, Decision
     from brimline.run import SessionResult
     from brimline.settings import Settings
-    from brimline.sources import source
     from brimline.tracker import Compaction, Reading, Session, Thread, fold, read
     from brimline.usage import Usage, context_line, percent, percent_raw
     from brimline.windows import Limit, Window, limit_of, window_of
@@ -82,6 +82,7 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "agents": ("source",),
     "baselines": ("Baseline", "Category", "baseline"),
     "errors": (
         "BaselineFailed",
@@ -102,7 +103,6 @@ _ROOMS = {
     "policy": ("CompactionPolicy", "Decision"),
     "run": ("SessionResult",),
     "settings": ("Settings",),
-    "sources": ("source",),
     "tracker": ("Compaction", "Reading", "Session", "Thread", "fold", "read"),
     "usage": ("Usage", "context_line", "percent", "percent_raw"),
     "windows": ("Limit", "Window", "limit_of", "window_of"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents import AGENTS, source
 from brimline.agents.content import (
     ClientText,
     CompactionSummary,
@@ -22,7 +23,6 @@ from brimline.agents.content import (
     read_content,
     read_stream_line,
 )
-from brimline.sources import AGENTS, source
 from brimline.usage import Usage
 from run.lines import FIXTURES, call, init, packed, recorded, result
 

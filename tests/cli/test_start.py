@@ -77,7 +77,7 @@ def test_status_imports_no_prices(user: User) -> None:
     """A glance needs no price list, and only the agents that are there."""
     user.session("aaa", user.call("m1", 50_000))
     mine = imported(user, "status", "--agent", "claude")
-    assert not mine & {"genai_prices", "asyncio", "brimline.cli.report", "brimline.sources.pi"}
+    assert not mine & {"genai_prices", "asyncio", "brimline.cli.report", "brimline.agents.pi"}
 
 
 def test_help(user: User) -> None:

@@ -7,8 +7,8 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 
+from brimline.agents import source
 from brimline.events import MAIN, AnyEvent
-from brimline.sources import source
 from brimline.testing.fake_model import Billed
 from brimline.tracker import Session, Thread, fold
 from brimline.transcripts.source import Places

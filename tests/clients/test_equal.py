@@ -6,8 +6,8 @@ from itertools import groupby
 
 import pytest
 
+from brimline.agents import source
 from brimline.events import MAIN, Call
-from brimline.sources import source
 from brimline.tracker import Session, fold
 
 from .conftest import Recorder

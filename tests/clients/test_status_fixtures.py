@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents import AGENTS
 from brimline.events import MAIN
-from brimline.sources import AGENTS
 from brimline.survey.files import transcripts
 from brimline.survey.index import Knowledge
 from brimline.survey.report import Filter, items, report

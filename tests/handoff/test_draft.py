@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents import AGENTS
 from brimline.errors import UnknownAgent
 from brimline.handoff import TOKENS, draft, files_changed_since, redact
 from brimline.handoff.digest import MAX_TEXT_BYTES, digest_transcript, shorten
-from brimline.sources import AGENTS
 from brimline.usage import estimate
 from trying import examples
 

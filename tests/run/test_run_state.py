@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from brimline.agents import AGENTS, source
 from brimline.events import MAIN
 from brimline.run.result import SessionResult
 from brimline.run.run_state import Track
-from brimline.sources import AGENTS, source
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import Places
 from brimline.usage import Usage

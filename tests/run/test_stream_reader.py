@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents import AGENTS, source
 from brimline.events import MAIN
 from brimline.run.stream_reader import Finder, Tap
-from brimline.sources import AGENTS, source
 from brimline.tracker import Session, fold
 from brimline.transcripts.chunks import MAX_LINE_BYTES
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents import AGENTS
 from brimline.events import MAIN
-from brimline.sources import AGENTS
 from brimline.survey.index import ALONE, READ_WHOLE, Knowledge
 from brimline.survey.state_file import NAME
 from brimline.tracker import Thread

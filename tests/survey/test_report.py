@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from brimline.agents import AGENTS
 from brimline.prices import cost
-from brimline.sources import AGENTS
 from brimline.survey.index import Knowledge
 from brimline.survey.report import By, Filter, Line, Report, items, report
 from brimline.usage import Usage

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents import AGENTS
 from brimline.cli.current_session import MARKS, SESSION
 from brimline.errors import CommandFailed, UnknownAgent
-from brimline.sources import AGENTS
 from brimline.tmux.spawn import (
     CLIENT_COMMANDS,
     client_command,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brimline
-from brimline.sources.claude.quick import ID, NEEDLES, USAGE
+from brimline.agents.claude.fast_reader import ID_KEY, NEEDLES, USAGE
 from brimline.transcripts.line_filter import (
     BATCH_RUNS,
     LIBRARY,
@@ -81,7 +81,7 @@ def check(
     data: bytes,
     behind: bytes = b"",
     needles: Sequence[bytes] = NEEDLES,
-    key: bytes = ID,
+    key: bytes = ID_KEY,
 ) -> list[LineRun]:
     """Check what is picked of whole lines, with something `behind` them that is no concern."""
     picked = list(picker(needles, key).runs(bytearray(data + behind), len(data)))
@@ -94,7 +94,7 @@ def check(
 
 def usage(name: bytes = b"m1", column: int = 20, text: bytes = b"so") -> bytes:
     """A line with usage, with a name in a column."""
-    return b"{" * column + ID + name + b'","text":"' + text + b'",' + USAGE + b"5}\n"
+    return b"{" * column + ID_KEY + name + b'","text":"' + text + b'",' + USAGE + b"5}\n"
 
 
 def part(needle: bytes, cut: int, front: bool) -> bytes:
@@ -119,7 +119,7 @@ def pieces(needles: Sequence[bytes], key: bytes) -> st.SearchStrategy[bytes]:
     return whole | parts | marks | runs | st.binary(max_size=20)
 
 
-def anything(needles: Sequence[bytes], key: bytes = ID) -> st.SearchStrategy[bytes]:
+def anything(needles: Sequence[bytes], key: bytes = ID_KEY) -> st.SearchStrategy[bytes]:
     """Whole lines of such pieces, with records that have copies between them."""
     names = st.sampled_from([b"", b"a", b"ab", b"b", b"\xc3\xa9"])
     called = st.builds(
@@ -130,7 +130,7 @@ def anything(needles: Sequence[bytes], key: bytes = ID) -> st.SearchStrategy[byt
 
 
 @examples(200)
-@given(data=anything(NEEDLES), behind=st.just(b"") | pieces(NEEDLES, ID))
+@given(data=anything(NEEDLES), behind=st.just(b"") | pieces(NEEDLES, ID_KEY))
 def test_any_lines(picker: type[LineFilter], data: bytes, behind: bytes) -> None:
     """Whatever the lines are, what is picked is what a plain reading says."""
     check(picker, data, behind)
@@ -155,7 +155,7 @@ def test_any_needles(picker: type[LineFilter], data: st.DataObject, needles: lis
 def test_both_pick_the_same(compiled: type[LineFilter], data: bytes) -> None:
     """The two are interchangeable."""
     ours, theirs = (
-        list(kind(NEEDLES, ID).runs(bytearray(data), len(data)))
+        list(kind(NEEDLES, ID_KEY).runs(bytearray(data), len(data)))
         for kind in (PythonLineFilter, compiled)
     )
     assert ours == theirs
@@ -203,7 +203,7 @@ def test_copies(picker: type[LineFilter]) -> None:
     first, line, stop, name, name_end = copies
     assert data[first:line] == usage()
     assert data[line : stop + 1] == usage(text=b"longer")
-    assert data[name:name_end] == ID + b'm1"'
+    assert data[name:name_end] == ID_KEY + b'm1"'
     assert data[other[1] : other[2] + 1] == usage(b"m2")
 
 
@@ -218,10 +218,10 @@ def test_copies(picker: type[LineFilter]) -> None:
         [usage(text=b'}{"'), usage()],
         [usage(text=b"\0"), usage(text=b"\0")],
         [usage(), USAGE + usage()],
-        [usage(column=60), USAGE + b"\n" + b"{" * (60 - len(USAGE) - 1) + ID + b'm1"\n'],
+        [usage(column=60), USAGE + b"\n" + b"{" * (60 - len(USAGE) - 1) + ID_KEY + b'm1"\n'],
         [USAGE + usage(), USAGE + usage()],
         [USAGE + b"\n", USAGE + b"\n"],
-        [ID + USAGE + b"\n", ID + USAGE + b"\n"],
+        [ID_KEY + USAGE + b"\n", ID_KEY + USAGE + b"\n"],
     ],
     ids=range(12),
 )
@@ -248,7 +248,7 @@ def test_one_run_without_end(picker: type[LineFilter]) -> None:
 
 def test_one_after_the_other(picker: type[LineFilter]) -> None:
     """One picker serves for any number of chunks, also two in turns."""
-    one = picker(NEEDLES, ID)
+    one = picker(NEEDLES, ID_KEY)
     data = bytearray(usage(b"m1") + usage(b"m2"))
     turns = zip(one.runs(data, len(data)), one.runs(data, len(data)), strict=True)
     assert all(first == second for first, second in turns)
@@ -257,7 +257,7 @@ def test_one_after_the_other(picker: type[LineFilter]) -> None:
 def test_data_can_grow_again(picker: type[LineFilter]) -> None:
     """When all is picked, the data is let go of."""
     data = bytearray(usage())
-    list(picker(NEEDLES, ID).runs(data, len(data)))
+    list(picker(NEEDLES, ID_KEY).runs(data, len(data)))
     data += b"more"
 
 
@@ -267,16 +267,16 @@ def test_data_can_grow_again(picker: type[LineFilter]) -> None:
 def test_short_needle(compiled: type[LineFilter]) -> None:
     """A needle that is too short for it is refused."""
     with pytest.raises(ValueError, match="less than 8 bytes"):
-        compiled([b"1234567"], ID)
+        compiled([b"1234567"], ID_KEY)
 
 
 def test_no_whole_lines(compiled: type[LineFilter]) -> None:
     """Lines that are not whole are refused, before anything behind them could be read."""
     data = bytearray(usage() + USAGE)
     with pytest.raises(ValueError, match="no whole lines"):
-        list(compiled(NEEDLES, ID).runs(data, len(data)))
+        list(compiled(NEEDLES, ID_KEY).runs(data, len(data)))
     with pytest.raises(IndexError):
-        list(compiled(NEEDLES, ID).runs(data, len(data) + 1))
+        list(compiled(NEEDLES, ID_KEY).runs(data, len(data) + 1))
 
 
 @pytest.fixture
@@ -364,4 +364,4 @@ def test_none_to_make() -> None:
         library = None
 
     with pytest.raises(RuntimeError, match="no library"):
-        Without(NEEDLES, ID)
+        Without(NEEDLES, ID_KEY)

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from brimline.sources import known
+from brimline.agents import known
 from brimline.transcripts.lines import MALFORMED, recover_objects
 from brimline.usage import Usage
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.claude.paths import MAX_STATE_BYTES, STATE_FILE, roots
 from brimline.baselines.wire import NOTHING
 from brimline.regular_file import read_regular_file
-from brimline.sources.claude.paths import MAX_STATE_BYTES, STATE_FILE, roots
 from brimline.transcripts.document import read_settings
 from brimline.transcripts.source import Places, files_below
 

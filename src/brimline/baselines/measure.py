@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents import AGENTS, known, source
 from brimline.baselines import cache, request
 from brimline.baselines.answers import Answer, Category, Source
 from brimline.baselines.cache import Kept
@@ -13,7 +14,6 @@ from brimline.baselines.client import AGENT, Client, environment, find, version
 from brimline.baselines.configuration import fingerprint
 from brimline.errors import BaselineFailed
 from brimline.settings import Settings, cache_dir, load
-from brimline.sources import AGENTS, known, source
 from brimline.transcripts.source import Places
 from brimline.usage import percent
 from brimline.windows import ClientSettings, Limit, ResolveContext, Window, limit_of, window_of

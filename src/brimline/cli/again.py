@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from brimline._version import __version__
+from brimline.agents import SIGNS
 from brimline.regular_file import open_regular_file, read_regular_file
-from brimline.sources import SIGNS
 
 Read: TypeAlias = tuple[str, int, float, bytes | None]
 """A file as it was read: its path, size and time, and its last bytes where they are known."""

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Protocol
 
 from brimline._version import __version__
+from brimline.agents import AGENTS
 from brimline.cli import daemon_arguments, uncollected
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError
 from brimline.settings import load
-from brimline.sources import AGENTS
 from brimline.terminal.text import strip_control
 from brimline.transcripts.source import Places
 

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from brimline.agents import AGENTS, known
 from brimline.baselines import Baseline, Category, baseline
 from brimline.cli.context import Context, emit_json
-from brimline.sources import AGENTS, known
 from brimline.terminal.text import Cell, Column, colourize, format_age, format_table, strip_control
 from brimline.usage import percent
 from brimline.windows import Limit, Window

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 
 from brimline._version import __version__
+from brimline.agents import AGENTS, present
 from brimline.cli import background, service
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
@@ -27,7 +28,6 @@ from brimline.errors import BrimlineError, InvalidSettings, NotRunning
 from brimline.setup.install import SetupOptions
 from brimline.setup.installed import Found, find
 from brimline.setup.plan import RECIPES
-from brimline.sources import AGENTS, present
 from brimline.terminal.text import Shade, colourize, strip_control
 
 SHADES: dict[bool, Shade] = {True: "low", False: "high"}

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from brimline._version import __version__
+from brimline.agents import source
 from brimline.cli.context import Context
 from brimline.setup.installed import Found, Line
 from brimline.setup.plan import RECIPES
-from brimline.sources import source
 from brimline.store.problems import open_problems
 from brimline.terminal.text import count_of, format_age
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from brimline.agents import AGENTS
 from brimline.cli import handoff_draft
 from brimline.cli.ask import Refused, SessionRef, ask, of_session, resolve_session
 from brimline.cli.context import Context, emit_json
@@ -19,7 +20,6 @@ from brimline.errors import InvalidHandoff, NotRunning, UnknownAgent, Unreadable
 from brimline.events import MAIN
 from brimline.handoff import Freshness, files_changed_since, freshness, iter_records, read_document
 from brimline.settings import state_dir
-from brimline.sources import AGENTS
 from brimline.terminal.text import Cell, Column, count_of, format_age, format_table, strip_control
 from brimline.tmux.clear_requests import ClearRequest, load_requests
 from brimline.tmux.pane import pane_from_environment

@@ -4,13 +4,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from brimline.agents import AGENTS, known
 from brimline.cli.ask import Refused
 from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import inside
 from brimline.cli.daemon_arguments import OWN
 from brimline.errors import UnreadableTranscript
 from brimline.handoff import draft, iter_records
-from brimline.sources import AGENTS, known
 from brimline.survey.files import by_id
 from brimline.terminal.text import strip_control
 from brimline.transcripts.source import Transcript

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from brimline.agents import AGENTS, known, source
 from brimline.chart import of_thread
 from brimline.cli.context import Context, emit_json
 from brimline.events import MAIN
 from brimline.formulas import Formulas, audit, off_by
-from brimline.sources import AGENTS, known, source
 from brimline.survey.files import Folded
 from brimline.survey.target import find
 from brimline.terminal.text import (

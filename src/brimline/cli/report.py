@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents import AGENTS, SIGNS, known, present, source
 from brimline.cli import again, uncollected
 from brimline.cli.context import Context, as_json
 from brimline.settings import project_files, seconds, user_file
-from brimline.sources import AGENTS, SIGNS, known, present, source
 from brimline.survey.files import transcripts
 from brimline.survey.index import Knowledge
 from brimline.survey.report import Filter, Line, Report, items, report

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents import known
 from brimline.cli.context import Context, emit_json
 from brimline.cli.loop_table import table_of
 from brimline.cli.run_output import Stage, print_json, stage
@@ -17,7 +18,6 @@ from brimline.run.loop import iterate
 from brimline.run.loop_peaks import stats
 from brimline.run.result import summary_line
 from brimline.run.run_state import Job
-from brimline.sources import known
 from brimline.terminal.text import strip_control
 from brimline.windows import Overrides
 

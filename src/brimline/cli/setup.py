@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from brimline.agents import AGENTS, known, present
 from brimline.cli import service
 from brimline.cli.context import Context, emit_json
 from brimline.cli.setup_diff import Shown, carried_out, lines, shown
@@ -18,7 +19,6 @@ from brimline.setup.command import HttpTarget, Program, installed
 from brimline.setup.install import SetupOptions
 from brimline.setup.installed import find
 from brimline.setup.plan import Change, plan, plan_beside
-from brimline.sources import AGENTS, known, present
 
 NONE = "brimline: no agent is found here. Name the one that is to be set up: brimline setup claude"
 GONE = "There is nothing of ours here."

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from brimline.agents import AGENTS
 from brimline.cli.context import Context
 from brimline.errors import InvalidSettings
 from brimline.setup.file import backup_of
 from brimline.setup.plan import Change, apply
-from brimline.sources import AGENTS
 from brimline.terminal.text import Shade, colourize, shorten_home, strip_control
 
 TITLES = {**AGENTS, "service": "The service", "parent": "The parent"}

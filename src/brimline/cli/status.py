@@ -5,11 +5,11 @@ import sys
 
 import msgspec
 
+from brimline.agents import AGENTS, known
 from brimline.cli.context import Context, emit_json
 from brimline.cli.store_problems import print_store_problems
 from brimline.events import MAIN
 from brimline.settings import seconds
-from brimline.sources import AGENTS, known
 from brimline.survey.status import Glance, Row, glances
 from brimline.terminal.text import (
     Cell,

@@ -6,12 +6,12 @@ import sys
 
 import msgspec
 
+from brimline.agents import AGENTS, known
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
 from brimline.cli.store_problems import print_store_problems
 from brimline.errors import NotRunning
 from brimline.settings import seconds, socket_path, state_dir
-from brimline.sources import AGENTS, known
 from brimline.terminal.text import count_of
 from brimline.tui.api_types import SessionView, decode_views
 from brimline.tui.files import TranscriptFiles

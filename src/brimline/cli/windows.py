@@ -4,8 +4,8 @@ import argparse
 
 import msgspec
 
+from brimline.agents import AGENTS, known, source
 from brimline.cli.context import Context, emit_json
-from brimline.sources import AGENTS, known, source
 from brimline.terminal.text import Cell, Column, format_table, strip_control
 from brimline.windows import (
     ClientLimit,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from brimline.agents import source
 from brimline.demo.script import moment, streaming
 from brimline.demo.steps import Act, Role, Tell
 from brimline.events import AnyEvent, Call, Compacted, SessionSeen
-from brimline.sources import source
 from brimline.transcripts.lines import open_transcript
 
 RECORDING = Path(__file__).parents[1] / "data" / "demo.jsonl"

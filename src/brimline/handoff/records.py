@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.sources.opencode import SQLITE
-from brimline.sources.opencode.opening import ask
+from brimline.agents.opencode.connection import ask
+from brimline.agents.opencode.source import SQLITE
 from brimline.transcripts.document import read_whole
 from brimline.transcripts.lines import MALFORMED, Lines, open_transcript
 

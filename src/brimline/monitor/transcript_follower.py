@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from brimline.agents import source
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent
-from brimline.sources import source
 from brimline.tracker import Session, drop_stored_calls, fold, refers_to_dropped_call
 from brimline.transcripts.source import START, Cursor, Reader, Transcript
 

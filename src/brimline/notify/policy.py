@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from brimline.agents import AGENTS
 from brimline.events import MAIN
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
 from brimline.notify.notices import Notice, Notices
 from brimline.settings import Notify
-from brimline.sources import AGENTS
 from brimline.store.rows import SignalRow
 from brimline.usage import context_line
 

@@ -24,7 +24,7 @@ class Memory:
     def claude(self) -> Parser:
         """Claude Code's stream, which the Claude Agent SDK hands on line by line."""
         if self._claude is None:
-            from brimline.sources import source
+            from brimline.agents import source
 
             self._claude = source("claude").stream()
         return self._claude

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from brimline.sources import AGENTS
+from brimline.agents import AGENTS
 
 PACKAGES = {
     "@anthropic-ai/claude-code": "claude",

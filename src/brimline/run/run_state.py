@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from brimline.agents import source
 from brimline.run.result import SessionResult
 from brimline.run.stream_reader import Tap
 from brimline.run.totals import Seen, price
 from brimline.run.transcript_locator import Follower, Hunt
-from brimline.sources import source
 from brimline.tracker import Reading, Session, read
 from brimline.transcripts.source import Places
 from brimline.usage import Usage

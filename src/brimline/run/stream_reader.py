@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from brimline.agents import AGENTS, source
 from brimline.agents.content import (
     ContentReader,
     ReplyText,
@@ -12,7 +13,6 @@ from brimline.agents.content import (
     read_stream_line,
 )
 from brimline.events import AnyEvent
-from brimline.sources import AGENTS, source
 from brimline.tracker import Session, fold
 from brimline.transcripts.chunks import MAX_LINE_BYTES
 from brimline.transcripts.lines import MALFORMED, PADDING

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from brimline.agents import source
 from brimline.events import MAIN
 from brimline.run.totals import Seen
-from brimline.sources import source
 from brimline.survey.files import UNREADABLE
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import START, Cursor, Places, Transcript

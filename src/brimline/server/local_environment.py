@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from brimline.agents import AGENTS, source
 from brimline.bounded_reads import CachedReads
 from brimline.errors import InvalidSettings
 from brimline.hooks import asking
@@ -13,7 +14,6 @@ from brimline.monitor.session_state import SessionState
 from brimline.observations import EnvironmentVariables
 from brimline.settings import load as load_settings
 from brimline.setup.manifest import NAME, load
-from brimline.sources import AGENTS, source
 from brimline.store.rows import SignalRow
 from brimline.transcripts.source import Places
 from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings

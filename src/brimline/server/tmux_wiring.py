@@ -4,13 +4,13 @@ import os
 import time
 from pathlib import Path
 
+from brimline.agents import AGENTS
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.monitor import Monitor
 from brimline.notify.notices import not_cleared
 from brimline.notify.policy import NoticePolicy
 from brimline.observations import Pane
 from brimline.server.local_environment import hooks_installed_at
-from brimline.sources import AGENTS
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
 from brimline.tmux.clear import SessionClearer

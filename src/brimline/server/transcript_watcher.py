@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from brimline.agents import present, source
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation
 from brimline.server.retry import RateLimitedLog, is_transient
-from brimline.sources import present, source
 from brimline.survey.files import transcripts
 from brimline.transcripts.source import Places, Transcript
 

@@ -7,10 +7,10 @@ the same request, and an agent waits for one process a step, however many tools 
 
 from pathlib import Path
 
+from brimline.agents.claude.paths import roots
 from brimline.jsonc import Dialect
 from brimline.setup.command import SECONDS, Hook, HookCommand
 from brimline.setup.recipe import Recipe, Switch
-from brimline.sources.claude.paths import roots
 from brimline.transcripts.source import Places
 
 EVENTS = (

@@ -6,9 +6,9 @@ it, and not any more when it has changed.
 
 from pathlib import Path
 
+from brimline.agents.codex.paths import home
 from brimline.jsonc import Dialect
 from brimline.setup.recipe import Recipe
-from brimline.sources.codex.paths import home
 from brimline.transcripts.source import Places
 
 EVENTS = (

@@ -7,10 +7,10 @@ answer waits for it, and the usage, which the last one has, is in the chat's fil
 
 from pathlib import Path
 
+from brimline.agents.gemini.paths import root
 from brimline.jsonc import Dialect
 from brimline.setup.command import NAME, SECONDS, Hook, HookCommand
 from brimline.setup.recipe import Recipe, Switch
-from brimline.sources.gemini.paths import root
 from brimline.transcripts.source import Places
 
 EVENTS = ("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd")

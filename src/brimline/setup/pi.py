@@ -5,9 +5,9 @@ Before 0.87 nothing is told as a turn ends: what was sent then waits for the nex
 
 from pathlib import Path
 
+from brimline.agents.pi.paths import agent_folder
 from brimline.setup.extension import EVENTS
 from brimline.setup.recipe import Recipe
-from brimline.sources.pi.paths import agent_folder
 from brimline.transcripts.source import Places
 
 

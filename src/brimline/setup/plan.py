@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents import AGENTS, known
 from brimline.errors import InvalidSettings
 from brimline.setup import claude, codex, extension, gemini, opencode, pi
 from brimline.setup.command import holds_token
@@ -28,7 +29,6 @@ from brimline.setup.install import FileChange, Job, SetupOptions
 from brimline.setup.managed_file import Beside
 from brimline.setup.manifest import Kept, save
 from brimline.setup.recipe import Recipe
-from brimline.sources import AGENTS, known
 from brimline.transcripts.source import Places
 
 RECIPES: dict[str, Recipe] = {

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from brimline.agents import AGENTS, present, source
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
-from brimline.sources import AGENTS, present, source
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import START, Form, Places, Tally, Transcript
 

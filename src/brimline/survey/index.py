@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.sources import source
+from brimline.agents import source
 from brimline.survey import state_file as states
 from brimline.survey.codec import Saved, pack
 from brimline.survey.files import UNREADABLE, problem

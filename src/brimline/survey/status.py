@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents import source
 from brimline.events import MAIN
-from brimline.sources import source
 from brimline.survey.files import SessionFiles, sessions, transcripts
 from brimline.survey.index import Knowledge
 from brimline.tracker import Reading, Session, Thread, read

@@ -5,9 +5,9 @@ import os
 import stat
 from typing import Any, BinaryIO, cast
 
+from brimline.agents import AGENTS, known, source
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
-from brimline.sources import AGENTS, known, source
 from brimline.survey.files import HEAD, Folded, SessionFiles, by_id, recognise, whole
 from brimline.tracker import Session, fold
 from brimline.transcripts.lines import JsonLines, open_transcript

@@ -1,13 +1,23 @@
-/* Picking the few lines that matter out of large files: line_filter.py's Picker, compiled.
+/* CompiledLineFilter of line_filter.py: finds the few lines that matter in large files.
  *
- * line_filter.py tells what is picked, and has the same in Python; a test holds the two against each other.
- * Nothing here allocates, keeps anything, or reads outside of the bytes that it is given.
+ * line_filter.py defines the result and has the same in Python; a test compares the two. This code does
+ * not allocate, keeps no state, and reads only the bytes that it is given.
  */
 
 #define _GNU_SOURCE
-#include "line_filter.h"
-
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+
+typedef struct {
+    const char *bytes;
+    size_t size;
+} text;
+
+/* A run of copies, or a line alone: LineRun of line_filter.py. */
+typedef struct {
+    uint32_t first, line, stop, name, name_end;
+} line_run;
 
 #ifdef __APPLE__
 static const char *memrchr(const char *from, int byte, size_t size) {
@@ -116,17 +126,17 @@ static text name_of(const char *line, const char *hit, const char *stop, text co
 
 /* Whether a line that begins at `first` is a copy of the last one of a run, which is one record and
  * can be passed over. */
-static int copies(const char *data, picked run, const char *first, text name) {
+static int copies(const char *data, line_run run, const char *first, text name) {
     const text named = {data + run.name, run.name_end - run.name};
     return name.size && first - data == run.stop + 1 && name.size == named.size &&
            name.bytes - first == run.name - run.first &&
            memcmp(name.bytes, named.bytes, name.size) == 0 && !several(data + run.line, data + run.stop);
 }
 
-/* Pick from data[start..end), which is whole lines; needles[0] is the one that is counted. Tells how
- * many were picked: with less than `room` there are no more. */
-size_t brimline_pick(const char *data, size_t start, size_t end_at, const text *needles, size_t count,
-                     const text *key, picked *out, size_t room) {
+/* Finds the runs of data[start..end), which is whole lines; needles[0] marks calls. Returns their number:
+ * less than `room` means that there are no more. */
+size_t brimline_line_runs(const char *data, size_t start, size_t end_at, const text *needles, size_t count,
+                     const text *key, line_run *out, size_t room) {
     grams known;
     learn(&known, needles, count);
     const char *from = data + start, *end = data + end_at, *hit;
@@ -140,7 +150,7 @@ size_t brimline_pick(const char *data, size_t start, size_t end_at, const text *
             out[n - 1].stop = (uint32_t)(stop - data);
         } else if (n < room) {
             const uint32_t line = (uint32_t)(first - data), at = (uint32_t)(name.bytes - data);
-            const picked run = {line, line, (uint32_t)(stop - data), at, at + (uint32_t)name.size};
+            const line_run run = {line, line, (uint32_t)(stop - data), at, at + (uint32_t)name.size};
             out[n++] = run;
         } else {
             break;

@@ -12,7 +12,7 @@ import ctypes
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 LineRun: TypeAlias = tuple[int, int, int, int, int]
 """A run of copies, or a line alone: where its first line begins, where its last line begins and
@@ -133,49 +133,35 @@ class CompiledLineFilter:
     def __init__(self, needles: Sequence[bytes], key: bytes) -> None:
         if min(map(len, needles)) < MIN_NEEDLE_BYTES:
             raise ValueError(f"a needle has less than {MIN_NEEDLE_BYTES} bytes: {needles}")
-        self._find_runs = self.function("brimline_pick")
+        if self.library is None:
+            raise RuntimeError(f"there is no library that fits this machine at {LIBRARY}")
+        self._find_runs = self.library.brimline_line_runs
         self._find_runs.restype = ctypes.c_size_t
         self._referenced = (*needles, key)
-        self.run_numbers = (ctypes.c_uint32 * (5 * BATCH_RUNS))()
-        self._numbers = memoryview(self.run_numbers).cast("B").cast("I")
+        numbers = (ctypes.c_uint32 * (5 * BATCH_RUNS))()
+        self._numbers = memoryview(numbers).cast("B").cast("I")
         self._arguments = (
             c_texts(needles),
             ctypes.c_size_t(len(needles)),
             ctypes.byref(CText(key, len(key))),
-            self.run_numbers,
+            numbers,
             ctypes.c_size_t(BATCH_RUNS),
         )
 
-    def function(self, name: str) -> Any:
-        """A function of the library that it is from."""
-        if self.library is None:
-            raise RuntimeError(f"there is no library that fits this machine at {LIBRARY}")
-        return getattr(self.library, name)
-
     def runs(self, data: bytearray, end: int) -> Iterator[LineRun]:
-        """What is picked of `data[:end]`, which is whole lines."""
-        return (self.run(n) for _, count in self.batches(data, end) for n in range(count))
-
-    def batches(
-        self, data: bytearray, end: int
-    ) -> Iterator[tuple["ctypes.Array[ctypes.c_char]", int]]:
-        """The data as C sees it, and how many were picked and are in `found`, batch by batch."""
+        """Yield the lines that matter of `data[:end]`, which is whole lines."""
         if end and data[end - 1] != _NEWLINE:
             raise ValueError(f"no whole lines: byte {end - 1} is no newline")
-        held = (ctypes.c_char * len(data)).from_buffer(data)
+        c_data = (ctypes.c_char * len(data)).from_buffer(data)
         start, count = 0, BATCH_RUNS
         while count == BATCH_RUNS:
             count = self._find_runs(
-                held, ctypes.c_size_t(start), ctypes.c_size_t(end), *self._arguments
+                c_data, ctypes.c_size_t(start), ctypes.c_size_t(end), *self._arguments
             )
-            if count:
-                start = self.run(count - 1)[2] + 1
-            yield held, count
-
-    def run(self, number: int) -> LineRun:
-        """One of a batch."""
-        first, line, stop, name, name_end = self._numbers[5 * number : 5 * number + 5]
-        return first, line, stop, name, name_end
+            numbers = iter(self._numbers[: 5 * count].tolist())
+            for run in zip(numbers, numbers, numbers, numbers, numbers, strict=True):
+                yield run
+                start = run[2] + 1
 
 
 FASTEST_LINE_FILTER: type[LineFilter] = (

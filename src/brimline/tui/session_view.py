@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents import AGENTS
 from brimline.chart import chart
 from brimline.events import MAIN
 from brimline.inbox import Message
-from brimline.sources import AGENTS
 from brimline.store.rows import CallRow
 from brimline.terminal.text import count_of, format_age, shorten_home, strip_control
 from brimline.tui import bars

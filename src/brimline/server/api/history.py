@@ -10,9 +10,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from brimline.agents import AGENTS
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json, since
-from brimline.sources import AGENTS
 from brimline.store.base import Store
 from brimline.store.rows import CompactionRow, SessionRow
 from brimline.survey.files import transcripts

@@ -1,0 +1,79 @@
+"""Claude Code."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from brimline.agents.claude import paths
+from brimline.agents.claude.fast_reader import FastReader, TailReader, read_every_record
+from brimline.agents.claude.records import STREAM_KINDS, TRANSCRIPT_KINDS, Head
+from brimline.agents.claude.stream import StreamParser
+from brimline.agents.claude.transcript import TranscriptParser
+from brimline.transcripts.lines import MALFORMED, JsonLines
+from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
+from brimline.windows import ClientSettings
+
+_head = msgspec.json.Decoder(Head)
+
+
+class Claude:
+    """Claude Code 1.0 and newer."""
+
+    agent = "claude"
+
+    def transcripts(self, places: Places) -> Iterable[Transcript]:
+        """Every transcript, subagents' too."""
+        return paths.transcripts(places)
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are, or would be."""
+        return [root / "projects" for root in paths.roots(places)]
+
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
+        """Its events."""
+        if how == "quick":
+            return FastReader(transcript.path, cursor)
+        if how == "end":
+            return TailReader(transcript.path)
+        return read_every_record(transcript.path, cursor)
+
+    def parse(self, file: BinaryIO) -> Reader:
+        """The events of a transcript that comes from anywhere."""
+        return JsonLines(file, TranscriptParser())
+
+    def stream(self) -> StreamParser:
+        """A parser for `--output-format stream-json`."""
+        return StreamParser()
+
+    def recognise(self, head: bytes) -> Form | None:
+        """By the first line with a session: transcripts say sessionId, streams session_id."""
+        for line in head.split(b"\n"):
+            try:
+                first = _head.decode(line)
+            except MALFORMED:
+                continue
+            if form := _form(first):
+                return form
+        return None
+
+    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
+        """What the user told Claude Code about its compaction."""
+        return paths.settings(places, project)
+
+
+def _form(first: Head) -> Form | None:
+    if first.type in TRANSCRIPT_KINDS:
+        titled = first.type == "summary" and first.leaf is not None
+        snapshot = first.type == "file-history-snapshot" and bytes(first.snapshot) != b""
+        if first.transcript_session is not None or titled or snapshot:
+            return "transcript"
+    if first.type in STREAM_KINDS and first.stream_session is not None:
+        return "stream"
+    return None
+
+
+SOURCE = Claude()

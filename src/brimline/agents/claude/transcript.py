@@ -1,0 +1,147 @@
+"""A transcript's records as events."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from brimline.agents.claude.records import TRANSCRIPT_KINDS, CompactMetadata, Kind, Record
+from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trigger, Trimmed
+from brimline.providers.anthropic import usage_of
+from brimline.transcripts.source import parse_time
+from brimline.windows import undated_model
+
+_record = msgspec.json.Decoder(Record)
+_kind = msgspec.json.Decoder(Kind)
+
+TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
+
+
+class Carry(msgspec.Struct):
+    """What the parser remembers from one record to the next.
+
+    `boundary`: the threads whose last compaction was told by its boundary, before its summary.
+    `roots`: the first record of each sidechain that is written into the main file, by uuid.
+    """
+
+    session: str | None = None
+    version: str | None = None
+    boundary: set[str] = msgspec.field(default_factory=set[str])
+    roots: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+
+
+class TranscriptParser:
+    """Claude Code's transcript, any version from 1.0 on."""
+
+    inline = False
+    """Whether sidechains were seen whose chain only the records between can tell."""
+
+    def __init__(self, carry: bytes = b"") -> None:
+        self._carry = msgspec.msgpack.decode(carry, type=Carry) if carry else Carry()
+
+    def carry(self) -> bytes:
+        """What a later parser must know."""
+        return msgspec.msgpack.encode(self._carry)
+
+    def feed(self, record: bytes | memoryview) -> Sequence[AnyEvent] | None:
+        """The events of one record."""
+        try:
+            line = _record.decode(record)
+        except msgspec.ValidationError:
+            return self._unfitting(record)
+        thread = self._thread(line) if line.is_sidechain else MAIN
+        if line.type == "assistant":
+            return self._assistant(line, thread)
+        if line.type == "user":
+            return self._summary(line, thread) if line.is_compact_summary else ()
+        if line.type == "system":
+            return self._system(line, thread)
+        return () if line.type in TRANSCRIPT_KINDS else None
+
+    def _unfitting(self, record: bytes | memoryview) -> Sequence[AnyEvent] | None:
+        """A record of a kind that we do not read may look any way; one that we read may not."""
+        kind = _kind.decode(record).type
+        if kind in ("assistant", "user", "system"):
+            _record.decode(record)
+        return () if kind in TRANSCRIPT_KINDS else None
+
+    def _assistant(self, line: Record, thread: str) -> Sequence[AnyEvent]:
+        message = line.message
+        if message is None or message.usage is None or message.id is None:
+            return ()
+        usage = usage_of(message.usage)
+        if usage is None:
+            return ()
+        asked = line.requested_model
+        call = Call(
+            at=parse_time(line.timestamp),
+            id=message.id,
+            usage=usage,
+            model=message.model,
+            asked_for=None if asked is None else asked_for(asked, message.model),
+            thread=thread,
+        )
+        known = self._carry
+        if known.boundary:
+            known.boundary.discard(thread)
+        if known.session is not None and known.version == line.version:
+            return (call,)
+        return (*self._seen(line), call)
+
+    def _summary(self, line: Record, thread: str) -> Sequence[AnyEvent]:
+        if thread in self._carry.boundary:
+            self._carry.boundary.discard(thread)
+            return ()
+        return (*self._seen(line), Compacted(at=parse_time(line.timestamp), thread=thread))
+
+    def _system(self, line: Record, thread: str) -> Sequence[AnyEvent]:
+        if line.subtype == "microcompact_boundary":
+            return (Trimmed(at=parse_time(line.timestamp), thread=thread),)
+        if line.subtype != "compact_boundary":
+            return ()
+        self._carry.boundary.add(thread)
+        return (*self._seen(line), compacted(line.compact_metadata, line.timestamp, thread))
+
+    def _seen(self, line: Record) -> Sequence[AnyEvent]:
+        known = self._carry
+        if known.session is not None and known.version == line.version:
+            return ()
+        first = known.session is None
+        known.session, known.version = line.session_id or "", line.version
+        return (
+            SessionSeen(
+                session=line.session_id if first else None,
+                agent="claude",
+                project=line.cwd if first else None,
+                version=line.version,
+                records_compactions=True,
+            ),
+        )
+
+    def _thread(self, line: Record) -> str:
+        """A subagent's own file names it in each record; inside the main file its chain does."""
+        if line.agent_id is not None:
+            return line.agent_id
+        self.inline = True
+        roots = self._carry.roots
+        root = roots.get(line.parent_uuid or "", line.uuid or "")
+        if line.uuid:
+            root = roots.setdefault(line.uuid, root)
+        return f"sidechain-{root[:8]}"
+
+
+def asked_for(asked: str, model: str | None) -> str | None:
+    """The model as it was asked for, where that is the same model with more said of it."""
+    if model is None or asked == model or undated_model(asked) != undated_model(model):
+        return None
+    return asked
+
+
+def compacted(told: CompactMetadata | None, timestamp: str | None, thread: str) -> Compacted:
+    """A compaction from its metadata, of a transcript or of a stream."""
+    told = told or CompactMetadata()
+    return Compacted(
+        at=parse_time(timestamp),
+        thread=thread,
+        trigger=TRIGGERS.get(told.trigger or ""),
+        before=told.before,
+    )

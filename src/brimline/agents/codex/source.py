@@ -1,0 +1,93 @@
+"""Codex."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from brimline.agents.codex import paths
+from brimline.agents.codex.stream import StreamParser
+from brimline.agents.codex.transcript import RolloutParser
+from brimline.transcripts.lines import JsonLines, open_transcript
+from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
+from brimline.windows import ClientSettings
+
+_ROLLOUT = frozenset({"session_meta", "turn_context", "event_msg", "response_item", "compacted"})
+
+_ABSENT = msgspec.Raw()
+
+
+class _Head(msgspec.Struct, frozen=True):
+    type: str | None = None
+    payload: dict[str, msgspec.Raw] | None = None
+    timestamp: str | None = None
+    thread_id: str | None = None
+    id: str | None = None
+    instructions: msgspec.Raw = _ABSENT
+    git: msgspec.Raw = _ABSENT
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+class Codex:
+    """Codex CLI, its desktop application and its editor extension: they share their files."""
+
+    agent = "codex"
+
+    def transcripts(self, places: Places) -> Iterable[Transcript]:
+        """Every rollout."""
+        return paths.transcripts(places)
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are, or would be."""
+        return [paths.home(places) / folder for folder in paths.FOLDERS]
+
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
+        """Its events, every record looked at."""
+        file = open_transcript(transcript.path, cursor.offset)
+        return JsonLines(file, RolloutParser(cursor.carry), cursor)
+
+    def parse(self, file: BinaryIO) -> Reader:
+        """The events of a rollout that comes from anywhere."""
+        return JsonLines(file, RolloutParser())
+
+    def stream(self) -> StreamParser:
+        """A parser for `codex exec --json`."""
+        return StreamParser()
+
+    def recognise(self, head: bytes) -> Form | None:
+        """By the first line that is whole; a rollout's may be longer than the head."""
+        for line in head.split(b"\n"):
+            try:
+                return _form(_head.decode(line))
+            except msgspec.DecodeError:
+                continue
+        return "transcript" if _cut(head) else None
+
+    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
+        """What the user told Codex about its window and its compaction."""
+        return paths.settings(places, project)
+
+
+def _form(first: _Head) -> Form | None:
+    if first.type == "thread.started" and first.thread_id is not None:
+        return "stream"
+    if first.type in _ROLLOUT and first.payload is not None and first.timestamp is not None:
+        return "transcript"
+    if first.type is None and first.id is not None and first.timestamp is not None:
+        old = bytes(first.instructions) or bytes(first.git)
+        return "transcript" if old else None
+    return None
+
+
+def _cut(head: bytes) -> bool:
+    """Whether it is the beginning of a header with longer instructions than the head holds."""
+    start = head[:256]
+    return b"\n" not in head and b'"type":"session_meta","payload":{' in start
+
+
+SOURCE = Codex()

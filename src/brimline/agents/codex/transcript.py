@@ -1,0 +1,305 @@
+"""The events of a rollout."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from brimline.agents.codex.records import (
+    QUIET,
+    QUIET_EVENTS,
+    Applied,
+    Compaction,
+    Context,
+    Count,
+    Kind,
+    Line,
+    Meta,
+    Named,
+    Record,
+    RolledBack,
+    Started,
+    Tokens,
+)
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Compacted,
+    Rewound,
+    SessionSeen,
+    Trigger,
+    Trimmed,
+    WindowReported,
+)
+from brimline.transcripts.source import parse_time
+from brimline.usage import Usage
+
+TURNS = 64
+"""So many turns back a rollback is followed to its call."""
+
+Events: TypeAlias = Sequence[AnyEvent]
+
+_line = msgspec.json.Decoder(Line)
+_meta = msgspec.json.Decoder(Meta)
+_context = msgspec.json.Decoder(Context)
+_record = msgspec.json.Decoder(Record)
+_compaction = msgspec.json.Decoder(Compaction)
+_kind = msgspec.json.Decoder(Kind)
+_count = msgspec.json.Decoder(Count)
+_applied = msgspec.json.Decoder(Applied)
+_started = msgspec.json.Decoder(Started)
+_rolled_back = msgspec.json.Decoder(RolledBack)
+_named = msgspec.json.Decoder(Named)
+
+
+class Memory(msgspec.Struct, omit_defaults=True):
+    """What must be known of the records so far.
+
+    `own` is the thread of the file, `begins` the ordinal before which a subagent's file repeats its
+    parent's; a file that `continues` another does not repeat it. `counted` is the total of the last
+    token_count, `billed` and `billed_total` the last token_usage_record. `calls` counts the turn's
+    calls, None outside a turn; `asked` tells whether the user said something in it; `turns` has for
+    each such turn the call before it. `pending` is a compaction whose estimate may still come.
+    """
+
+    own: str | None = None
+    thread: str = MAIN
+    begins: int | None = None
+    continues: bool = False
+    version: str | None = None
+    project: str | None = None
+    model: str | None = None
+    turn: str | None = None
+    window: int | None = None
+    counted: Tokens | None = None
+    billed: Tokens | None = None
+    billed_total: Tokens | None = None
+    calls: int | None = None
+    asked: bool = False
+    call: str | None = None
+    turns: list[str | None] = msgspec.field(default_factory=list[str | None])
+    pending: Compacted | None = None
+
+
+class RolloutParser:
+    """Turns the records of a rollout into events."""
+
+    def __init__(self, carry: bytes = b"") -> None:
+        self._memory = msgspec.json.decode(carry, type=Memory) if carry else Memory()
+        self._records: dict[str | None, Callable[[Line], Events | None]] = {
+            "session_meta": self._session,
+            "turn_context": self._turn,
+            "token_usage_record": self._billed,
+            "compacted": self._compacted,
+            "event_msg": self._event,
+            None: self._bare,
+        }
+        self._events: dict[str, Callable[[Line], Events]] = {
+            "token_count": self._counted,
+            "task_started": self._turn_started,
+            "turn_started": self._turn_started,
+            "task_complete": self._turn_ended,
+            "turn_complete": self._turn_ended,
+            "turn_aborted": self._turn_ended,
+            "thread_settings_applied": self._applied,
+            "user_message": self._asked,
+            "thread_rolled_back": self._rolled_back,
+            "thread_name_updated": self._renamed,
+        }
+
+    def carry(self) -> bytes:
+        """What a parser made later must know."""
+        return msgspec.json.encode(self._memory)
+
+    def feed(self, record: bytes) -> Events | None:
+        """The events of one record; None where its kind is unknown."""
+        line = _line.decode(record)
+        if handle := self._records.get(line.type):
+            return handle(line)
+        return () if line.type in QUIET else None
+
+    def _event(self, line: Line) -> Events | None:
+        kind = _kind.decode(line.payload).type
+        if handle := self._events.get(kind):
+            return handle(line)
+        return () if kind in QUIET_EVENTS else None
+
+    def _bare(self, line: Line) -> Events | None:
+        if line.record_type is not None:
+            return ()
+        if line.id is None:
+            return None
+        return self._own(Meta(id=line.id), line)
+
+    def _session(self, line: Line) -> Events:
+        """The first names the file's own thread; another id heads what a fork copied."""
+        meta, memory = _meta.decode(line.payload), self._memory
+        if memory.own is None:
+            return self._own(meta, line)
+        known = (memory.version, memory.project)
+        if meta.id != memory.own or known == (meta.cli_version, meta.cwd):
+            return ()
+        memory.version, memory.project = meta.cli_version, meta.cwd
+        return (
+            SessionSeen(at=parse_time(line.timestamp), version=meta.cli_version, project=meta.cwd),
+        )
+
+    def _own(self, meta: Meta, line: Line) -> Events:
+        memory = self._memory
+        memory.own, memory.thread = meta.id, meta.thread
+        memory.begins, memory.continues = meta.subagent_history_start_ordinal, meta.continues
+        memory.version, memory.project = meta.cli_version, meta.cwd
+        return (
+            SessionSeen(
+                at=parse_time(line.timestamp),
+                session=meta.session,
+                agent="codex",
+                project=meta.cwd,
+                version=meta.cli_version,
+                records_compactions=True,
+            ),
+        )
+
+    def _turn(self, line: Line) -> Events:
+        context, memory = _context.decode(line.payload), self._memory
+        memory.turn = context.turn_id or memory.turn
+        memory.model = context.model or memory.model
+        return ()
+
+    def _applied(self, line: Line) -> Events:
+        told = _applied.decode(line.payload).thread_settings
+        self._memory.model = told.model or self._memory.model
+        return ()
+
+    def _turn_started(self, line: Line) -> Events:
+        window = _started.decode(line.payload).model_context_window
+        self._memory.calls, self._memory.asked = 0, False
+        self._memory.pending = None
+        return self._window(line, window)
+
+    def _turn_ended(self, line: Line) -> Events:
+        self._memory.calls, self._memory.asked = None, False
+        self._memory.pending = None
+        return ()
+
+    def _billed(self, line: Line) -> Events:
+        record, memory = _record.decode(line.payload), self._memory
+        usage = record.usage.usage()
+        memory.billed, memory.billed_total = record.usage, record.thread_token_usage
+        copied = self._copied(line, record.thread_id)
+        if copied or record.usage.blank:
+            return ()
+        return self._call(line, record.response_id or self._id(record.thread_token_usage), usage)
+
+    def _counted(self, line: Line) -> Events:
+        info, memory = _count.decode(line.payload).info, self._memory
+        if info is None:
+            return ()
+        last, total = info.last_token_usage, info.total_token_usage
+        usage = last.usage()
+        repeated = self._repeated(last, total)
+        memory.counted = total
+        if self._copied(line):
+            return ()
+        window = self._window(line, info.model_context_window)
+        if last.blank:
+            return (*window, *self._estimated(last.total_tokens))
+        return window if repeated else (*window, *self._call(line, self._id(total), usage))
+
+    def _repeated(self, last: Tokens, total: Tokens) -> bool:
+        """Whether a token_count tells a call that was told before.
+
+        Clients that write token_usage_record tell each call twice; their totals can differ by what
+        a compaction cost, so the call's own figures count too. Before its first turn_context, a
+        file that continues another can only repeat that one's last.
+        """
+        memory = self._memory
+        if memory.continues and memory.turn is None:
+            return True
+        return total in (memory.counted, memory.billed_total) or last == memory.billed
+
+    def _id(self, total: Tokens) -> str:
+        """An id for a call that has none: its turn, which a fork copies, and the running total."""
+        memory = self._memory
+        return f"{memory.turn or memory.own}:{total.input_tokens}+{total.output_tokens}"
+
+    def _copied(self, line: Line, thread: str | None = None) -> bool:
+        """Whether a record in a subagent's file is its parent's.
+
+        Older files do not say where the copy ends; but ids of turns and threads begin with a time.
+        """
+        memory = self._memory
+        if memory.thread == MAIN:
+            return False
+        if memory.begins is not None and line.ordinal is not None:
+            return line.ordinal < memory.begins
+        if thread is not None:
+            return thread != memory.own
+        return memory.turn is not None and memory.own is not None and memory.turn < memory.own
+
+    def _call(self, line: Line, name: str, usage: Usage) -> Events:
+        memory = self._memory
+        memory.call, memory.pending = name, None
+        if memory.calls is not None:
+            memory.calls += 1
+        at, thread = parse_time(line.timestamp), memory.thread
+        return (Call(at=at, id=name, usage=usage, model=memory.model, thread=thread),)
+
+    def _window(self, line: Line, tokens: int | None) -> Events:
+        memory = self._memory
+        if tokens is None or tokens < 1 or tokens == memory.window or self._copied(line):
+            return ()
+        memory.window = tokens
+        return (WindowReported(at=parse_time(line.timestamp), tokens=tokens, thread=memory.thread),)
+
+    def _compacted(self, line: Line) -> Events:
+        """Told at once, and again with the estimate of what is left, which follows shortly."""
+        wrote = _compaction.decode(line.payload).compaction_response_id
+        if self._copied(line):
+            return ()
+        made = Compacted(
+            at=parse_time(line.timestamp), thread=self._memory.thread, trigger=self._trigger(wrote)
+        )
+        self._memory.pending = made
+        return (made,)
+
+    def _trigger(self, wrote: str | None) -> Trigger | None:
+        """A compaction that the user asks for is a turn of its own: any other is automatic.
+
+        Before one at a turn's beginning there is nothing to tell it by. The call that wrote the
+        summary may be among the turn's; not every version says which it was.
+        """
+        memory = self._memory
+        if memory.calls is None:
+            return None
+        own = 0 if wrote is not None and wrote != memory.call else 1
+        return "auto" if memory.asked or memory.calls > own else None
+
+    def _estimated(self, after: int | None) -> Events:
+        pending, self._memory.pending = self._memory.pending, None
+        if pending is None or after is None:
+            return ()
+        return (msgspec.structs.replace(pending, after=after),)
+
+    def _asked(self, line: Line) -> Events:
+        memory = self._memory
+        if not self._copied(line):
+            memory.asked = True
+            memory.turns = [*memory.turns[-TURNS + 1 :], memory.call]
+        return ()
+
+    def _rolled_back(self, line: Line) -> Events:
+        turns, memory = _rolled_back.decode(line.payload).num_turns, self._memory
+        at, thread = parse_time(line.timestamp), memory.thread
+        if self._copied(line) or turns < 1:
+            return ()
+        if turns > len(memory.turns):
+            return (Trimmed(at=at, thread=thread),)
+        memory.call = memory.turns[-turns]
+        del memory.turns[-turns:]
+        return (Rewound(at=at, to=memory.call, thread=thread),)
+
+    def _renamed(self, line: Line) -> Events:
+        title = _named.decode(line.payload).thread_name
+        return (SessionSeen(at=parse_time(line.timestamp), title=title),) if title else ()

@@ -1,0 +1,88 @@
+"""Gemini CLI."""
+
+import re
+from collections.abc import Iterable
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import msgspec
+
+from brimline.agents.gemini import paths
+from brimline.agents.gemini.chat_document import Document
+from brimline.agents.gemini.records import Head
+from brimline.agents.gemini.stream import StreamParser
+from brimline.agents.gemini.transcript import ChatParser
+from brimline.transcripts.document import decode_record
+from brimline.transcripts.lines import JsonLines, open_transcript
+from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
+from brimline.windows import ClientSettings
+
+_head = msgspec.json.Decoder(Head)
+_chat = re.compile(rb'\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"\s*:\s*"')
+
+
+class Gemini:
+    """Gemini CLI: chats of lines, and the older chats that are one document."""
+
+    agent = "gemini"
+
+    def transcripts(self, places: Places) -> Iterable[Transcript]:
+        """Every chat, subagents' too."""
+        return paths.transcripts(places)
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are, or would be."""
+        return [paths.root(places) / "tmp"]
+
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
+        """Its events; a document may also be told by its first line, which opens it."""
+        path, file = transcript.path, _buffered(open_transcript(transcript.path))
+        whose = (transcript.session or paths.whose(path)[0], transcript.thread, transcript.project)
+        if path.endswith(".json") or _is_document(file):
+            return Document(path, file, ChatParser(b"", *whose), cursor)
+        file.seek(cursor.offset)
+        return JsonLines(file, ChatParser(cursor.carry, *whose), cursor)
+
+    def parse(self, file: BinaryIO) -> Reader:
+        """The events of a chat that comes from anywhere."""
+        peekable = _buffered(file)
+        if _is_document(peekable):
+            return Document("the transcript", peekable, ChatParser())
+        return JsonLines(peekable, ChatParser())
+
+    def stream(self) -> StreamParser:
+        """A parser for `--output-format stream-json`."""
+        return StreamParser()
+
+    def recognise(self, head: bytes) -> Form | None:
+        """A chat begins with its session and its project's hash, a stream with its `init`."""
+        if _chat.match(head):
+            return "transcript"
+        return "stream" if any(_is_init(line) for line in head.split(b"\n")[:8]) else None
+
+    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
+        """What the user told Gemini CLI about its compression."""
+        return paths.settings(places, project)
+
+
+def _buffered(file: BinaryIO) -> BufferedReader:
+    return BufferedReader(cast("RawIOBase", file))
+
+
+def _is_document(file: BufferedReader) -> bool:
+    """Whether the first line only opens an object, as in pretty-printed JSON."""
+    return file.peek(2)[:2] in (b"{\n", b"{\r")
+
+
+def _is_init(line: bytes) -> bool:
+    try:
+        first = decode_record(_head, line)
+    except msgspec.DecodeError:
+        return False
+    return first.type == "init" and first.session_id is not None and first.model is not None
+
+
+SOURCE = Gemini()

@@ -1,0 +1,45 @@
+"""What `gemini --output-format stream-json` prints, as events."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from brimline.agents.gemini.records import STREAM_KINDS, ModelStats, Stats, StreamLine
+from brimline.errors import InvalidUsage
+from brimline.events import AnyEvent, SessionSeen, Spent
+from brimline.transcripts.document import decode_record
+from brimline.transcripts.source import parse_time
+from brimline.usage import Usage, from_subset
+
+_line = msgspec.json.Decoder(StreamLine)
+
+
+class StreamParser:
+    """The stream of one run: no call's usage is in it, only what the run spent in all."""
+
+    def carry(self) -> bytes:
+        """Nothing: each line tells all."""
+        return b""
+
+    def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
+        """The events of one line."""
+        line = decode_record(_line, record)
+        at = parse_time(line.timestamp)
+        if line.type == "init":
+            return (SessionSeen(at=at, session=line.session_id, agent="gemini"),)
+        if line.type == "result" and line.stats is not None:
+            return _spent(line.stats, at)
+        return () if line.type in STREAM_KINDS else None
+
+
+def _spent(stats: Stats, at: float | None) -> Sequence[AnyEvent]:
+    if stats.models is None:
+        return (Spent(at=at, usage=_usage(stats)),)
+    return [Spent(at=at, usage=_usage(told), model=name) for name, told in stats.models.items()]
+
+
+def _usage(told: ModelStats) -> Usage:
+    """All that is no prompt is output: the stream leaves the thoughts out of `output_tokens`."""
+    if told.total_tokens < told.input_tokens:
+        raise InvalidUsage("total_tokens", told.total_tokens, f"{told.input_tokens} or more")
+    return from_subset(told.input_tokens, told.cached, 0, told.total_tokens - told.input_tokens)

@@ -1,0 +1,139 @@
+"""opencode's SQLite database: its sessions, and the messages of each."""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from brimline.agents.opencode.connection import ask
+from brimline.agents.opencode.incremental import Row
+from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
+from brimline.errors import UnreadableTranscript
+from brimline.transcripts.document import decode_record
+
+PAGE = 500
+"""How many messages one query fetches."""
+
+BEGINNING = (-1, "")
+"""The place before the first message."""
+
+Page: TypeAlias = list[tuple[int, Row]]
+"""Messages, each with the time that it was made at."""
+
+OPTIONAL = ("parent_id", "directory", "title", "version", "revert", "time_created", "time_updated")
+
+_part = msgspec.json.Decoder(Part)
+_revert = msgspec.json.Decoder(Revert)
+
+MESSAGES = """
+    SELECT id, time_created, time_updated, data FROM message
+    WHERE session_id = ? AND time_updated >= ? AND (time_created, id) > (?, ?)
+    ORDER BY time_created, id LIMIT ?
+"""
+
+
+def sessions(path: str) -> list[SessionInfo]:
+    """Every session of a database."""
+    return ask(path, lambda opened: [*_sessions(opened, "")])
+
+
+class DatabaseHistory:
+    """One session of a database; a History."""
+
+    def __init__(self, path: str, session: str) -> None:
+        self._path, self._session = path, session
+
+    def changed(self, since: int) -> tuple[SessionInfo, Iterator[Row]]:
+        """What the session says of itself, and its messages that changed at that time or later.
+
+        Both by one connection: to open the database takes longer than to ask it.
+        """
+        found, page = ask(
+            self._path, lambda opened: (self._found(opened), self._page(opened, since))
+        )
+        if not found:
+            raise UnreadableTranscript(self._path, f"it has no session {self._session!r}")
+        return found[0], self._from(page, since)
+
+    def every(self) -> Iterator[Row]:
+        """All its messages."""
+        return self._from(ask(self._path, lambda opened: self._page(opened, 0)), 0)
+
+    def parts(self, message: str) -> list[Part]:
+        """The parts of a message; those that are not as expected are passed over."""
+        found = ask(
+            self._path,
+            lambda opened: opened.execute(
+                "SELECT data FROM part WHERE message_id = ?", (message,)
+            ).fetchall(),
+        )
+        return [part for (data,) in found if (part := _decoded(data)) is not None]
+
+    def _found(self, opened: sqlite3.Connection) -> list[SessionInfo]:
+        return [*_sessions(opened, "WHERE id = ?", self._session)]
+
+    def _from(self, page: Page, since: int) -> Iterator[Row]:
+        """The messages of a page and of those after it."""
+        while page:
+            yield from (row for _, row in page)
+            if len(page) < PAGE:
+                return
+            place = page[-1][0], page[-1][1].id
+            page = ask(self._path, lambda opened, at=place: self._page(opened, since, at))
+
+    def _page(
+        self, opened: sqlite3.Connection, since: int, place: tuple[int, str] = BEGINNING
+    ) -> Page:
+        found = opened.execute(MESSAGES, (self._session, since, *place, PAGE)).fetchall()
+        return [
+            (_number(created), Row(_text(id) or "", _number(updated), _bytes(data)))
+            for id, created, updated, data in found
+        ]
+
+
+def _sessions(opened: sqlite3.Connection, where: str, *values: str) -> Iterator[SessionInfo]:
+    there = {_text(row[1]) for row in opened.execute("PRAGMA table_info(session)")}
+    columns = ", ".join(name if name in there else f"NULL AS {name}" for name in OPTIONAL)
+    for row in opened.execute(f"SELECT id, {columns} FROM session {where}", values):
+        id, parent, directory, title, version, revert, created, updated = row
+        yield SessionInfo(
+            id=_text(id) or "",
+            parent=_text(parent),
+            directory=_text(directory),
+            title=_text(title),
+            version=_text(version),
+            time=Times(created=_float(created), updated=_float(updated)),
+            revert=_reverted(revert),
+        )
+
+
+def _reverted(data: object) -> Revert | None:
+    try:
+        return decode_record(_revert, data) if isinstance(data, bytes) else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _decoded(data: object) -> Part | None:
+    try:
+        return decode_record(_part, data) if isinstance(data, bytes) else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _text(value: object) -> str | None:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else b""
+
+
+def _float(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _number(value: object) -> int:
+    """A time in a column; SQLite may hold anything there, and what is no number sorts first."""
+    return value if isinstance(value, int) else 0

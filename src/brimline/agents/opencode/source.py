@@ -1,0 +1,100 @@
+"""opencode."""
+
+import re
+from collections.abc import Iterable
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import msgspec
+
+from brimline.agents.opencode import config, paths
+from brimline.agents.opencode.database import DatabaseHistory, sessions
+from brimline.agents.opencode.export import ExportReader
+from brimline.agents.opencode.incremental import SessionReader
+from brimline.agents.opencode.json_storage import FolderHistory
+from brimline.agents.opencode.records import STREAM_KINDS, Head
+from brimline.agents.opencode.stream import StreamParser
+from brimline.errors import UnreadableTranscript
+from brimline.events import MAIN
+from brimline.transcripts.document import decode_record
+from brimline.transcripts.lines import open_transcript
+from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
+from brimline.windows import ClientSettings
+
+SQLITE = b"SQLite format 3\0"
+
+_head = msgspec.json.Decoder(Head)
+_export = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses_')
+_session = re.compile(rb'\s*\{\s*"id"\s*:\s*"ses_[^"]*"\s*,')
+
+
+class Opencode:
+    """opencode: its database, its older storage, its exports."""
+
+    agent = "opencode"
+
+    def transcripts(self, places: Places) -> Iterable[Transcript]:
+        """Every session; a child session is a thread of its root."""
+        return paths.transcripts(places)
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are, or would be."""
+        return [paths.root(places)]
+
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
+        """Its events; the beginning of the file tells in which of the three ways it is stored."""
+        path, session, thread = transcript.path, transcript.session, transcript.thread
+        with open_transcript(path) as file:
+            head = file.read(64)
+        if head.startswith(SQLITE) or (not head and path.endswith(".db")):
+            own = session if thread == MAIN else thread
+            history = DatabaseHistory(path, own or _only_session(path))
+            return SessionReader(history, cursor, session, thread)
+        if _session.match(head):
+            return SessionReader(FolderHistory(path), cursor, session, thread)
+        return ExportReader(path, open_transcript(path), cursor, session, thread)
+
+    def parse(self, file: BinaryIO) -> Reader:
+        """The events of an export that comes from anywhere; a database needs its own place."""
+        peekable = BufferedReader(cast("RawIOBase", file))
+        if peekable.peek(len(SQLITE)).startswith(SQLITE):
+            peekable.close()
+            raise UnreadableTranscript("the transcript", "a database is read by its path alone")
+        return ExportReader("the transcript", peekable)
+
+    def stream(self) -> StreamParser:
+        """A parser for `run --format json`."""
+        return StreamParser()
+
+    def recognise(self, head: bytes) -> Form | None:
+        """By opencode's session ids; of the agents we know only opencode has a database."""
+        if head.startswith(SQLITE) or _export.match(head) or _session.match(head):
+            return "transcript"
+        return "stream" if any(_is_line(line) for line in head.split(b"\n")[:8]) else None
+
+    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
+        """What the user told opencode about windows and compaction."""
+        return config.settings(places, project)
+
+
+def _is_line(line: bytes) -> bool:
+    try:
+        first = decode_record(_head, line)
+    except msgspec.DecodeError:
+        return False
+    return first.type in STREAM_KINDS and (first.session or "").startswith("ses_")
+
+
+def _only_session(path: str) -> str:
+    """The session of a database that has one; which of several is for the user to say."""
+    found = [info.id for info in sessions(path)]
+    if len(found) == 1:
+        return found[0]
+    hint = f"Name one of them: {', '.join(found[:5])}." if found else None
+    raise UnreadableTranscript(path, f"it has {len(found)} sessions", hint)
+
+
+SOURCE = Opencode()

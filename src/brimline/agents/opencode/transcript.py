@@ -1,0 +1,125 @@
+"""A session's messages as events."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from brimline.agents.opencode.records import Message, Part, SessionInfo, Tokens
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Compacted,
+    Ended,
+    SessionSeen,
+    Trigger,
+    compaction_thread,
+)
+from brimline.usage import Usage
+
+COMPACTION = "compaction"
+"""The agent that writes a compaction's summary: it has a context of its own."""
+
+
+class Carry(msgspec.Struct):
+    """What the parser remembers: what it said of the session, and the compactions it told."""
+
+    title: str | None = None
+    told: bool = False
+    compacted: list[str] = msgspec.field(default_factory=list[str])
+
+
+class SessionParser:
+    """One session of opencode; `session` and `thread` are those that its events go to."""
+
+    def __init__(self, carry: bytes = b"", session: str | None = None, thread: str = MAIN) -> None:
+        self._carry = msgspec.msgpack.decode(carry, type=Carry) if carry else Carry()
+        self._session, self._thread = session, thread
+        self._asked: dict[str, Trigger] = {}
+
+    def carry(self) -> bytes:
+        """What a later parser must know."""
+        return msgspec.msgpack.encode(self._carry)
+
+    def session(self, info: SessionInfo) -> Sequence[AnyEvent]:
+        """What the session says of itself, where that is new; a subagent's title is not its."""
+        known, title = self._carry, info.title if self._thread == MAIN else None
+        if known.told and known.title == title:
+            return ()
+        known.told, known.title = True, title
+        seen = SessionSeen(
+            at=seconds(info.time.created),
+            session=self._session or info.id,
+            agent="opencode",
+            project=info.directory,
+            version=info.version,
+            title=title,
+            records_compactions=True,
+        )
+        return (seen,)
+
+    def message(
+        self, id: str, message: Message, parts: Iterable[Part] = ()
+    ) -> Sequence[AnyEvent] | None:
+        """The events of a message as it is now; None where its role is unknown."""
+        if message.role == "user":
+            self.asked(id, parts)
+            return ()
+        if message.role != "assistant":
+            return None
+        thread = self._summarising() if message.compacts else self._thread
+        calls = _calls(id, message, parts, thread)
+        return (*calls, *self._compacted(id, message, thread))
+
+    def asked(self, id: str, parts: Iterable[Part]) -> None:
+        """Remember who asked for the compaction that a message is, if it is one."""
+        for part in parts:
+            if part.type == COMPACTION and part.auto is not None:
+                self._asked[id] = "auto" if part.auto else "manual"
+
+    def _compacted(self, id: str, message: Message, thread: str) -> Sequence[AnyEvent]:
+        if not message.compacted or id in self._carry.compacted:
+            return ()
+        self._carry.compacted.append(id)
+        at = seconds(message.time.completed or message.time.created)
+        trigger = self._asked.pop(message.parent or "", None)
+        return (
+            Ended(at=at, thread=thread),
+            Compacted(at=at, thread=self._thread, trigger=trigger),
+        )
+
+    def _summarising(self) -> str:
+        return compaction_thread(self._thread)
+
+
+def _calls(id: str, message: Message, parts: Iterable[Part], thread: str) -> list[Call]:
+    """The calls of a message: one, or one for each step that it finished, if they are known."""
+    steps = [(part.id or id, part.tokens) for part in parts if part.type == "step-finish"]
+    ids = [id, *(step for step, _ in steps[1:])]
+    told = [tokens for _, tokens in steps] or [message.tokens]
+    at = seconds(message.time.completed or message.time.created)
+    return [
+        Call(at=at, id=own, usage=usage, model=message.model, thread=thread)
+        for own, tokens in zip(ids, told, strict=True)
+        if (usage := usage_of(tokens)) is not None
+    ]
+
+
+def usage_of(tokens: Tokens | None) -> Usage | None:
+    """The usage of a call; None where nothing is told yet: it runs, or it failed.
+
+    A reasoning of 0 also stands where the provider does not tell it.
+    """
+    if tokens is None:
+        return None
+    output = tokens.output + tokens.reasoning
+    if not (tokens.input or tokens.cache.read or tokens.cache.write or output):
+        return None
+    return Usage(
+        tokens.input, tokens.cache.read, tokens.cache.write, output, tokens.reasoning or None
+    )
+
+
+def seconds(milliseconds: float | None) -> float | None:
+    """opencode's times in seconds."""
+    return None if milliseconds is None else milliseconds / 1000

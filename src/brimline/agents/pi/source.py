@@ -1,0 +1,90 @@
+"""Pi."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from brimline.agents.pi import paths
+from brimline.agents.pi.records import LINES
+from brimline.agents.pi.stream import StreamParser
+from brimline.agents.pi.transcript import SessionParser
+from brimline.transcripts.lines import JsonLines, open_transcript
+from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
+from brimline.windows import ClientSettings
+
+_KIND = re.compile(rb'\s*\{"type":"([a-z_]+)"')
+
+
+class _Header(msgspec.Struct, frozen=True):
+    type: str
+    id: str | None = None
+    cwd: str | None = None
+
+
+_header = msgspec.json.Decoder(_Header)
+
+
+class Pi:
+    """The Pi coding agent."""
+
+    agent = "pi"
+
+    def transcripts(self, places: Places) -> Iterable[Transcript]:
+        """Every session."""
+        return paths.transcripts(places)
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are, or would be."""
+        return paths.session_folders(places)
+
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> Reader:
+        """Its events, every record looked at."""
+        file = open_transcript(transcript.path, cursor.offset)
+        return JsonLines(file, SessionParser(cursor.carry), cursor)
+
+    def parse(self, file: BinaryIO) -> Reader:
+        """The events of a session that comes from anywhere."""
+        return JsonLines(file, SessionParser())
+
+    def stream(self) -> StreamParser:
+        """A parser for `pi --mode json`."""
+        return StreamParser()
+
+    def recognise(self, head: bytes) -> Form | None:
+        """By the header, which both have, and the line after it."""
+        line, _, rest = head.partition(b"\n")
+        if _kind(line) == "title":
+            line, _, rest = rest.partition(b"\n")
+        return _form(rest) if _is_header(line) else None
+
+    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
+        """What the user told Pi about its models and its compaction."""
+        return paths.settings(places, project)
+
+
+def _is_header(line: bytes) -> bool:
+    if _kind(line) != "session":
+        return False
+    try:
+        header = _header.decode(line)
+    except msgspec.DecodeError:
+        return False
+    return header.id is not None and header.cwd is not None
+
+
+def _form(rest: bytes) -> Form:
+    """A session is written when its first reply is there: a header alone is a stream's."""
+    return "stream" if not rest.strip() or _kind(rest) in LINES else "transcript"
+
+
+def _kind(line: bytes) -> str | None:
+    found = _KIND.match(line)
+    return found[1].decode() if found else None
+
+
+SOURCE = Pi()

@@ -1,0 +1,177 @@
+"""The events of a session: a tree of entries, of which the branch of the last one counts."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from brimline.agents.pi.records import QUIET, Entry, Message, Tokens
+from brimline.events import AnyEvent, Call, Compacted, Rewound, SessionSeen, Spent, Trimmed
+from brimline.transcripts.source import parse_time
+
+Events: TypeAlias = Sequence[AnyEvent]
+
+_entry = msgspec.json.Decoder(Entry)
+_tokens = msgspec.json.Decoder(Tokens | None)
+
+
+class Tree(msgspec.Struct, omit_defaults=True):
+    """Which call was the last on an entry's branch.
+
+    `calls` has their ids, `nodes` for each entry the place in `calls` after the last of its branch.
+    `cuts` are the entries between a compaction and the next call: they hold less than that call.
+    """
+
+    leaf: str | None = None
+    last: int = 0
+    cut: bool = False
+    calls: list[str] = msgspec.field(default_factory=list[str])
+    nodes: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    cuts: set[str] = msgspec.field(default_factory=set[str])
+
+    def enter(self, entry: Entry) -> Events:
+        """Go to an entry; where its parent is not the last entry, the conversation went back.
+
+        A parent that is not there is taken for the last entry: its record was broken.
+        """
+        parent = entry.parent_id
+        if isinstance(parent, msgspec.UnsetType) or parent == self.leaf:
+            return ()
+        if parent is not None and parent not in self.nodes:
+            return ()
+        self.last = 0 if parent is None else self.nodes[parent]
+        self.cut = parent in self.cuts
+        at = moment(entry.timestamp)
+        back = Rewound(at=at, to=self.calls[self.last - 1] if self.last else None)
+        return (back, Trimmed(at=at)) if self.cut else (back,)
+
+    def note(self, event: AnyEvent) -> None:
+        """Remember a call or a compaction of the entry."""
+        if isinstance(event, Call):
+            self.calls.append(event.id)
+            self.last, self.cut = len(self.calls), False
+        elif isinstance(event, Compacted):
+            self.cut = True
+
+    def keep(self, entry: Entry) -> None:
+        """Make the entry the leaf."""
+        if entry.id is None:
+            return
+        self.leaf = entry.id
+        self.nodes[entry.id] = self.last
+        if self.cut:
+            self.cuts.add(entry.id)
+
+
+class Memory(msgspec.Struct, omit_defaults=True):
+    """What must be known of the entries so far; `failed` is the last reply that did not come."""
+
+    session: str | None = None
+    failed: str | None = None
+    model: str | None = None
+    entries: int = 0
+    tree: Tree = msgspec.field(default_factory=Tree)
+
+
+class SessionParser:
+    """Turns the entries of a session into events."""
+
+    def __init__(self, carry: bytes = b"") -> None:
+        self._memory = msgspec.json.decode(carry, type=Memory) if carry else Memory()
+
+    def carry(self) -> bytes:
+        """What a parser made later must know."""
+        return msgspec.json.encode(self._memory)
+
+    def feed(self, record: bytes) -> Events | None:
+        """The events of one entry; None where its kind is unknown."""
+        entry = _entry.decode(record)
+        if entry.type == "session":
+            return self._session(entry)
+        tell = _TELL.get(entry.type)
+        told = tell(entry, self._memory) if tell else ()
+        events = (*self._memory.tree.enter(entry), *told)
+        self._remember(entry, told)
+        return events if events or tell or entry.type in QUIET else None
+
+    def _session(self, entry: Entry) -> Events:
+        if self._memory.session is not None:
+            return ()
+        self._memory.session = entry.id
+        return (
+            SessionSeen(
+                at=moment(entry.timestamp),
+                session=entry.id,
+                agent="pi",
+                project=entry.cwd,
+                records_compactions=True,
+            ),
+        )
+
+    def _remember(self, entry: Entry, told: Events) -> None:
+        memory = self._memory
+        memory.entries += 1
+        if isinstance(entry.message, Message) and entry.message.failed:
+            memory.failed = entry.id
+        for event in told:
+            memory.tree.note(event)
+            if isinstance(event, Call):
+                memory.model = event.model
+        memory.tree.keep(entry)
+
+
+def moment(timestamp: str | float | None) -> float | None:
+    """A time of Pi's in seconds: entries write it in words, messages in milliseconds."""
+    if timestamp is None or isinstance(timestamp, str):
+        return parse_time(timestamp)
+    return timestamp / 1000
+
+
+def _message(entry: Entry, memory: Memory) -> Events:
+    """A call where the message is an assistant's that came about."""
+    message = entry.message
+    if not isinstance(message, Message) or message.role != "assistant":
+        return ()
+    if message.usage is None or message.usage.blank:
+        return ()
+    place = f"{memory.session}#{entry.id or memory.entries}"
+    usage = message.usage.usage()
+    at = moment(entry.timestamp)
+    return (Call(at=at, id=message.call or place, usage=usage, model=message.model),)
+
+
+def _spent(entry: Entry, memory: Memory) -> Events:
+    """What a summary or a warmed cache cost: billed, and in no context."""
+    tokens = _tokens.decode(entry.usage)
+    if tokens is None or tokens.blank:
+        return ()
+    model = entry.model or memory.model
+    return (Spent(at=moment(entry.timestamp), usage=tokens.usage(), model=model),)
+
+
+def _compacted(entry: Entry, memory: Memory) -> Events:
+    done = Compacted(at=moment(entry.timestamp), before=entry.tokens_before)
+    return (*_spent(entry, memory), done)
+
+
+def _edited(entry: Entry, memory: Memory) -> Events:
+    """Something was taken out; before a retry it is the failed reply, which held nothing."""
+    if entry.target_id is not None and entry.target_id == memory.failed:
+        return ()
+    return (Trimmed(at=moment(entry.timestamp)),)
+
+
+def _titled(entry: Entry, memory: Memory) -> Events:
+    title = entry.name or entry.title
+    return (SessionSeen(at=moment(entry.timestamp), title=title),) if title else ()
+
+
+_TELL: dict[str, Callable[[Entry, Memory], Events]] = {
+    "message": _message,
+    "compaction": _compacted,
+    "branch_summary": _spent,
+    "usage": _spent,
+    "context_edit": _edited,
+    "session_info": _titled,
+    "title": _titled,
+}

@@ -1,0 +1,987 @@
+"""opencode: its database and its live writer, its older storage, its exports, its stream."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterable
+from contextlib import closing, contextmanager
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, cast
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.agents.opencode.connection import ask
+from brimline.agents.opencode.database import PAGE, sessions
+from brimline.agents.opencode.incremental import OVERLAP
+from brimline.agents.opencode.json_storage import LARGEST as LARGEST_MESSAGE
+from brimline.agents.opencode.source import SOURCE
+from brimline.agents.opencode.stream import StreamParser
+from brimline.errors import InvalidUsage, UnreadableTranscript
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Compacted,
+    Ended,
+    Rewound,
+    SessionSeen,
+    Trimmed,
+)
+from brimline.tracker import Session, fold, main_thread
+from brimline.transcripts.document import MAX_DOCUMENT_BYTES
+from brimline.transcripts.source import START, Cursor, Places, Source, Transcript
+from brimline.usage import Usage
+
+Json = dict[str, object]
+
+SCHEMA = """
+CREATE TABLE session (
+    id text PRIMARY KEY, parent_id text, directory text NOT NULL, title text NOT NULL,
+    version text NOT NULL, revert text, summary_diffs text,
+    time_created integer NOT NULL, time_updated integer NOT NULL
+);
+CREATE TABLE message (
+    id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL,
+    time_updated integer NOT NULL, data text NOT NULL
+);
+CREATE INDEX message_session_time_created_id_idx ON message (session_id, time_created, id);
+CREATE TABLE part (
+    id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL,
+    time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL
+);
+CREATE INDEX part_message_id_id_idx ON part (message_id, id);
+"""
+
+WRITER = """
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA journal_mode = WAL")
+print("ready", flush=True)
+for line in sys.stdin:
+    if line.strip() == "die":
+        import os
+        os._exit(1)
+    database.execute(line)
+    print("done", flush=True)
+database.close()
+"""
+
+
+def tokens(sent: int, output: int = 5, reasoning: int = 0, read: int = 0, write: int = 0) -> Json:
+    """A call's usage."""
+    total = sent + output + reasoning + read + write
+    told: Json = {"total": total, "input": sent, "output": output, "reasoning": reasoning}
+    return {**told, "cache": {"read": read, "write": write}}
+
+
+NOTHING = tokens(0, output=0)
+
+
+def reply(sent: int = 10, /, **more: object) -> Json:
+    """A reply that came to its end."""
+    times = {"created": 1_000, "completed": 1_500}
+    told = {"role": "assistant", "modelID": "m", "tokens": tokens(sent), "finish": "stop"}
+    return {**told, "time": times, "parentID": "msg_0", **more}
+
+
+def prompt(**more: object) -> Json:
+    """A prompt; its summary is an object."""
+    return {"role": "user", "summary": {"diffs": []}, "time": {"created": 1}, **more}
+
+
+class Database:
+    """A database like opencode's, in a folder of its own."""
+
+    def __init__(self, home: Path, name: str = "opencode.db") -> None:
+        self.home = home
+        self.path = home / ".local/share/opencode" / name
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.run("PRAGMA journal_mode = WAL")
+        with closing(sqlite3.connect(self.path)) as opened:
+            opened.executescript(SCHEMA)
+
+    def run(self, statement: str, *values: object) -> None:
+        """One statement, committed, and the database closed again."""
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as opened:
+            opened.execute(statement, values)
+
+    def session(self, id: str, parent: str | None = None, updated: int = 2_000) -> None:
+        """A session."""
+        values = (id, parent, "/p", f"title of {id}", "1.18.18", None, None, 1_000, updated)
+        self.run("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *values)
+
+    def message(
+        self, id: str, data: Json | str, session: str = "ses_1", updated: int = 1_000
+    ) -> None:
+        """A message, or a new copy of it."""
+        text = data if isinstance(data, str) else json.dumps(data)
+        created = int("".join(c for c in id if c.isdigit()) or 0)
+        values = (id, session, created, updated, text)
+        self.run("INSERT OR REPLACE INTO message VALUES (?, ?, ?, ?, ?)", *values)
+
+    def part(self, id: str, message: str, data: object) -> None:
+        """A part of a message."""
+        values = (id, message, "ses_1", 1, 1, data)
+        self.run("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", *values)
+
+    def transcript(self, session: str | None = "ses_1", thread: str = MAIN) -> Transcript:
+        """One of its sessions."""
+        path = str(self.path)
+        return Transcript("opencode", path, 0, 0, session=session, thread=thread)
+
+    def files(self) -> dict[str, tuple[int, int]]:
+        """What lies in its folder: names, sizes and times."""
+        return {
+            entry.name: (entry.stat().st_size, entry.stat().st_mtime_ns)
+            for entry in os.scandir(self.path.parent)
+        }
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    """A database with one session of one prompt and two replies."""
+    made = Database(tmp_path)
+    made.session("ses_1")
+    made.message("msg_1", prompt())
+    made.message("msg_2", reply(10))
+    made.message("msg_3", reply(20), updated=1_500)
+    return made
+
+
+@contextmanager
+def writer(database: Database) -> Generator[tuple[IO[str], IO[str]], None, None]:
+    """Another process that has the database open, as opencode has."""
+    command = [sys.executable, "-c", WRITER, str(database.path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        told, heard = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
+        heard.readline()
+        yield told, heard
+        told.close()
+
+
+def tell(process: tuple[IO[str], IO[str]], statement: str) -> None:
+    """Have the other process run a statement."""
+    process[0].write(statement + "\n")
+    process[0].flush()
+    process[1].readline()
+
+
+def read(transcript: Transcript, cursor: Cursor = START) -> tuple[list[AnyEvent], Cursor]:
+    """All events from a cursor on, and the next cursor."""
+    reader = SOURCE.read(transcript, cursor)
+    return list(reader), reader.cursor
+
+
+def calls(events: Iterable[AnyEvent]) -> list[tuple[str, int]]:
+    """The calls among events: id and sent."""
+    return [(event.id, event.usage.sent) for event in events if isinstance(event, Call)]
+
+
+def test_a_session_of_the_database(database: Database) -> None:
+    """What the session says of itself, then a call for each reply."""
+    events, _ = read(database.transcript())
+    seen, call, _ = events
+    assert seen == SessionSeen(
+        at=1.0,
+        session="ses_1",
+        agent="opencode",
+        project="/p",
+        version="1.18.18",
+        title="title of ses_1",
+        records_compactions=True,
+    )
+    assert call == Call(at=1.5, id="msg_2", model="m", usage=Usage(10, 0, 0, 5))
+    assert calls(events) == [("msg_2", 10), ("msg_3", 20)]
+
+
+def test_usage_is_disjoint(database: Database) -> None:
+    """Output and reasoning stand beside each other; our output is both, and held is the total."""
+    told = tokens(1, output=2, reasoning=3, read=4, write=5)
+    database.message("msg_4", reply(tokens=told))
+    (call,) = [e for e in read(database.transcript())[0] if isinstance(e, Call)][-1:]
+    assert call.usage == Usage(1, 4, 5, 5, 3)
+    assert call.usage.held == told["total"]
+
+
+def test_no_tokens_no_call(database: Database) -> None:
+    """A reply that runs, or that failed, is no call yet."""
+    database.message("msg_4", reply(tokens=NOTHING, error={"name": "x"}))
+    database.message("msg_5", {"role": "assistant"})
+    assert len(calls(read(database.transcript())[0])) == 2
+
+
+def test_reading_touches_nothing(database: Database) -> None:
+    """With no writer there is no log and no index, and none is made."""
+    before = database.files()
+    assert list(before) == ["opencode.db"]
+    read(database.transcript())
+    list(SOURCE.transcripts(Places(database.home, {})))
+    assert database.files() == before
+
+
+def test_reading_beside_a_writer(database: Database) -> None:
+    """What the writer committed to its log is read, and no file of it changes."""
+    with writer(database) as process:
+        tell(process, "UPDATE message SET time_updated = 9000 WHERE id = 'msg_3'")
+        before = database.files()
+        assert {"opencode.db", "opencode.db-wal", "opencode.db-shm"} == set(before)
+        assert read(database.transcript())[1].offset == 9_000
+        assert database.files() == before
+
+
+def test_a_writer_in_a_transaction(database: Database) -> None:
+    """Readers do not wait for a writer, and do not see what is not committed."""
+    with writer(database) as process:
+        tell(process, "BEGIN IMMEDIATE")
+        tell(process, "UPDATE message SET time_updated = 9000 WHERE id = 'msg_3'")
+        assert read(database.transcript())[1].offset == 1_500
+        tell(process, "COMMIT")
+        assert read(database.transcript())[1].offset == 9_000
+
+
+def test_reading_does_not_hold_up_the_writer(database: Database) -> None:
+    """The writer can write and clear its log while a reader is half-way."""
+    with writer(database) as process:
+        tell(process, "UPDATE message SET time_updated = 1001 WHERE id = 'msg_1'")
+        reader = iter(SOURCE.read(database.transcript()))
+        next(reader)
+        next(reader)
+        tell(process, "UPDATE message SET time_updated = 9000 WHERE id = 'msg_3'")
+        tell(process, "PRAGMA wal_checkpoint(TRUNCATE)")
+        assert database.files()["opencode.db-wal"][0] == 0
+        assert len(list(reader)) == 1
+
+
+def test_a_writer_that_died(database: Database) -> None:
+    """Its log is read with its index and without, also in a copied folder; nothing is made."""
+    with writer(database) as process:
+        tell(process, "UPDATE message SET time_updated = 9000 WHERE id = 'msg_3'")
+        tell(process, "die")
+    assert read(database.transcript())[1].offset == 9_000
+    database.path.with_name("opencode.db-shm").unlink()
+    before = database.files()
+    assert "opencode.db-wal" in before
+    assert read(database.transcript())[1].offset == 9_000
+    assert database.files() == before
+
+
+def test_a_writer_at_full_speed(database: Database) -> None:
+    """No read fails, none goes back, and none sees half of a transaction."""
+    flood = """
+import sqlite3, sys, time
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA wal_autocheckpoint = 20")
+print("ready", flush=True)
+end, number = time.monotonic() + 1.5, 2000
+while time.monotonic() < end:
+    number += 1
+    database.execute("BEGIN")
+    for id in ("msg_1", "msg_2", "msg_3"):
+        database.execute("UPDATE message SET time_updated = ? WHERE id = ?", (number, id))
+    database.execute("COMMIT")
+"""
+    query = "SELECT min(time_updated), max(time_updated) FROM message"
+    last, reads = 0, 0
+    with subprocess.Popen(
+        [sys.executable, "-c", flood, str(database.path)], stdout=subprocess.PIPE
+    ) as process:
+        cast("IO[bytes]", process.stdout).readline()
+        while process.poll() is None:
+            low, high = ask(str(database.path), lambda opened: opened.execute(query).fetchone())
+            assert low == high or high < 2000
+            assert high >= last
+            last, reads = high, reads + 1
+    assert reads > 10
+
+
+def test_a_database_that_never_rests(database: Database) -> None:
+    """Rows that may be torn are thrown away; if that does not end, it is an error."""
+    times = iter(range(2, 9))
+
+    def query(opened: sqlite3.Connection) -> list[tuple[int]]:
+        os.utime(database.path, (1, next(times)))
+        return opened.execute("SELECT 1").fetchall()
+
+    with pytest.raises(UnreadableTranscript, match="changes faster"):
+        ask(str(database.path), query)
+    assert ask(str(database.path), lambda opened: opened.execute("SELECT 1").fetchall()) == [(1,)]
+
+
+def test_trouble_with_a_database_that_changed(database: Database) -> None:
+    """An error that a writer's change may explain is no answer yet."""
+    times = iter(range(2, 9))
+
+    def query(opened: sqlite3.Connection) -> list[tuple[int]]:
+        if next(times) < 4:
+            os.utime(database.path, (1, next(times)))
+            opened.execute("SELECT x")
+        return opened.execute("SELECT 1").fetchall()
+
+    assert ask(str(database.path), query) == [(1,)]
+
+
+def test_any_other_trouble(database: Database) -> None:
+    """What has no words of ours is told in SQLite's."""
+    with pytest.raises(UnreadableTranscript, match="Incorrect number of bindings"):
+        ask(str(database.path), lambda opened: opened.execute("SELECT ?"))
+
+
+def test_a_locked_database(database: Database) -> None:
+    """A lock that is not let go is an error within a second, and says so."""
+    database.run("PRAGMA journal_mode = DELETE")
+    with closing(sqlite3.connect(database.path, isolation_level=None)) as other:
+        other.execute("PRAGMA cache_size = 0")
+        other.execute("BEGIN EXCLUSIVE")
+        other.execute("UPDATE message SET time_updated = 9000")
+        start = time.monotonic()
+        with pytest.raises(UnreadableTranscript, match="locked by its writer") as raised:
+            read(database.transcript())
+        assert time.monotonic() - start < 3
+        assert raised.value.hint == "Try again later."
+        (found,) = SOURCE.transcripts(Places(database.home, {}))
+        assert (found.session, found.path) == (None, str(database.path))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("DROP TABLE session", "no such table: session"),
+        ("DROP TABLE message", "no such table: message"),
+        ("ALTER TABLE message RENAME COLUMN data TO content", "no such column: data"),
+    ],
+)
+def test_a_half_migrated_database(database: Database, change: str, reason: str) -> None:
+    """Tables that are not as expected are an error that names them and says what to do."""
+    database.run(change)
+    with pytest.raises(UnreadableTranscript, match=reason) as raised:
+        read(database.transcript())
+    assert "Start opencode once" in str(raised.value)
+
+
+def test_columns_that_older_versions_lack(database: Database) -> None:
+    """What a session need not say may be missing."""
+    for column in ("parent_id", "directory", "title", "version", "revert", "time_updated"):
+        database.run(f"ALTER TABLE session DROP COLUMN {column}")
+    seen, *_ = read(database.transcript())[0]
+    assert seen == SessionSeen(at=1.0, session="ses_1", agent="opencode", records_compactions=True)
+    (found,) = SOURCE.transcripts(Places(database.home, {}))
+    assert found.modified == pytest.approx(database.path.stat().st_mtime)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"SQLite format 3\0" + bytes(range(256)) * 20, "not a database"),
+        (b"", "no such table"),
+    ],
+)
+def test_a_damaged_database(tmp_path: Path, content: bytes, reason: str) -> None:
+    """What is no database is an error, and stands in the list so that its reader can say so."""
+    path = tmp_path / ".local/share/opencode/opencode.db"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    (found,) = SOURCE.transcripts(Places(tmp_path, {}))
+    with pytest.raises(UnreadableTranscript, match=reason):
+        SOURCE.read(found)
+
+
+def test_damage_inside(database: Database) -> None:
+    """A page that is overwritten is an error, never wrong rows."""
+    rows = [(f"msg_{n}", "ses_1", n, 1_000, json.dumps(reply(n))) for n in range(4, 400)]
+    with closing(sqlite3.connect(database.path)) as opened:
+        opened.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?)", rows)
+        opened.commit()
+    data = bytearray(database.path.read_bytes())
+    data[8192:] = b"\xff" * (len(data) - 8192)
+    database.path.write_bytes(data)
+    with pytest.raises(UnreadableTranscript, match=r"damaged|tables"):
+        read(database.transcript())
+
+
+def test_no_file(tmp_path: Path, database: Database) -> None:
+    """A folder, a pipe and a missing database are errors at once."""
+    for path in (tmp_path, tmp_path / "none.db"):
+        with pytest.raises(UnreadableTranscript):
+            sessions(str(path))
+        with pytest.raises(UnreadableTranscript):
+            SOURCE.read(Transcript("opencode", str(path), 0, 0))
+    pipe = tmp_path / "pipe.db"
+    os.mkfifo(pipe)
+    with pytest.raises(UnreadableTranscript, match="not a file"):
+        sessions(str(pipe))
+    with pytest.raises(UnreadableTranscript, match="no session 'ses_9'"):
+        SOURCE.read(database.transcript("ses_9"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_somebody_elses_database() -> None:
+    """In a folder that we may not write to it is read; one that we may not read is an error."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        database = Database(Path(folder))
+        database.session("ses_1")
+        with somebody_else():
+            assert len(sessions(str(database.path))) == 1
+        with writer(database) as process:
+            tell(process, "UPDATE session SET time_updated = 9000")
+            with somebody_else():
+                assert sessions(str(database.path))[0].time.updated == 9_000
+            tell(process, "die")
+        database.path.with_name("opencode.db-shm").unlink()
+        with somebody_else():
+            assert sessions(str(database.path))[0].time.updated == 9_000
+        database.path.chmod(0o600)
+        with somebody_else(), pytest.raises(UnreadableTranscript):
+            sessions(str(database.path))
+
+
+@contextmanager
+def somebody_else() -> Generator[None, None, None]:
+    """Have no rights of our own for a while."""
+    os.setegid(65534)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+def test_only_what_is_new(database: Database) -> None:
+    """A message that is stored anew is told again, once; an unchanged one is not."""
+    running = reply(tokens=NOTHING, finish=None)
+    database.message("msg_4", running, updated=2_000)
+    events, cursor = read(database.transcript())
+    assert len(calls(events)) == 2
+    assert read(database.transcript(), cursor)[0] == []
+    database.message("msg_4", reply(30), updated=2_500)
+    events, cursor = read(database.transcript(), cursor)
+    assert calls(events) == [("msg_4", 30)]
+    assert isinstance(events[0], Call)
+    assert read(database.transcript(), cursor)[0] == []
+
+
+def test_late_commits_are_seen(database: Database) -> None:
+    """A row that carries an earlier time than the last one we saw is not missed."""
+    _, cursor = read(database.transcript())
+    assert cursor.offset == 1_500
+    database.message("msg_4", reply(30), updated=1_400)
+    assert calls(read(database.transcript(), cursor)[0]) == [("msg_4", 30)]
+
+
+def test_old_messages_are_not_read_again(database: Database) -> None:
+    """What did not change since the overlap is not fetched."""
+    database.message("msg_4", reply(30), updated=1_500 + 2 * OVERLAP)
+    _, cursor = read(database.transcript())
+    reader = SOURCE.read(database.transcript(), cursor)
+    assert list(reader) == []
+    assert reader.tally.records == 0
+
+
+def test_any_cut_gives_the_same_session(database: Database) -> None:
+    """Following a growing session ends where reading it at once ends."""
+    cursor, followed = START, Session()
+    for number in range(4, 12):
+        summary = number == 8
+        data = reply(number * 10_000, summary=summary or None)
+        database.message(f"msg_{number:02}", data, updated=number * OVERLAP)
+        events, cursor = read(database.transcript(), cursor)
+        followed = fold(followed, events)
+    assert followed == fold(Session(), read(database.transcript())[0])
+
+
+def test_many_pages(database: Database) -> None:
+    """A long session is fetched page by page, in the order of the conversation."""
+    rows = [
+        (f"msg_{n}", "ses_1", n, 5_000_000 - n, json.dumps(reply(n)))
+        for n in range(4, 2 * PAGE + 4)
+    ]
+    with closing(sqlite3.connect(database.path)) as opened:
+        opened.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?)", rows)
+        opened.commit()
+    found = calls(read(database.transcript())[0])
+    assert found == [
+        ("msg_2", 10),
+        ("msg_3", 20),
+        *((f"msg_{n}", n) for n in range(4, 2 * PAGE + 4)),
+    ]
+
+
+def test_bad_messages_are_counted(database: Database) -> None:
+    """An unknown role and malformed JSON are counted, and the rest is read."""
+    database.message("msg_4", {"role": "robot"})
+    database.message("msg_5", '{"role": "assist')
+    database.message("msg_6", reply(tokens={"input": 1}))
+    database.message("msg_7", reply(tokens=tokens(-1)))
+    database.run("UPDATE message SET data = 5 WHERE id = 'msg_1'")
+    database.run("INSERT INTO message VALUES ('msg_8', 'ses_1', 'x', 'y', x'ff')")
+    database.message("msg_9", reply(30))
+    reader = SOURCE.read(database.transcript())
+    assert calls(reader)[-1] == ("msg_9", 30)
+    assert (reader.tally.records, reader.tally.unknown, reader.tally.malformed) == (9, 1, 5)
+    assert "msg_5" in " ".join(reader.tally.places)
+
+
+def compaction(database: Database, **more: object) -> None:
+    """A compaction that was asked for by msg_4 and answered by msg_5."""
+    database.message("msg_4", prompt())
+    database.part("prt_1", "msg_4", json.dumps({"type": "compaction", "auto": True}))
+    database.part("prt_2", "msg_4", "{")
+    database.part("prt_3", "msg_4", 7)
+    told = {"summary": True, "mode": "compaction", "parentID": "msg_4", **more}
+    database.message("msg_5", reply(900, **told))
+
+
+def test_a_compaction(database: Database) -> None:
+    """The summary's call has a context of its own; the thread's is unknown after it."""
+    compaction(database)
+    events, cursor = read(database.transcript())
+    assert events[-3:] == [
+        Call(at=1.5, id="msg_5", model="m", usage=Usage(900, 0, 0, 5), thread="compaction"),
+        Ended(at=1.5, thread="compaction"),
+        Compacted(at=1.5, trigger="auto"),
+    ]
+    thread = main_thread(fold(Session(), events))
+    assert thread is not None
+    assert (thread.current, len(thread.calls), thread.peak_sent) == (None, 2, 20)
+    compaction_again = reply(900, summary=True, parentID="msg_4", cost=1)
+    database.message("msg_5", compaction_again, updated=2_000)
+    assert [type(e) for e in read(database.transcript(), cursor)[0]] == [Call]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"error": {"name": "MessageAbortedError"}},
+        {"finish": None, "time": {"created": 1}, "tokens": NOTHING},
+    ],
+)
+def test_no_compaction(database: Database, more: Json) -> None:
+    """One that failed, or that still runs, is none: the client says the same."""
+    compaction(database, **more)
+    events, _ = read(database.transcript())
+    assert not [e for e in events if isinstance(e, Compacted)]
+
+
+def test_a_subagents_compaction(database: Database) -> None:
+    """It ends the subagent's cycle, not the session's."""
+    database.session("ses_2", parent="ses_1")
+    database.message("msg_6", reply(5, summary=True, parentID=None), session="ses_2")
+    events, _ = read(database.transcript("ses_1", "ses_2"))
+    assert [(type(e), e.thread) for e in events[1:] if not isinstance(e, SessionSeen)] == [
+        (Call, "ses_2/compaction"),
+        (Ended, "ses_2/compaction"),
+        (Compacted, "ses_2"),
+    ]
+    assert events[-1] == Compacted(at=1.5, thread="ses_2")
+
+
+def test_undo_and_redo(database: Database) -> None:
+    """An undone message takes the thread back to the call before it, and redo forth again."""
+    _, cursor = read(database.transcript())
+    for revert, to in (('{"messageID":"msg_3"}', "msg_2"), ('{"messageID":"msg_1"}', None)):
+        database.run("UPDATE session SET revert = ?", revert)
+        events, cursor = read(database.transcript(), cursor)
+        assert events == [Rewound(to=to)]
+        assert read(database.transcript(), cursor)[0] == []
+    database.run("UPDATE session SET revert = '{'")
+    assert read(database.transcript(), cursor)[0] == [Rewound(to="msg_3")]
+
+
+def test_undo_behind_a_compaction(database: Database) -> None:
+    """What is held after it was never told: unknown."""
+    compaction(database)
+    database.message("msg_6", '{"role": 1}')
+    database.run("UPDATE session SET revert = ?", '{"messageID":"msg_7"}')
+    assert read(database.transcript())[0][-1] == Trimmed()
+
+
+def test_a_new_title(database: Database) -> None:
+    """The session is told again when its title changed."""
+    _, cursor = read(database.transcript())
+    database.run("UPDATE session SET title = 'new'")
+    (seen,) = read(database.transcript(), cursor)[0]
+    assert isinstance(seen, SessionSeen)
+    assert seen.title == "new"
+
+
+def test_transcripts_of_the_database(database: Database) -> None:
+    """Children are threads of their root, at any depth; a circle or an orphan ends the search."""
+    database.session("ses_2", parent="ses_1", updated=5_000)
+    database.session("ses_3", parent="ses_2")
+    database.session("ses_4", parent="ses_gone")
+    database.session("ses_5", parent="ses_5")
+    found = {(t.session, t.thread): t for t in SOURCE.transcripts(Places(database.home, {}))}
+    assert set(found) == {
+        ("ses_1", MAIN),
+        ("ses_1", "ses_2"),
+        ("ses_1", "ses_3"),
+        ("ses_gone", "ses_4"),
+        ("ses_5", MAIN),
+    }
+    child = found["ses_1", "ses_2"]
+    assert (child.modified, child.project, child.size) == (5.0, "/p", 0)
+    assert next(iter(SOURCE.read(child))) == SessionSeen(
+        at=1.0,
+        session="ses_1",
+        agent="opencode",
+        project="/p",
+        version="1.18.18",
+        records_compactions=True,
+    )
+
+
+def test_a_database_without_a_session_named(database: Database) -> None:
+    """The only session is meant; of several one must be named."""
+    assert len(calls(read(database.transcript(None))[0])) == 2
+    database.session("ses_2")
+    with pytest.raises(UnreadableTranscript, match=r"2 sessions[\s\S]*ses_1"):
+        SOURCE.read(database.transcript(None))
+    database.run("DELETE FROM session")
+    with pytest.raises(UnreadableTranscript, match="0 sessions"):
+        SOURCE.read(database.transcript(None))
+
+
+def test_other_databases(database: Database, tmp_path: Path) -> None:
+    """Channels have their own; OPENCODE_DB and XDG_DATA_HOME lead elsewhere."""
+    shutil.copy(database.path, database.path.with_name("opencode-dev.db"))
+    assert len(list(SOURCE.transcripts(Places(tmp_path, {})))) == 2
+    assert len(list(SOURCE.transcripts(Places(tmp_path, {"OPENCODE_DB": "opencode-dev.db"})))) == 1
+    assert list(SOURCE.transcripts(Places(tmp_path, {"OPENCODE_DB": ":memory:"}))) == []
+    elsewhere = {"XDG_DATA_HOME": str(tmp_path / "else")}
+    assert list(SOURCE.transcripts(Places(tmp_path, elsewhere))) == []
+
+
+def stored(path: Path, data: Json | bytes, at: float = 1.0) -> Path:
+    """A file of the older storage."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data if isinstance(data, bytes) else json.dumps(data, indent=2).encode())
+    os.utime(path, (at, at))
+    return path
+
+
+def info(id: str, **more: object) -> Json:
+    """A session as it describes itself."""
+    return {"id": id, "version": "0.9", "directory": "/p", "title": "t", "time": {}, **more}
+
+
+@pytest.mark.parametrize("layout", ["storage", "project/p/storage"])
+def test_the_older_storage(tmp_path: Path, layout: str) -> None:
+    """A session's messages are found beside it in both layouts, and followed as they change."""
+    root = tmp_path / ".local/share/opencode" / layout
+    old = layout != "storage"
+    own = root / "session" / ("info" if old else "hash") / "ses_1.json"
+    messages = root / ("session/message" if old else "message") / "ses_1"
+    parts = root / ("session/part/ses_1" if old else "part") / "msg_2"
+    stored(own, info("ses_1"))
+    stored(own.with_name("ses_2.json"), info("ses_2", parentID="ses_1"))
+    stored(own.with_name("ses_3.json"), b"{")
+    stored(messages / "msg_1.json", reply(10, id="msg_1"))
+    stored(messages / "msg_2.json", prompt(id="msg_2"))
+    stored(parts / "prt_1.json", {"type": "compaction", "auto": False})
+    stored(parts / "prt_2.json", b"{")
+    stored(messages / "msg_3.json", reply(10, summary=True, parentID="msg_2"))
+    found = {(t.session, t.thread): t for t in SOURCE.transcripts(Places(tmp_path, {}))}
+    assert set(found) == {("ses_1", MAIN), ("ses_1", "ses_2")}
+    events, cursor = read(found["ses_1", MAIN])
+    assert [type(e) for e in events] == [SessionSeen, Call, Call, Ended, Compacted]
+    assert events[-1] == Compacted(at=1.5, trigger="manual")
+    stored(messages / "msg_4.json", reply(20), at=2.0)
+    assert calls(read(found["ses_1", MAIN], cursor)[0]) == [("msg_4", 20)]
+
+
+def test_the_older_storage_is_left_behind(database: Database) -> None:
+    """A session that the database has is not found a second time."""
+    root = database.path.parent / "storage/session/hash"
+    stored(root / "ses_1.json", info("ses_1"))
+    stored(root / "ses_0.json", info("ses_0"))
+    found = [t.session for t in SOURCE.transcripts(Places(database.home, {}))]
+    assert found == ["ses_1", "ses_0"]
+
+
+def test_bad_files_of_the_older_storage(tmp_path: Path) -> None:
+    """A message that is too large or cut off is counted; a session that is not one is an error."""
+    own = stored(tmp_path / "storage/session/hash/ses_1.json", info("ses_1"))
+    large = stored(tmp_path / "storage/message/ses_1/msg_1.json", b"")
+    os.truncate(large, LARGEST_MESSAGE + 1)
+    stored(tmp_path / "storage/message/ses_1/msg_2.json", b"{")
+    (large.parent / "msg_3.json").symlink_to(tmp_path / "nowhere")
+    reader = SOURCE.read(Transcript("opencode", str(own), 0, 0))
+    assert [type(e) for e in reader] == [SessionSeen]
+    assert reader.tally.malformed == 2
+    stored(own, b'{"id": "ses_1", "title": 5}')
+    with pytest.raises(UnreadableTranscript, match="no session of opencode"):
+        SOURCE.read(Transcript("opencode", str(own), 0, 0))
+
+
+def exported(path: Path, *entries: object, **more: object) -> Transcript:
+    """An export."""
+    document = {"info": info("ses_1", **more), "messages": list(entries)}
+    path.write_text(json.dumps(document, indent=2), encoding="utf-8")
+    return Transcript("opencode", str(path), 0, 0)
+
+
+def entry(message: Json, *parts: Json) -> Json:
+    """A message of an export."""
+    return {"info": message, "parts": list(parts)}
+
+
+def test_an_export(tmp_path: Path) -> None:
+    """Calls and compactions, as in the database; an export that did not change tells nothing."""
+    finish: Json = {"type": "step-finish", "id": "prt_1", "tokens": tokens(10)}
+    asked: Json = {"type": "compaction", "auto": True}
+    transcript = exported(
+        tmp_path / "x.json",
+        entry(prompt(id="msg_1"), {"type": "text"}),
+        entry(reply(10, id="msg_2"), {"type": "step-start"}, finish),
+        entry(prompt(id="msg_3"), asked),
+        entry(reply(50, id="msg_4", summary=True, parentID="msg_3")),
+        entry(reply(7)),
+    )
+    events, cursor = read(transcript)
+    assert calls(events) == [("msg_2", 10), ("msg_4", 50), ("4", 7)]
+    assert [e for e in events if isinstance(e, Compacted)] == [Compacted(at=1.5, trigger="auto")]
+    assert read(transcript, cursor) == ([], cursor)
+
+
+def test_a_message_of_several_steps(tmp_path: Path) -> None:
+    """Each step is a call; the first has the message's id, so that a later copy changes nothing."""
+    steps: list[Json] = [
+        {"type": "step-finish", "id": f"prt_{n}", "tokens": tokens(n * 10)} for n in (1, 2, 3)
+    ]
+    events, _ = read(exported(tmp_path / "x.json", entry(reply(30, id="msg_1"), *steps)))
+    assert calls(events) == [("msg_1", 10), ("prt_2", 20), ("prt_3", 30)]
+
+
+def test_an_export_from_anywhere(tmp_path: Path, database: Database) -> None:
+    """An export may come on standard input; a database may not."""
+    transcript = exported(tmp_path / "x.json", entry(reply(10, id="msg_1")))
+    data = Path(transcript.path).read_bytes()
+    assert list(SOURCE.parse(BytesIO(data))) == read(transcript)[0]
+    with pytest.raises(UnreadableTranscript, match="by its path"):
+        SOURCE.parse(database.path.open("rb"))
+
+
+def test_the_source_is_whole() -> None:
+    """It has what every source offers."""
+    source: Source = SOURCE
+    assert source.agent == "opencode"
+    assert isinstance(source.stream(), StreamParser)
+
+
+def test_bad_entries_of_an_export(tmp_path: Path) -> None:
+    """They are counted by number, and the rest is read."""
+    transcript = exported(
+        tmp_path / "x.json", {"info": 1}, entry({"role": "robot"}), entry(reply(5, id="msg_1"))
+    )
+    reader = SOURCE.read(transcript)
+    assert calls(reader) == [("msg_1", 5)]
+    assert (reader.tally.unknown, reader.tally.malformed) == (1, 1)
+    assert reader.tally.places[0].startswith("message 0")
+
+
+def test_an_export_that_is_cut_off(tmp_path: Path) -> None:
+    """It counts as malformed, and is looked at again the next time; too large is an error."""
+    path = tmp_path / "x.json"
+    path.write_text('{"info": {"id": "ses_1"}, "mess', encoding="utf-8")
+    reader = SOURCE.read(Transcript("opencode", str(path), 0, 0))
+    assert (list(reader), reader.tally.malformed, reader.cursor) == ([], 1, START)
+    os.truncate(path, MAX_DOCUMENT_BYTES + 1)
+    with pytest.raises(UnreadableTranscript, match="256 MiB"):
+        list(SOURCE.read(Transcript("opencode", str(path), 0, 0)))
+
+
+def step(message: str, id: str, sent: int, **more: object) -> Json:
+    """A finished step in the stream."""
+    told = {"id": id, "messageID": message, "type": "step-finish", "tokens": tokens(sent)}
+    line: Json = {"type": "step_finish", "timestamp": 1500, "sessionID": "ses_1", "part": told}
+    return {**line, **more}
+
+
+def feed(lines: Iterable[Json], parser: StreamParser | None = None) -> list[AnyEvent]:
+    """The events of the stream's lines."""
+    parser = parser or StreamParser()
+    return [e for line in lines for e in parser.feed(json.dumps(line).encode()) or ()]
+
+
+CONTINUE: Json = {
+    "type": "text",
+    "timestamp": 1500,
+    "sessionID": "ses_1",
+    "part": {"messageID": "msg_4", "metadata": {"compaction_continue": True}},
+}
+
+STREAM: list[Json] = [
+    {"type": "step_start", "sessionID": "ses_1", "part": {}},
+    step("msg_1", "prt_1", 10),
+    {"type": "text", "sessionID": "ses_1", "part": {"text": "hello"}},
+    step("msg_2", "prt_2", 20),
+    step("msg_2", "prt_3", 25),
+    {"type": "tool_use", "sessionID": "ses_1", "part": 1},
+    step("msg_3", "prt_4", 15),
+    CONTINUE,
+    step("msg_5", "prt_5", 5),
+]
+
+
+def test_the_stream() -> None:
+    """Each finished step is a call, by its message's id; a further one by its own."""
+    events = feed(STREAM)
+    assert events[0] == SessionSeen(session="ses_1", agent="opencode", records_compactions=True)
+    assert events[1] == Call(at=1.5, id="msg_1", usage=Usage(10, 0, 0, 5))
+    found = [("msg_1", 10), ("msg_2", 20), ("prt_3", 25), ("msg_3", 15), ("msg_5", 5)]
+    assert calls(events) == found
+
+
+def test_a_compaction_in_the_stream() -> None:
+    """What follows it tells it; it held what the call before the summary's held."""
+    assert Compacted(at=1.5, trigger="auto", before=30) in feed(STREAM)
+    assert feed([CONTINUE])[1:] == [Compacted(at=1.5, trigger="auto")]
+
+
+def test_halves_of_the_stream() -> None:
+    """A parser that is made anew from the carry goes on as if it had not been."""
+    whole = feed(STREAM)
+    for cut in range(len(STREAM) + 1):
+        first = StreamParser()
+        assert feed(STREAM[:cut], first) + feed(STREAM[cut:], StreamParser(first.carry())) == whole
+
+
+def test_the_other_lines_of_the_stream() -> None:
+    """Known lines say nothing, unknown ones are None, steps without usage are no calls."""
+    assert StreamParser().feed(b'{"type":"reasoning"}') == ()
+    assert StreamParser().feed(b'{"type":"new"}') is None
+    assert (
+        feed([step("msg_1", "prt_1", 0, part={"messageID": "msg_1", "tokens": NOTHING})])[1:] == []
+    )
+    assert feed([step("", "", 0, part={"tokens": tokens(1)})])[1:] == []
+    with pytest.raises(msgspec.ValidationError):
+        feed([step("msg_1", "prt_1", 0, part={"tokens": 5})])
+
+
+def test_recognise(database: Database) -> None:
+    """A database, an export, a session's file and a stream are ours; others' are not."""
+    assert SOURCE.recognise(database.path.read_bytes()[:64]) == "transcript"
+    assert SOURCE.recognise(b'{\n  "info": {\n    "id": "ses_1",') == "transcript"
+    assert SOURCE.recognise(b'{\n  "id": "ses_1",\n') == "transcript"
+    assert SOURCE.recognise(b"noise\n" + json.dumps(STREAM[0]).encode()) == "stream"
+    for other in (
+        b"",
+        b'{"type":"text","sessionID":"other"}',
+        b'{"type":"assistant","sessionID":"ses_1"}',
+        b'{"sessionId":"s","projectHash":"h"}',
+        b'{"info":{"id":"x"}}',
+        b"[" * 100_000,
+    ):
+        assert SOURCE.recognise(other) is None
+
+
+MODELS = '{"provider":{"p":{"models":{"m":{"limit":{"context":100,"output":8,"input":90}}}}}'
+
+
+def test_settings(tmp_path: Path) -> None:
+    """Windows, outputs and the switch, with comments and trailing commas."""
+    text = '{ // c\n "compaction": {"auto": false,}, /* d */ ' + MODELS[1:] + ",}"
+    stored(tmp_path / ".config/opencode/opencode.jsonc", text.encode())
+    told = SOURCE.settings(Places(tmp_path, {}))
+    assert (told.auto_compact, told.windows, told.max_outputs) == (False, {"m": 100}, {"m": 8})
+    assert told.auto_compact_windows == {"m": 90}
+
+
+def test_settings_in_order(tmp_path: Path) -> None:
+    """Environment over project over user; the search upwards ends at the repository."""
+
+    def window(**env: str) -> int | None:
+        told = SOURCE.settings(Places(tmp_path, env), str(tmp_path / "a/b"))
+        return told.windows.get("m")
+
+    def config(size: int) -> str:
+        return MODELS.replace("100", str(size)) + "}"
+
+    stored(tmp_path / "opencode.json", config(1).encode())
+    (tmp_path / "a/.git").mkdir(parents=True)
+    assert window() is None
+    stored(tmp_path / ".config/opencode/config.json", config(2).encode())
+    assert window() == 2
+    named = stored(tmp_path / "named.json", config(3).encode())
+    assert window(OPENCODE_CONFIG=str(named)) == 3
+    stored(tmp_path / "a/opencode.json", config(4).encode())
+    assert window(OPENCODE_CONFIG=str(named)) == 4
+    stored(tmp_path / "a/b/.opencode/opencode.json", config(5).encode())
+    assert window() == 5
+    folder = stored(tmp_path / "folder/opencode.json", config(6).encode()).parent
+    assert window(OPENCODE_CONFIG_DIR=str(folder)) == 6
+    assert window(OPENCODE_CONFIG_CONTENT=config(7)) == 7
+    assert window(OPENCODE_CONFIG_CONTENT="{") == 5
+
+
+def test_settings_that_tell_nothing(tmp_path: Path) -> None:
+    """What cannot be read is passed over; the variable switches compaction off."""
+    stored(tmp_path / ".config/opencode/opencode.json", b'{"provider": []}')
+    told = SOURCE.settings(Places(tmp_path, {}), "relative")
+    assert (told.auto_compact, told.windows) == (None, {})
+    off = SOURCE.settings(Places(tmp_path, {"OPENCODE_DISABLE_AUTOCOMPACT": "true"}))
+    assert off.auto_compact is False
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+names = st.sampled_from(
+    ["role", "tokens", "input", "output", "reasoning", "cache", "read", "write", "summary", "type"]
+)
+kinds = st.sampled_from(["user", "assistant", "step_finish", "text", "part", "messageID"])
+garbage = st.recursive(
+    scalars | kinds,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names | kinds | st.text(), inner),
+    max_leaves=20,
+)
+records = garbage.map(lambda value: json.dumps(value).encode()) | st.binary()
+
+
+@given(st.lists(records, max_size=5))
+def test_garbage_in_the_stream(lines: list[bytes]) -> None:
+    """Whatever comes, only the declared errors come out, and the carry stays whole."""
+    parser = StreamParser()
+    for line in lines:
+        SOURCE.recognise(line)
+        try:
+            parser.feed(line)
+        except (msgspec.DecodeError, InvalidUsage):
+            continue
+    assert StreamParser(parser.carry()).carry() == parser.carry()
+
+
+@given(st.lists(records, max_size=5))
+def test_garbage_in_the_storage(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[bytes]
+) -> None:
+    """Whatever is stored as a message, it is counted, and the rest is read."""
+    folder = tmp_path_factory.mktemp("garbage")
+    own = stored(folder / "session/hash/ses_1.json", info("ses_1"))
+    for number, row in enumerate(rows):
+        stored(folder / f"message/ses_1/msg_{number}.json", row)
+    stored(folder / "message/ses_1/msg_9.json", reply(10))
+    reader = SOURCE.read(Transcript("opencode", str(own), 0, 0))
+    assert calls(reader)[-1] == ("msg_9", 10)
+    assert reader.tally.records == len(rows) + 1
+
+
+def test_nesting_without_end(tmp_path: Path) -> None:
+    """A record that is too deep is malformed, not the end of the process."""
+    deep = b'{"x":' + b"[" * 100_000
+    with pytest.raises(msgspec.DecodeError):
+        StreamParser().feed(deep)
+    path = tmp_path / "x.json"
+    path.write_bytes(deep)
+    reader = SOURCE.read(Transcript("opencode", str(path), 0, 0))
+    assert (list(reader), reader.tally.malformed) == ([], 1)

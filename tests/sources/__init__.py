@@ -1,1 +1,0 @@
-"""The agents' files and streams."""
