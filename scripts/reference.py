@@ -18,7 +18,7 @@ from brimline.cli.doctor_checks import Check
 from brimline.cli.setup_diff import Shown as SetupShown
 from brimline.formulas import Components, Formulas
 from brimline.run.loop_peaks import HatStats, LoopStats
-from brimline.run.result import Iteration
+from brimline.run.result import IterationResult
 from brimline.survey.report import Line, Report
 from brimline.tracker import Reading
 from brimline.usage import Usage
@@ -38,7 +38,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
     ),
     "brimline status --json": (shown.Shown,),
     "brimline report --json": (Report, Line, Usage),
-    "brimline run --render json": (Iteration, Reading),
+    "brimline run --render json": (IterationResult, Reading),
     "brimline run --summary --json": (LoopStats, HatStats),
     "brimline baseline --json": (Baseline, Category),
     "brimline setup --json": (SetupShown,),

@@ -128,8 +128,8 @@ def test_not_started(user: User) -> None:
     missing = user.run("run", "--", "no-such-command")
     assert (missing.code, missing.out) == (127, "")
     assert missing.err == (
-        "brimline: cannot start 'no-such-command': there is no such command\n"
-        "Is it installed, and in PATH?\n"
+        "brimline: cannot start 'no-such-command': command not found\n"
+        "Check that it is installed and in PATH.\n"
     )
     assert user.run("run", "--", str(plain)).code == 126
     assert user.run("run", "--", str(user.cwd)).code == 126
@@ -164,7 +164,7 @@ def test_full_disk(user: User) -> None:
             words, stdout=full, stderr=subprocess.PIPE, env=user.env, timeout=PATIENCE, check=False
         )
     assert done.returncode == 128 + signal.SIGPIPE
-    assert done.stderr.startswith(b"brimline: cannot write the output: No space left on device\n")
+    assert done.stderr.startswith(b"brimline: cannot write output: No space left on device\n")
 
 
 def test_grandchild_that_stays(user: User) -> None:
@@ -451,7 +451,7 @@ def test_ralph_yaml_that_cannot_be_read(user: User) -> None:
     (user.cwd / "ralph.yml").write_text("event_loop: {}\n")
     done = user.run("run", "--config", "ralph.yml", "--", "touch", "ran")
     assert done.code == 2
-    assert done.err == "brimline: ralph.yml:1: event_loop: expected a key a line: got '{}'\n"
+    assert done.err == "brimline: ralph.yml:1: event_loop: expected one key per line: got '{}'\n"
     assert not (user.cwd / "ran").exists()
 
 

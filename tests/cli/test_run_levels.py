@@ -83,10 +83,7 @@ def test_stop_at(user: User) -> None:
     done = user.run("run", *told, "--", command)
     assert done.code == 0
     assert done.out == f"{stream}saved"
-    assert (
-        "brimline: level 85 reached, Context: 90% (180K/200K); the child is asked to end\n"
-        in done.err
-    )
+    assert "brimline: level 85 reached, Context: 90% (180K/200K); stopping the child\n" in done.err
     assert [(row["payload"]["ended"], row["payload"]["exit_code"]) for row in rows(path)] == [
         ("level", 0),
         ("itself", 0),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.run.run_state import Job
+from brimline.run.run_state import RunTarget
 from brimline.testing.fake_model import Billed, read_records
 from brimline.transcripts.source import Places
 from brimline.usage import ZERO, Usage
@@ -37,9 +37,11 @@ def home_of(agent: str, scene: str, scratch: Path) -> Path:
     return home
 
 
-def job_of(agent: str, home: Path, *command: str, folder: str = PROJECT) -> Job:
+def job_of(agent: str, home: Path, *command: str, folder: str = PROJECT) -> RunTarget:
     """A job of an agent in a home."""
-    return Job(command=command or (agent,), places=Places(home, {}), folder=folder, agent=agent)
+    return RunTarget(
+        command=command or (agent,), places=Places(home, {}), folder=folder, agent=agent
+    )
 
 
 def billed(agent: str, scene: str, number: int = 1) -> list[Billed]:

@@ -87,8 +87,8 @@ def test_not_there() -> None:
         Child(["no-such-command-here"], os.environ)
     assert isinstance(caught.value.__cause__, FileNotFoundError)
     assert str(caught.value) == (
-        "cannot start 'no-such-command-here': there is no such command\n"
-        "Is it installed, and in PATH?"
+        "cannot start 'no-such-command-here': command not found\n"
+        "Check that it is installed and in PATH."
     )
 
 
@@ -101,7 +101,7 @@ def test_not_a_program(tmp_path: Path) -> None:
     for name, why in (
         (str(tmp_path), "Permission denied"),
         (str(plain), "Permission denied"),
-        (str(script), "it is no program"),
+        (str(script), "not an executable format"),
         ("a\0b", "embedded null byte"),
     ):
         with pytest.raises(CommandFailed, match=why):

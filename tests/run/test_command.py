@@ -2,7 +2,7 @@
 
 import pytest
 
-from brimline.run.command import agent_of
+from brimline.run.command import detect_agent
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ from brimline.run.command import agent_of
 )
 def test_agent_of(line: str, agent: str | None) -> None:
     """By the name of what is run, wherever it lies and whatever starts it; else nobody's."""
-    assert agent_of(line.split()) == agent
+    assert detect_agent(line.split()) == agent

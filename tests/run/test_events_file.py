@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidSettings, UnreadableTranscript
-from brimline.run.events_file import append, ready, row_of, summaries
-from brimline.run.result import Iteration
+from brimline.run.events_file import append_row, ensure_writable, make_row, read_rows
+from brimline.run.result import IterationResult
 
 OTHERS = [
     b'{"ts":"2026-01-15T10:23:45Z","iteration":1,"hat":"loop","topic":"task.start","payload":"Go"}',
@@ -27,11 +27,11 @@ OTHERS = [
 """Other rows, and malformed ones."""
 
 
-def iteration(number: int = 1, hat: str | None = None, **fields: Any) -> Iteration:
+def iteration(number: int = 1, hat: str | None = None, **fields: Any) -> IterationResult:
     """What a run came to."""
     told: dict[str, Any] = {"duration_ms": 12_345, "agent": "claude", "session_id": "s"}
     told |= {"exit_code": 0, "ended": "itself", "said_it": False, "reading": None}
-    return Iteration(iteration=number, hat=hat, **{**told, **fields})
+    return IterationResult(iteration=number, hat=hat, **{**told, **fields})
 
 
 WHOLE: dict[str, Any] = {
@@ -50,7 +50,7 @@ WHOLE: dict[str, Any] = {
 def test_row(tmp_path: Path) -> None:
     """Ralph's fields in the payload, the design's own two beside it."""
     path = tmp_path / "events.jsonl"
-    append(path, row_of(iteration(2, "builder", **WHOLE), at=1_794_712_687.5))
+    append_row(path, make_row(iteration(2, "builder", **WHOLE), at=1_794_712_687.5))
     assert json.loads(path.read_text()) == {
         "ts": "2026-11-15T03:18:07.500Z",
         "iteration": 2,
@@ -79,7 +79,7 @@ def test_row(tmp_path: Path) -> None:
 def test_unknown_is_absent(tmp_path: Path) -> None:
     """What is not known is not there: no null, no 0."""
     path = tmp_path / "events.jsonl"
-    append(path, row_of(iteration(), at=0.0))
+    append_row(path, make_row(iteration(), at=0.0))
     assert path.read_text() == (
         '{"ts":"1970-01-01T00:00:00.000Z","iteration":1,"topic":"iteration.summary","payload":'
         '{"duration_ms":12345,"exit_code":0,"ended":"itself"}}\n'
@@ -94,13 +94,13 @@ def test_others_are_kept(
     path = tmp_path_factory.mktemp("rows") / "events.jsonl"
     before = b"\n".join(lines) + (b"\n" if end and lines else b"")
     path.write_bytes(before)
-    append(path, row_of(iteration(7, **WHOLE)))
+    append_row(path, make_row(iteration(7, **WHOLE)))
     after = path.read_bytes()
     assert after.startswith(before)
     assert after.count(b"\n") == before.count(b"\n") + 1 + (
         not before.endswith(b"\n") and before != b""
     )
-    (row,) = summaries(path)
+    (row,) = read_rows(path)
     assert (row.iteration, row.figures.context_tokens) == (7, 90_000)
 
 
@@ -110,14 +110,14 @@ def test_many_writers(tmp_path: Path) -> None:
 
     def write(hat: str) -> None:
         for number in range(1, 51):
-            append(path, row_of(iteration(number, hat, **WHOLE)))
+            append_row(path, make_row(iteration(number, hat, **WHOLE)))
 
     writers = [threading.Thread(target=write, args=(f"h{n}" * 50,)) for n in range(4)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
-    assert len(list(summaries(path))) == len(path.read_bytes().splitlines()) == 200
+    assert len(list(read_rows(path))) == len(path.read_bytes().splitlines()) == 200
 
 
 def test_rows_of_ralph(tmp_path: Path) -> None:
@@ -126,26 +126,26 @@ def test_rows_of_ralph(tmp_path: Path) -> None:
     payload = json.dumps({"duration_ms": 1, "context_tokens": 5, "context_window": 10})
     row = {"ts": "t", "iteration": 3, "hat": "", "topic": "iteration.summary", "payload": payload}
     path.write_text(json.dumps(row))
-    (read,) = summaries(path)
+    (read,) = read_rows(path)
     assert (read.iteration, read.hat, read.figures.context_tokens) == (3, "", 5)
 
 
 def test_ready(tmp_path: Path) -> None:
     """That rows cannot be written is known before anything is run."""
     path = tmp_path / "new" / "events.jsonl"
-    ready(path)
+    ensure_writable(path)
     assert path.read_bytes() == b""
     with pytest.raises(InvalidSettings, match=r"argument: events: cannot write .*Is a directory"):
-        ready(tmp_path)
+        ensure_writable(tmp_path)
     with pytest.raises(InvalidSettings, match="cannot write"):
-        ready(path / "below" / "a-file")
+        ensure_writable(path / "below" / "a-file")
 
 
 def test_file_that_is_not_there(tmp_path: Path) -> None:
     """A file that cannot be read is an error with its path."""
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(UnreadableTranscript) as caught:
-            list(summaries(path))
+            list(read_rows(path))
         assert caught.value.path == str(path)
 
 
@@ -153,7 +153,7 @@ def test_new_files_are_as_others(tmp_path: Path) -> None:
     """A file that is made has the mode that the user's mask gives."""
     before = os.umask(0o027)
     try:
-        ready(tmp_path / "events.jsonl")
+        ensure_writable(tmp_path / "events.jsonl")
     finally:
         os.umask(before)
     assert (tmp_path / "events.jsonl").stat().st_mode & 0o777 == 0o640

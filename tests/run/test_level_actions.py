@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.run.child import Child
-from brimline.run.level_actions import Alarm, Commands, Ender, Grace, figures
+from brimline.run.level_actions import LevelAlarm, LevelCommands, SignalStep, Terminator, level_env
 from brimline.tracker import Reading, Session, Thread, read
 from brimline.windows import Limit, Window
 
@@ -25,22 +25,22 @@ def reading(percent: float | None) -> Reading:
 
 def test_once_a_level() -> None:
     """Each level is said once, also when the figure falls and rises again."""
-    alarm = Alarm((50, 65), None)
-    said = [alarm.level(reading(p)) for p in (None, 10, 50, 60, 20, 55, 70, 99, None)]
+    alarm = LevelAlarm((50, 65), None)
+    said = [alarm.fire_level(reading(p)) for p in (None, 10, 50, 60, 20, 55, 70, 99, None)]
     assert said == [None, None, 50, None, None, None, 65, None, None]
 
 
 def test_a_jump_is_one() -> None:
     """A jump over two levels is one, the higher; the lower is done with."""
-    alarm = Alarm((50, 65), None)
-    assert [alarm.level(reading(p)) for p in (10, 80, 55)] == [None, 65, None]
+    alarm = LevelAlarm((50, 65), None)
+    assert [alarm.fire_level(reading(p)) for p in (10, 80, 55)] == [None, 65, None]
 
 
 @given(st.lists(st.none() | st.floats(0, 150), max_size=30))
 def test_levels_only_rise(percents: list[float | None]) -> None:
     """Whatever the readings, what is said only rises, and each was reached."""
-    alarm = Alarm((10, 50, 100), None)
-    said = [(alarm.level(reading(percent)), percent) for percent in percents]
+    alarm = LevelAlarm((10, 50, 100), None)
+    said = [(alarm.fire_level(reading(percent)), percent) for percent in percents]
     levels = [level for level, _ in said if level is not None]
     assert levels == sorted(set(levels))
     assert all(percent is not None and percent >= level for level, percent in said if level)
@@ -48,12 +48,17 @@ def test_levels_only_rise(percents: list[float | None]) -> None:
 
 def test_where_it_stops() -> None:
     """The child is to end where it was asked for, and never on an unknown figure."""
-    alarm = Alarm((), 85)
-    assert [alarm.stops(reading(p)) for p in (None, 84.9, 85, 99)] == [False, False, True, True]
-    assert not alarm.stops(None)
-    assert not Alarm((50,), None).stops(reading(99))
-    assert Alarm((), None).idle
-    assert not alarm.idle
+    alarm = LevelAlarm((), 85)
+    assert [alarm.should_stop(reading(p)) for p in (None, 84.9, 85, 99)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert not alarm.should_stop(None)
+    assert not LevelAlarm((50,), None).should_stop(reading(99))
+    assert LevelAlarm((), None).is_off
+    assert not alarm.is_off
 
 
 STUBBORN = """
@@ -70,10 +75,10 @@ def test_asks_first_and_insists_later() -> None:
     """A child that does not heed the first signal gets the second, and then the last."""
     child = Child([sys.executable, "-c", STUBBORN], os.environ)
     heard = os.read(child.out, 100)
-    ender = Ender(child, [Grace(0.0, signal.SIGINT)])
+    ender = Terminator(child, [SignalStep(0.0, signal.SIGINT)])
     ender.step()
     heard += os.read(child.out, 100)
-    ender = Ender(child, [Grace(0.0, signal.SIGTERM), Grace(0.2, signal.SIGKILL)])
+    ender = Terminator(child, [SignalStep(0.0, signal.SIGTERM), SignalStep(0.2, signal.SIGKILL)])
     ender.step()
     heard += os.read(child.out, 100)
     assert heard == b"ready\nint\nterm\n"
@@ -87,8 +92,8 @@ def test_asks_first_and_insists_later() -> None:
 def test_command_at_a_level(tmp_path: Path) -> None:
     """The command runs with the figures in its environment, and is waited for at the end."""
     told = tmp_path / "told"
-    commands = Commands(f'sleep 0.1; echo "$BRIMLINE_LEVEL $BRIMLINE_PERCENT" > {told}')
-    commands.start({**os.environ, **figures(50, reading(52.5))})
+    commands = LevelCommands(f'sleep 0.1; echo "$BRIMLINE_LEVEL $BRIMLINE_PERCENT" > {told}')
+    commands.start({**os.environ, **level_env(50, reading(52.5))})
     assert not told.exists()
     commands.finish()
     assert told.read_text() == "50 52.5\n"
@@ -96,18 +101,18 @@ def test_command_at_a_level(tmp_path: Path) -> None:
 
 def test_no_command() -> None:
     """Without a command nothing is run."""
-    commands = Commands(None)
+    commands = LevelCommands(None)
     commands.start({})
     commands.finish()
 
 
 def test_figures() -> None:
     """Every figure that is known; an unknown one is not there."""
-    assert figures(50, reading(None)) == {"BRIMLINE_LEVEL": "50"}
+    assert level_env(50, reading(None)) == {"BRIMLINE_LEVEL": "50"}
     known = msgspec.structs.replace(
         reading(52.5), held=105_050, window=Window(1_000_000, "set", ""), limit=Limit(9, "set", "")
     )
-    assert figures(50, known) == {
+    assert level_env(50, known) == {
         "BRIMLINE_LEVEL": "50",
         "BRIMLINE_PERCENT": "52.5",
         "BRIMLINE_SENT": "105000",

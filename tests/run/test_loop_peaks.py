@@ -3,23 +3,25 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.run.events_file import Figures, Row
-from brimline.run.loop_peaks import HatStats, stats
+from brimline.run.events_file import EventRow, IterationFigures
+from brimline.run.loop_peaks import HatStats, loop_stats
 
 HATS = st.sampled_from([None, "planner", "builder"])
 
 
 def row(
     hat: str | None, tokens: int | None, peak: int | None = None, window: int | None = 200
-) -> Row:
+) -> EventRow:
     """A row of an iteration."""
-    figures = Figures(context_tokens=tokens, peak_context_tokens=peak, context_window=window)
-    return Row(ts="t", topic="iteration.summary", hat=hat, payload=figures)
+    figures = IterationFigures(
+        context_tokens=tokens, peak_context_tokens=peak, context_window=window
+    )
+    return EventRow(ts="t", topic="iteration.summary", hat=hat, payload=figures)
 
 
 def test_by_hat() -> None:
     """The last of each hat and its fullest, and of all together."""
-    loop = stats(
+    loop = loop_stats(
         [row("planner", 50), row("builder", 100, 150), row("builder", 20), row("planner", 60, 61)]
     )
     assert loop.hats == [
@@ -31,7 +33,7 @@ def test_by_hat() -> None:
 
 def test_unknown() -> None:
     """An iteration of which nothing is known counts, and is neither the last nor the peak."""
-    loop = stats([row("a", 50), row("a", None), row("b", None)])
+    loop = loop_stats([row("a", 50), row("a", None), row("b", None)])
     assert loop.hats == [
         HatStats("a", 2, 50, 200, 25.0, 50, 200, 25.0),
         HatStats("b", 1, None, None, None, None, None, None),
@@ -41,21 +43,21 @@ def test_unknown() -> None:
 
 def test_no_window() -> None:
     """Without a window there are tokens, and no per cent."""
-    assert stats([row(None, 50, window=None)]).overall == HatStats(
+    assert loop_stats([row(None, 50, window=None)]).overall == HatStats(
         None, 1, 50, None, None, 50, None, None
     )
 
 
 def test_nothing() -> None:
     """No row is an empty loop."""
-    assert stats([]).hats == []
-    assert stats([]).overall.iterations == 0
+    assert loop_stats([]).hats == []
+    assert loop_stats([]).overall.iterations == 0
 
 
 @given(st.lists(st.tuples(HATS, st.none() | st.integers(1, 300)), max_size=12))
 def test_hats_are_parts_of_the_whole(made: list[tuple[str | None, int | None]]) -> None:
     """Every iteration is one hat's; the whole's peak is the highest of theirs."""
-    loop = stats([row(hat, tokens) for hat, tokens in made])
+    loop = loop_stats([row(hat, tokens) for hat, tokens in made])
     assert sum(hat.iterations for hat in loop.hats) == loop.overall.iterations == len(made)
     peaks = [hat.peak_context_tokens for hat in loop.hats if hat.peak_context_tokens]
     assert loop.overall.peak_context_tokens == max(peaks, default=None)

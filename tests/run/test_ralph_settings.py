@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import InvalidSettings
-from brimline.run.ralph_settings import window
+from brimline.run.ralph_settings import read_window
 
 REAL = """\
 # Ralph
@@ -35,7 +35,7 @@ def told(tmp_path: Path, text: str) -> int | None:
     """What a file sets."""
     path = tmp_path / "ralph.yml"
     path.write_text(text)
-    return window(path)
+    return read_window(path)
 
 
 def test_real_file(tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_told(tmp_path: Path, text: str, expected: int | None) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "field", "problem"),
     [
-        ("event_loop: {context_window_tokens: 5}", 1, "event_loop", "expected a key a line"),
+        ("event_loop: {context_window_tokens: 5}", 1, "event_loop", "expected one key per line"),
         ("event_loop: *base\n", 1, "event_loop", "got '*base'"),
         ("event_loop:\n\tcontext_window_tokens: 5\n", 2, "event_loop", "got a tab"),
-        ("event_loop:\n  <<: *base\n", 2, "event_loop", "merged ones are not read"),
+        ("event_loop:\n  <<: *base\n", 2, "event_loop", "merge keys (<<) are not supported"),
         *[
             (
                 f"event_loop:\n  context_window_tokens: {value}\n",
@@ -98,8 +98,8 @@ def test_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.yml")
     for path in (tmp_path / "none.yml", tmp_path, tmp_path / "fifo.yml"):
         with pytest.raises(InvalidSettings) as caught:
-            window(path)
+            read_window(path)
         assert caught.value.place == str(path)
     (tmp_path / "bad.yml").write_bytes(b"\xff")
     with pytest.raises(InvalidSettings):
-        window(tmp_path / "bad.yml")
+        read_window(tmp_path / "bad.yml")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from brimline.run.result import Iteration, SessionResult, summary_line
+from brimline.run.result import IterationResult, SessionResult, summary_line
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_everything_but_the_duration_is_optional() -> None:
 )
 def test_failed(code: int, ended: str, failed: bool) -> None:
     """A child fails by itself; one that we ended at a level did not."""
-    made = Iteration(
+    made = IterationResult(
         duration_ms=1,
         iteration=1,
         hat=None,

@@ -8,7 +8,7 @@ import pytest
 from brimline.agents import AGENTS, source
 from brimline.events import MAIN
 from brimline.run.result import SessionResult
-from brimline.run.run_state import Track
+from brimline.run.run_state import RunState
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import Places
 from brimline.usage import Usage
@@ -27,12 +27,12 @@ RESUMED = [("claude", "resume"), ("codex", "resume"), ("pi", "continue")]
 
 def run(
     agent: str, scene: str, scratch: Path, number: int = 1, began: float = 0.0, **job: object
-) -> Track:
+) -> RunState:
     """A recorded run, gone through as if it ran now."""
     home = home_of(agent, scene, scratch)
     asked = msgspec.structs.replace(job_of(agent, home), **job)
-    track = Track(asked, began)
-    track.tap.feed(recorded(agent, scene, number))
+    track = RunState(asked, began)
+    track.stream.feed(recorded(agent, scene, number))
     track.close()
     return track
 
@@ -87,15 +87,15 @@ def test_cost_by_list_prices(tmp_path: Path) -> None:
 
 def test_cost_that_nobody_knows(tmp_path: Path) -> None:
     """A model without a price costs an unknown amount, not nothing."""
-    track = Track(job_of("claude", tmp_path), 0.0)
-    track.tap.feed(init() + call("m1", 5_000).replace(b"claude-sonnet-4-5", b"my-model"))
+    track = RunState(job_of("claude", tmp_path), 0.0)
+    track.stream.feed(init() + call("m1", 5_000).replace(b"claude-sonnet-4-5", b"my-model"))
     assert track.result(1.0, failed=False).total_cost_usd is None
 
 
 def test_client_that_says_zero(tmp_path: Path) -> None:
     """A client that says 0 for tokens that it sent knows no price: then ours is taken."""
-    track = Track(job_of("claude", tmp_path), 0.0)
-    track.tap.feed(init() + call("m1", 5_000) + result(total_cost_usd=0))
+    track = RunState(job_of("claude", tmp_path), 0.0)
+    track.stream.feed(init() + call("m1", 5_000) + result(total_cost_usd=0))
     cost = track.result(1.0, failed=False).total_cost_usd
     assert cost is not None
     assert cost > 0
@@ -109,8 +109,8 @@ def test_resumed(agent: str, scene: str, tmp_path: Path) -> None:
     known = list(fold(Session(), source(agent).read(own)).threads[MAIN].calls.values())
     began = known[len(billed(agent, scene, 1))].at
     assert began is not None
-    track = Track(job_of(agent, home, agent, "resume", "--last"), began)
-    track.tap.feed(recorded(agent, scene, 2))
+    track = RunState(job_of(agent, home, agent, "resume", "--last"), began)
+    track.stream.feed(recorded(agent, scene, 2))
     track.close()
     made, calls = track.result(1.0, failed=False), billed(agent, scene, 2)
     assert tokens(made) == counts(total(calls))
@@ -120,9 +120,9 @@ def test_resumed(agent: str, scene: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("agent", list(AGENTS))
 def test_plain_text(agent: str, tmp_path: Path) -> None:
     """A run without a stream is known by its transcript alone."""
-    track = Track(job_of(agent, home_of(agent, "tool-loop", tmp_path)), 0.0)
-    track.tap.feed(b"All done.\n")
-    track.look()
+    track = RunState(job_of(agent, home_of(agent, "tool-loop", tmp_path)), 0.0)
+    track.stream.feed(b"All done.\n")
+    track.read_transcript()
     track.close()
     made, calls = track.result(1.0, failed=False), billed(agent, "tool-loop")
     calls = [one for one in calls if one.thread != "router"]  # which no chat of Gemini CLI has
@@ -136,9 +136,9 @@ def test_plain_text(agent: str, tmp_path: Path) -> None:
 
 def test_no_agent() -> None:
     """Of a command that is no agent the duration is known, and whether it failed."""
-    track = Track(msgspec.structs.replace(job_of("claude", Path("/none")), agent=None), 0.0)
-    track.tap.feed(b"hello\n")
-    track.look()
+    track = RunState(msgspec.structs.replace(job_of("claude", Path("/none")), agent=None), 0.0)
+    track.stream.feed(b"hello\n")
+    track.read_transcript()
     track.close()
     assert track.result(1.0, failed=True) == SessionResult(duration_ms=1_000, is_error=True)
     assert track.reading() is None
@@ -146,8 +146,8 @@ def test_no_agent() -> None:
 
 def test_no_transcript(tmp_path: Path) -> None:
     """Where the stream tells totals alone and there is no transcript, the context is unknown."""
-    track = Track(job_of("codex", tmp_path), 0.0)
-    track.tap.feed(recorded("codex"))
+    track = RunState(job_of("codex", tmp_path), 0.0)
+    track.stream.feed(recorded("codex"))
     track.close()
     made = track.result(1.0, failed=False)
     assert (made.context_tokens, made.num_turns) == (None, None)
@@ -157,8 +157,8 @@ def test_no_transcript(tmp_path: Path) -> None:
 def test_ended_early(tmp_path: Path) -> None:
     """Without a result line the transcript tells what was billed; the prompts are the stream's."""
     home = home_of("claude", "tool-loop", tmp_path)
-    track = Track(job_of("claude", home), 0.0)
-    track.tap.feed(b"".join(recorded("claude").splitlines(keepends=True)[:-1]))
+    track = RunState(job_of("claude", home), 0.0)
+    track.stream.feed(b"".join(recorded("claude").splitlines(keepends=True)[:-1]))
     track.close()
     made = track.result(1.0, failed=True)
     assert tokens(made) == counts(total(billed("claude", "tool-loop")))
@@ -167,10 +167,10 @@ def test_ended_early(tmp_path: Path) -> None:
 
 def test_live(tmp_path: Path) -> None:
     """The reading is current after every line."""
-    track = Track(job_of("claude", tmp_path), 0.0)
+    track = RunState(job_of("claude", tmp_path), 0.0)
     for sent in (50_000, 90_000):
-        track.tap.feed(init() + call(f"m{sent}", sent))
+        track.stream.feed(init() + call(f"m{sent}", sent))
         reading = track.reading()
         assert reading is not None
         assert (reading.sent, reading.percent) == (sent, 100 * sent / WINDOW)
-    assert track.calls == 2
+    assert track.call_count == 2

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from brimline.agents import AGENTS, source
 from brimline.events import MAIN
-from brimline.run.stream_reader import Finder, Tap
+from brimline.run.stream_reader import StreamReader, TextSearch
 from brimline.tracker import Session, fold
 from brimline.transcripts.chunks import MAX_LINE_BYTES
 
@@ -15,9 +15,11 @@ from .lines import FIXTURES, SESSION, call, init, packed, recorded, result
 STREAMS = sorted(FIXTURES.glob("*/*/stream-*.jsonl"))
 
 
-def tapped(data: bytes, agent: str | None = None, until: str | None = None, size: int = 0) -> Tap:
+def tapped(
+    data: bytes, agent: str | None = None, until: str | None = None, size: int = 0
+) -> StreamReader:
     """A tap through which all of it went, in pieces of a size."""
-    tap = Tap(agent, until)
+    tap = StreamReader(agent, until)
     for place in range(0, len(data), size or len(data) or 1):
         tap.feed(data[place : place + (size or len(data))])
     tap.close()
@@ -42,7 +44,7 @@ def test_pieces_change_nothing(agent: str, size: int) -> None:
     whole, pieces = tapped(data, agent, until), tapped(data, agent, until, size)
     assert pieces.session == whole.session
     assert pieces.outcome == whole.outcome
-    assert pieces.found
+    assert pieces.text_found
     assert pieces.tally == whole.tally
 
 
@@ -54,7 +56,7 @@ def test_recognised_by_its_first_lines(agent: str) -> None:
     assert told.agent == agent
     assert told.session == known.session
     assert told.outcome == known.outcome
-    assert told.streams
+    assert told.is_stream
 
 
 def test_recognised_behind_other_output() -> None:
@@ -67,7 +69,7 @@ def test_nobodys_json() -> None:
     """JSON of no agent is looked at for a few lines, and is nobody's."""
     line = packed({"level": "info", "message": "DONE"})
     tap = tapped(line * 20 + recorded("claude"), until="DONE")
-    assert (tap.agent, tap.streams, tap.found) == (None, False, True)
+    assert (tap.agent, tap.is_stream, tap.text_found) == (None, False, True)
 
 
 def test_last_line_without_an_end() -> None:
@@ -99,19 +101,19 @@ def test_malformed_lines_are_counted() -> None:
 
 def test_endless_line() -> None:
     """A line longer than any record is given up, and what follows is read."""
-    tap = Tap("claude", "DONE")
+    tap = StreamReader("claude", "DONE")
     for _ in range(MAX_LINE_BYTES // (1 << 20) + 2):
         tap.feed(b"{" + b"x" * (1 << 20))
     tap.feed(b"\n" + init() + call("m1", 5_000, "DONE"))
     assert tap.tally.malformed == 1
     assert tap.session.id == SESSION
-    assert tap.found
+    assert tap.text_found
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.sampled_from([None, *AGENTS]))
 def test_garbage(pieces: list[bytes], agent: str | None) -> None:
     """Whatever is printed, looking at it never fails."""
-    tap = Tap(agent, "x")
+    tap = StreamReader(agent, "x")
     for piece in pieces:
         tap.feed(piece)
     tap.close()
@@ -133,20 +135,20 @@ def test_garbage(pieces: list[bytes], agent: str | None) -> None:
 )
 def test_until(data: bytes, found: bool) -> None:
     """The text is looked for in the agent's own words, or in plain output; nowhere else."""
-    assert tapped(data, "claude", "DONE").found == found
+    assert tapped(data, "claude", "DONE").text_found == found
 
 
 def test_prompt_is_not_the_agents_word() -> None:
     """What was asked is printed too by some agents, and is not what they say."""
     for agent in AGENTS:
-        assert not tapped(recorded(agent), agent, "Go.").found
+        assert not tapped(recorded(agent), agent, "Go.").text_found
 
 
 @given(st.text(min_size=1, max_size=5), st.text(max_size=40), st.data())
 def test_finder(text: str, words: str, data: st.DataObject) -> None:
     """A text is found however the words are cut."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(words)), max_size=5)))
-    finder = Finder(text)
+    finder = TextSearch(text)
     for first, last in zip([0, *cuts], [*cuts, len(words)], strict=True):
         finder.add(words[first:last])
     assert finder.found == (text in words)

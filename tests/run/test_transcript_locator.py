@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from brimline.events import MAIN
-from brimline.run.transcript_locator import Follower, Hunt
+from brimline.run.transcript_locator import RunClues, TranscriptLocator
 from brimline.survey.files import by_id, whole
 from brimline.transcripts.source import Places, parse_time
 
@@ -22,14 +22,14 @@ AFTER = parse_time("2026-01-03T00:00:00Z") or 0.0
 
 def follower(
     home: Path, agent: str, *command: str, folder: str = PROJECT, since: float = BEGAN
-) -> Follower:
+) -> TranscriptLocator:
     """One that looks in a home."""
-    return Follower(Hunt(agent, Places(home, {}), folder, since, command))
+    return TranscriptLocator(RunClues(agent, Places(home, {}), folder, since, command))
 
 
-def found(by: Follower, session: str | None = None, last: bool = True) -> str | None:
+def found(by: TranscriptLocator, session: str | None = None, last: bool = True) -> str | None:
     """The session that it finds."""
-    by.look(session, last)
+    by.read_new(session, last)
     return by.session.id if by.session else None
 
 
@@ -96,7 +96,7 @@ def test_reads_on(agent: str, tmp_path: Path) -> None:
     for line in lines:
         with path.open("ab") as file:
             file.write(line)
-        by.look(ID)
+        by.read_new(ID)
     assert by.session is not None
     assert by.session == whole(by_id(Places(home, {}), ID, [agent])).session
 
@@ -107,10 +107,10 @@ def test_reads_on(agent: str, tmp_path: Path) -> None:
 def test_subagents(agent: str, scene: str, tmp_path: Path) -> None:
     """The last look also reads the subagents' files, each as a thread of its own."""
     by = follower(home_of(agent, scene, tmp_path), agent)
-    by.look(ID)
+    by.read_new(ID)
     assert by.session is not None
     assert list(by.session.threads) == [MAIN]
-    by.look(ID, last=True)
+    by.read_new(ID, last=True)
     assert len(by.session.threads) == 2
     assert by.session.project == PROJECT
 

@@ -8,16 +8,15 @@ import msgspec
 from brimline.agents import known
 from brimline.cli.context import Context, emit_json
 from brimline.cli.loop_table import table_of
-from brimline.cli.run_output import Stage, print_json, stage
+from brimline.cli.run_output import RunOutput, make_output, print_json
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
 from brimline.policy import check_levels
 from brimline.run import events_file, ralph_settings
-from brimline.run.command import agent_of
-from brimline.run.iteration import Plan
-from brimline.run.loop import iterate
-from brimline.run.loop_peaks import stats
+from brimline.run.command import detect_agent
+from brimline.run.iteration import RunPlan, iterate
+from brimline.run.loop_peaks import loop_stats
 from brimline.run.result import summary_line
-from brimline.run.run_state import Job
+from brimline.run.run_state import RunTarget
 from brimline.terminal.text import strip_control
 from brimline.windows import Overrides
 
@@ -32,19 +31,19 @@ def run(context: Context, options: argparse.Namespace) -> int:
     planned = plan(context, options)
     events = Path(options.events) if options.events else None
     if events:
-        events_file.ready(events)
-    on = stage(context, options.render, planned)
+        events_file.ensure_writable(events)
+    on = make_output(context, options.render, planned)
     try:
         made = _run(planned, events, on, options.render == "json")
     except CommandFailed as error:
-        on.say("\n".join(strip_control(line) for line in f"brimline: {error}".splitlines()))
+        on.print_line("\n".join(strip_control(line) for line in f"brimline: {error}".splitlines()))
         return NOT_FOUND if isinstance(error.__cause__, FileNotFoundError) else NOT_STARTED
     if len(made) > 1:
-        on.say("\n".join(table_of(stats(made), context.width, on.colour)))
+        on.print_line("\n".join(table_of(loop_stats(made), context.width, on.colour)))
     return made[-1].figures.exit_code or 0
 
 
-def plan(context: Context, options: argparse.Namespace) -> Plan:
+def plan(context: Context, options: argparse.Namespace) -> RunPlan:
     """What the arguments ask for; a BrimlineError for what cannot be done."""
     command = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not command:
@@ -52,16 +51,16 @@ def plan(context: Context, options: argparse.Namespace) -> Plan:
     if options.iterations < 1:
         problem = f"expected 1 or more: got {options.iterations}"
         raise InvalidSettings("argument", "iterations", problem)
-    job = Job(
+    target = RunTarget(
         command=tuple(command),
         places=context.places,
         folder=str(Path.cwd()),
-        agent=known(options.agent) if options.agent else agent_of(command),
+        agent=known(options.agent) if options.agent else detect_agent(command),
         overrides=_overrides(context, options.config),
         until=options.until,
     )
-    return Plan(
-        job=job,
+    return RunPlan(
+        target=target,
         iterations=options.iterations,
         hats=tuple(options.hat or ()),
         levels=_levels("warn", options.warn),
@@ -73,7 +72,7 @@ def plan(context: Context, options: argparse.Namespace) -> Plan:
 def _overrides(context: Context, config: str | None) -> Overrides:
     """The user's settings, and a Ralph configuration's window for everything over them."""
     told = context.settings.overrides
-    window = ralph_settings.window(Path(config)) if config else None
+    window = ralph_settings.read_window(Path(config)) if config else None
     if window is None:
         return told
     return msgspec.structs.replace(told, windows={**told.windows, "*": window})
@@ -93,12 +92,14 @@ def _level(name: str, text: str | None) -> float | None:
     return levels[0] if levels else None
 
 
-def _run(planned: Plan, events: Path | None, on: Stage, as_json: bool) -> list[events_file.Row]:
+def _run(
+    planned: RunPlan, events: Path | None, on: RunOutput, as_json: bool
+) -> list[events_file.EventRow]:
     """Run it all; a row for each iteration, also where they are written nowhere."""
-    made: list[events_file.Row] = []
+    made: list[events_file.EventRow] = []
     for one in iterate(planned, on):
-        made.append(events_file.row_of(one))
-        on.say(summary_line(one))
+        made.append(events_file.make_row(one))
+        on.print_line(summary_line(one))
         if events:
             _append(events, made[-1], on)
         if as_json:
@@ -106,16 +107,16 @@ def _run(planned: Plan, events: Path | None, on: Stage, as_json: bool) -> list[e
     return made
 
 
-def _append(events: Path, row: events_file.Row, on: Stage) -> None:
+def _append(events: Path, row: events_file.EventRow, on: RunOutput) -> None:
     """A row that cannot be written is told: the run was what it was."""
     try:
-        events_file.append(events, row)
+        events_file.append_row(events, row)
     except OSError as error:
-        on.say(f"brimline: cannot write {events}: {error.strerror or error}")
+        on.print_line(f"brimline: cannot write {events}: {error.strerror or error}")
 
 
 def _summary(context: Context, path: Path, as_json: bool) -> int:
-    loop = stats(events_file.summaries(path))
+    loop = loop_stats(events_file.read_rows(path))
     if as_json:
         emit_json(loop)
     elif loop.overall.iterations:

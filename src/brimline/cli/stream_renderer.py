@@ -1,4 +1,4 @@
-"""An agent's JSON stream as text for people; whatever is no stream goes through as it is."""
+"""Render an agent's JSON stream as text; other output passes through unchanged."""
 
 import re
 from typing import Protocol
@@ -18,136 +18,133 @@ from brimline.terminal.text import colourize, strip_control, truncate
 _PIECE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
-class Outlet(Protocol):
+class StreamWriter(Protocol):
     """Where a child's output goes."""
 
     @property
     def at_start(self) -> bool:
-        """Whether what was written last ended its line."""
+        """Whether the last write ended its line."""
         ...
 
     def write(self, chunk: bytes, agent: str | None) -> None:
-        """Take some output; `agent` is whose stream it is, if it is one."""
+        """Write output; `agent` is set if it is that agent's JSON stream."""
         ...
 
     def close(self) -> None:
-        """There is no more."""
+        """End the output of a run."""
         ...
 
 
-class Through:
-    """Byte for byte, at once."""
+class PassThrough:
+    """Writes output unchanged, at once."""
 
     def __init__(self) -> None:
         self.at_start = True
 
     def write(self, chunk: bytes, agent: str | None) -> None:
-        """Pass it on."""
         put(1, chunk)
         self.at_start = chunk.endswith(b"\n")
 
     def close(self) -> None:
-        """Nothing is held back."""
+        pass
 
 
-class Nowhere:
-    """Shows nothing of it."""
+class Discard:
+    """Writes nothing."""
 
     at_start = True
 
     def write(self, chunk: bytes, agent: str | None) -> None:
-        """Drop it."""
+        pass
 
     def close(self) -> None:
-        """Nothing is held back."""
+        pass
 
 
-class Pretty:
-    """Readable text: what the agent says, which tools it uses, what went wrong.
+class TextRenderer:
+    """Renders replies, tool calls and errors as text.
 
-    A line that begins as a JSON object is held back until it is whole; any other is passed on at
-    once, as is a JSON line of nobody's stream.
+    A line that begins like a JSON object is held back until it is complete; others pass through at
+    once, as do JSON lines that are not an agent's.
     """
 
     def __init__(self, width: int, colour: bool) -> None:
         self._width, self._colour = width, colour
-        self._out = Through()
+        self._out = PassThrough()
         self._held = b""
-        self._speaking = False
+        self._in_reply = False
         self._reader: ContentReader | None = None
 
     @property
     def at_start(self) -> bool:
-        """Whether what was written last ended its line."""
+        """Whether the last write ended its line."""
         return self._out.at_start
 
     def write(self, chunk: bytes, agent: str | None) -> None:
-        """Take some output."""
         for piece in _PIECE.findall(chunk):
-            self._piece(piece, agent)
+            self._write_piece(piece, agent)
 
     def close(self) -> None:
-        """Show what is held back as it is; end the last line. What comes next is another run's."""
+        """Write the incomplete line unchanged, and end the last line; the next run may follow."""
         held, self._held, self._reader = self._held, b"", None
         if held:
-            self._raw(held)
-        self._end_speech()
+            self._write_raw(held)
+        self._end_reply()
 
-    def _piece(self, piece: bytes, agent: str | None) -> None:
-        """A line, or a part of one."""
-        inside = not self._held and not self.at_start and not self._speaking
+    def _write_piece(self, piece: bytes, agent: str | None) -> None:
+        inside = not self._held and not self.at_start and not self._in_reply
         held = self._held + piece
         if inside or not held.lstrip().startswith(b"{"):
             self._held = b""
-            self._raw(held)
+            self._write_raw(held)
         elif held.endswith(b"\n"):
             self._held = b""
-            self._line(held, agent)
+            self._render_line(held, agent)
         else:
             self._held = held
 
-    def _line(self, line: bytes, agent: str | None) -> None:
+    def _render_line(self, line: bytes, agent: str | None) -> None:
         if agent is None:
-            self._raw(line)
+            self._write_raw(line)
             return
         if self._reader is None:
             self._reader = content_reader(agent)
         for piece in read_stream_line(self._reader, line):
-            self._show(piece)
+            self._render(piece)
 
-    def _show(self, piece: Piece) -> None:
+    def _render(self, piece: Piece) -> None:
         match piece:
             case ReplyText(text):
                 if not piece.is_continuation:
-                    self._end_speech()
-                self._text(_lines(text))
-                self._speaking = not self.at_start
+                    self._end_reply()
+                self._write_text(_clean_lines(text))
+                self._in_reply = not self.at_start
                 if not piece.is_partial:
-                    self._end_speech()
+                    self._end_reply()
             case ToolCall():
-                self._end_speech()
+                self._end_reply()
                 line = strip_control(f"› {piece.tool}  {piece.summary}".rstrip())
-                self._text(colourize(truncate(line, self._width), "dim", self._colour) + "\n")
+                self._write_text(colourize(truncate(line, self._width), "dim", self._colour) + "\n")
             case ErrorText(text):
-                self._end_speech()
-                self._text(colourize(f"! {_lines(text)}", "high", self._colour) + "\n")
+                self._end_reply()
+                self._write_text(colourize(f"! {_clean_lines(text)}", "high", self._colour) + "\n")
             case _:
                 pass
 
-    def _end_speech(self) -> None:
-        if self._speaking:
-            self._speaking = False
-            self._text("\n")
+    def _end_reply(self) -> None:
+        if self._in_reply:
+            self._in_reply = False
+            self._write_text("\n")
 
-    def _raw(self, data: bytes) -> None:
-        self._end_speech()
+    def _write_raw(self, data: bytes) -> None:
+        self._end_reply()
         self._out.write(data, None)
 
-    def _text(self, text: str) -> None:
+    def _write_text(self, text: str) -> None:
         if text:
             self._out.write(text.encode("utf-8", "replace"), None)
 
 
-def _lines(text: str) -> str:
-    """Text of several lines without anything that a terminal would obey."""
+def _clean_lines(text: str) -> str:
+    """The text without control characters, its lines kept."""
     return "\n".join(strip_control(line.expandtabs(4)) for line in text.split("\n"))

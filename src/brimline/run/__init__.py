@@ -1,4 +1,4 @@
-"""A headless agent under our eyes: its output goes through untouched, its context is tracked."""
+"""Run a headless agent: its output is forwarded untouched, and its context is tracked."""
 
 from brimline.run.result import SessionResult
 

@@ -1,4 +1,4 @@
-"""A child process: its standard output comes to us, everything else of it is ours too."""
+"""A child process whose standard output we read; it shares stdin and stderr with us."""
 
 import contextlib
 import errno
@@ -9,16 +9,15 @@ from collections.abc import Collection, Mapping, Sequence
 
 from brimline.errors import CommandFailed
 
-CHUNK = 1 << 16
-DIED_OF = 128
-"""A shell adds this to the number of the signal that a command died of."""
+CHUNK_BYTES = 1 << 16
+SIGNAL_EXIT_BASE = 128  # a shell reports death by signal N as exit code 128 + N
 
-_RESTORED = [signal.SIGPIPE, signal.SIGXFSZ]
-"""What Python ignores, and no other program expects to be ignored."""
+# Python ignores these; other programs do not expect that.
+_DEFAULT_SIGNALS = [signal.SIGPIPE, signal.SIGXFSZ]
 
 
 class Child:
-    """A process that was started; `code` is its exit code once it has ended."""
+    """A running process; `code` is its exit code once it has ended."""
 
     def __init__(
         self, command: Sequence[str], env: Mapping[str, str], mask: Collection[int] = ()
@@ -35,23 +34,23 @@ class Child:
         self._lock = threading.Lock()
 
     def send(self, number: int) -> None:
-        """Send it a signal, if we may and it has not ended: its number may be another's by then."""
+        """Send a signal, unless it has ended: its pid may then be another process's."""
         with self._lock, contextlib.suppress(PermissionError):
             if self.code is None:
                 os.kill(self.pid, number)
 
     def poll(self) -> int | None:
-        """Its exit code, if it has ended: its own, or 128 and the signal that it died of."""
+        """The exit code as a shell reports it, or None while it runs."""
         with self._lock:
             if self.code is None:
                 ended, status = os.waitpid(self.pid, os.WNOHANG)
                 if ended:
                     code = os.waitstatus_to_exitcode(status)
-                    self.code = code if code >= 0 else DIED_OF - code
+                    self.code = code if code >= 0 else SIGNAL_EXIT_BASE - code
             return self.code
 
     def close(self) -> None:
-        """Read no more of it: what it still writes is a broken pipe to it."""
+        """Stop reading: further writes of the child fail with a broken pipe."""
         os.close(self.out)
 
 
@@ -61,7 +60,7 @@ def spawn(
     mask: Collection[int],
     files: Sequence[tuple[int, int, int]],
 ) -> int:
-    """Start a command and give its process id; CommandFailed says why it could not be started."""
+    """Start a command and return its process id. Raises CommandFailed."""
     try:
         return os.posix_spawnp(
             command[0],
@@ -69,17 +68,17 @@ def spawn(
             dict(env),
             file_actions=list(files),
             setsigmask=list(mask),
-            setsigdef=_RESTORED,
+            setsigdef=_DEFAULT_SIGNALS,
         )
     except (OSError, ValueError) as error:
-        raise CommandFailed(command[0], *_why(error)) from error
+        raise CommandFailed(command[0], *_explain(error)) from error
 
 
-def _why(error: Exception) -> tuple[str, str | None]:
+def _explain(error: Exception) -> tuple[str, str | None]:
     if not isinstance(error, OSError):
         return str(error), None
     if error.errno == errno.ENOENT:
-        return "there is no such command", "Is it installed, and in PATH?"
+        return "command not found", "Check that it is installed and in PATH."
     if error.errno == errno.ENOEXEC:
-        return "it is no program", "A script needs a first line such as #!/bin/sh."
+        return "not an executable format", "A script needs a first line such as #!/bin/sh."
     return error.strerror or str(error), None

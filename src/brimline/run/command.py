@@ -1,4 +1,4 @@
-"""Whose command a command line is, by its words alone."""
+"""Detect from a command line which agent it runs."""
 
 import os
 import re
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from brimline.agents import AGENTS
 
+# npm packages of the agents, as `npx` takes them
 PACKAGES = {
     "@anthropic-ai/claude-code": "claude",
     "@openai/codex": "codex",
@@ -14,34 +15,32 @@ PACKAGES = {
     "@google/gemini-cli": "gemini",
     "opencode-ai": "opencode",
 }
-"""The packages that bring the agents, as `npx` takes them."""
 
-STARTERS = frozenset(
+# commands that run the command behind them
+WRAPPERS = frozenset(
     (
         *("npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "node", "deno", "exec", "dlx", "x"),
         *("env", "nice", "nohup", "time", "timeout", "setsid", "stdbuf", "sudo", "caffeinate"),
     )
 )
-"""Commands that run the command behind them."""
 
-_ENDING = re.compile(r"\.(?:[cm]?js|exe|cmd|sh)$")
+_SUFFIX = re.compile(r"\.(?:[cm]?js|exe|cmd|sh)$")
 _VERSION = re.compile(r"(?<=.)@[^/@]*$")
-_PASSED_OVER = re.compile(r"-.*|\d+(?:\.\d+)?[smhd]?|[A-Za-z_]\w*=.*", re.DOTALL)
+_SKIPPED_WORD = re.compile(r"-.*|\d+(?:\.\d+)?[smhd]?|[A-Za-z_]\w*=.*", re.DOTALL)
 
 
-def agent_of(command: Sequence[str]) -> str | None:
-    """The agent that a command runs: by its name, wherever it lies, or behind `npx`, `env`, ...
+def detect_agent(command: Sequence[str]) -> str | None:
+    """The agent that a command runs, by the name of its program or behind `npx`, `env` etc.
 
-    None where the first word that counts is no agent's: what a shell or a script runs is not
-    looked into.
+    None if it is another program; shells and scripts are not looked into.
     """
     for word in command:
         name = _VERSION.sub("", word)
         if agent := PACKAGES.get(name):
             return agent
-        name = _ENDING.sub("", os.path.basename(name))
+        name = _SUFFIX.sub("", os.path.basename(name))
         if name in AGENTS:
             return name
-        if name not in STARTERS and not _PASSED_OVER.fullmatch(word):
+        if name not in WRAPPERS and not _SKIPPED_WORD.fullmatch(word):
             return None
     return None

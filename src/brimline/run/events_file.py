@@ -1,4 +1,4 @@
-"""events.jsonl: a row for each iteration, among the rows of others."""
+"""events.jsonl: a row for each iteration, among rows of other programs."""
 
 import os
 import time
@@ -9,18 +9,18 @@ import msgspec
 
 from brimline.errors import InvalidSettings, UnreadableTranscript
 from brimline.file_lock import lock_file
-from brimline.run.result import Iteration
+from brimline.run.result import IterationResult
 from brimline.transcripts.lines import MALFORMED, Lines, open_transcript
 from brimline.usage import percent
 
 TOPIC = "iteration.summary"
 
 
-class Figures(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The figures of an iteration, as Ralph names them; what is unknown is absent.
+class IterationFigures(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """The figures of an iteration, named as Ralph names them; unknown ones are absent.
 
     The four counts are what was billed; `context_tokens` is what the last call sent, `context_pct`
-    its share of the window. `peak_context_tokens`, `exit_code` and `ended` are ours.
+    its share of the window. `peak_context_tokens`, `exit_code` and `ended` are our additions.
     """
 
     duration_ms: int | None = None
@@ -38,62 +38,61 @@ class Figures(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     ended: str | None = None
 
 
-class Row(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class EventRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A row of events.jsonl: Ralph's shape, with the figures as its payload.
 
-    `input_tokens` and `context_utilization_pct` are the design's own: what the last call sent, and
-    its share of the window.
+    `input_tokens` and `context_utilization_pct` are what the last call sent, and its share of the
+    window.
     """
 
     ts: str
     iteration: int = 0
     hat: str | None = None
     topic: str
-    payload: Figures | str | None = None
+    payload: IterationFigures | str | None = None
     input_tokens: int | None = None
     context_utilization_pct: float | None = None
 
     @property
-    def figures(self) -> Figures:
-        """The payload; Ralph itself writes it as a text that is JSON."""
+    def figures(self) -> IterationFigures:
+        """The payload; Ralph itself writes it as a string of JSON."""
         if isinstance(self.payload, str):
-            return msgspec.json.decode(self.payload, type=Figures)
-        return self.payload or Figures()
+            return msgspec.json.decode(self.payload, type=IterationFigures)
+        return self.payload or IterationFigures()
 
 
-class _Kind(msgspec.Struct, frozen=True):
+class _RowTopic(msgspec.Struct, frozen=True):
     topic: str | None = None
 
 
-_kind = msgspec.json.Decoder(_Kind)
-_row = msgspec.json.Decoder(Row)
+_topic = msgspec.json.Decoder(_RowTopic)
+_row = msgspec.json.Decoder(EventRow)
 
 
-def row_of(made: Iteration, at: float | None = None) -> Row:
-    """The row of an iteration."""
-    share = percent(made.context_tokens, made.context_window)
-    figures = Figures(
-        duration_ms=made.duration_ms,
-        cost_usd=made.total_cost_usd,
-        num_turns=made.num_turns,
-        input_tokens=made.input_tokens,
-        output_tokens=made.output_tokens,
-        cache_read_tokens=made.cache_read_tokens,
-        cache_write_tokens=made.cache_write_tokens,
-        context_window=made.context_window,
-        context_tokens=made.context_tokens,
+def make_row(result: IterationResult, at: float | None = None) -> EventRow:
+    share = percent(result.context_tokens, result.context_window)
+    figures = IterationFigures(
+        duration_ms=result.duration_ms,
+        cost_usd=result.total_cost_usd,
+        num_turns=result.num_turns,
+        input_tokens=result.input_tokens,
+        output_tokens=result.output_tokens,
+        cache_read_tokens=result.cache_read_tokens,
+        cache_write_tokens=result.cache_write_tokens,
+        context_window=result.context_window,
+        context_tokens=result.context_tokens,
         context_pct=share,
-        peak_context_tokens=made.peak_context_tokens,
-        exit_code=made.exit_code,
-        ended=made.ended,
+        peak_context_tokens=result.peak_context_tokens,
+        exit_code=result.exit_code,
+        ended=result.ended,
     )
-    return Row(
+    return EventRow(
         ts=_iso(time.time() if at is None else at),
-        iteration=made.iteration,
-        hat=made.hat,
+        iteration=result.iteration,
+        hat=result.hat,
         topic=TOPIC,
         payload=figures,
-        input_tokens=made.context_tokens,
+        input_tokens=result.context_tokens,
         context_utilization_pct=share,
     )
 
@@ -103,20 +102,20 @@ def _iso(at: float) -> str:
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at))}.{millis:03}Z"
 
 
-def ready(path: Path) -> None:
-    """Make sure, before anything is run, that rows can be written; InvalidSettings where not."""
+def ensure_writable(path: Path) -> None:
+    """Check, before anything is run, that rows can be written. Raises InvalidSettings."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(_opened(path))
+        os.close(_open(path))
     except OSError as error:
         problem = f"cannot write {path}: {error.strerror or error}"
         raise InvalidSettings("argument", "events", problem) from error
 
 
-def append(path: Path, row: Row) -> None:
-    """Add a row in one write, on a line of its own, also where the last line has no end."""
+def append_row(path: Path, row: EventRow) -> None:
+    """Append a row on a line of its own in one write, even if the last line has no end."""
     line = msgspec.json.encode(row) + b"\n"
-    file = _opened(path)
+    file = _open(path)
     try:
         lock_file(file)
         os.write(file, line if _at_line_start(file) else b"\n" + line)
@@ -124,7 +123,7 @@ def append(path: Path, row: Row) -> None:
         os.close(file)
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
@@ -133,21 +132,21 @@ def _at_line_start(file: int) -> bool:
     return size == 0 or os.pread(file, 1, size - 1) == b"\n"
 
 
-def summaries(path: Path) -> Iterator[Row]:
-    """The rows of iterations in a file; other rows and malformed lines are passed over."""
+def read_rows(path: Path) -> Iterator[EventRow]:
+    """Yield the rows of iterations in a file; other rows and malformed lines are skipped."""
     try:
         with open_transcript(str(path)) as file:
             lines = Lines(file)
-            yield from (row for line in lines if (row := _summary(line)) is not None)
-            if (row := _summary(lines.rest)) is not None:
+            yield from (row for line in lines if (row := _decode_row(line)) is not None)
+            if (row := _decode_row(lines.rest)) is not None:
                 yield row
     except OSError as error:
         raise UnreadableTranscript(str(path), error.strerror or str(error)) from error
 
 
-def _summary(line: bytes) -> Row | None:
+def _decode_row(line: bytes) -> EventRow | None:
     try:
-        if _kind.decode(line).topic != TOPIC:
+        if _topic.decode(line).topic != TOPIC:
             return None
         row = _row.decode(line)
         return msgspec.structs.replace(row, payload=row.figures)

@@ -1,175 +1,216 @@
-"""One run of a command, from its start to what it came to."""
+"""Run a command once or in a loop, and track each run."""
 
 import time
+from collections.abc import Iterator
+from typing import Protocol
 
 import msgspec
 
 from brimline.run.child import Child
-from brimline.run.io_loop import Pump
-from brimline.run.level_actions import Alarm, Commands, Ender, figures
-from brimline.run.output import Show
-from brimline.run.result import Ended, Iteration
-from brimline.run.run_state import Job, Track
-from brimline.run.signals import Signals
+from brimline.run.io_loop import IoLoop
+from brimline.run.level_actions import LevelAlarm, LevelCommands, Terminator, level_env
+from brimline.run.result import EndReason, IterationResult
+from brimline.run.run_state import RunState, RunTarget
+from brimline.run.signals import SignalForwarder
 from brimline.tracker import Reading
 
-TICK = 0.1
-"""So often, in seconds, what came is looked at and shown while somebody looks on."""
-
-REST = 0.5
-"""So often where nobody does."""
-
-FOLLOW = 1.0
-"""So often a transcript is looked at."""
-
-BACKLOG = 1 << 18
-"""So many bytes may wait to be looked at."""
+LIVE_STEP_S = 0.1  # interval of reading and display with a bar or with levels
+IDLE_STEP_S = 0.5  # the same without
+TRANSCRIPT_POLL_S = 1.0
+MAX_BACKLOG_BYTES = 1 << 18
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """What is run, how often, and what is done at which level.
+class RunPlan(msgspec.Struct, frozen=True):
+    """What to run, how often, and what to do at which level.
 
-    `hats` name the iterations in turn. `levels` are told, at `stop_at` the child is ended.
+    `hats` name the iterations in turn. `levels` are reported; at `stop_at` the child is stopped.
     """
 
-    job: Job
+    target: RunTarget
     iterations: int = 1
     hats: tuple[str, ...] = ()
     levels: tuple[float, ...] = ()
     stop_at: float | None = None
     on_level: str | None = None
 
-    def hat(self, iteration: int) -> str | None:
+    def hat_of(self, iteration: int) -> str | None:
         """The hat of an iteration, counted from 1."""
         return self.hats[(iteration - 1) % len(self.hats)] if self.hats else None
 
 
-class Once:
-    """Watches over one child: passes its output on at once, and looks at it when there is time."""
-
-    def __init__(self, plan: Plan, iteration: int, signals: Signals, show: Show) -> None:
-        self._plan, self._iteration, self._hat = plan, iteration, plan.hat(iteration)
-        self._signals, self._show = signals, show
-        self._track = Track(plan.job, time.time())
-        self._alarm = Alarm(plan.levels, plan.stop_at)
-        self._commands = Commands(plan.on_level, signals.mask)
-        self._ender: Ender | None = None
-        self._child: Child | None = None
-        self._backlog: list[bytes] = []
-        self._waiting = 0
-        self._awake = show.live or not self._alarm.idle
-        self._due = self._look_at = 0.0
-
-    def run(self) -> Iteration:
-        """Run the command; CommandFailed where it cannot be started."""
-        self._show.begin(self._iteration, self._hat)
-        began = time.monotonic()
-        self._look_at = began + FOLLOW
-        self._child = Child(self._plan.job.command, self._env(), self._signals.mask)
-        self._signals.adopt(self._child)
-        pump = Pump(self._child, self._signals, self)
-        code = pump.run()
-        self._signals.adopt(None)
-        self._finish()
-        return self._made(code, (pump.ended or time.monotonic()) - began)
-
-    def _env(self) -> dict[str, str]:
-        """The child's environment: ours, and which iteration it is."""
-        told = {"BRIMLINE_ITERATION": str(self._iteration)}
-        if self._hat is not None:
-            told["BRIMLINE_HAT"] = self._hat
-        return {**self._plan.job.places.env, **told}
+class RunDisplay(Protocol):
+    """Shows a run while it runs."""
 
     @property
-    def pause(self) -> float:
-        """How long until the next step is due."""
-        return max(0.0, self._due - time.monotonic())
+    def is_live(self) -> bool:
+        """Whether `update_bar` is to be called regularly."""
+        ...
 
-    def output(self, chunk: bytes) -> None:
-        """Pass it on first: what is read of it can wait, unless it decides what is shown."""
-        if self._show.words:
-            tap = self._track.tap
-            tap.feed(chunk)
-            self._show.output(chunk, tap.agent if tap.streams else None)
+    @property
+    def renders_stream(self) -> bool:
+        """Whether the display depends on the agent: output is then read before it is shown."""
+        ...
+
+    def start_iteration(self, iteration: int, hat: str | None) -> None: ...
+
+    def write_output(self, chunk: bytes, agent: str | None) -> None:
+        """Show the child's output; `agent` is set if it is that agent's JSON stream.
+
+        Raises BrokenPipeError if the reader has gone.
+        """
+        ...
+
+    def update_bar(self, state: RunState) -> None: ...
+
+    def report_level(self, level: float, reading: Reading, stops: bool) -> None:
+        """Report that a level is reached, and whether the child is stopped for it."""
+        ...
+
+    def hide_bar(self) -> None:
+        """Clean up the terminal before this process is suspended."""
+        ...
+
+    def end_iteration(self) -> None:
+        """Show the rest of the output, and remove the bar."""
+        ...
+
+
+def iterate(plan: RunPlan, display: RunDisplay) -> Iterator[IterationResult]:
+    """Run the command as often as planned, each time in a fresh process.
+
+    Ends early after a run in which the agent said the text, that failed, or during which a signal
+    asked us to end. A run that was stopped at a level is followed by the next.
+    """
+    with SignalForwarder(display.hide_bar) as signals:
+        for number in range(1, plan.iterations + 1):
+            result = Iteration(plan, number, signals, display).run()
+            yield result
+            if result.said_it or result.failed or signals.end_signal is not None:
+                return
+
+
+class Iteration:
+    """One child process; its output is forwarded at once and read when there is time."""
+
+    def __init__(
+        self, plan: RunPlan, iteration: int, signals: SignalForwarder, display: RunDisplay
+    ) -> None:
+        self._plan, self._iteration, self._hat = plan, iteration, plan.hat_of(iteration)
+        self._signals, self._display = signals, display
+        self._state = RunState(plan.target, time.time())
+        self._alarm = LevelAlarm(plan.levels, plan.stop_at)
+        self._commands = LevelCommands(plan.on_level, signals.mask)
+        self._terminator: Terminator | None = None
+        self._child: Child | None = None
+        self._backlog: list[bytes] = []
+        self._backlog_bytes = 0
+        self._is_watched = display.is_live or not self._alarm.is_off
+        self._step_at = self._poll_transcript_at = 0.0
+
+    def run(self) -> IterationResult:
+        """Run the command to its end. Raises CommandFailed if it cannot be started."""
+        self._display.start_iteration(self._iteration, self._hat)
+        started = time.monotonic()
+        self._poll_transcript_at = started + TRANSCRIPT_POLL_S
+        self._child = Child(self._plan.target.command, self._child_env(), self._signals.mask)
+        self._signals.set_child(self._child)
+        loop = IoLoop(self._child, self._signals, self)
+        code = loop.run()
+        self._signals.set_child(None)
+        self._finish()
+        return self._result(code, (loop.ended_at or time.monotonic()) - started)
+
+    def _child_env(self) -> dict[str, str]:
+        env = {**self._plan.target.places.env, "BRIMLINE_ITERATION": str(self._iteration)}
+        if self._hat is not None:
+            env["BRIMLINE_HAT"] = self._hat
+        return env
+
+    @property
+    def seconds_until_step(self) -> float:
+        """Seconds until the next step is due."""
+        return max(0.0, self._step_at - time.monotonic())
+
+    def on_output(self, chunk: bytes) -> None:
+        """Forward output first and read it later, unless the display depends on it."""
+        if self._display.renders_stream:
+            stream = self._state.stream
+            stream.feed(chunk)
+            self._display.write_output(chunk, stream.agent if stream.is_stream else None)
             return
         self._backlog.append(chunk)
-        self._waiting += len(chunk)
-        self._show.output(chunk, None)
-        if self._waiting > BACKLOG:
-            self._settle()
+        self._backlog_bytes += len(chunk)
+        self._display.write_output(chunk, None)
+        if self._backlog_bytes > MAX_BACKLOG_BYTES:
+            self._read_backlog()
 
-    def _settle(self) -> None:
-        """Read what waits."""
+    def _read_backlog(self) -> None:
         if self._backlog:
-            self._track.tap.feed(b"".join(self._backlog))
-            self._backlog, self._waiting = [], 0
+            self._state.stream.feed(b"".join(self._backlog))
+            self._backlog, self._backlog_bytes = [], 0
 
     def step(self) -> None:
-        """Look, if it is time."""
+        """Read what came, check levels and update the bar, if it is time."""
         now = time.monotonic()
-        if now < self._due:
+        if now < self._step_at:
             return
-        self._due = now + (TICK if self._awake else REST)
-        self._settle()
-        if self._awake and now >= self._look_at:
-            self._look_at = now + FOLLOW
-            self._track.look()
-        if self._ender is not None:
-            self._ender.step()
-        self._sound()
-        if self._show.live:
-            self._show.glance(self._track)
+        self._step_at = now + (LIVE_STEP_S if self._is_watched else IDLE_STEP_S)
+        self._read_backlog()
+        if self._is_watched and now >= self._poll_transcript_at:
+            self._poll_transcript_at = now + TRANSCRIPT_POLL_S
+            self._state.read_transcript()
+        if self._terminator is not None:
+            self._terminator.step()
+        self._check_levels()
+        if self._display.is_live:
+            self._display.update_bar(self._state)
 
-    def _sound(self, over: bool = False) -> None:
-        """Say which level is reached, and end the child where that was asked for."""
-        if self._alarm.idle:
+    def _check_levels(self, has_ended: bool = False) -> None:
+        if self._alarm.is_off or (reading := self._state.reading()) is None:
             return
-        reading = self._track.reading()
-        if reading is None:
-            return
-        level = self._alarm.level(reading)
+        level = self._alarm.fire_level(reading)
         if level is not None:
-            self._show.reached(level, reading, ends=False)
-            self._commands.start({**self._env(), **figures(level, reading), **self._whose()})
-        if not over and self._ender is None and self._alarm.stops(reading):
-            self._stop(reading)
+            self._display.report_level(level, reading, stops=False)
+            env = {**self._child_env(), **level_env(level, reading), **self._session_env()}
+            self._commands.start(env)
+        if not has_ended and self._terminator is None and self._alarm.should_stop(reading):
+            self._stop_child(reading)
 
-    def _stop(self, reading: Reading) -> None:
-        """End the child gently, unless it has ended meanwhile."""
+    def _stop_child(self, reading: Reading) -> None:
         child, level = self._child, self._plan.stop_at
         if child is not None and level is not None and child.poll() is None:
-            self._show.reached(level, reading, ends=True)
-            self._ender = Ender(child)
-            self._ender.step()
+            self._display.report_level(level, reading, stops=True)
+            self._terminator = Terminator(child)
+            self._terminator.step()
 
-    def _whose(self) -> dict[str, str]:
-        told = {"AGENT": self._track.agent, "SESSION": self._track.session_id}
-        return {f"BRIMLINE_{name}": value for name, value in told.items() if value is not None}
+    def _session_env(self) -> dict[str, str]:
+        values = {"AGENT": self._state.agent, "SESSION": self._state.session_id}
+        return {f"BRIMLINE_{name}": value for name, value in values.items() if value is not None}
 
     def _finish(self) -> None:
-        self._settle()
-        self._track.close()
-        self._sound(over=True)
+        self._read_backlog()
+        self._state.close()
+        self._check_levels(has_ended=True)
         self._commands.finish()
-        self._show.end()
+        self._display.end_iteration()
 
-    def _made(self, code: int, seconds: float) -> Iteration:
-        ended = self._ended()
+    def _result(self, code: int, seconds: float) -> IterationResult:
+        ended = self._end_reason()
         code = 0 if ended == "level" else code
-        result = self._track.result(seconds, failed=code != 0)
-        return Iteration(
+        result = self._state.result(seconds, failed=code != 0)
+        return IterationResult(
             **msgspec.structs.asdict(result),
             iteration=self._iteration,
             hat=self._hat,
-            agent=self._track.agent,
-            session_id=self._track.session_id,
+            agent=self._state.agent,
+            session_id=self._state.session_id,
             exit_code=code,
             ended=ended,
-            said_it=self._track.tap.found,
-            reading=self._track.reading(),
+            said_it=self._state.stream.text_found,
+            reading=self._state.reading(),
         )
 
-    def _ended(self) -> Ended:
-        if self._signals.ending is not None:
+    def _end_reason(self) -> EndReason:
+        if self._signals.end_signal is not None:
             return "signal"
-        return "level" if self._ender is not None else "itself"
+        return "level" if self._terminator is not None else "itself"

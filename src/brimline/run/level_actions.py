@@ -1,4 +1,4 @@
-"""What is done when a level is reached: it is said, a command is run, the child is ended gently."""
+"""What happens when a level is reached: run a command, stop the child."""
 
 import os
 import signal
@@ -12,22 +12,25 @@ from brimline.run.child import Child, spawn
 from brimline.tracker import Reading
 
 SHELL = "/bin/sh"
-PATIENCE = 10.0
-"""How long we wait at the end for commands that we started at a level."""
+COMMAND_WAIT_S = 10.0  # how long we wait at the end for commands started at a level
 
 
-class Grace(msgspec.Struct, frozen=True):
-    """A signal, and how many seconds after the first one it is sent."""
+class SignalStep(msgspec.Struct, frozen=True):
+    """A signal, and the delay after the first one."""
 
-    after: float
+    after_s: float
     signal: int
 
 
-GRACES = (Grace(0.0, signal.SIGINT), Grace(10.0, signal.SIGTERM), Grace(15.0, signal.SIGKILL))
+STOP_SIGNALS = (
+    SignalStep(0.0, signal.SIGINT),
+    SignalStep(10.0, signal.SIGTERM),
+    SignalStep(15.0, signal.SIGKILL),
+)
 
 
-class Alarm:
-    """Says which level a reading reaches, each once in a run; a jump over two is the higher."""
+class LevelAlarm:
+    """Fires each level once in a run; if two are passed at once, only the higher."""
 
     def __init__(self, levels: Sequence[float], stop_at: float | None) -> None:
         self._levels = levels
@@ -35,40 +38,40 @@ class Alarm:
         self._fired: set[float] = set()
 
     @property
-    def idle(self) -> bool:
-        """Whether no level was asked for."""
+    def is_off(self) -> bool:
+        """Whether there are no levels."""
         return not self._levels and self._stop_at is None
 
-    def level(self, reading: Reading | None) -> float | None:
-        """The level that is reached now."""
+    def fire_level(self, reading: Reading | None) -> float | None:
+        """Return the level that is newly reached, and mark it fired."""
         level = highest_reached(self._levels, reading.percent_raw if reading else None, self._fired)
         if level is not None:
             self._fired.add(level)
         return level
 
-    def stops(self, reading: Reading | None) -> bool:
-        """Whether the child is to end."""
+    def should_stop(self, reading: Reading | None) -> bool:
+        """Whether the child is to be stopped."""
         if self._stop_at is None or reading is None or reading.percent_raw is None:
             return False
         return reading.percent_raw >= self._stop_at
 
 
-class Ender:
-    """Ends a child: asks first, insists later."""
+class Terminator:
+    """Stops a child by a sequence of signals."""
 
-    def __init__(self, child: Child, graces: Sequence[Grace] = GRACES) -> None:
+    def __init__(self, child: Child, steps: Sequence[SignalStep] = STOP_SIGNALS) -> None:
         self._child = child
-        self._left = list(graces)
-        self._began = time.monotonic()
+        self._left = list(steps)
+        self._started = time.monotonic()
 
     def step(self) -> None:
-        """Send what is due."""
-        while self._left and time.monotonic() - self._began >= self._left[0].after:
+        """Send the signals that are due."""
+        while self._left and time.monotonic() - self._started >= self._left[0].after_s:
             self._child.send(self._left.pop(0).signal)
 
 
-class Commands:
-    """The commands that were started at levels; their output goes to our standard error."""
+class LevelCommands:
+    """Runs a shell command at each level; its output goes to our stderr."""
 
     def __init__(self, text: str | None, mask: Collection[int] = ()) -> None:
         self._text = text
@@ -76,14 +79,14 @@ class Commands:
         self._running: list[int] = []
 
     def start(self, env: Mapping[str, str]) -> None:
-        """Run the command with figures in its environment; nothing waits for it."""
+        """Start the command with this environment, without waiting for it."""
         if self._text is not None:
             files = [(os.POSIX_SPAWN_DUP2, 2, 1)]
             self._running.append(spawn([SHELL, "-c", self._text], env, self._mask, files))
 
     def finish(self) -> None:
-        """Wait a while for those that still run; then they are on their own."""
-        end = time.monotonic() + PATIENCE
+        """Wait up to COMMAND_WAIT_S for commands that still run."""
+        end = time.monotonic() + COMMAND_WAIT_S
         while self._still_running() and time.monotonic() < end:
             time.sleep(0.02)
 
@@ -92,9 +95,9 @@ class Commands:
         return bool(self._running)
 
 
-def figures(level: float, reading: Reading) -> dict[str, str]:
-    """What a command at a level finds in its environment; what is not known is not there."""
-    told = {
+def level_env(level: float, reading: Reading) -> dict[str, str]:
+    """Environment variables for a command at a level; unknown figures are left out."""
+    values = {
         "LEVEL": f"{level:g}",
         "PERCENT": reading.percent_raw,
         "SENT": reading.sent,
@@ -102,4 +105,4 @@ def figures(level: float, reading: Reading) -> dict[str, str]:
         "WINDOW": reading.window.tokens if reading.window else None,
         "LIMIT": reading.limit.tokens if reading.limit else None,
     }
-    return {f"BRIMLINE_{name}": str(value) for name, value in told.items() if value is not None}
+    return {f"BRIMLINE_{name}": str(value) for name, value in values.items() if value is not None}

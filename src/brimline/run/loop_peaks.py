@@ -1,17 +1,17 @@
-"""The last and the peak of a loop's contexts: of each hat, and of all together."""
+"""Last and peak context of a loop, by hat and overall."""
 
 from collections.abc import Iterable
 
 import msgspec
 
-from brimline.run.events_file import Figures, Row
+from brimline.run.events_file import EventRow, IterationFigures
 from brimline.usage import percent
 
 
 class HatStats(msgspec.Struct, frozen=True):
-    """What a hat's contexts came to: the last iteration's, and the fullest one's.
+    """Context of a hat's last iteration, and of its fullest one.
 
-    An iteration of which nothing is known counts, and changes neither.
+    An iteration without figures counts in `iterations` alone.
     """
 
     hat: str | None
@@ -25,24 +25,23 @@ class HatStats(msgspec.Struct, frozen=True):
 
 
 class LoopStats(msgspec.Struct, frozen=True):
-    """A loop: each hat in the order in which it first came, and all together."""
+    """Each hat in the order of its first iteration, and all iterations together."""
 
     hats: list[HatStats]
     overall: HatStats
 
 
-def stats(rows: Iterable[Row]) -> LoopStats:
-    """What the rows of a loop add up to."""
-    every = list(rows)
-    names = dict.fromkeys(row.hat for row in every)
-    hats = [_of(name, [row for row in every if row.hat == name]) for name in names]
-    return LoopStats(hats, _of(None, every))
+def loop_stats(rows: Iterable[EventRow]) -> LoopStats:
+    all_rows = list(rows)
+    names = dict.fromkeys(row.hat for row in all_rows)
+    hats = [_hat_stats(name, [row for row in all_rows if row.hat == name]) for name in names]
+    return LoopStats(hats, _hat_stats(None, all_rows))
 
 
-def _of(hat: str | None, rows: list[Row]) -> HatStats:
+def _hat_stats(hat: str | None, rows: list[EventRow]) -> HatStats:
     known = [row.figures for row in rows if row.figures.context_tokens is not None]
-    last = known[-1] if known else Figures()
-    fullest = max(known, key=_peak, default=Figures())
+    last = known[-1] if known else IterationFigures()
+    fullest = max(known, key=_peak, default=IterationFigures())
     peak = _peak(fullest) or None
     return HatStats(
         hat=hat,
@@ -56,6 +55,6 @@ def _of(hat: str | None, rows: list[Row]) -> HatStats:
     )
 
 
-def _peak(figures: Figures) -> int:
-    """The most that an iteration sent; Ralph's own rows tell one figure alone."""
+def _peak(figures: IterationFigures) -> int:
+    """The most that an iteration sent; Ralph's own rows have `context_tokens` alone."""
     return max(figures.peak_context_tokens or 0, figures.context_tokens or 0)

@@ -1,4 +1,4 @@
-"""What a run came to, and the line that says so."""
+"""The result of a run, and its summary line."""
 
 from typing import Literal, TypeAlias
 
@@ -7,20 +7,20 @@ import msgspec
 from brimline.tracker import Reading
 from brimline.usage import context_line
 
-Ended: TypeAlias = Literal["itself", "level", "signal"]
+EndReason: TypeAlias = Literal["itself", "level", "signal"]
 
 
 class SessionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to. Unknown is None; how long it took is always known.
+    """The result of a run. Unknown figures are None; the duration is always known.
 
-    The four counts are what was billed over the run, all threads together: by the client's own
-    account of the run (Claude Code's and Gemini CLI's result line), else every call of its
-    transcript since the run began (subagents' and compactions' too, as far as the client records
-    them), else every call of its stream. `context_tokens` is what the main thread's last call sent,
+    The four counts are what was billed over the run in all threads: as the client reports it (in
+    the result line of Claude Code and Gemini CLI), else the sum of all calls in its transcript
+    since the run started (with subagents and compactions, if the client records them), else the sum
+    of all calls in its stream. `context_tokens` is what the main thread's last call sent,
     `peak_context_tokens` the most that one of its calls in this run sent, `context_window` the
-    window of the last one's model: no call, no window. `total_cost_usd` is the
-    client's own figure for the run, else an estimate by list prices. `num_turns` is the client's
-    own count, else the number of the main thread's calls.
+    window of the last call's model (None without a call). `total_cost_usd` is the client's own
+    figure for the run, else an estimate by list prices. `num_turns` is the client's own count, else
+    the number of the main thread's calls.
     """
 
     duration_ms: int
@@ -36,11 +36,11 @@ class SessionResult(msgspec.Struct, frozen=True, kw_only=True):
     context_window: int | None = None
 
 
-class Iteration(SessionResult, frozen=True, kw_only=True):
-    """One run of the command in a loop: what it came to, and how it ended.
+class IterationResult(SessionResult, frozen=True, kw_only=True):
+    """The result of one iteration of a loop.
 
-    `ended` tells by whom: the child itself, us at a level (`--stop-at`), a signal that came to us.
-    `said_it`: the agent said the text after which the loop is over.
+    `ended` is why it ended: by itself, at a level (`--stop-at`), or by a signal sent to us.
+    `said_it` is true if the agent said the text that ends the loop (`--until`).
     """
 
     iteration: int
@@ -48,18 +48,18 @@ class Iteration(SessionResult, frozen=True, kw_only=True):
     agent: str | None
     session_id: str | None
     exit_code: int
-    ended: Ended
+    ended: EndReason
     said_it: bool
     reading: Reading | None
 
     @property
     def failed(self) -> bool:
-        """Whether the child failed by itself."""
+        """Whether the child failed, and was not stopped by us."""
         return self.ended != "level" and self.exit_code != 0
 
 
 def summary_line(result: SessionResult) -> str:
-    """The line at the end of a run; what is not known is left out of it."""
+    """The line at the end of a run; unknown figures are left out."""
     cost, turns = result.total_cost_usd, result.num_turns
     parts = [
         f"Duration: {result.duration_ms}ms",

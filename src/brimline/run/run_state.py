@@ -1,4 +1,4 @@
-"""What is known of one run, from its stream and from its transcript."""
+"""The state of one run, from its stream and its transcript."""
 
 from collections.abc import Sequence
 
@@ -6,23 +6,23 @@ import msgspec
 
 from brimline.agents import source
 from brimline.run.result import SessionResult
-from brimline.run.stream_reader import Tap
-from brimline.run.totals import Seen, price
-from brimline.run.transcript_locator import Follower, Hunt
+from brimline.run.stream_reader import StreamReader
+from brimline.run.totals import RunView, list_price
+from brimline.run.transcript_locator import RunClues, TranscriptLocator
 from brimline.tracker import Reading, Session, read
 from brimline.transcripts.source import Places
 from brimline.usage import Usage
 from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
 
-FOLLOWED = frozenset({"codex", "gemini", "opencode"})
-"""Agents whose stream does not tell how full the window is: totals alone, or no model."""
+# Agents whose stream has totals only, or no model: the context is then read from the transcript.
+INCOMPLETE_STREAMS = frozenset({"codex", "gemini", "opencode"})
 
-RUN_TOTALS = frozenset({"gemini"})
-"""Agents whose stream ends with what the run was billed in all."""
+# Agents whose stream ends with the usage of the whole run.
+STREAMS_WITH_TOTALS = frozenset({"gemini"})
 
 
-class Job(msgspec.Struct, frozen=True):
-    """What is run, and where: a command, in a folder, under the user's settings."""
+class RunTarget(msgspec.Struct, frozen=True):
+    """A command, its folder, and the user's settings for it."""
 
     command: Sequence[str]
     places: Places
@@ -32,102 +32,102 @@ class Job(msgspec.Struct, frozen=True):
     until: str | None = None
 
 
-class Track:
-    """Everything that is known of one run while it runs, and at its end.
+class RunState:
+    """A run while it runs and at its end; `started` is in seconds since the epoch."""
 
-    `began` is when, in seconds since the epoch: what a transcript had before is not the run's.
-    """
-
-    def __init__(self, job: Job, began: float) -> None:
-        self._job = job
-        self._began = int(began * 1_000) / 1_000  # the clients write times in milliseconds
-        self._follower: Follower | None = None
+    def __init__(self, target: RunTarget, started: float) -> None:
+        self._target = target
+        self._started = int(started * 1_000) / 1_000  # the clients write times in milliseconds
+        self._locator: TranscriptLocator | None = None
         self._settings: tuple[str | None, ClientSettings] | None = None
-        self.tap = Tap(job.agent, job.until)
+        self.stream = StreamReader(target.agent, target.until)
 
     @property
     def agent(self) -> str | None:
-        """Whose run it is."""
-        return self.tap.agent
+        return self.stream.agent
 
     @property
     def session_id(self) -> str | None:
         """The agent's own id of the session."""
-        followed = self._transcript
-        return self.tap.session.id or (followed.session.id if followed else None)
+        transcript = self._transcript_view
+        return self.stream.session.id or (transcript.session.id if transcript else None)
 
     @property
-    def calls(self) -> int:
-        """How many calls the main thread made."""
-        return len(self._seen.calls)
+    def call_count(self) -> int:
+        """The number of calls of the main thread."""
+        return len(self._best_view.calls)
 
-    def look(self) -> None:
-        """Read what is new in the transcript, where the stream alone does not tell enough."""
-        if self.agent in FOLLOWED or not self.tap.streams:
-            self._look(last=False)
+    def read_transcript(self) -> None:
+        """Read on in the transcript, if the stream alone is not enough."""
+        if self.agent in INCOMPLETE_STREAMS or not self.stream.is_stream:
+            self._read_transcript(last=False)
 
     def close(self) -> None:
-        """Take in what is left: the last line, and the transcript where something is missing."""
-        self.tap.close()
-        if self.agent in FOLLOWED or (self.tap.outcome.billed is None and not self._whole):
-            self._look(last=True)
+        """Read the last line, and the transcript if something is missing."""
+        self.stream.close()
+        has_totals = self.stream.outcome.billed is not None or self._stream_is_complete
+        if self.agent in INCOMPLETE_STREAMS or not has_totals:
+            self._read_transcript(last=True)
 
-    def _look(self, last: bool) -> None:
+    def _read_transcript(self, last: bool) -> None:
         if self.agent is None:
             return
-        if self._follower is None:
-            job = self._job
-            hunt = Hunt(self.agent, job.places, job.folder, self._began, job.command)
-            self._follower = Follower(hunt)
-        self._follower.look(self.tap.session.id, last)
+        if self._locator is None:
+            target = self._target
+            self._locator = TranscriptLocator(
+                RunClues(self.agent, target.places, target.folder, self._started, target.command)
+            )
+        self._locator.read_new(self.stream.session.id, last)
 
     @property
-    def _stream(self) -> Seen:
-        return Seen(self.tap.session, "stream")
+    def _stream_view(self) -> RunView:
+        return RunView(self.stream.session, "stream")
 
     @property
-    def _transcript(self) -> Seen | None:
-        session = self._follower.session if self._follower else None
-        return Seen(session, "transcript", self._began) if session else None
+    def _transcript_view(self) -> RunView | None:
+        session = self._locator.session if self._locator else None
+        return RunView(session, "transcript", self._started) if session else None
 
     @property
-    def _whole(self) -> bool:
-        """Whether the stream told every call to its end."""
-        calls = self._stream.all_calls
-        return self.agent not in FOLLOWED and bool(calls) and all(call.final for call in calls)
+    def _stream_is_complete(self) -> bool:
+        """Whether the stream has every call with its final usage."""
+        if self.agent in INCOMPLETE_STREAMS:
+            return False
+        calls = self._stream_view.all_calls
+        return bool(calls) and all(call.final for call in calls)
 
     @property
-    def _seen(self) -> Seen:
-        """The stream, if it tells calls and their model; else the transcript, if it has any."""
-        stream, transcript = self._stream, self._transcript
+    def _best_view(self) -> RunView:
+        """The stream if it has calls with their model, else the transcript if it has calls."""
+        stream, transcript = self._stream_view, self._transcript_view
         if stream.main.model is None and transcript is not None and transcript.calls:
             return transcript
         return stream
 
     def reading(self) -> Reading | None:
-        """The state of the main thread now; None where it is no agent's run."""
+        """The main thread's reading now; None if no agent is known."""
         if self.agent is None:
             return None
-        seen = self._seen
-        told = self._client_settings(seen.session)
-        return read(seen.session, seen.main, seen.source, self._job.overrides, told)
+        view = self._best_view
+        settings = self._client_settings(view.session)
+        return read(view.session, view.main, view.source, self._target.overrides, settings)
 
     def _client_settings(self, session: Session) -> ClientSettings:
-        """What the user told the client, read once."""
+        """The client's own settings, read once for each project."""
         if self.agent is None:
             return NO_CLIENT_SETTINGS
-        project = session.project or self._job.folder
+        project = session.project or self._target.folder
         if self._settings is None or self._settings[0] != project:
-            self._settings = project, source(self.agent).settings(self._job.places, project)
+            self._settings = project, source(self.agent).settings(self._target.places, project)
         return self._settings[1]
 
     def result(self, duration: float, failed: bool) -> SessionResult:
-        """What the run came to, after so many seconds."""
-        outcome, reading, billed = self.tap.outcome, self.reading(), self._billed()
-        sent = [call.usage.sent for call in self._seen.calls]
+        """The result of the run; `duration` is in seconds."""
+        outcome, reading, billed = self.stream.outcome, self.reading(), self._billed()
+        sent = [call.usage.sent for call in self._best_view.calls]
         return SessionResult(
             duration_ms=round(duration * 1_000),
-            total_cost_usd=outcome.cost or price(self._bill.all_calls),
+            total_cost_usd=outcome.cost or list_price(self._billing_view.all_calls),
             num_turns=(len(sent) or None) if outcome.turns is None else outcome.turns,
             is_error=failed or bool(outcome.failed),
             input_tokens=billed.input if billed else None,
@@ -140,13 +140,15 @@ class Track:
         )
 
     @property
-    def _bill(self) -> Seen:
-        """The one of the two that tells the more of what was billed."""
-        return self._stream if self._whole else self._transcript or self._stream
+    def _billing_view(self) -> RunView:
+        """The more complete record of what was billed."""
+        if self._stream_is_complete:
+            return self._stream_view
+        return self._transcript_view or self._stream_view
 
     def _billed(self) -> Usage | None:
-        if self.tap.outcome.billed is not None:
-            return self.tap.outcome.billed
-        if self.agent in RUN_TOTALS and (total := self._stream.total):
+        if self.stream.outcome.billed is not None:
+            return self.stream.outcome.billed
+        if self.agent in STREAMS_WITH_TOTALS and (total := self._stream_view.total):
             return total
-        return self._bill.total or self._stream.total
+        return self._billing_view.total or self._stream_view.total

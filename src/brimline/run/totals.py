@@ -1,4 +1,4 @@
-"""What the calls of a run add up to, and what they cost by list prices."""
+"""Totals of a run's calls, and their cost by list prices."""
 
 from collections.abc import Iterable
 
@@ -11,10 +11,10 @@ from brimline.tracker import Session, Thread
 from brimline.usage import ZERO, Usage
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """A session as its stream or its transcript tells it; `since` is when the run began.
+class RunView(msgspec.Struct, frozen=True):
+    """The part of a session that belongs to a run, by its stream or its transcript.
 
-    A stream is the run's alone, and has no `since`. A transcript may begin long before.
+    `since` is when the run started: a transcript may be older. A stream has none.
     """
 
     session: Session
@@ -23,25 +23,26 @@ class Seen(msgspec.Struct, frozen=True):
 
     @property
     def main(self) -> Thread:
-        """The session's own thread."""
         return self.session.threads.get(MAIN) or Thread(MAIN)
 
     @property
     def calls(self) -> list[Call]:
         """The main thread's calls in this run."""
-        return self._of_run(self.main)
+        return self._calls_of_run(self.main)
 
     @property
     def all_calls(self) -> list[Call]:
         """The calls of all threads in this run."""
-        return [call for thread in self.session.threads.values() for call in self._of_run(thread)]
+        return [
+            call for thread in self.session.threads.values() for call in self._calls_of_run(thread)
+        ]
 
     @property
     def total(self) -> Usage | None:
-        """All tokens of this run; None where none are told.
+        """All tokens of this run, or None if there are none.
 
-        What a transcript says was spent without a call has no time: it counts where every call is
-        of this run.
+        Tokens that a transcript reports without a call have no time: they count only if all calls
+        are of this run.
         """
         calls, threads = self.all_calls, self.session.threads.values()
         spent = sum((thread.spent for thread in threads), ZERO)
@@ -50,17 +51,17 @@ class Seen(msgspec.Struct, frozen=True):
         total = sum((call.usage for call in calls), spent)
         return total if total.held else None
 
-    def _of_run(self, thread: Thread) -> list[Call]:
-        return since(thread.calls.values(), self.since)
+    def _calls_of_run(self, thread: Thread) -> list[Call]:
+        return calls_since(thread.calls.values(), self.since)
 
 
-def since(calls: Iterable[Call], at: float | None) -> list[Call]:
-    """The calls that were made since a time; one without a time counts."""
+def calls_since(calls: Iterable[Call], at: float | None) -> list[Call]:
+    """The calls since a time, and those without a time."""
     return [call for call in calls if at is None or call.at is None or call.at >= at]
 
 
-def price(calls: Iterable[Call]) -> float | None:
-    """What calls cost by list prices; None without a call, or where one's price is not known."""
+def list_price(calls: Iterable[Call]) -> float | None:
+    """The cost by list prices; None without calls, or if a price is unknown."""
     prices = [
         cost(call.model, day_of(call.at), tier_of(call.model, call.usage), call.usage)
         for call in calls

@@ -1,4 +1,4 @@
-"""The transcript that an agent writes while it runs: which one it is, and what is new in it."""
+"""Find the transcript of a run, and read on in it."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -7,20 +7,20 @@ import msgspec
 
 from brimline.agents import source
 from brimline.events import MAIN
-from brimline.run.totals import Seen
+from brimline.run.totals import RunView
 from brimline.survey.files import UNREADABLE
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import START, Cursor, Places, Transcript
 
-GOES_ON = frozenset({"-c", "--continue", "-r", "--resume", "resume", "--last", "-s", "--session"})
-"""Words by which a command goes on with an older session."""
+# words of a command that resumes an older session
+RESUME_WORDS = frozenset(
+    {"-c", "--continue", "-r", "--resume", "resume", "--last", "-s", "--session"}
+)
+CLOCK_SLACK_S = 0.05  # file times are of a coarser clock, and may lag by this
 
-SLACK = 0.05
-"""A file's time is of a coarser clock than ours, and may be this much behind."""
 
-
-class Hunt(msgspec.Struct, frozen=True):
-    """Whose transcript is looked for: an agent's, in a folder, of a run that began at a time."""
+class RunClues(msgspec.Struct, frozen=True):
+    """What is known of a run whose transcript is looked for; `since` is when it started."""
 
     agent: str
     places: Places
@@ -28,27 +28,27 @@ class Hunt(msgspec.Struct, frozen=True):
     since: float
     command: Sequence[str]
 
-    def names(self, session: str | None) -> bool:
-        """Whether the command itself names a session, as a word or as an option's value."""
+    def is_named(self, session: str | None) -> bool:
+        """Whether the command names this session, as a word or as an option's value."""
         return session is not None and any(
             word == session or word.endswith(f"={session}") for word in self.command
         )
 
 
-class Follower:
-    """Finds the transcript of a run and reads on in it; `session` is what it holds."""
+class TranscriptLocator:
+    """Finds a run's transcript and reads on in it; `session` is its content, if found."""
 
-    def __init__(self, hunt: Hunt) -> None:
-        self._hunt = hunt
+    def __init__(self, clues: RunClues) -> None:
+        self._clues = clues
         self._transcript: Transcript | None = None
         self._cursor: Cursor = START
         self.session: Session | None = None
 
-    def look(self, session: str | None, last: bool = False) -> None:
-        """Read what is new; `session` is its id where that is known.
+    def read_new(self, session: str | None, last: bool = False) -> None:
+        """Read what is new; `session` is the session's id, if known.
 
-        The last look also reads the subagents' transcripts. What cannot be read tells nothing: it
-        may be half written.
+        The last call also reads the subagents' transcripts. Unreadable files are skipped: they may
+        be half written.
         """
         try:
             if self._transcript is None:
@@ -61,11 +61,11 @@ class Follower:
             return
 
     def _find(self, session: str | None) -> None:
-        hunt = self._hunt
-        mains = [t for t in source(hunt.agent).transcripts(hunt.places) if t.thread == MAIN]
-        for transcript in _candidates(mains, hunt, session):
-            self._cursor, read = _read(transcript, START, Session(agent=hunt.agent))
-            if session is not None or _is_ours(transcript, read, hunt):
+        clues = self._clues
+        mains = [t for t in source(clues.agent).transcripts(clues.places) if t.thread == MAIN]
+        for transcript in _candidates(mains, clues, session):
+            self._cursor, read = _read(transcript, START, Session(agent=clues.agent))
+            if session is not None or _belongs_to_run(transcript, read, clues):
                 self._transcript, self.session = transcript, read
                 return
 
@@ -74,19 +74,19 @@ class Follower:
             self._cursor, self.session = _read(self._transcript, self._cursor, self.session)
 
     def _add_subagents(self, own: Transcript) -> None:
-        for other in source(own.agent).transcripts(self._hunt.places):
+        for other in source(own.agent).transcripts(self._clues.places):
             if other.session == own.session and other.thread != MAIN and self.session is not None:
                 _, self.session = _read(other, START, self.session)
 
 
 def _candidates(
-    mains: Iterable[Transcript], hunt: Hunt, session: str | None
+    mains: Iterable[Transcript], clues: RunClues, session: str | None
 ) -> Iterable[Transcript]:
-    """The session of this id; else those written since the run began, the newest first."""
+    """The session of this id; else those written since the run started, newest first."""
     if session is not None:
         return [t for t in mains if t.session == session]
-    fresh = [t for t in mains if t.modified >= hunt.since - SLACK]
-    named = [t for t in fresh if hunt.names(t.session)]
+    fresh = [t for t in mains if t.modified >= clues.since - CLOCK_SLACK_S]
+    named = [t for t in fresh if clues.is_named(t.session)]
     return named or sorted(fresh, key=lambda t: -t.modified)
 
 
@@ -99,13 +99,13 @@ def _read(transcript: Transcript, cursor: Cursor, session: Session) -> tuple[Cur
     return reader.cursor, folded
 
 
-def _is_ours(transcript: Transcript, session: Session, hunt: Hunt) -> bool:
-    """Whether a session runs in our folder and began with us, or is one that we go on with."""
-    if hunt.names(transcript.session):
+def _belongs_to_run(transcript: Transcript, session: Session, clues: RunClues) -> bool:
+    """Whether a session is in the run's folder and started with it, or is resumed by it."""
+    if clues.is_named(transcript.session):
         return True
     project = transcript.project or session.project
-    if project is None or os.path.realpath(project) != os.path.realpath(hunt.folder):
+    if project is None or os.path.realpath(project) != os.path.realpath(clues.folder):
         return False
-    seen = Seen(session, "transcript", hunt.since)
-    goes_on = not GOES_ON.isdisjoint(hunt.command)
-    return bool(seen.calls) and (goes_on or len(seen.calls) == len(seen.main.calls))
+    view = RunView(session, "transcript", clues.since)
+    is_resumed = not RESUME_WORDS.isdisjoint(clues.command)
+    return bool(view.calls) and (is_resumed or len(view.calls) == len(view.main.calls))
