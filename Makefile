@@ -11,7 +11,7 @@ STAMP := $(VENV)/.brimline-installed
 help:  ## List these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-COMPILED := $(wildcard src/brimline/transcripts/*.[ch] src/brimline/hooks/*.[ch])
+COMPILED := $(wildcard src/brimline/transcripts/*.[ch] src/brimline/hooks/client/*.[ch])
 
 $(STAMP): pyproject.toml constraints.txt scripts/setup.py hatch_build.py $(COMPILED)
 	@$(PYTHON) scripts/setup.py $(VENV)

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brimline import hooks
+from brimline.hooks.client import client
 from serving import Daemon, report, serving
 from statuslines import Peer, named, peers
 from tree import Plan, make, transcripts
 
 CACHE = Path(__file__).parent / ".cache"
-CLIENT = Path(hooks.__file__).with_name("client.py")
+CLIENT = Path(client.__file__)
 COMPILE = ("cc", "-std=c11", "-O2", "-o")
 STDIN = (
     b'{"session_id":"%b","transcript_path":"%b","cwd":"/home/u",'

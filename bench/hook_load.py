@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from brimline.hooks.frame import Request, encode_request, parse_reply
+from brimline.hooks.protocol import Request, encode_request, parse_reply
 from serving import Daemon
 
 RECONNECT_S = 0.002

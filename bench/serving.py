@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from brimline.hooks.frame import Kind, Request, encode_request, parse_reply
+from brimline.hooks.protocol import Kind, Request, encode_request, parse_reply
 from brimline.server.hooks.hook_socket import ACK
 from brimline.server.secret import read_secret
 from brimline.settings import socket_path

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from brimline import hooks
+from brimline.hooks.client import client
 from brimline.settings import socket_path
 
-CLIENT = Path(hooks.__file__).with_name("client.py")
+CLIENT = Path(client.__file__)
 COMPILED = CLIENT.with_name("brimline-hook")
 PATIENCE_S = 60.0
 

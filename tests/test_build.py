@@ -88,7 +88,7 @@ def test_with_a_compiler(project: Project, compiler: str, tmp_path: Path) -> Non
     assert picker_of(wheel, tmp_path / "installed") == "CompiledLineFilter\n"
     assert SLOWER not in project.told
     with zipfile.ZipFile(wheel) as archive:
-        mode = archive.getinfo("brimline/hooks/brimline-hook").external_attr >> 16
+        mode = archive.getinfo("brimline/hooks/client/brimline-hook").external_attr >> 16
     assert mode & 0o111, "the hook client cannot be run"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks.frame import Request, encode_request
+from brimline.hooks.protocol import Request, encode_request
 from brimline.server.sockets import InstanceLock
 
 from .terminal import PATIENCE, User

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brimline.hooks import agents
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 
 from .monitored import Gemini

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from brimline import hooks
 from brimline.hooks import spool
-from brimline.hooks.frame import Request
-from brimline.hooks.payload import reduce_body
+from brimline.hooks.client import client
+from brimline.hooks.client.payload import reduce_body
+from brimline.hooks.protocol import Request
 
 from .daemon import Conversation, Daemon
 
-CLIENT = Path(hooks.__file__).with_name("client.py")
+CLIENT = Path(client.__file__)
 SOURCES = [CLIENT.with_name(f"{name}.c") for name in ("client", "payload", "spool", "launch")]
 TOO_LONG = 2.0
 """Seconds. A client takes 0.25 at most; a busy machine may take more to start one."""

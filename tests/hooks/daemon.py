@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, TypeAlias
 
-from brimline.hooks.asking import DONE, LINE_LONGEST, REPLY_LONGEST
-from brimline.hooks.frame import Request, encode_reply, parse_line, parse_request
+from brimline.hooks.client.exchange import DONE, LINE_LONGEST, REPLY_LONGEST
+from brimline.hooks.protocol import Request, encode_reply, parse_line, parse_request
 
 PATIENCE = 30.0
 LAST = b"last\n"

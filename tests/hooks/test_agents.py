@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brimline.errors import InvalidUsage, UnknownAgent
 from brimline.hooks import agents
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.observations import EMPTY_REPLY, Reply
 from brimline.setup.plan import RECIPES
 

@@ -9,7 +9,7 @@ import pytest
 
 from brimline.events import MAIN
 from brimline.hooks import agents
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.observations import Observation, ObservationKind
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage

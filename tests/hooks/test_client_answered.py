@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks.asking import BODY_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
-from brimline.hooks.frame import Kind, Request
+from brimline.hooks.client.exchange import BODY_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
+from brimline.hooks.protocol import Kind, Request
 
 from .agent import TOO_LONG, Agent, compiled_client, python_client
 from .daemon import Daemon, answers, answers_and_dies

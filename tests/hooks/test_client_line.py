@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.hooks.payload import MAX_TOKENS, reduce_body, short_status, shorten
+from brimline.hooks.client.payload import MAX_TOKENS, reduce_body, short_status, shorten
 from brimline.hooks.statusline import told as told_rules
 from brimline.usage import format_tokens as usual
 from brimline.usage import whole_percent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks import alone, asking, client, payload, starting
+from brimline.hooks.client import autostart, client, exchange, offline, payload
 
 from .agent import CLIENT, Agent, compile_client, python_client
 from .test_client_line import CASES
@@ -49,7 +49,7 @@ def test_modules_are_compiled() -> None:
 @pytest.fixture
 def moved(tmp_path: Path, folder: Path) -> Agent:
     """An agent whose client is a copy that was never imported."""
-    for part in (client, asking, payload, alone, starting):
+    for part in (client, exchange, payload, offline, autostart):
         assert part.__file__
         shutil.copy(part.__file__, tmp_path)
     command = [*python_client()[:-1], str(tmp_path / "client.py")]
@@ -67,7 +67,7 @@ def test_no_cache(moved: Agent) -> None:
 @pytest.mark.parametrize("keep", [0, 8, 20, 200])
 def test_torn_cache(moved: Agent, keep: int) -> None:
     """A cache that a full disk cut off is passed over."""
-    for part in ("asking", "payload", "alone"):
+    for part in ("exchange", "payload", "offline"):
         source = Path(moved.command[-1]).with_name(f"{part}.py")
         command = [sys.executable, "-m", "py_compile", str(source)]
         subprocess.run(command, check=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks import alone
-from brimline.hooks.frame import Request, encode_request
+from brimline.hooks.client import offline
+from brimline.hooks.protocol import Request, encode_request
 
 from .agent import TOO_LONG, Agent, Done
 
@@ -74,11 +74,11 @@ def test_no_folders(agent: Agent) -> None:
 
 def test_folders_that_another_makes(folder: Path) -> None:
     """Who finds that another was faster is content; a path that leads nowhere is an error."""
-    alone.make(str(folder / "one" / "two"))
-    alone.make(str(folder / "one" / "two"))
+    offline.make(str(folder / "one" / "two"))
+    offline.make(str(folder / "one" / "two"))
     assert (folder / "one" / "two").is_dir()
     with pytest.raises(FileNotFoundError):
-        alone.make("")
+        offline.make("")
 
 
 def test_nowhere(agent: Agent) -> None:
@@ -136,9 +136,9 @@ def test_large(agent: Agent, more: int, kept: bool) -> None:
     """A spool of more than 50 MB takes nothing in; what is lost is counted."""
     spool = agent.folder / "spool"
     spool.touch()
-    os.truncate(spool, alone.SPOOL_BYTES + more)
+    os.truncate(spool, offline.SPOOL_BYTES + more)
     check(agent.run(BODY))
-    assert (spool.stat().st_size > alone.SPOOL_BYTES + more) == kept
+    assert (spool.stat().st_size > offline.SPOOL_BYTES + more) == kept
     assert agent.dropped() == (not kept)
 
 
@@ -162,11 +162,11 @@ def test_garbage_is_not_old(agent: Agent) -> None:
 def test_taken_away(folder: Path) -> None:
     """A client that waits for the lock of a spool that is taken away appends to a new one."""
     path = folder / "spool"
-    old = alone.opened(str(path))
+    old = offline.opened(str(path))
     path.rename(folder / "spool.taking")
-    assert not alone.is_at(old, str(path))
-    new = alone.locked(str(path))
-    assert alone.is_at(new, str(path))
+    assert not offline.is_at(old, str(path))
+    new = offline.locked(str(path))
+    assert offline.is_at(new, str(path))
     os.close(old)
     os.close(new)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks.asking import BODY_LONGEST
-from brimline.hooks.frame import encode_reply
+from brimline.hooks.client.exchange import BODY_LONGEST
+from brimline.hooks.protocol import encode_reply
 
 from .agent import TOO_LONG, Agent, Done
 from .daemon import (

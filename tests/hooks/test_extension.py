@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks.asking import NAMES, VALUE_LONGEST
-from brimline.hooks.frame import Request
+from brimline.hooks.client.exchange import NAMES, VALUE_LONGEST
+from brimline.hooks.protocol import Request
 from brimline.setup.command import Program
 from brimline.setup.extension import text
 from brimline.setup.plan import RECIPES

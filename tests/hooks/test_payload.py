@@ -14,15 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brimline.hooks import payload, wire
-from brimline.hooks.extension import ExtensionInput
-from brimline.hooks.payload import (
+from brimline.hooks import wire
+from brimline.hooks.client import payload
+from brimline.hooks.client.payload import (
     FIELDS,
     MAX_REDUCED_BYTES,
     MAX_VALUE_BYTES,
     reduce_body,
     short_status,
 )
+from brimline.hooks.extension import ExtensionInput
 from brimline.hooks.statusline import told
 
 from .agent import Agent

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.hooks import alone
-from brimline.hooks.frame import Request, encode_request
+from brimline.hooks.client import offline
+from brimline.hooks.protocol import Request, encode_request
 from brimline.hooks.spool import Batch, take, take_dropped
 
 bodies = st.binary() | st.sampled_from(
@@ -88,7 +88,7 @@ def test_clients_go_on(tmp_path: Path) -> None:
     """What a client appends after the spool was taken goes into a new one."""
     path = str(tmp_path / "spool")
     for number in (1, 2):
-        assert alone.keep(path, encode_request(event(number)))
+        assert offline.keep(path, encode_request(event(number)))
         batch = take(tmp_path)
         assert batch is not None
         assert list(batch) == [event(number)]
@@ -149,7 +149,7 @@ def test_no_file_of_losses(tmp_path: Path, make: Callable[[Path], None]) -> None
     make(tmp_path / "spool.dropped")
     assert take_dropped(tmp_path) == 0
     assert len(list(tmp_path.glob("spool.dropped.aside-*"))) == 1
-    assert alone.count(str(tmp_path / "spool.dropped"))
+    assert offline.count(str(tmp_path / "spool.dropped"))
     assert take_dropped(tmp_path) == 1
 
 
@@ -182,7 +182,7 @@ def test_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What was lost is counted from the last time on; the log keeps it."""
     for count in (3, 1):
         for _ in range(count):
-            assert alone.count(str(tmp_path / "spool.dropped"))
+            assert offline.count(str(tmp_path / "spool.dropped"))
         assert take_dropped(tmp_path) == count
         assert f"{count} events of agents were lost" in caplog.text
     assert take_dropped(tmp_path) == 0

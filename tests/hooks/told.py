@@ -3,7 +3,7 @@
 import json
 from typing import Any, TypeAlias
 
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.observations import ObservationKind
 
 Row: TypeAlias = tuple[str, dict[str, Any], ObservationKind]

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import brimline.hooks.client as client
-from brimline.hooks.frame import Kind, Request, encode_request, parse_reply
+from brimline.hooks.client import client
+from brimline.hooks.protocol import Kind, Request, encode_request, parse_reply
 from brimline.server.hooks.hook_socket import ACK
 from brimline.settings import socket_path
 

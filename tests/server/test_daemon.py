@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from brimline.hooks.frame import Kind
-from brimline.hooks.starting import LOG
+from brimline.hooks.client.autostart import LOG
+from brimline.hooks.protocol import Kind
 
 from .running import PATIENCE, Running, free_port
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from brimline.hooks.frame import Request, encode_request, parse_reply_parts
+from brimline.hooks.protocol import Request, encode_request, parse_reply_parts
 from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.server.hooks.hook_socket import ACK
 from hooks.agent import TRIES, Agent, Done, compile_client, compiled_client, python_client

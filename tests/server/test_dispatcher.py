@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from brimline.bounded_reads import CachedReads
-from brimline.hooks.frame import Kind, Request
+from brimline.hooks.protocol import Kind, Request
 from brimline.observations import EMPTY_REPLY, Observation, Reply
 from brimline.server.hooks.dispatcher import SILENCE, WAITED, HookDispatcher
 from brimline.server.local_environment import Parents

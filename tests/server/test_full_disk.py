@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from brimline.hooks.frame import Request, encode_request, parse_reply
+from brimline.hooks.protocol import Request, encode_request, parse_reply
 from brimline.server.hooks.hook_socket import ACK
 
 from .running import PATIENCE, Running

@@ -12,8 +12,8 @@ from typing import Any, cast
 import pytest
 import uvloop
 
-from brimline.hooks.asking import REPLY_LONGEST
-from brimline.hooks.frame import Request, encode_request, parse_reply, parse_reply_parts
+from brimline.hooks.client.exchange import REPLY_LONGEST
+from brimline.hooks.protocol import Request, encode_request, parse_reply, parse_reply_parts
 from brimline.hooks.receipt import decode_receipt
 from brimline.observations import Reply
 from brimline.server import retry

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from brimline.hooks.asking import NAMES
+from brimline.hooks.client.exchange import NAMES
 from brimline.server.hooks.user_status_line import INSIDE, MOST, Place, UserStatusLine
 from brimline.setup.manifest import NAME, Kept, Mode, StatusLine, save
 from brimline.setup.merge import Own

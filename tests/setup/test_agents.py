@@ -136,8 +136,8 @@ def test_path_that_is_no_text(machine: Machine) -> None:
 
 def test_compiled_client_is_taken_where_there_is_one(tmp_path: Path) -> None:
     """The compiled client goes on in Python when it must; without it Python runs alone."""
-    script, fast = tmp_path / "hooks/client.py", tmp_path / "hooks/brimline-hook"
-    fast.parent.mkdir()
+    script, fast = tmp_path / "hooks/client/client.py", tmp_path / "hooks/client/brimline-hook"
+    fast.parent.mkdir(parents=True)
     fast.touch()
     found = installed(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
     assert found == Program("/py", str(script), "/state/hook.sock", "/state/spool")

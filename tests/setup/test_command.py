@@ -97,7 +97,7 @@ def test_installs_this_brimline(user: User) -> None:
     socket = socket_path(state, os.getuid())
     assert words[-4:] == ["hook", "claude", str(socket), str(state / "spool")]
     assert sys.executable in words
-    assert any(word.endswith("/brimline/hooks/client.py") for word in words)
+    assert any(word.endswith("/brimline/hooks/client/client.py") for word in words)
 
 
 def test_dry_run_writes_nothing(user: User) -> None:

@@ -167,6 +167,7 @@ def test_hooks_of_others_stay(machine: Machine) -> None:
         {"type": "command", "command": "/old/brimline-hook", "args": ["x"], "timeout": 60},
         {"type": "command", "command": "'/o d/python' -I -S /o/brimline/hooks/client.py hook"},
         {"type": "command", "command": "/p", "args": ["-I", "/o/brimline/hooks/client.py"]},
+        {"type": "command", "command": "/p", "args": ["-I", "/o/brimline/hooks/client/client.py"]},
         {"type": "http", "url": "http://127.0.0.1:9/hooks/claude?by=brimline"},
     ],
 )

@@ -11,7 +11,7 @@ from typing import TextIO
 from brimline.cli.ask import ask
 from brimline.cli.context import Context
 from brimline.errors import CommandFailed, NotRunning
-from brimline.hooks.starting import COMMAND, LOG, START_LOCK_FD, environment
+from brimline.hooks.client.autostart import COMMAND, LOG, START_LOCK_FD, environment
 from brimline.private_folder import make_private_folder
 from brimline.server.sockets import LOCK, DaemonUnresponsive, raise_if_unresponsive
 from brimline.settings import state_dir

@@ -1,5 +1,1 @@
-"""What runs inside an agent's loop, and what it is answered.
-
-`client.py` and `brimline-hook` are run by the agent and import nothing of Brimline; the rest of
-this room is the daemon's side of them.
-"""
+"""Hooks and status lines of agents: the client that they run, and the daemon's side of it."""

@@ -3,7 +3,7 @@
 from brimline.errors import UnknownAgent
 from brimline.hooks import claude, codex, gemini, opencode, pi
 from brimline.hooks.dialect import Hooks
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.hooks.statusline import Told
 from brimline.observations import Observation, Reply
 

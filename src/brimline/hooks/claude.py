@@ -5,7 +5,7 @@ import os
 import msgspec
 
 from brimline.hooks.dialect import EVENTS, STARTS, Dialect, decoded
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.hooks.statusline import Told, read
 from brimline.hooks.wire import CurrentUsage, HookInput
 from brimline.observations import Observation, ObservationKind, Reply

@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from brimline.events import Trigger
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.hooks.wire import HookInput, HookOutput, Specific
 from brimline.observations import Observation, ObservationKind, Reply
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from brimline.events import WindowReported
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.hooks.wire import HookInput
 
 

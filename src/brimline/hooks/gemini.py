@@ -9,7 +9,7 @@ import os
 import msgspec
 
 from brimline.hooks.dialect import Dialect
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.hooks.wire import GeminiInput, ModelResponse
 from brimline.observations import Observation, Reply
 from brimline.providers.gemini import generate_usage

@@ -9,7 +9,7 @@ import msgspec
 
 from brimline.hooks.dialect import EVENTS, STARTS, Dialect
 from brimline.hooks.extension import ExtensionInput, decoded, reported
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.observations import Observation, Reply
 from brimline.transcripts.source import Transcript
 

@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.hooks.dialect import EVENTS, STARTS, Dialect
 from brimline.hooks.extension import decoded, reported
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.observations import Observation, Reply
 
 DIALECT = Dialect(EVENTS, {**STARTS, "new": "cleared"}, mute=frozenset())

@@ -1,13 +1,13 @@
-"""The daemon's side of the spool: the events that were told while it could not answer.
+"""The daemon's side of the spool: events of clients that got no answer.
 
     while batch := take(folder):
         for request in batch:
-            ...  # each once, by its id: it may have come over the socket too
+            ...  # by its id: it may have come over the socket too
         batch.finish()
 
-Clients append to `spool` (alone.py). It is renamed to `spool.taking` first, so that they go on in a
-new one; what was taken and not finished, because the daemon died, is taken again. The body of an
-event has SPOOLED_FIELDS and no other. (The import has Python cache payload.py for the client.)
+Clients append to `spool` (client/offline.py). It is renamed to `spool.taking` first, so that they
+start a new one. A batch that was not finished, because the daemon died, is taken again. The body of
+an event has only SPOOLED_FIELDS.
 """
 
 import errno
@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 
 from brimline.file_lock import lock_file
-from brimline.hooks.asking import LINE_LONGEST, PREFIX
-from brimline.hooks.frame import InvalidFrame, Request, parse_line, parse_request
-from brimline.hooks.payload import FIELDS as SPOOLED_FIELDS
+from brimline.hooks.client.exchange import LINE_LONGEST, PREFIX
+from brimline.hooks.client.payload import FIELDS as SPOOLED_FIELDS
+from brimline.hooks.protocol import InvalidFrame, Request, parse_line, parse_request
 from brimline.regular_file import open_regular_file
 
 __all__ = ["SPOOLED_FIELDS", "Batch", "take", "take_dropped"]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from brimline.agents import AGENTS, source
 from brimline.bounded_reads import CachedReads
 from brimline.errors import InvalidSettings
-from brimline.hooks import asking
+from brimline.hooks.client import exchange
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.session_state import SessionState
 from brimline.observations import EnvironmentVariables
@@ -24,7 +24,7 @@ Parents: TypeAlias = CachedReads[str | None, str | None]
 _SettingsKey: TypeAlias = tuple[str, str | None, EnvironmentVariables | None]
 _HooksKey: TypeAlias = tuple[str, str | None]
 
-CLIENT_ENV_VARS = frozenset(name.decode() for name in asking.GOES_BY)
+CLIENT_ENV_VARS = frozenset(name.decode() for name in exchange.GOES_BY)
 """Variables of an agent that tell where its client compacts, or where its settings are; the daemon
 has others, or none."""
 

@@ -17,8 +17,8 @@ NAME = "brimline"
 """What our hooks are called, where a client has names for them."""
 
 CLIENT = "brimline-hook"
-SCRIPT = "brimline/hooks/client.py"
-"""What the fast client and the slow one are called, wherever they are installed."""
+SCRIPT = "brimline/hooks/client/client.py"
+OLD_SCRIPT = "brimline/hooks/client.py"  # where it was: setup replaces commands that name it
 
 GUARD = '[ -x "$0" ] && [ -r "$3" ] && ! [ -d /dev/stdin ] || exit 0; exec "$0" "$@" 2>/dev/null'
 """What a shell checks before it becomes Python's own client: Python fails with an error if it or
@@ -102,7 +102,8 @@ def holds_token(settings: bytes) -> bool:
 
 def installed(package: Path, python: str, state: Path, socket: Path) -> Program:
     """The hook client of an installation: the compiled one where there is one, else Python's."""
-    script, fast = package / "hooks" / "client.py", package / "hooks" / CLIENT
+    folder = package / "hooks" / "client"
+    script, fast = folder / "client.py", folder / CLIENT
     compiled = str(fast) if os.access(fast, os.X_OK) else None
     return Program(python, str(script), str(socket), str(state / "spool"), compiled)
 
@@ -155,7 +156,7 @@ def _runs_ours(words: list[Json]) -> bool:
 
 
 def _is_script(word: str) -> bool:
-    return word == SCRIPT or word.endswith(f"/{SCRIPT}")
+    return f"/{word}".endswith((f"/{SCRIPT}", f"/{OLD_SCRIPT}"))
 
 
 def _query(url: str) -> str:

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from brimline.errors import InvalidSettings
-from brimline.hooks.asking import ANSWER, LINE_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
+from brimline.hooks.client.exchange import ANSWER, LINE_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
 from brimline.setup.command import SECONDS, Program
 from brimline.setup.install import SetupOptions
 from brimline.setup.managed_file import Beside

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.hooks.starting import COMMAND, LOG
+from brimline.hooks.client.autostart import COMMAND, LOG
 from brimline.setup.managed_file import Beside
 from brimline.transcripts.source import Places
 

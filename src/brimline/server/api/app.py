@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from brimline.errors import BrimlineError
-from brimline.hooks.frame import Request as HookRequest
+from brimline.hooks.protocol import Request as HookRequest
 from brimline.server.api.access import LINK_PATH, AccessControl
 from brimline.server.api.event_stream import Stream
 from brimline.server.api.history import Histories

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brimline.hooks.asking import BODY_LONGEST
+from brimline.hooks.client.exchange import BODY_LONGEST
 from brimline.server.api.access import LINK_PATH, AccessControl
 from brimline.server.api.responses import RETRY_AFTER_S, Refused
 from brimline.server.api.static import EXPLANATION_HEADERS, explanation

@@ -10,7 +10,7 @@ import msgspec
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import BrimlineError
 from brimline.hooks import agents
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
 from brimline.observations import EMPTY_REPLY, EnvironmentVariables, Observation, Reply

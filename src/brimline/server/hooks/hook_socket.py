@@ -12,8 +12,8 @@ import time
 from functools import partial
 from pathlib import Path
 
-from brimline.hooks.asking import ANSWER
-from brimline.hooks.frame import InvalidFrame, Request, encode_reply, request_in
+from brimline.hooks.client.exchange import ANSWER
+from brimline.hooks.protocol import InvalidFrame, Request, encode_reply, request_in
 from brimline.hooks.receipt import encode_receipt
 from brimline.server.hooks.dispatcher import Answer, HookDispatcher
 from brimline.server.peer_credentials import user_of

@@ -1,6 +1,6 @@
 """The status line of a session: what the client told, beside what we know."""
 
-from brimline.hooks.frame import Request
+from brimline.hooks.protocol import Request
 from brimline.hooks.statusline import Look, Told, colour_wanted, columns_of, line
 from brimline.monitor.monitor import Monitor
 from brimline.server.api.views import Views

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import InvalidSettings
-from brimline.hooks.asking import NAMES
+from brimline.hooks.client.exchange import NAMES
 from brimline.setup.manifest import NAME, StatusLine, status_line
 
 PATIENCE = 0.06

@@ -1,4 +1,4 @@
-/* Starting the daemon from a hook; starting.py does the same for the client in Python. */
+/* Starting the daemon from a hook; autostart.py does the same for the client in Python. */
 
 #ifndef BRIMLINE_LAUNCH_H
 #define BRIMLINE_LAUNCH_H

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks import starting
-from brimline.hooks.frame import Kind
+from brimline.hooks.client import autostart
+from brimline.hooks.protocol import Kind
 
 from .agent import CLIENT, TOO_LONG, Agent
 from .daemon import Daemon, answers, waits
@@ -55,10 +55,10 @@ def the_one(agent: Agent) -> Started:
 def test_switch_and_variables_are_the_settings_own() -> None:
     """What is not passed on is what a session has for itself; the state folder is always told."""
     env = {b"HOME": b"/h", b"BRIMLINE_PARENT": b"p", b"BRIMLINE_LEVELS": b"40", b"TMUX": b"t"}
-    told = starting.environment("/state", env)
+    told = autostart.environment("/state", env)
     state = {b"BRIMLINE_STATE_DIR": b"/state"}
     assert told == {b"HOME": b"/h", b"BRIMLINE_LEVELS": b"40", **state}
-    assert starting.environment("/state", {b"BRIMLINE_STATE_DIR": b"/other"}) == state
+    assert autostart.environment("/state", {b"BRIMLINE_STATE_DIR": b"/other"}) == state
 
 
 @LINUX

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The limits of alone.py: a spool that is larger, or begins longer ago, takes no more records. The
+/* The limits of offline.py: a spool that is larger, or begins longer ago, takes no more records. The
  * id of its first record stands within its first HEAD_BYTES. */
 enum { MAX_SPOOL_BYTES = 50 << 20, MAX_AGE_S = 7 * 24 * 3600, HEAD_BYTES = 128 };
 

@@ -1,4 +1,4 @@
-/* The client's side of the spool: events that no daemon took; spool.py reads it, alone.py writes the same. */
+/* The client's side of the spool: events that no daemon took; spool.py reads it, offline.py writes the same. */
 
 #ifndef BRIMLINE_SPOOL_H
 #define BRIMLINE_SPOOL_H

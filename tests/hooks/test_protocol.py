@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import BrimlineError
-from brimline.hooks.asking import BODY_LONGEST, LINE_LONGEST, REPLY_LONGEST
-from brimline.hooks.frame import (
+from brimline.hooks.client.exchange import BODY_LONGEST, LINE_LONGEST, REPLY_LONGEST
+from brimline.hooks.protocol import (
     HEADER_LONGEST,
     InvalidFrame,
     Request,

@@ -1,6 +1,6 @@
 """The way of an event to the daemon and of its answer to the agent: a part of client.py.
 
-frame.py tells what goes over the socket. client.c has the same in C.
+protocol.py tells what goes over the socket. client.c has the same in C.
 """
 
 import posix

@@ -12,7 +12,7 @@
 
 #include "spool.h"
 
-/* The descriptor on which a daemon inherits the start lock; starting.py has the same. */
+/* The descriptor on which a daemon inherits the start lock; autostart.py has the same. */
 enum { START_LOCK_FD = 3 };
 
 static const char START_LOCK[] = "start.lock";
@@ -32,7 +32,7 @@ static int take_start_lock(const char *spool) {
     return -1;
 }
 
-/* Becomes the daemon, by way of starting.py: it knows what the daemon may inherit. */
+/* Becomes the daemon, by way of autostart.py: it knows what the daemon may inherit. */
 static void become_daemon(char *python, char *client, char *spool, int lock) {
     char *const command[] = {python, "-I", "-S", client, "--start", spool, NULL};
     const int null = open("/dev/null", O_RDWR);

@@ -1,22 +1,21 @@
-"""What an agent runs at each hook and status line: stdin goes to the daemon, its answer to stdout.
+"""The entry of the hook client: stdin goes to the daemon, the daemon's answer to stdout.
 
     python -I -S client.py KIND AGENT SOCKET SPOOL
     python -I -S client.py --no-daemon ID KIND AGENT SOCKET SPOOL
     python -I -S client.py --start SPOOL
 
-KIND is `hook`, `statusline`, or `start`: the hook of a session's start, which starts the daemon too
-where there is none. The second form is how an extension (asking.js) goes on without an answer: ID
-is that of the event, which the daemon may have heard; `start` tells that there is no daemon, and
-`delivered` that stdin is the receipt of an answer that the daemon did not confirm. The third form
-becomes the daemon, for `brimline-hook` (client.c).
+KIND is `hook`, `statusline`, or `start`: the hook of a session's start, which starts the daemon if
+none runs. The second form is for extensions (asking.js) that got no answer: ID is the event id, and
+the daemon may have received it. Then, `start` means that no daemon runs, and `delivered` that stdin
+is the receipt of an answer which the daemon did not confirm. The third form becomes the daemon;
+`brimline-hook` (client.c) runs it.
 
-Without an answer the event is appended to the spool, and a status line is what stdin alone can
-tell. It exits with 0 whatever happens, within a quarter of a second.
+Without an answer the event is appended to the spool, and a status line shows what stdin contains.
+The exit code is always 0, within a quarter of a second.
 
-This and its parts, asking.py, payload.py, alone.py and starting.py, stand on the interpreter's C
-modules alone: any other import costs the agent more time than all that is done here. A script is
-compiled each time that it is run, which would cost half as much again as Python's start; the parts
-are taken from its cache, where they are once the daemon's side of them was imported.
+The client uses only C modules of the interpreter: any other import takes longer than all the rest.
+Python compiles a script each time it runs, which would add half of Python's own start time, so the
+parts are loaded from Python's bytecode cache, which the daemon fills (__init__.py).
 """
 
 import sys
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from os import _exit as leave
     from typing import Any
 
-    from brimline.hooks.asking import Event
+    from brimline.hooks.client.exchange import Event
 else:
     from _frozen_importlib_external import SourceFileLoader
     from posix import _exit as leave
@@ -48,11 +47,11 @@ def part(name: str) -> "dict[str, Any]":
 def main(arguments: list[str]) -> None:
     """Ask the daemon; where it does not answer, do without it."""
     if arguments[:1] == ["--start"]:
-        part("starting")["become"](arguments[1])
+        part("autostart")["become"](arguments[1])
         return
-    event = part("asking")["ask"](arguments)
+    event = part("exchange")["ask"](arguments)
     if event.receipt or event.kind == "delivered":
-        part("alone")["save"](event, "delivered", event.receipt or event.body)
+        part("offline")["save"](event, "delivered", event.receipt or event.body)
     elif not event.answered:
         go_on_alone(event)
 
@@ -64,9 +63,9 @@ def go_on_alone(event: "Event") -> None:
     if event.kind == "statusline":
         state = "daemon off" if event.nobody else "no answer from the daemon"
         event.say(payload["short_status"](reduced, state))
-    part("alone")["save"](event, event.kind, reduced)
+    part("offline")["save"](event, event.kind, reduced)
     if event.starts and event.nobody:
-        part("starting")["start"](event.spool)
+        part("autostart")["start"](event.spool)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from brimline.hooks.asking import Event
+    from brimline.hooks.client.exchange import Event
 
 PATIENCE, PAUSE = 0.050, 0.001
 """Seconds: so long the spool's lock is waited for, and so long between two attempts."""
