@@ -38,7 +38,7 @@ RAMP = Ramp(start=10_000, step=1_000)
 WITHOUT, AGAIN = "without Brimline", "without it, once more"
 IDLE, WITH = "hooks that do nothing", "with Brimline"
 NOTHING = shutil.which("true") or "/bin/true"
-EMPTY = {one.agent: one.theirs for one in (Pi, Opencode)}
+EMPTY = {one.agent: one.user_extension for one in (Pi, Opencode)}
 """Extensions that do nothing."""
 
 Turn: TypeAlias = Callable[[Scenario, Path], ClientRun]

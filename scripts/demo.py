@@ -1,7 +1,7 @@
 """Record the session that `brimline demo` replays: `python scripts/demo.py`.
 
 The real Claude Code works through two cycles against the fake model, with a compaction between. Of
-its transcript only the records that the demo needs are kept, made neutral.
+its transcript only the records that the demo needs are kept, anonymized.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 import msgspec  # noqa: E402
 
 from brimline.testing.fake_model import Reply, Scenario  # noqa: E402
+from clients.anonymizer import Anonymizer  # noqa: E402
 from clients.claude import bash, run_claude  # noqa: E402
-from clients.neutral import Neutral  # noqa: E402
 from clients.run import Place  # noqa: E402
 
 TARGET = ROOT / "src/brimline/data/demo.jsonl"
@@ -70,9 +70,11 @@ def main() -> int:
         )
         transcript = next(path for path in run.transcripts if path.suffix == ".jsonl")
         text = transcript.read_text(encoding="utf-8")
-        neutral = Neutral({str(place.project): "/home/dev/project", str(place.home): "/home/dev"})
-        neutral.learn(transcript.name, text)
-        kept = [line for line in neutral.text(text).splitlines() if wanted(line)]
+        anonymizer = Anonymizer(
+            {str(place.project): "/home/dev/project", str(place.home): "/home/dev"}
+        )
+        anonymizer.learn(transcript.name, text)
+        kept = [line for line in anonymizer.text(text).splitlines() if wanted(line)]
     TARGET.write_text("\n".join(kept) + "\n", encoding="utf-8")
     print(f"{len(kept)} records in {TARGET.relative_to(ROOT)}")
     return 0

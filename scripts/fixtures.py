@@ -2,7 +2,7 @@
 
 Each scene becomes tests/fixtures/<client>/<scene>/ with the client's own files under `home`, its
 streams, `billed.jsonl`, what the fake model billed, and `runs.json`, which run was billed how much
-of it. Paths, ids and times are made neutral.
+of it. Paths, ids and times are anonymized.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
+from clients.anonymizer import Anonymizer  # noqa: E402
 from clients.fixture import FIXTURES, notes_of  # noqa: E402
 from clients.install import cache_folder, node  # noqa: E402
-from clients.neutral import Neutral  # noqa: E402
 from clients.opencode import EXPORT  # noqa: E402
 from clients.run import Place  # noqa: E402
 from clients.scenes import SCENES, Recording, play  # noqa: E402
@@ -49,16 +49,16 @@ def _chosen(only: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def record(client: str, scene: str, target: Path) -> None:
-    """Play one scene and put its neutral files in place of the old ones."""
+    """Play one scene and put its anonymized files in place of the old ones."""
     with tempfile.TemporaryDirectory(prefix="brimline-") as scratch:
         folder = Path(scratch).resolve()
         made = play(client, scene, folder)
-        neutral = Neutral(_paths(Place(folder)))
+        anonymizer = Anonymizer(_paths(Place(folder)))
         shutil.rmtree(target, ignore_errors=True)
         for path, text in sorted(_files(made, folder)):
-            neutral.learn(path, text)
+            anonymizer.learn(path, text)
         for path, text in sorted(_files(made, folder)):
-            _write(target / neutral.path(path), neutral.text(text))
+            _write(target / anonymizer.path(path), anonymizer.text(text))
 
 
 def _paths(place: Place) -> dict[str, str]:

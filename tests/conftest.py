@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis without a stopwatch, root without its privilege, our C."""
+"""Shared by all tests: hypothesis profiles, root without its privileges, the compiled filter."""
 
 import ctypes
 import os
@@ -10,22 +10,22 @@ import pytest
 from hypothesis import settings
 
 from brimline.transcripts.line_filter import CompiledLineFilter, LineFilter, PythonLineFilter
-from trying import QUICK, USUAL
+from hypothesis_examples import DEFAULT_EXAMPLES, QUICK_EXAMPLES
 
-# A busy machine would trip a stopwatch. CI tries the same examples each time, people try new ones.
+# No deadline: a busy machine would miss it. CI repeats the same examples, people get new ones.
 settings.register_profile(
-    "brimline", deadline=None, derandomize=bool(os.environ.get("CI")), max_examples=USUAL
+    "brimline", deadline=None, derandomize=bool(os.environ.get("CI")), max_examples=DEFAULT_EXAMPLES
 )
 settings.load_profile("brimline")
-settings.register_profile("quick", settings.get_profile("brimline"), max_examples=QUICK)
+settings.register_profile("quick", settings.get_profile("brimline"), max_examples=QUICK_EXAMPLES)
 
-# A shell that runs us in the background ignores these for us, and a child inherits what is ignored.
+# A shell ignores these signals for background jobs, and child processes inherit that.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
 
+# CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, with which root may read and write everything.
 READS_ALL, SEARCHES_ALL = 1, 2
-"""Linux' numbers of the two capabilities by which root may read and write everything."""
 
 _VERSION = 0x20080522
 _DROP_FROM_BOUNDING_SET = 24
@@ -41,7 +41,7 @@ def _may_be_dropped() -> bool:
 
 @pytest.fixture
 def ordinary() -> Iterator[None]:
-    """This process may read and write only what its owner may, also where it is root's."""
+    """Drop root's right to read and write everything, for this process."""
     if not _may_be_dropped():
         yield
         return
@@ -58,7 +58,7 @@ def ordinary() -> Iterator[None]:
 
 @pytest.fixture
 def made_ordinary() -> Callable[[], None] | None:
-    """What a new process calls before its program starts, to be an ordinary user's."""
+    """A `preexec_fn` that drops the same right for a new process; None if it is not root."""
     if not _may_be_dropped():
         return None
     libc = ctypes.CDLL(None)
@@ -72,9 +72,9 @@ def made_ordinary() -> Callable[[], None] | None:
 
 @pytest.fixture(scope="session")
 def compiled() -> type[LineFilter]:
-    """The compiled picker; where there is none, a test is skipped, or fails under CI=true."""
+    """The compiled line filter; if it is missing, tests are skipped, or fail under CI=true."""
     if CompiledLineFilter.library is None:
-        missing = "the compiled picker is not there: `make setup` with a C compiler makes it"
+        missing = "the compiled line filter is missing: run `make setup` with a C compiler"
         if os.environ.get("CI") == "true":
             pytest.fail(missing)
         pytest.skip(missing)

@@ -25,7 +25,7 @@ from brimline.events import (
 )
 from brimline.transcripts.source import Cursor, Places, Source, Transcript
 from brimline.usage import Usage
-from trying import examples
+from hypothesis_examples import examples
 
 from .garbage import garbage, survives
 

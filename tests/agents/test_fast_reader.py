@@ -27,7 +27,7 @@ from brimline.events import MAIN
 from brimline.tracker import Session, Thread, fold
 from brimline.transcripts.line_filter import CompiledLineFilter, LineFilter, PythonLineFilter
 from brimline.transcripts.source import START, Cursor, Reader
-from trying import examples
+from hypothesis_examples import examples
 
 Json = dict[str, Any]
 Lines: TypeAlias = list[bytes]

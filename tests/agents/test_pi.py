@@ -26,7 +26,7 @@ from brimline.events import (
 from brimline.transcripts.source import Places, Source, Transcript
 from brimline.usage import Usage
 from brimline.windows import ClientSettings
-from trying import examples
+from hypothesis_examples import examples
 
 from .garbage import garbage, survives
 

@@ -1,4 +1,4 @@
-"""The committed fixtures as recordings, so that what holds of a run is tested without a client."""
+"""The committed fixtures as recordings, so that tests of a run need no client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .scenes import Recording
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
-class Note(msgspec.Struct, frozen=True):
+class RunNote(msgspec.Struct, frozen=True):
     """One run of a fixture: its client, its exit code, and how many records it was billed."""
 
     client: str
@@ -30,15 +30,15 @@ class Note(msgspec.Struct, frozen=True):
 def notes_of(made: Recording) -> str:
     """The notes of a recording, as JSON."""
     notes = [
-        Note(run.client, run.exit_code, len(run.billed) + len(run.refused)) for run in made.runs
+        RunNote(run.client, run.exit_code, len(run.billed) + len(run.refused)) for run in made.runs
     ]
     return msgspec.json.encode(notes).decode()
 
 
-def committed(client: str, scene: str, scratch: Path) -> Recording:
-    """A committed fixture as a recording; a database is made of its dump in the scratch folder."""
+def load_fixture(client: str, scene: str, scratch: Path) -> Recording:
+    """A committed fixture as a recording; databases are restored in the scratch folder."""
     folder = FIXTURES / client / scene
-    notes = msgspec.json.decode((folder / "runs.json").read_bytes(), type=list[Note])
+    notes = msgspec.json.decode((folder / "runs.json").read_bytes(), type=list[RunNote])
     home = scratch / "home"
     shutil.copytree(folder / "home", home)
     for dump in home.rglob("*.sql"):
@@ -49,7 +49,7 @@ def committed(client: str, scene: str, scratch: Path) -> Recording:
     return Recording(client, scene, tuple(runs))
 
 
-def _run(folder: Path, home: Path, number: int, note: Note, before: int) -> ClientRun:
+def _run(folder: Path, home: Path, number: int, note: RunNote, before: int) -> ClientRun:
     records = read_records(folder / "billed.jsonl")[before : before + note.records]
     name = "export.json" if note.client == EXPORT else f"stream-{number}.jsonl"
     return ClientRun(
@@ -67,7 +67,7 @@ def _run(folder: Path, home: Path, number: int, note: Note, before: int) -> Clie
 
 
 def _restore(dump: Path) -> None:
-    """Make the database that a dump was made of."""
+    """Restore a database from its dump."""
     with closing(sqlite3.connect(dump.with_suffix(".db"))) as database:
         database.executescript(dump.read_text(encoding="utf-8"))
         database.commit()

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 VERSIONS = Path(__file__).with_name("versions.toml")
-INSTALL_TIMEOUT = 600
+INSTALL_TIMEOUT_S = 600
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,10 @@ def _npm(pin: Pin, folder: Path) -> None:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=INSTALL_TIMEOUT,
+            timeout=INSTALL_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired as error:
-        raise CannotInstall(f"npm install {what}: no end in {INSTALL_TIMEOUT} s") from error
+        raise CannotInstall(f"npm install {what}: no end in {INSTALL_TIMEOUT_S} s") from error
     except subprocess.CalledProcessError as error:
         last = error.stderr.strip().splitlines()[-1:] or ["no message"]
         raise CannotInstall(f"npm install {what} failed: {last[0]}") from error

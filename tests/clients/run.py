@@ -18,7 +18,7 @@ from brimline.testing.fake_model import Billed, Refused, Scenario
 
 from .install import node
 
-TIMEOUT = 90.0
+TIMEOUT_S = 90.0
 LOOPBACK_ONLY = ("unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 SOURCES = Path(fake.__file__).parents[3]
 
@@ -82,7 +82,7 @@ class Place:
         return len(list(self.root.glob("stream-*.jsonl"))) + 1
 
 
-class TookTooLong(Exception):
+class ClientTimeout(Exception):
     """A client did not end in its time and was killed."""
 
 
@@ -104,7 +104,7 @@ def run_client(
     environment: Mapping[str, str],
     transcripts: str,
     fill: Mapping[Path, Path] | None = None,
-    timeout: float = TIMEOUT,
+    timeout: float = TIMEOUT_S,
 ) -> ClientRun:
     """Run a command under a fresh environment; `transcripts` is a pattern below its home.
 
@@ -178,7 +178,7 @@ def _wait(words: Sequence[str], folder: Path, stream: Path, errors: Path, timeou
             _until_it_ends(process, timeout)
             return process.wait(0)
         except subprocess.TimeoutExpired as error:
-            raise TookTooLong(f"{words[-1]!r}: no end in {timeout} s, see {errors}") from error
+            raise ClientTimeout(f"{words[-1]!r}: no end in {timeout} s, see {errors}") from error
         finally:
             _end_group(process)
 

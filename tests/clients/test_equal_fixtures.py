@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .conftest import Recorder
-from .fixture import committed
+from .fixture import load_fixture
 from .scenes import Recording
 from .test_equal import *  # noqa: F403
 
@@ -20,7 +20,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
     def get(client: str, scene: str) -> Recording:
         if (client, scene) not in known:
             scratch = tmp_path_factory.mktemp(f"{client}-{scene}")
-            known[client, scene] = committed(client, scene, scratch)
+            known[client, scene] = load_fixture(client, scene, scratch)
         return known[client, scene]
 
     return get

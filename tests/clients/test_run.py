@@ -16,7 +16,7 @@ from brimline.usage import ZERO, Usage, context_line
 
 from . import claude, codex, gemini
 from .install import cache_folder, require
-from .reading import billed_usage
+from .recorded_sessions import billed_usage
 from .run import ClientRun, Place, run_client
 from .scenes import loop, play, steps
 

@@ -13,7 +13,7 @@ from brimline.survey.status import Found, glances
 from brimline.transcripts.source import Places
 from brimline.windows import NO_OVERRIDES
 
-from .fixture import committed
+from .fixture import load_fixture
 
 SUBAGENTS = ("claude/subagent-sync", "codex/subagent", "gemini/subagent", "opencode/subagent")
 LOOPS = tuple(f"{agent}/tool-loop" for agent in AGENTS)
@@ -22,7 +22,7 @@ LOOPS = tuple(f"{agent}/tool-loop" for agent in AGENTS)
 def places_of(scene: str, tmp_path: Path) -> Places:
     """The home that a scene left."""
     client, _, name = scene.partition("/")
-    return Places(committed(client, name, tmp_path).last.home, {})
+    return Places(load_fixture(client, name, tmp_path).last.home, {})
 
 
 def looked(places: Places, tmp_path: Path) -> Found:

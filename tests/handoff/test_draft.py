@@ -12,7 +12,7 @@ from brimline.errors import UnknownAgent
 from brimline.handoff import TOKENS, draft, files_changed_since, redact
 from brimline.handoff.digest import MAX_TEXT_BYTES, digest_transcript, shorten
 from brimline.usage import estimate
-from trying import examples
+from hypothesis_examples import examples
 
 from .made import EPOCH, FIXTURES, VALUES, Json, answers, asked, broken, runs, said, uses
 

@@ -21,7 +21,7 @@ from brimline.handoff.secret_rules import (
     imported_rules,
     merged,
 )
-from trying import examples
+from hypothesis_examples import examples
 
 RULES = (*OWN_RULES, *imported_rules())
 UNBOUNDED = 2**32 - 1

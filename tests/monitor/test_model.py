@@ -26,7 +26,7 @@ from brimline.monitor.monitor import KEPT_CALLS
 from brimline.observations import EMPTY_REPLY, Observation, ObservationKind, Reply
 from brimline.usage import Usage
 from brimline.windows import Overrides
-from trying import examples
+from hypothesis_examples import examples
 
 from .agent import Agent
 

@@ -20,8 +20,8 @@ from brimline.store.rows import CallRow
 from brimline.tracker import Thread
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
+from hypothesis_examples import examples
 from object_graph import count_reachable
-from trying import examples
 
 from .agent import MODEL, Agent
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.install import INSTALL_TIMEOUT, CannotInstall, cache_folder
+from clients.install import INSTALL_TIMEOUT_S, CannotInstall, cache_folder
 
 PINS = Path(__file__).with_name("litellm.txt")
 
@@ -65,9 +65,11 @@ def _pip(python: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--python", python]
     command = [*pip, "install", *quiet, "--requirement", PINS]
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_TIMEOUT)
+        subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S
+        )
     except subprocess.TimeoutExpired as error:
-        raise CannotInstall(f"pip install: no end in {INSTALL_TIMEOUT} s") from error
+        raise CannotInstall(f"pip install: no end in {INSTALL_TIMEOUT_S} s") from error
     except subprocess.CalledProcessError as error:
         last = error.stderr.strip().splitlines()[-1:] or ["no message"]
         raise CannotInstall(f"pip install failed: {last[0]}") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clients.run import SOURCES, TIMEOUT, isolation
+from clients.run import SOURCES, TIMEOUT_S, isolation
 
 from .bill import LEVELS, LOOP
 from .connect import CLAUDE_WINDOW, GEMINI_WINDOW, GPT_WINDOW
@@ -41,7 +41,7 @@ def played(home: Path) -> list[Case]:
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT,
+        timeout=TIMEOUT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -13,8 +13,8 @@ from brimline.errors import InvalidSettings
 from brimline.setup.file import BACKUP, LOCK, backup_of
 from brimline.setup.manifest import NAME, load
 from brimline.setup.plan import RECIPES, apply
+from hypothesis_examples import examples
 from jsonc_texts import files
-from trying import examples
 
 from .machine import HOOK, Machine, program
 

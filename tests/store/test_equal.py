@@ -29,7 +29,7 @@ from brimline.store.base import (
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.store.sqlite import SqliteStore
-from trying import examples
+from hypothesis_examples import examples
 
 # Few names and small numbers, so that keys meet; any text and any number where there is no key.
 NAMES = st.sampled_from(["a", "b"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.survey.workers import MOST, TICKETS, cores, spread
-from trying import examples
+from hypothesis_examples import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 

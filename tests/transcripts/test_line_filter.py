@@ -24,7 +24,7 @@ from brimline.transcripts.line_filter import (
     PythonLineFilter,
     load_library,
 )
-from trying import examples
+from hypothesis_examples import examples
 
 Name = tuple[int, bytes]
 """A column, and what stands there."""

@@ -1,16 +1,30 @@
-"""The real clients with our hooks and a real daemon, one class each: what is special about them."""
+"""The real clients with our hooks and a real daemon: one class per client."""
 
 from __future__ import annotations
 
-from .base import Monitored
+from .base import MonitoredClient
 from .claude import Claude
 from .codex import Codex
 from .gemini import Gemini
 from .opencode import Opencode
 from .pi import Pi
 
-AGENTS: tuple[type[Monitored], ...] = (Claude, Codex, Gemini, Opencode, Pi)
-AT_ONCE: tuple[type[Monitored], ...] = (Codex, Gemini, Opencode, Pi)
-"""Those of which a call is known before its tools have run."""
+AGENTS: tuple[type[MonitoredClient], ...] = (Claude, Codex, Gemini, Opencode, Pi)
+# The usage of a call is known before its tools run.
+WITHOUT_DELAY: tuple[type[MonitoredClient], ...] = (
+    Codex,
+    Gemini,
+    Opencode,
+    Pi,
+)
 
-__all__ = ["AGENTS", "AT_ONCE", "Claude", "Codex", "Gemini", "Monitored", "Opencode", "Pi"]
+__all__ = [
+    "AGENTS",
+    "WITHOUT_DELAY",
+    "Claude",
+    "Codex",
+    "Gemini",
+    "MonitoredClient",
+    "Opencode",
+    "Pi",
+]

@@ -1,4 +1,4 @@
-"""A real client with our hooks and a real daemon: what is the same for all of them."""
+"""A real client with our hooks and a real daemon: what all clients share."""
 
 from __future__ import annotations
 
@@ -14,66 +14,65 @@ from brimline.testing.fake_model import Ramp, Reply, Scenario
 from server.running import PATIENCE, Running
 
 from ..run import ClientRun, Place
-from .script import KNOCK, PAUSE, handing_over, knock
+from .script import POLL_S, REQUEST_FILE, hand_over, request_daemon
 
 TRIES = 6
-STEPS = 6
-"""So many follow the handoff in the script of a compaction."""
+STEPS = 6  # tool calls after the handoff in the script of a compaction
 
 
-class Monitored(ABC):
-    """A client in a scratch folder, set up by ourselves, and the daemon that hears it.
+class MonitoredClient(ABC):
+    """A client in a scratch folder, installed by `brimline setup`, and its daemon.
 
-    `late` is set where a hook was not answered in time: then it told the agent nothing.
+    `hook_timed_out` is set if a hook was not answered in time: it then had no effect on the agent.
     """
 
     agent: ClassVar[str]
     endpoint: ClassVar[str] = "/v1/messages"
-    """Where its conversation is sent."""
+    """The path of the requests of its conversation."""
     window: ClassVar[int] = 200_000
-    session: ClassVar[str]
-    """How its shell names its session."""
-    key: ClassVar[str] = "session_id"
-    """Where the first line of its stream has the session's id."""
-    errand: ClassVar[tuple[tuple[Reply, ...], tuple[Reply, ...]]] = ((), ())
-    """How the main thread asks a subagent for something, and what that does, where it has any."""
-    filling: ClassVar[tuple[float, float, float]] = (0.35, 0.145, 0.53)
-    """How it is filled until it compacts: `start`, `step`, `after` of a ramp."""
-    last: ClassVar[int] = 3
+    session_word: ClassVar[str]
+    """The session id as its shell writes it."""
+    session_key: ClassVar[str] = "session_id"
+    """The key of the session id in the first line of its stream."""
+    subagent_script: ClassVar[tuple[tuple[Reply, ...], tuple[Reply, ...]]] = ((), ())
+    """The replies that start a subagent, and those of the subagent; empty if it has none."""
+    compaction_ramp: ClassVar[tuple[float, float, float]] = (0.35, 0.145, 0.53)
+    """The ramp that leads to a compaction: `start`, `step`, `after`."""
+    last_step: ClassVar[int] = 3
     """The last step before the compaction."""
-    kills: ClassVar[tuple[int, ...]] = tuple(range(STEPS))
+    kill_steps: ClassVar[tuple[int, ...]] = tuple(range(STEPS))
     """The steps of a compaction's script at which the daemon is killed."""
-    comes: ClassVar[tuple[int, ...]] = (1, 1, 1)
-    """How often each request after the compaction holds the handoff."""
+    handoff_counts: ClassVar[tuple[int, ...]] = (1, 1, 1)
+    """How often each request after the compaction contains the handoff."""
     levels: ClassVar[tuple[tuple[int, float], ...]] = ((0, 50.0), (0, 65.0), (1, 50.0), (1, 65.0))
-    """The cycles and the levels that are reached on both sides of the compaction."""
+    """The cycle and level of each signal before and after the compaction."""
 
     def __init__(self, root: Path) -> None:
         self._places = (root / str(number) for number in range(TRIES))
-        self.begin()
+        self.start_over()
 
-    def begin(self) -> None:
-        """Begin anew, with nothing of what was before."""
+    def start_over(self) -> None:
+        """Start with a new folder and a new daemon."""
         place = next(self._places)
-        self.folder, self.late, self.again = place / "client", threading.Event(), False
+        self.folder, self.hook_timed_out, self.again = place / "client", threading.Event(), False
         self.settings = self.write_settings()
-        self.own = self.files()
+        self.original_files = self.files()
         self.daemon = Running(place / "daemon")
         self.daemon.start()
         self.set_up()
 
     def set_up(self, *more: str) -> None:
-        """Set the client up by our own command, or take it out."""
+        """Run `brimline setup` for the client."""
         done = self.daemon.command("setup", self.agent, *more, HOME=str(Place(self.folder).home))
         assert done.returncode == 0, done.stdout + done.stderr
 
     def files(self) -> dict[str, str]:
-        """The files that setup changes, and those beside them."""
+        """The texts of the files in the folder that setup changes, by name."""
         return {file.name: file.read_text() for file in self.settings.parent.iterdir()}
 
     @abstractmethod
     def write_settings(self) -> Path:
-        """The file that setup changes, or puts ours beside, as the user had it."""
+        """Write the user's own file, which setup changes or adds a file next to."""
 
     @abstractmethod
     def turn(
@@ -86,8 +85,10 @@ class Monitored(ABC):
     def shell(command: str) -> Reply:
         """A reply that runs a command in the agent's shell."""
 
-    def go(self, scenario: Scenario, *arguments: str, **environment: str) -> ClientRun:
-        """One turn, in which the agent's own commands find the daemon, or start it."""
+    def run_with_autostart(
+        self, scenario: Scenario, *arguments: str, **environment: str
+    ) -> ClientRun:
+        """Run one turn; the agent's hooks and commands use the daemon or start it."""
         again, self.again = self.again, True
         state = {"BRIMLINE_STATE_DIR": str(self.daemon.state), **environment}
         run = self.turn(scenario, *arguments, again=again, environment=state)
@@ -95,61 +96,67 @@ class Monitored(ABC):
         return run
 
     def run(self, scenario: Scenario, *arguments: str, **environment: str) -> ClientRun:
-        """One turn, in which the agent's own commands may knock at the daemon, and start none."""
-        with self._door():
-            return self.go(scenario, *arguments, BRIMLINE_AUTOSTART="0", **environment)
+        """Run one turn without autostart; the agent may request actions of the daemon."""
+        with self._daemon_requests():
+            return self.run_with_autostart(
+                scenario, *arguments, BRIMLINE_AUTOSTART="0", **environment
+            )
 
     @contextmanager
-    def _door(self) -> Generator[None]:
-        """Do to the daemon what an agent knocks for, and see whether it keeps up."""
+    def _daemon_requests(self) -> Generator[None]:
+        """Carry out what the agent requests, and watch whether the daemon answers in time."""
         over = threading.Event()
-        watching = threading.Thread(target=self._watch, args=(over,))
-        watching.start()
+        watcher = threading.Thread(target=self._watch, args=(over,))
+        watcher.start()
         try:
             yield
         finally:
             over.set()
-            watching.join(PATIENCE)
+            watcher.join(PATIENCE)
 
     def _watch(self, over: threading.Event) -> None:
-        file = Place(self.folder).project / KNOCK
-        deeds = {"kill": self.daemon.kill, "start": self.daemon.start}
-        while not over.wait(PAUSE):
+        file = Place(self.folder).project / REQUEST_FILE
+        actions = {"kill": self.daemon.kill, "start": self.daemon.start}
+        while not over.wait(POLL_S):
             if file.exists():
                 for word in file.read_text().split():
-                    deeds[word]()
+                    actions[word]()
                 file.unlink()
             if (self.daemon.state / "spool").exists():
-                self.late.set()
+                self.hook_timed_out.set()
 
     def ramp(self, start: float, step: float = 0, after: float = 0) -> Ramp:
-        """A ramp in shares of the window; what the client itself sends comes on top."""
-        first, more, anew = (int(share * self.window) for share in (start, step, after))
-        return Ramp(start=first, step=more, after_compaction=anew)
+        """A ramp in shares of the window; the client's own prompt comes on top."""
+        first, more, compacted = (int(share * self.window) for share in (start, step, after))
+        return Ramp(start=first, step=more, after_compaction=compacted)
 
     def steps(self, count: int, ramp: Ramp, *before: Reply) -> Scenario:
-        """So many tool calls on a ramp, then the end of the turn."""
+        """`count` tool calls on a ramp, then the end of the turn."""
         return Scenario(main=(*before, *self.loop(count)), ramp=ramp)
 
-    def loop(self, count: int, deeds: Mapping[int, str] | None = None) -> tuple[Reply, ...]:
-        """So many tool calls, at some of which the agent knocks, and the end of the turn."""
-        knocks = {step: knock(*words.split()) for step, words in (deeds or {}).items()}
-        calls = (self.shell(knocks.get(step, f"echo {step}")) for step in range(count))
+    def loop(
+        self, count: int, daemon_requests: Mapping[int, str] | None = None
+    ) -> tuple[Reply, ...]:
+        """`count` tool calls, some with a request for the daemon, and the end of the turn."""
+        commands = {
+            step: request_daemon(*words.split()) for step, words in (daemon_requests or {}).items()
+        }
+        calls = (self.shell(commands.get(step, f"echo {step}")) for step in range(count))
         return (*calls, Reply(text="Done."))
 
-    def compact(self, deeds: Mapping[int, str] | None = None) -> ClientRun:
-        """The agent hands a document over, fills its context, and goes on after a compaction.
+    def compact(self, daemon_requests: Mapping[int, str] | None = None) -> ClientRun:
+        """The agent hands a document over, fills its context, and continues after a compaction.
 
-        At some steps it knocks.
+        `daemon_requests` are actions of the daemon by step.
         """
-        main = (handing_over(self.shell), *self.loop(STEPS, deeds))
-        return self.run(Scenario(main=main, ramp=self.ramp(*self.filling)))
+        main = (hand_over(self.shell), *self.loop(STEPS, daemon_requests))
+        return self.run(Scenario(main=main, ramp=self.ramp(*self.compaction_ramp)))
 
-    def asked(self, run: ClientRun) -> list[str]:
+    def requests(self, run: ClientRun) -> list[str]:
         """The requests of the conversation and of subagents, in order; a title is neither."""
         return [body for body, thread in self._threads(run) if thread != "title"]
 
-    def of_main(self, run: ClientRun) -> list[str]:
+    def main_requests(self, run: ClientRun) -> list[str]:
         """The requests of the main thread alone."""
         return [body for body, thread in self._threads(run) if thread == "main"]
 
@@ -160,25 +167,25 @@ class Monitored(ABC):
         return [body for body, _ in self._threads(run)[place + 1 :]]
 
     def _threads(self, run: ClientRun) -> list[tuple[str, str]]:
-        return list(zip(self.sent(run), (one.thread for one in run.billed), strict=True))
+        return list(zip(self.conversation(run), (one.thread for one in run.billed), strict=True))
 
-    def sent(self, run: ClientRun) -> list[str]:
+    def conversation(self, run: ClientRun) -> list[str]:
         """Every request of the conversation, as it was written."""
         lines = run.requests.read_text().splitlines()
         return [line for line in lines if _path(line).endswith(self.endpoint)]
 
-    def users(self, body: str) -> list[str]:
-        """What the user, or a hook, said in a request."""
+    def user_texts(self, body: str) -> list[str]:
+        """The texts of the user, or of a hook, in a request."""
         messages = [one for one in json.loads(body)["body"]["messages"] if one["role"] == "user"]
         parts = [part for one in messages for part in one["content"]]
         return [part["text"] for part in parts if part["type"] == "text"]
 
     def session_of(self, run: ClientRun) -> str:
-        """The session's id, as the first line of the stream tells it."""
-        return json.loads(run.stdout.splitlines()[0])[self.key]
+        """The session id in the first line of the stream."""
+        return json.loads(run.stdout.splitlines()[0])[self.session_key]
 
     def timeline(self, run: ClientRun) -> Any:
-        """What the daemon knows of the session."""
+        """The daemon's timeline of the session."""
         return self.daemon.get(f"/v1/sessions/{self.session_of(run)}/timeline")
 
 

@@ -10,22 +10,21 @@ from brimline.testing.fake_model import Scenario
 from .. import claude
 from ..run import ClientRun, Place
 from ..scenes import SESSION
-from .base import Monitored
+from .base import MonitoredClient
 
-OWN = '{"cleanupPeriodDays": 30}\n'
-"""What the user had set before."""
+OWN = '{"cleanupPeriodDays": 30}\n'  # the user's own settings
 
 
-class Claude(Monitored):
+class Claude(MonitoredClient):
     """Claude Code, with a model whose window is 200K."""
 
     agent = "claude"
-    session = '"$CLAUDE_CODE_SESSION_ID"'
+    session_word = '"$CLAUDE_CODE_SESSION_ID"'
     shell = staticmethod(claude.bash)
     model = "claude-sonnet-4-5"
 
     def write_settings(self) -> Path:
-        """settings.json, with what the user had set before."""
+        """Write settings.json with the user's own settings."""
         file = Place(self.folder).home / ".claude/settings.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(OWN)
@@ -34,7 +33,7 @@ class Claude(Monitored):
     def turn(
         self, scenario: Scenario, *arguments: str, again: bool, environment: Mapping[str, str]
     ) -> ClientRun:
-        """Run it once; the session's id is given."""
+        """Run one turn with a fixed session id."""
         which = ("--resume" if again else "--session-id", SESSION)
         return claude.run_claude(
             scenario,
@@ -46,6 +45,8 @@ class Claude(Monitored):
             environment=environment,
         )
 
-    def users(self, body: str) -> list[str]:
-        """What the user said in a request, or a hook; it reminds of the latter once more."""
-        return [text for text in super().users(body) if not text.startswith("<system-reminder>")]
+    def user_texts(self, body: str) -> list[str]:
+        """The texts of the user or of a hook, without the reminders that repeat a hook's."""
+        return [
+            text for text in super().user_texts(body) if not text.startswith("<system-reminder>")
+        ]

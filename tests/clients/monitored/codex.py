@@ -11,39 +11,38 @@ from brimline.testing.fake_model import Scenario
 
 from ..codex import run_codex, shell, spawn, wait
 from ..run import ClientRun, Place
-from .base import Monitored
+from .base import MonitoredClient
 
-OWN = '{"description": "mine", "hooks": {}}\n'
-"""What the user had set before."""
+OWN = '{"description": "mine", "hooks": {}}\n'  # the user's own settings
 
 
-class Codex(Monitored):
-    """Codex; with `plain` it tells people how its hooks went."""
+class Codex(MonitoredClient):
+    """Codex; with `plain` it prints the results of its hooks."""
 
     agent = "codex"
     endpoint = "/v1/responses"
     window = 258_400
-    session = '"$CODEX_THREAD_ID"'
-    key = "thread_id"
-    filling = (0.35, 0.145, 0.42)
-    comes = (1, 1, 1, 1)
-    """One more than others: a level is reached as the turn would end, and it goes on."""
+    session_word = '"$CODEX_THREAD_ID"'
+    session_key = "thread_id"
+    compaction_ramp = (0.35, 0.145, 0.42)
+    handoff_counts = (1, 1, 1, 1)
+    """One more than others: a level message at the end of the turn makes it continue."""
     shell = staticmethod(shell)
-    errand = (spawn("Look around."), wait()), (shell("echo sub"),)
-    theirs = OWN
+    subagent_script = (spawn("Look around."), wait()), (shell("echo sub"),)
+    user_hooks = OWN
     plain = False
 
     def write_settings(self) -> Path:
-        """hooks.json, with what the user had set before."""
+        """Write hooks.json with the user's own settings."""
         file = Place(self.folder).home / ".codex/hooks.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(self.theirs)
+        file.write_text(self.user_hooks)
         return file
 
     def turn(
         self, scenario: Scenario, *arguments: str, again: bool, environment: Mapping[str, str]
     ) -> ClientRun:
-        """Run it once, with all hooks trusted."""
+        """Run one turn with all hooks trusted."""
         return run_codex(
             scenario,
             self.folder,
@@ -55,12 +54,12 @@ class Codex(Monitored):
             environment=environment,
         )
 
-    def of_main(self, run: ClientRun) -> list[str]:
-        """The requests with the session's own thread; a subagent's come at the same time."""
+    def main_requests(self, run: ClientRun) -> list[str]:
+        """The requests of the session's own thread, without those of subagents."""
         own = f'\\"thread_id\\":\\"{self.session_of(run)}'
-        return [body for body in self.sent(run) if own in body]
+        return [body for body in self.conversation(run) if own in body]
 
-    def users(self, body: str) -> list[str]:
-        """What the user, or a hook, said in a request."""
+    def user_texts(self, body: str) -> list[str]:
+        """The texts of the user, or of a hook, in a request."""
         items: list[dict[str, Any]] = json.loads(body)["body"]["input"]
         return [str(item) for item in items if item.get("role") == "user"]

@@ -8,26 +8,26 @@ from brimline.testing.fake_model import Scenario
 
 from ..pi import bash, run_pi
 from ..run import ClientRun
-from .extended import Extended
+from .extension_client import ExtensionClient
 
 
-class Pi(Extended):
-    """Pi, with an extension of the user's own beside ours."""
+class Pi(ExtensionClient):
+    """Pi with an extension of the user's own."""
 
     agent = "pi"
-    session = '"$PI_SESSION_ID"'
-    key = "id"
+    session_word = '"$PI_SESSION_ID"'
+    session_key = "id"
     shell = staticmethod(bash)
     path = ".pi/agent/extensions/brimline.js"
-    theirs = "export default function () {}\n"
+    user_extension = "export default function () {}\n"
 
     def turn(
         self, scenario: Scenario, *arguments: str, again: bool, environment: Mapping[str, str]
     ) -> ClientRun:
-        """Run it once."""
+        """Run one turn."""
         which = ("-c",) if again else ()
         return run_pi(scenario, self.folder, "Go.", *which, *arguments, environment=environment)
 
-    def complaints(self, run: ClientRun) -> list[str]:
-        """Every line that is not of its stream."""
+    def errors_shown(self, run: ClientRun) -> list[str]:
+        """Every line on standard error."""
         return run.stderr.splitlines()

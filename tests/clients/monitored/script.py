@@ -1,4 +1,4 @@
-"""What an agent is made to do in its shell."""
+"""Commands that the scripted agent runs in its shell."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from collections.abc import Callable
 
 from brimline.testing.fake_model import Reply
 
-PAUSE = 0.01
-KNOCK = "knock"
-"""The file by which an agent asks for something to be done to the daemon; then it waits."""
-WAITING = f"while test -e {KNOCK}; do sleep {PAUSE}; done"
+POLL_S = 0.01
+REQUEST_FILE = (
+    "daemon-request"  # its text names actions on the daemon; the test removes it when they are done
+)
+WAIT_FOR_DAEMON = f"while test -e {REQUEST_FILE}; do sleep {POLL_S}; done"
 DOCUMENT = "The parser is half done."
-"""What a handoff says."""
 
 
 def brimline(*words: str) -> str:
-    """One of our commands, as an agent's shell runs it."""
+    """A brimline command for the agent's shell."""
     return shlex.join([sys.executable, "-m", "brimline", *words])
 
 
-def handing_over(shell: Callable[[str], Reply], *more: str) -> Reply:
-    """A step at which the agent writes a handoff and hands it over."""
+def hand_over(shell: Callable[[str], Reply], *more: str) -> Reply:
+    """A reply with which the agent writes a handoff and hands it over."""
     return shell(f"echo {DOCUMENT!r} > notes.md && {brimline('handoff', 'notes.md', *more)}")
 
 
-def knock(*deeds: str) -> str:
-    """A command at which the daemon is killed with -9, started, or both, before it ends."""
-    return f"echo {' '.join(deeds)} > {KNOCK}.new; mv {KNOCK}.new {KNOCK}; {WAITING}"
+def request_daemon(*actions: str) -> str:
+    """A command that waits until the daemon was killed with -9, started, or both."""
+    new = f"{REQUEST_FILE}.new"
+    return f"echo {' '.join(actions)} > {new}; mv {new} {REQUEST_FILE}; {WAIT_FOR_DAEMON}"

@@ -1,4 +1,4 @@
-"""Makes recorded files neutral: no path, id, time or name of the machine they were made on."""
+"""Anonymize recorded files: replace the paths, ids, times and names of the recording machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 STEP = timedelta(milliseconds=100)
-LONGEST = 80
+MAX_STRING_CHARS = 80
 
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 OPENCODE_ID = re.compile(r"\b(ses|msg|prt|per|evt)_([0-9a-f]{12}[0-9A-Za-z]{14})\b")
@@ -23,15 +23,15 @@ IN_NAME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d-\d\d(-\d\d(?![0-9a-f]))?(-\d{3}Z)
 DAY = re.compile(r"\b20\d\d([-/])\d\d\1\d\d\b(?!T)")
 DURATION = re.compile(r'("[A-Za-z_]*(?:[dD]uration|_ms|Ms)[A-Za-z_]*":)[\d.]+')
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-CUT = re.compile(rf'"(?:[^"\\]|\\u[0-9a-fA-F]{{4}}|\\[^u]){{{LONGEST}}}')
+CUT = re.compile(rf'"(?:[^"\\]|\\u[0-9a-fA-F]{{4}}|\\[^u]){{{MAX_STRING_CHARS}}}')
 CHUNK = re.compile(r"(Chunk ID: )[0-9a-f]{6}")
 SLUG = re.compile(r'("slug":\s*")[^"]+')
 SOCKET = re.compile(r"(/cc-socks/)\d+")
 USER_FOLDER = re.compile(r"(/claude-)\d+(?=/)")
 
 
-class Neutral:
-    """Learns every file of a scene, then rewrites them so that what was equal stays equal."""
+class Anonymizer:
+    """Learns every file of a scene, then rewrites them so that equal values stay equal."""
 
     def __init__(self, paths: Mapping[str, str]) -> None:
         self._paths = sorted(paths.items(), key=lambda pair: -len(pair[0]))
@@ -40,7 +40,7 @@ class Neutral:
         self._moments: set[datetime] = set()
 
     def learn(self, path: str, text: str) -> None:
-        """Note the ids and moments of a file; ids are numbered in the order of appearance."""
+        """Collect the ids and times of a file; ids are numbered in the order of appearance."""
         whole = f"{path}\n{text}"
         for found in UUID.findall(whole):
             self._number(found, lambda n: f"{n:08x}-0000-4000-8000-{n:012x}")
@@ -60,11 +60,11 @@ class Neutral:
             self._ids[found] = form(len(self._ids) + 1)
 
     def path(self, path: str) -> str:
-        """A neutral name for a file."""
+        """The anonymous name of a file."""
         return self._rewrite(path)
 
     def text(self, text: str) -> str:
-        """A neutral text for a file; strings of more than 80 characters are cut."""
+        """The anonymous text of a file; strings of more than 80 characters are cut."""
         # Cut last: half a path would no longer be known as one.
         short = STRING.sub(_cut, self._rewrite(text))
         rewritten = CHUNK.sub(r"\g<1>000000", DURATION.sub(r"\g<1>100", short))
@@ -129,5 +129,5 @@ def _in_name(found: re.Match[str]) -> str:
 
 
 def _spellings(path: str) -> tuple[str, ...]:
-    """A path as it is, from the root as opencode has it, and as folder names are made of it."""
+    """A path as it is, without its slash as in opencode, and as in the clients' folder names."""
     return path, path[1:], re.sub(r"[^A-Za-z0-9]", "-", path), path.replace("/", "-")

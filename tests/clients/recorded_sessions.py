@@ -1,4 +1,4 @@
-"""What Brimline reads of a recording, and what was billed for it, side by side."""
+"""The sessions that Brimline reads from a recording, to compare with what was billed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .scenes import Recording
 Tokens = tuple[int, int, int, int]
 
 
-def tokens(usage: Usage) -> Tokens:
-    """The four buckets that every client tells."""
+def token_counts(usage: Usage) -> Tokens:
+    """The four counts that every client reports."""
     return usage.input, usage.cache_read, usage.cache_write, usage.output
 
 
@@ -31,15 +31,16 @@ def billed_usage(one: Billed) -> Usage:
     return Usage(usage.input, usage.cache_read, usage.cache_write, usage.output, usage.reasoning)
 
 
-def total(usages: Iterable[Usage]) -> Tokens:
-    """The sum of usages."""
-    return tokens(reduce(add, usages, ZERO))
+def total_counts(usages: Iterable[Usage]) -> Tokens:
+    return token_counts(reduce(add, usages, ZERO))
 
 
-def transcripts(made: Recording) -> list[Session]:
-    """Each transcript of a recording, found and read as a user's would be."""
+def transcript_sessions(made: Recording) -> list[Session]:
+    """Each transcript of a recording, oldest first, found and read like a user's."""
     agent = source(made.client)
-    found = sorted(agent.transcripts(Places(made.last.home, {})), key=lambda one: one.modified)
+    found = sorted(
+        agent.transcripts(Places(made.last.home, {})), key=lambda one: (one.modified, one.path)
+    )
     return [fold(Session(), agent.read(one)) for one in found]
 
 
@@ -48,13 +49,13 @@ def threads(sessions: Iterable[Session]) -> list[Thread]:
     return [thread for session in sessions for thread in session.threads.values()]
 
 
-def main(sessions: Iterable[Session]) -> list[Thread]:
-    """The main thread of each session, where it has one."""
+def main_threads(sessions: Iterable[Session]) -> list[Thread]:
+    """The main thread of each session that has one."""
     return [thread for thread in threads(sessions) if thread.name == MAIN]
 
 
-def streams(runs: Iterable[ClientRun], client: str) -> Session:
-    """The streams of several runs, one after the other through one parser."""
+def stream_session(runs: Iterable[ClientRun], client: str) -> Session:
+    """The session of several runs' streams, read by one parser."""
     return fold(Session(), _events(client, [run.stream for run in runs]))
 
 

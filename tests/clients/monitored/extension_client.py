@@ -1,4 +1,4 @@
-"""Agents into which we put a file of ours, beside the user's own."""
+"""Agents that load an extension of ours next to the user's own."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..run import ClientRun, Place
-from .base import Monitored
+from .base import MonitoredClient
 
 
-class Extended(Monitored):
+class ExtensionClient(MonitoredClient):
     """An agent that loads every file of a folder; `-c` continues its last session."""
 
     path: ClassVar[str]
-    """Where our file is, below the home folder."""
-    theirs: ClassVar[str]
-    """A file of the same kind that the user had before."""
+    """The path of our file below the home folder."""
+    user_extension: ClassVar[str]
+    """The text of the user's own extension."""
 
     @property
     def file(self) -> Path:
-        """Where ours is."""
+        """The path of our file."""
         return Place(self.folder).home / self.path
 
     def write_settings(self) -> Path:
-        """The user's own file."""
+        """Write the user's own extension."""
         file = self.file.with_name("own.js")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(self.theirs)
+        file.write_text(self.user_extension)
         return file
 
     @abstractmethod
-    def complaints(self, run: ClientRun) -> list[str]:
-        """What it told people of that went wrong."""
+    def errors_shown(self, run: ClientRun) -> list[str]:
+        """The errors that the client showed to the user."""

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from .anonymizer import MAX_STRING_CHARS, Anonymizer
 from .fixture import FIXTURES
-from .neutral import LONGEST, Neutral
 from .scenes import SCENES
 
 ONE, TWO = "6adc6b93-5468-4e87-bf38-216c67fc4acc", "01a1dd35-8a80-72e1-abdd-0084d298249d"
@@ -19,7 +19,7 @@ ONE, TWO = "6adc6b93-5468-4e87-bf38-216c67fc4acc", "01a1dd35-8a80-72e1-abdd-0084
 
 def neutral(*texts: str, paths: dict[str, str] | None = None) -> list[str]:
     """The texts as one scene's files."""
-    made = Neutral(paths if paths is not None else {"/scratch/x_1/project": "/home/dev/project"})
+    made = Anonymizer(paths if paths is not None else {"/scratch/x_1/project": "/home/dev/project"})
     for text in texts:
         made.learn("", text)
     return [made.text(text) for text in texts]
@@ -68,7 +68,7 @@ def test_long_strings_are_cut_between_escapes() -> None:
     """What a client says to its model is none of our text, and the line stays JSON."""
     (text,) = neutral(msgspec.json.encode({"a": '\n"é' * 200, "b": 1}).decode())
     value = msgspec.json.decode(text, type=dict[str, object])
-    assert len(str(value["a"])) == LONGEST + 1
+    assert len(str(value["a"])) == MAX_STRING_CHARS + 1
     assert value["b"] == 1
 
 
