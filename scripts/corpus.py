@@ -18,7 +18,7 @@ from brimline.cli.inspect import Inspected, ThreadShown, shown
 from brimline.errors import BrimlineError
 from brimline.events import MAIN
 from brimline.settings import Settings
-from brimline.survey.target import find
+from brimline.survey.target import load_target
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import Places, ReadMode, Transcript
 
@@ -73,7 +73,7 @@ def compare(folder: Path, file: str, truth: Truth, home: Path) -> Compared:
     path = str(folder / file)
     scratch = context(home)
     try:
-        inspected = shown(scratch, find(path, scratch.places, BytesIO()), series=False)
+        inspected = shown(scratch, load_target(path, scratch.places, BytesIO()), series=False)
     except BrimlineError as error:
         return Compared(file, ("",) * len(FIGURES), (str(error),))
     found = ours(thread_of(inspected, truth))

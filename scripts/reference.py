@@ -19,7 +19,7 @@ from brimline.cli.setup_diff import Shown as SetupShown
 from brimline.formulas import Components, Formulas
 from brimline.run.loop_peaks import HatStats, LoopStats
 from brimline.run.result import IterationResult
-from brimline.survey.report import Line, Report
+from brimline.survey.report import Report, ReportLine
 from brimline.tracker import Reading
 from brimline.usage import Usage
 from brimline.windows import Limit, Window
@@ -37,7 +37,7 @@ JSON: dict[str, tuple[type[msgspec.Struct], ...]] = {
         Components,
     ),
     "brimline status --json": (shown.Shown,),
-    "brimline report --json": (Report, Line, Usage),
+    "brimline report --json": (Report, ReportLine, Usage),
     "brimline run --render json": (IterationResult, Reading),
     "brimline run --summary --json": (LoopStats, HatStats),
     "brimline baseline --json": (Baseline, Category),

@@ -20,6 +20,7 @@ from brimline.errors import (
     UnrecognisedFormat,
     UnrecognisedObject,
     UnsafeFolder,
+    WorkerFailed,
 )
 
 EVERY: list[BrimlineError] = [
@@ -30,6 +31,7 @@ EVERY: list[BrimlineError] = [
     UnknownAgent("emacs", ("claude", "codex")),
     UnknownSession("abc"),
     UnreadableTranscript("x.jsonl", "Is a directory"),
+    WorkerFailed(),
     UnrecognisedFormat("stdin", ("claude", "codex")),
     UnrecognisedObject("builtins.int", ("an Anthropic message", "a dict of one")),
     InvalidState("it is no JSON"),

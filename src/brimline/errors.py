@@ -6,6 +6,7 @@
     ├── UnknownAgent          a name that is no agent of ours
     ├── UnknownSession        no session has this id
     ├── UnreadableTranscript  a path that cannot be opened or is no file
+    ├── WorkerFailed          a process that read transcripts died
     ├── UnrecognisedFormat    a file or stream that is no agent's
     ├── UnrecognisedObject    an object that tells no usage in a shape we know
     ├── InvalidState          a stored tracker that cannot be gone on with
@@ -81,6 +82,18 @@ class UnreadableTranscript(BrimlineError):
     def __init__(self, path: str, reason: str, hint: str | None = None) -> None:
         self.path, self.reason, self.hint = path, reason, hint
         super().__init__(f"cannot read {path}: {reason}")
+
+
+class WorkerFailed(BrimlineError):
+    """A process that read transcripts died."""
+
+    hint = (
+        "It may have run out of memory: free some and try again, "
+        "or read one agent at a time with --agent."
+    )
+
+    def __init__(self) -> None:
+        super().__init__("a process that was reading transcripts died")
 
 
 class UnrecognisedFormat(BrimlineError):

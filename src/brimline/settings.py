@@ -139,12 +139,8 @@ def user_file(env: Mapping[str, str], home: Path) -> Path:
 
 def project_file(cwd: Path) -> Path | None:
     """The nearest project file from here upwards."""
-    return next((path for path in project_files(cwd) if path.is_file()), None)
-
-
-def project_files(cwd: Path) -> list[Path]:
-    """Where a project file could be, the nearest first."""
-    return [folder / PROJECT_FILE for folder in (cwd, *cwd.parents)]
+    paths = (folder / PROJECT_FILE for folder in (cwd, *cwd.parents))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def cache_dir(settings: Settings, env: Mapping[str, str], home: Path) -> Path:

@@ -316,7 +316,7 @@ def test_full_disk(month: User) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == month.run("report").out
-    assert sorted(os.listdir(month.home.parent / "cache")) == ["again", "state"]
+    assert sorted(os.listdir(month.home.parent / "cache")) == ["state"]
 
 
 def test_nothing(user: User) -> None:

@@ -165,7 +165,7 @@ def test_unknown_path(user: User) -> None:
     done = user.run("inspect", "some/where.jsonl")
     assert (done.code, done.out) == (2, "")
     first, *hint = done.err.splitlines()
-    assert first == "brimline: cannot read some/where.jsonl: there is no such file"
+    assert first == "brimline: cannot read some/where.jsonl: no such file"
     assert hint
 
 
@@ -251,7 +251,7 @@ def test_full_output(user: User, command: list[str]) -> None:
     for _ in range(2):
         assert written(user, "/dev/full", command) == (
             1,
-            "brimline: could not write the output: No space left on device\n",
+            "brimline: cannot write the output: No space left on device\n",
         )
 
 
@@ -259,7 +259,7 @@ def test_closed_output(user: User) -> None:
     """Output that is closed takes nothing; what writes nothing does not need it."""
     said = user.record("user", message={"role": "user", "content": "Fix the parser."})
     user.session("aaa", said, user.call("m1", 5_000))
-    why = "brimline: could not write the output: Bad file descriptor\n"
+    why = "brimline: cannot write the output: Bad file descriptor\n"
     assert written(user, "&-", ["status"]) == (1, why)
     assert written(user, "&-", ["handoff", "--draft", "aaa", "--output", "x.md"]) == (0, "")
 

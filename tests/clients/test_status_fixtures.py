@@ -6,10 +6,10 @@ import pytest
 
 from brimline.agents import AGENTS
 from brimline.events import MAIN
-from brimline.survey.files import transcripts
-from brimline.survey.index import Knowledge
-from brimline.survey.report import Filter, items, report
-from brimline.survey.status import Found, glances
+from brimline.survey.files import find_transcripts
+from brimline.survey.index import TranscriptIndex
+from brimline.survey.report import ReportFilter, build_report, summaries
+from brimline.survey.status import StatusSurvey, survey_sessions
 from brimline.transcripts.source import Places
 from brimline.windows import NO_OVERRIDES
 
@@ -25,17 +25,17 @@ def places_of(scene: str, tmp_path: Path) -> Places:
     return Places(load_fixture(client, name, tmp_path).last.home, {})
 
 
-def looked(places: Places, tmp_path: Path) -> Found:
+def looked(places: Places, tmp_path: Path) -> StatusSurvey:
     """All sessions of a home."""
-    return glances(places, AGENTS, None, NO_OVERRIDES, tmp_path / "cache")
+    return survey_sessions(places, AGENTS, None, NO_OVERRIDES, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("scene", LOOPS)
 def test_session_is_there(scene: str, tmp_path: Path) -> None:
     """Each agent's session is shown, with what its last call sent."""
     found = looked(places_of(scene, tmp_path), tmp_path)
-    assert (found.problems, [g.agent for g in found.glances]) == ([], [scene.partition("/")[0]])
-    reading = found.glances[0].main.reading
+    assert (found.problems, [g.agent for g in found.sessions]) == ([], [scene.partition("/")[0]])
+    reading = found.sessions[0].main.reading
     assert reading.sent is not None
     assert reading.state == "measured"
 
@@ -44,18 +44,18 @@ def test_session_is_there(scene: str, tmp_path: Path) -> None:
 def test_subagent_is_below_its_session(scene: str, tmp_path: Path) -> None:
     """A subagent is one thread below its session's own."""
     found = looked(places_of(scene, tmp_path), tmp_path)
-    assert [(g.main.thread, len(g.subagents)) for g in found.glances] == [(MAIN, 1)]
+    assert [(g.main.thread, len(g.subagents)) for g in found.sessions] == [(MAIN, 1)]
 
 
 @pytest.mark.parametrize("scene", SUBAGENTS)
 def test_report_counts_every_thread(scene: str, tmp_path: Path) -> None:
     """A report has one session, and the calls of its subagent too."""
     places = places_of(scene, tmp_path)
-    there = transcripts(places)
-    knowledge = Knowledge.of(tmp_path / "cache")
-    knowledge.learn(there)
-    knowledge.settle(there, AGENTS)
-    total = report(items(knowledge, there), "session", Filter()).total
+    there = find_transcripts(places)
+    knowledge = TranscriptIndex.load(tmp_path / "cache")
+    knowledge.update(there)
+    knowledge.dedupe_calls(there, AGENTS)
+    total = build_report(summaries(knowledge, there), "session", ReportFilter()).total
     calls = sum(
         len(thread.calls)
         for transcript in there

@@ -8,7 +8,7 @@ import pytest
 
 from brimline.events import MAIN
 from brimline.run.transcript_locator import RunClues, TranscriptLocator
-from brimline.survey.files import by_id, whole
+from brimline.survey.files import find_session, load_session
 from brimline.transcripts.source import Places, parse_time
 
 from .homes import PROJECT, home_of
@@ -98,7 +98,7 @@ def test_reads_on(agent: str, tmp_path: Path) -> None:
             file.write(line)
         by.read_new(ID)
     assert by.session is not None
-    assert by.session == whole(by_id(Places(home, {}), ID, [agent])).session
+    assert by.session == load_session(find_session(Places(home, {}), ID, [agent])).session
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from brimline.server.transcript_watcher import TranscriptWatcher
 from brimline.store.base import PutSession, Write
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
-from brimline.survey.files import sessions, transcripts, whole
+from brimline.survey.files import find_transcripts, group_by_session, load_session
 from brimline.transcripts.source import Places, Transcript
 
 pytestmark = pytest.mark.slow
@@ -44,8 +44,8 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 def told(places: Places) -> Figures:
     """What the files tell when they are read whole: calls, what the last sent, the cycle."""
     found: Figures = {}
-    for files in sessions(transcripts(places)):
-        for name, thread in whole(files).session.threads.items():
+    for files in group_by_session(find_transcripts(places)):
+        for name, thread in load_session(files).session.threads.items():
             sent = thread.current_call.usage.sent if thread.current_call else None
             found[files.session, name] = (len(thread.calls), sent, thread.cycle)
     return {
@@ -339,9 +339,9 @@ def test_an_agent_that_cannot_be_looked_through(
     def broken(places: Places, agents: Sequence[str]) -> list[Transcript]:
         if "codex" in agents:
             raise OSError(5, "Input/output error")
-        return transcripts(places, agents)
+        return find_transcripts(places, agents)
 
-    monkeypatch.setattr(transcript_watcher, "transcripts", broken)
+    monkeypatch.setattr(transcript_watcher, "find_transcripts", broken)
 
     async def go() -> None:
         home, store = tmp_path / "home", Refusing("", times=0)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from brimline.survey.files import transcripts
+from brimline.survey.files import find_transcripts
 from brimline.transcripts.source import Places, Transcript
 
 Json = dict[str, Any]
@@ -101,7 +101,7 @@ class Machine:
 
     def found(self) -> list[Transcript]:
         """All transcripts, in the order of their paths."""
-        return sorted(transcripts(self.places), key=lambda transcript: transcript.path)
+        return sorted(find_transcripts(self.places), key=lambda transcript: transcript.path)
 
     def _write(self, path: Path, lines: Iterable[bytes]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Spent, WindowReported
-from brimline.survey.codec import ROW, Saved, pack, unpack
+from brimline.survey.codec import ROW, SavedSession, decode_session, encode_session
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import Cursor, Tally
 from brimline.usage import Usage
@@ -35,8 +35,8 @@ others: st.SearchStrategy[AnyEvent] = (
 @given(st.lists(calls | others), st.builds(Cursor, counts, st.binary(max_size=9)))
 def test_round_trip(events: list[AnyEvent], cursor: Cursor) -> None:
     """A session comes back as it was, its calls in their order."""
-    saved = Saved(cursor, fold(Session(agent="claude"), events), Tally(records=3))
-    back = unpack(pack(saved))
+    saved = SavedSession(cursor, fold(Session(agent="claude"), events), Tally(records=3))
+    back = decode_session(encode_session(saved))
     assert back == saved
     for name, thread in saved.session.threads.items():
         assert list(back.session.threads[name].calls) == list(thread.calls)

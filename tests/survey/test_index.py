@@ -1,14 +1,27 @@
 """What is known of transcripts: nothing is read twice, nothing is counted twice."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from brimline.agents import AGENTS
+from brimline.errors import WorkerFailed
 from brimline.events import MAIN
-from brimline.survey.index import ALONE, READ_WHOLE, Knowledge
-from brimline.survey.state_file import NAME
+from brimline.survey import index
+from brimline.survey.index import (
+    MAX_WORKERS,
+    ONE_PROCESS_MAX_BYTES,
+    TAILS_ABOVE_BYTES,
+    ReadJob,
+    ReadResult,
+    TranscriptIndex,
+    read_all,
+    read_transcript,
+    usable_cores,
+)
+from brimline.survey.state_file import FILE_NAME
 from brimline.tracker import Thread
 from brimline.transcripts.source import Transcript
 
@@ -19,19 +32,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 LATER = NOON + 60
 
 
-def learned(machine: Machine, tails: bool = False) -> Knowledge:
+def learned(machine: Machine, tails: bool = False) -> TranscriptIndex:
     """What is known after one run: the state is loaded, brought up to date, and saved."""
-    knowledge = Knowledge.of(machine.cache)
+    transcript_index = TranscriptIndex.load(machine.cache)
     found = machine.found()
-    knowledge.learn(found, tails)
-    knowledge.settle(found, AGENTS)
-    knowledge.save()
-    return knowledge
+    transcript_index.update(found, tails)
+    transcript_index.dedupe_calls(found, AGENTS)
+    transcript_index.save()
+    return transcript_index
 
 
-def main(knowledge: Knowledge, transcript: Transcript) -> Thread:
+def main(transcript_index: TranscriptIndex, transcript: Transcript) -> Thread:
     """The main thread of a transcript."""
-    session = knowledge.session(transcript)
+    session = transcript_index.session(transcript)
     assert session is not None
     return session.threads[MAIN]
 
@@ -43,8 +56,8 @@ def ids(machine: Machine, number: int = 0) -> list[str]:
 
 def counted(machine: Machine) -> list[int]:
     """How many calls each transcript counts after one more run, in the order of their paths."""
-    knowledge = learned(machine)
-    summaries = [knowledge.summary(transcript) for transcript in machine.found()]
+    transcript_index = learned(machine)
+    summaries = [transcript_index.summary(transcript) for transcript in machine.found()]
     return [sum(row.calls for row in summary.rows) for summary in summaries if summary]
 
 
@@ -70,9 +83,9 @@ def test_nothing_new_is_not_saved(machine: Machine) -> None:
     """Where nothing was learned, the state is not written again."""
     machine.session("s1", call("m1"))
     learned(machine)
-    before = (machine.cache / NAME).stat().st_ino
+    before = (machine.cache / FILE_NAME).stat().st_ino
     learned(machine)
-    assert (machine.cache / NAME).stat().st_ino == before
+    assert (machine.cache / FILE_NAME).stat().st_ino == before
 
 
 def test_only_the_new_part_is_read(machine: Machine) -> None:
@@ -157,7 +170,7 @@ def test_deleted_state(machine: Machine) -> None:
     """Without the state everything is read again, and is the same."""
     machine.session("s1", call("m1"), call("m2"))
     learned(machine)
-    (machine.cache / NAME).unlink()
+    (machine.cache / FILE_NAME).unlink()
     assert ids(machine) == ["m1", "m2"]
 
 
@@ -167,43 +180,26 @@ def test_gone_while_looking(machine: Machine) -> None:
     gone = machine.session("s2", call("m2"))
     found = machine.found()
     gone.unlink()
-    knowledge = Knowledge.of(machine.cache)
-    knowledge.learn(found)
-    assert list(main(knowledge, found[0]).calls) == ["m1"]
-    assert knowledge.session(found[1]) is None
-    assert knowledge.summary(found[1]) is None
-    assert [str(gone) in problem for problem in knowledge.problems] == [True]
+    transcript_index = TranscriptIndex.load(machine.cache)
+    transcript_index.update(found)
+    assert list(main(transcript_index, found[0]).calls) == ["m1"]
+    assert transcript_index.session(found[1]) is None
+    assert transcript_index.summary(found[1]) is None
+    assert [str(gone) in problem for problem in transcript_index.problems] == [True]
 
 
 def test_empty_file(machine: Machine) -> None:
     """A file with nothing in it is a session without a call."""
     machine.session("s1")
-    knowledge = learned(machine)
+    transcript_index = learned(machine)
     transcript = machine.found()[0]
-    session = knowledge.session(transcript)
+    session = transcript_index.session(transcript)
     assert session is not None
     assert session.threads == {}
-    summary = knowledge.summary(transcript)
+    summary = transcript_index.summary(transcript)
     assert summary is not None
     assert summary.rows == ()
-    assert knowledge.problems == []
-
-
-def test_end(machine: Machine) -> None:
-    """The last bytes of a file that was read to its end are known, of any other not."""
-    lines = call("m1") + call("m2")
-    path = machine.session("s1", lines)
-    machine.session("s2", call("m1"), call("m2")[:50])
-    machine.session("s3", b"\n")
-    knowledge = learned(machine)
-    whole, broken, short = machine.found()
-    assert knowledge.end(whole, 64) == lines[-64:]
-    assert knowledge.end(whole, 10) == lines[-10:]
-    assert knowledge.end(whole, 65) is None
-    assert knowledge.end(broken, 64) is None
-    assert knowledge.end(short, 64) == b"\n"
-    append(path, call("m3"))
-    assert knowledge.end(machine.found()[0], 64) is None
+    assert transcript_index.problems == []
 
 
 def test_progress(machine: Machine) -> None:
@@ -216,7 +212,7 @@ def test_progress(machine: Machine) -> None:
     def tell(done: int, whole: int) -> None:
         told_of.append((done, whole))
 
-    Knowledge.of(machine.cache).learn(found, progress=tell)
+    TranscriptIndex.load(machine.cache).update(found, progress=tell)
     whole = sum(transcript.size for transcript in found)
     assert told_of
     assert told_of == sorted(told_of)
@@ -259,11 +255,11 @@ def test_owner_deleted_and_one_agent_asked_for(machine: Machine) -> None:
     machine.session("a-new", call("m1", second=10), call("m3", second=12))
     learned(machine)
     old.unlink()
-    knowledge = Knowledge.of(machine.cache)
+    transcript_index = TranscriptIndex.load(machine.cache)
     found = machine.found()
-    knowledge.learn(found)
-    knowledge.settle(found, ["claude"])
-    summary = knowledge.summary(found[0])
+    transcript_index.update(found)
+    transcript_index.dedupe_calls(found, ["claude"])
+    summary = transcript_index.summary(found[0])
     assert summary is not None
     assert sum(row.calls for row in summary.rows) == 2
 
@@ -273,9 +269,9 @@ def test_a_part_does_not_forget_the_rest(machine: Machine) -> None:
     machine.session("s1", call("m1"))
     path = machine.session("s2", call("m2"), *[told("x" * 100)] * 3)
     learned(machine)
-    knowledge = Knowledge.of(machine.cache)
-    knowledge.settle([], ["codex"])
-    knowledge.save()
+    transcript_index = TranscriptIndex.load(machine.cache)
+    transcript_index.dedupe_calls([], ["codex"])
+    transcript_index.save()
     overwrite_head(path, b'"id":"m2"', b'"id":"zz"')
     assert ids(machine, 1) == ["m2"]
 
@@ -304,25 +300,68 @@ def with_hole(machine: Machine, name: str, size: int, *lines: bytes) -> Path:
 
 def test_workers(machine: Machine) -> None:
     """What several processes read is what one reads."""
-    part = ALONE // 4
+    part = ONE_PROCESS_MAX_BYTES // 4
     for number in range(5):
         with_hole(machine, f"s{number}", part, call(f"m{number}"))
-    assert sum(t.size for t in machine.found()) > ALONE
-    knowledge = learned(machine)
-    found = [list(main(knowledge, transcript).calls) for transcript in machine.found()]
+    assert sum(t.size for t in machine.found()) > ONE_PROCESS_MAX_BYTES
+    transcript_index = learned(machine)
+    found = [list(main(transcript_index, transcript).calls) for transcript in machine.found()]
     assert found == [[f"s{number}-first", f"m{number}"] for number in range(5)]
-    assert knowledge.problems == []
+    assert transcript_index.problems == []
+
+
+def jobs(machine: Machine, count: int) -> list[ReadJob]:
+    """Jobs for as many sessions of a call each, one of which cannot be read."""
+    for number in range(count):
+        machine.session(f"s{number:02}", call(f"m{number}"))
+    found = machine.found()
+    Path(found[1].path).unlink()
+    return [ReadJob(transcript, None) for transcript in found]
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_number_of_workers_changes_results(machine: Machine, workers: int) -> None:
+    """However many processes read, the results are the same, in the order of the jobs."""
+    every = jobs(machine, 20)
+    alone = list(read_all(every, 1))
+    assert [result.path for result in alone] == [job.transcript.path for job in every]
+    assert [result.problem is None for result in alone].count(False) == 1
+    assert list(read_all(every, workers)) == alone
+
+
+def test_usable_cores_out_of_range() -> None:
+    """There is at least one process, and not too many."""
+    assert 1 <= usable_cores() <= MAX_WORKERS
+
+
+def die(job: ReadJob) -> ReadResult:
+    """Be killed in the middle of a job."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return read_transcript(job)
+
+
+def test_killed_worker_is_not_reported(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A worker that dies is an error that says what to do, and no process is left."""
+    every = jobs(machine, 5)
+    monkeypatch.setattr(index, "read_transcript", die)
+    with pytest.raises(WorkerFailed, match="try again"):
+        list(read_all(every, 2))
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
 
 
 def test_tails(machine: Machine) -> None:
     """With much to read, a glance takes the ends; what was before is not known."""
-    with_hole(machine, "s1", READ_WHOLE, call("m1"), compaction(1), call("m2", 30_000))
+    with_hole(machine, "s1", TAILS_ABOVE_BYTES, call("m1"), compaction(1), call("m2", 30_000))
     machine.session("s2", call("m3"))
     found = machine.found()
-    knowledge = learned(machine, tails=True)
-    assert [main(knowledge, transcript).current for transcript in found] == ["m2", "m3"]
-    assert "s1-first" not in main(knowledge, found[0]).calls
-    assert [knowledge.is_whole(transcript) for transcript in found] == [False, False]
+    transcript_index = learned(machine, tails=True)
+    assert [main(transcript_index, transcript).current for transcript in found] == ["m2", "m3"]
+    assert "s1-first" not in main(transcript_index, found[0]).calls
+    assert [transcript_index.is_fully_read(transcript) for transcript in found] == [False, False]
 
 
 def test_tails_of_what_is_known(machine: Machine) -> None:
@@ -330,11 +369,11 @@ def test_tails_of_what_is_known(machine: Machine) -> None:
     path = machine.session("s1", call("m1"))
     learned(machine)
     append(path, call("m2", 30_000))
-    with_hole(machine, "s2", READ_WHOLE, call("m3"))
+    with_hole(machine, "s2", TAILS_ABOVE_BYTES, call("m3"))
     found = machine.found()
-    knowledge = learned(machine, tails=True)
-    assert list(main(knowledge, found[0]).calls) == ["m1", "m2"]
-    assert [knowledge.is_whole(transcript) for transcript in found] == [True, False]
+    transcript_index = learned(machine, tails=True)
+    assert list(main(transcript_index, found[0]).calls) == ["m1", "m2"]
+    assert [transcript_index.is_fully_read(transcript) for transcript in found] == [True, False]
 
 
 def test_tails_of_what_was_replaced(machine: Machine) -> None:
@@ -342,19 +381,19 @@ def test_tails_of_what_was_replaced(machine: Machine) -> None:
     machine.session("s1", call("m1"), call("m2"))
     learned(machine)
     (machine.projects / "-project" / "s1.jsonl").unlink()
-    with_hole(machine, "s1", READ_WHOLE, call("m3"))
+    with_hole(machine, "s1", TAILS_ABOVE_BYTES, call("m3"))
     found = machine.found()
-    knowledge = learned(machine, tails=True)
-    assert main(knowledge, found[0]).current == "m3"
-    assert not knowledge.is_whole(found[0])
+    transcript_index = learned(machine, tails=True)
+    assert main(transcript_index, found[0]).current == "m3"
+    assert not transcript_index.is_fully_read(found[0])
 
 
 def test_tails_of_what_is_gone(machine: Machine) -> None:
     """A file that goes before its end is looked at is told."""
-    with_hole(machine, "s1", READ_WHOLE, call("m1"))
+    with_hole(machine, "s1", TAILS_ABOVE_BYTES, call("m1"))
     found = machine.found()
     Path(found[0].path).unlink()
-    knowledge = Knowledge.of(machine.cache)
-    knowledge.learn(found, tails=True)
-    assert len(knowledge.problems) == 1
-    assert knowledge.session(found[0]) is None
+    transcript_index = TranscriptIndex.load(machine.cache)
+    transcript_index.update(found, tails=True)
+    assert len(transcript_index.problems) == 1
+    assert transcript_index.session(found[0]) is None

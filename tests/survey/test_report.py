@@ -7,26 +7,33 @@ import pytest
 
 from brimline.agents import AGENTS
 from brimline.prices import cost
-from brimline.survey.index import Knowledge
-from brimline.survey.report import By, Filter, Line, Report, items, report
+from brimline.survey.index import TranscriptIndex
+from brimline.survey.report import (
+    GroupBy,
+    Report,
+    ReportFilter,
+    ReportLine,
+    build_report,
+    summaries,
+)
 from brimline.usage import Usage
 
 from .machine import NOON, Machine, call, compaction, of_agent, told
 
 DAY = 86_400
-EVERYTHING = Filter()
+EVERYTHING = ReportFilter()
 
 
-def made(machine: Machine, by: By = "day", chosen: Filter = EVERYTHING) -> Report:
+def made(machine: Machine, by: GroupBy = "day", chosen: ReportFilter = EVERYTHING) -> Report:
     """The report on a machine."""
-    knowledge = Knowledge.of(machine.cache)
+    index = TranscriptIndex.load(machine.cache)
     found = machine.found()
-    knowledge.learn(found)
-    knowledge.settle(found, AGENTS)
-    return report(items(knowledge, found), by, chosen)
+    index.update(found)
+    index.dedupe_calls(found, AGENTS)
+    return build_report(summaries(index, found), by, chosen)
 
 
-def lines(made: Report) -> dict[str, Line]:
+def lines(made: Report) -> dict[str, ReportLine]:
     """The lines by their keys."""
     return {line.key: line for line in made.lines}
 
@@ -97,7 +104,7 @@ def test_by_model(two: Machine) -> None:
 
 
 @pytest.mark.parametrize("by", ["day", "session", "project", "model"])
-def test_total(two: Machine, by: By) -> None:
+def test_total(two: Machine, by: GroupBy) -> None:
     """However it is cut, the total is the same, and the lines add up to it."""
     whole = made(two, by)
     total = whole.total
@@ -110,18 +117,18 @@ def test_total(two: Machine, by: By) -> None:
 
 def test_since(two: Machine) -> None:
     """From a day on: what was before does not count, not even in a session that goes on."""
-    found = lines(made(two, "session", Filter(first_day=day(NOON + DAY))))
+    found = lines(made(two, "session", ReportFilter(first_day=day(NOON + DAY))))
     assert {key: line.calls for key, line in found.items()} == {"s1": 2, "s2": 1}
     assert found["s1"].peak_sent == 31_000
-    assert made(two, "day", Filter(first_day=day(NOON + 2 * DAY))).lines == []
+    assert made(two, "day", ReportFilter(first_day=day(NOON + 2 * DAY))).lines == []
 
 
 def test_project(two: Machine) -> None:
     """Of a project whose path contains a text; a session's subagents are with it."""
-    assert made(two, "session", Filter(project="other")).total.calls == 1
-    assert made(two, "session", Filter(project="oth")).total.sessions == 1
-    assert made(two, "session", Filter(project="nothing")).lines == []
-    machine_wide = made(two, "session", Filter(project="")).total
+    assert made(two, "session", ReportFilter(project="other")).total.calls == 1
+    assert made(two, "session", ReportFilter(project="oth")).total.sessions == 1
+    assert made(two, "session", ReportFilter(project="nothing")).lines == []
+    machine_wide = made(two, "session", ReportFilter(project="")).total
     assert machine_wide.calls == 6
 
 
@@ -129,8 +136,8 @@ def test_project_of_a_subagent_elsewhere(machine: Machine) -> None:
     """A project's subagents count where they worked outside of its folder too."""
     machine.session("s1", call("m1", cwd="/project"))
     machine.subagent("s1", "a1", call("m2", cwd="/elsewhere", **of_agent("a1")))
-    assert made(machine, "project", Filter(project="/project")).total.calls == 2
-    assert made(machine, "project", Filter(project="/elsewhere")).total.calls == 0
+    assert made(machine, "project", ReportFilter(project="/project")).total.calls == 2
+    assert made(machine, "project", ReportFilter(project="/elsewhere")).total.calls == 0
 
 
 def test_older_subagents_are_with_their_session(machine: Machine) -> None:
@@ -169,7 +176,7 @@ def test_unknown_project(machine: Machine) -> None:
     """A session that tells no project is in `unknown`."""
     machine.session("s1", call("m1", cwd=None))
     assert list(lines(made(machine, "project"))) == ["unknown"]
-    assert made(machine, "project", Filter(project="x")).lines == []
+    assert made(machine, "project", ReportFilter(project="x")).lines == []
 
 
 def test_nothing(machine: Machine) -> None:

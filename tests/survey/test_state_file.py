@@ -10,18 +10,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.survey.index import Job, absorb
+from brimline.survey.index import ReadJob, read_transcript
 from brimline.survey.state_file import (
-    NAME,
-    TAIL,
+    FILE_NAME,
+    TAIL_BYTES,
     VERSION,
     Entry,
     State,
-    believed,
     empty,
+    file_mark,
     load,
-    mark,
     save,
+    still_matches,
 )
 from brimline.transcripts.source import Transcript
 
@@ -30,7 +30,7 @@ from .machine import NOON, Machine, call, told
 
 def entry_of(transcript: Transcript) -> Entry:
     """What is kept of a transcript that was read."""
-    entry = absorb(Job(transcript, None)).entry
+    entry = read_transcript(ReadJob(transcript, None)).entry
     assert entry is not None
     return entry
 
@@ -69,14 +69,14 @@ def test_nothing_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 100, -1])
 def test_truncated(kept: State, machine: Machine, size: int) -> None:
     """A part of a state is none."""
-    path = machine.cache / NAME
+    path = machine.cache / FILE_NAME
     path.write_bytes(path.read_bytes()[:size])
     assert load(machine.cache) == empty()
 
 
 def test_corrupted(kept: State, machine: Machine) -> None:
     """A state with any byte changed is none."""
-    path = machine.cache / NAME
+    path = machine.cache / FILE_NAME
     whole = path.read_bytes()
     for place in range(0, len(whole), max(1, len(whole) // 40)):
         data = bytearray(whole)
@@ -88,7 +88,7 @@ def test_corrupted(kept: State, machine: Machine) -> None:
 @pytest.mark.parametrize("body", [b"", b"\xc1", b"\x93\xa1x", msgspec.msgpack.encode([1, 2, 3])])
 def test_another_shape(tmp_path: Path, body: bytes) -> None:
     """Something else, though its sum is right, is no state."""
-    (tmp_path / NAME).write_bytes(zlib.crc32(body).to_bytes(4, "little") + body)
+    (tmp_path / FILE_NAME).write_bytes(zlib.crc32(body).to_bytes(4, "little") + body)
     assert load(tmp_path) == empty()
 
 
@@ -122,24 +122,24 @@ def test_read_only_folder(kept: State, tmp_path: Path) -> None:
 def test_state_is_a_folder(kept: State, tmp_path: Path) -> None:
     """Where a folder is in the way, nothing is saved and no other file stays."""
     folder = tmp_path / "other"
-    (folder / NAME / "full").mkdir(parents=True)
+    (folder / FILE_NAME / "full").mkdir(parents=True)
     save(kept, folder)
     assert load(folder) == empty()
-    assert os.listdir(folder) == [NAME]
+    assert os.listdir(folder) == [FILE_NAME]
 
 
 FULL = """
 import resource, sys
 from pathlib import Path
 from brimline.survey.state_file import State, empty, load, save
-from brimline.survey.index import Job, absorb
+from brimline.survey.index import ReadJob, read_transcript
 from brimline.transcripts.source import Places
-from brimline.survey.files import transcripts
+from brimline.survey.files import find_transcripts
 home, cache = map(Path, sys.argv[1:])
-found = transcripts(Places(home, {}))
+found = find_transcripts(Places(home, {}))
 state = load(cache)
 for number in range(200):
-    entry = absorb(Job(found[0], None)).entry
+    entry = read_transcript(ReadJob(found[0], None)).entry
     state.entries[f"{found[0].path}{number}"] = entry
 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
@@ -156,7 +156,7 @@ def measured() -> dict[str, str]:
 def test_full_disk(kept: State, machine: Machine) -> None:
     """A disk that fills up while the state is written leaves the old one, and nothing else."""
     assert hasattr(resource, "RLIMIT_FSIZE")
-    before = (machine.cache / NAME).read_bytes()
+    before = (machine.cache / FILE_NAME).read_bytes()
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(machine.home), str(machine.cache)],
         capture_output=True,
@@ -165,14 +165,14 @@ def test_full_disk(kept: State, machine: Machine) -> None:
         env={"PATH": os.environ["PATH"], **measured()},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert os.listdir(machine.cache) == [NAME]
-    assert (machine.cache / NAME).read_bytes() == before
+    assert os.listdir(machine.cache) == [FILE_NAME]
+    assert (machine.cache / FILE_NAME).read_bytes() == before
 
 
 def test_killed_half_way(kept: State, machine: Machine) -> None:
     """What a killed process left behind is not taken for the state."""
-    left = machine.cache / f"{NAME}abcd1234"
-    left.write_bytes((machine.cache / NAME).read_bytes()[:50])
+    left = machine.cache / f"{FILE_NAME}abcd1234"
+    left.write_bytes((machine.cache / FILE_NAME).read_bytes()[:50])
     assert load(machine.cache) == kept
     save(kept, machine.cache)
     assert load(machine.cache) == kept
@@ -180,7 +180,7 @@ def test_killed_half_way(kept: State, machine: Machine) -> None:
 
 def test_private(kept: State, machine: Machine) -> None:
     """What is known of a user's sessions is the user's alone."""
-    assert (machine.cache / NAME).stat().st_mode & 0o777 == 0o600
+    assert (machine.cache / FILE_NAME).stat().st_mode & 0o777 == 0o600
 
 
 SAVING = """
@@ -199,7 +199,7 @@ def test_two_at_once(kept: State, machine: Machine) -> None:
     while any(process.poll() is None for process in started):
         assert load(machine.cache) == kept
     assert [process.returncode for process in started] == [0, 0]
-    assert os.listdir(machine.cache) == [NAME]
+    assert os.listdir(machine.cache) == [FILE_NAME]
 
 
 # What is believed of an entry.
@@ -207,7 +207,7 @@ def test_two_at_once(kept: State, machine: Machine) -> None:
 
 def test_believed(one: Transcript) -> None:
     """An entry is believed while the file is the one that was read."""
-    assert believed(entry_of(one), one)
+    assert still_matches(entry_of(one), one)
 
 
 def grown(path: Path, data: bytes) -> None:
@@ -225,14 +225,14 @@ def test_believed_when_grown(one: Transcript, machine: Machine) -> None:
     """A file that grew still begins with what was read."""
     entry = entry_of(one)
     grown(Path(one.path), call("m3"))
-    assert believed(entry, again(machine))
+    assert still_matches(entry, again(machine))
 
 
 def test_not_believed_when_shorter(one: Transcript, machine: Machine) -> None:
     """A file that is shorter does not."""
     entry = entry_of(one)
     os.truncate(one.path, one.size - 10)
-    assert not believed(entry, again(machine))
+    assert not still_matches(entry, again(machine))
 
 
 def test_not_believed_when_cut_and_grown(one: Transcript, machine: Machine) -> None:
@@ -240,7 +240,7 @@ def test_not_believed_when_cut_and_grown(one: Transcript, machine: Machine) -> N
     entry = entry_of(one)
     os.truncate(one.path, 10)
     grown(Path(one.path), call("m9") * 9)
-    assert not believed(entry, again(machine))
+    assert not still_matches(entry, again(machine))
 
 
 def test_not_believed_when_replaced(one: Transcript, machine: Machine) -> None:
@@ -251,23 +251,23 @@ def test_not_believed_when_replaced(one: Transcript, machine: Machine) -> None:
     copy.write_bytes(path.read_bytes())
     copy.replace(path)
     os.utime(path, (NOON, NOON))
-    assert not believed(entry, again(machine))
+    assert not still_matches(entry, again(machine))
 
 
 def test_not_believed_when_gone(one: Transcript) -> None:
     """Nor one that is not there."""
     entry = entry_of(one)
     Path(one.path).unlink()
-    assert not believed(entry, one)
+    assert not still_matches(entry, one)
 
 
 def test_mark(tmp_path: Path) -> None:
     """A mark has the bytes before its offset, however few there are."""
     path = tmp_path / "x"
     path.write_bytes(bytes(range(200)))
-    assert mark(str(path), 100).tail == bytes(range(100 - TAIL, 100))
-    assert mark(str(path), 3).tail == b"\0\1\2"
-    assert mark(str(path), 0).tail == b""
-    assert mark(str(path), 100) != mark(str(path), 101)
+    assert file_mark(str(path), 100).tail == bytes(range(100 - TAIL_BYTES, 100))
+    assert file_mark(str(path), 3).tail == b"\0\1\2"
+    assert file_mark(str(path), 0).tail == b""
+    assert file_mark(str(path), 100) != file_mark(str(path), 101)
     with pytest.raises(OSError):
-        mark(str(tmp_path / "none"), 0)
+        file_mark(str(tmp_path / "none"), 0)

@@ -1,8 +1,8 @@
 """A glance at the sessions: which are active, what their threads hold."""
 
 from brimline.events import MAIN
-from brimline.survey.index import READ_WHOLE
-from brimline.survey.status import Found, Glance, glances
+from brimline.survey.index import TAILS_ABOVE_BYTES
+from brimline.survey.status import SessionStatus, StatusSurvey, survey_sessions
 from brimline.windows import NO_OVERRIDES, Overrides
 
 from .machine import NOON, Machine, call, compaction, of_agent, told
@@ -11,15 +11,15 @@ from .test_index import with_hole
 
 def looked(
     machine: Machine, since: float | None = None, overrides: Overrides = NO_OVERRIDES
-) -> Found:
+) -> StatusSurvey:
     """All sessions of Claude Code on a machine."""
-    return glances(machine.places, ["claude"], since, overrides, machine.cache)
+    return survey_sessions(machine.places, ["claude"], since, overrides, machine.cache)
 
 
-def only(found: Found) -> Glance:
+def only(found: StatusSurvey) -> SessionStatus:
     """The only session."""
-    assert len(found.glances) == 1
-    return found.glances[0]
+    assert len(found.sessions) == 1
+    return found.sessions[0]
 
 
 def test_glance(machine: Machine) -> None:
@@ -48,29 +48,29 @@ def test_subagents(machine: Machine) -> None:
     for second, name in enumerate(("a1", "a2", "acompact-1")):
         machine.subagent("s1", name, call(name, 9_000, second=second, **of_agent(name)))
     glance = only(looked(machine))
-    assert [row.thread for row in glance.rows] == [MAIN, "a2", "a1"]
+    assert [row.thread for row in glance.threads] == [MAIN, "a2", "a1"]
 
 
 def test_older_subagents(machine: Machine) -> None:
     """A subagent's file beside the sessions is shown below the session that its records name."""
     machine.session("s1", call("m1"))
     machine.loose("a1", call("m2", 9_000, **of_agent("a1")))
-    assert [row.thread for row in only(looked(machine)).rows] == [MAIN, "a1"]
+    assert [row.thread for row in only(looked(machine)).threads] == [MAIN, "a1"]
 
 
 def test_since(machine: Machine) -> None:
     """Only sessions that were active since then; a subagent that is keeps its session there."""
     machine.session("s1", call("m1"))
-    assert len(looked(machine, NOON).glances) == 1
+    assert len(looked(machine, NOON).sessions) == 1
     found = looked(machine, NOON + 1)
-    assert (found.glances, found.transcripts) == ([], 1)
+    assert (found.sessions, found.transcripts) == ([], 1)
 
 
 def test_no_call(machine: Machine) -> None:
     """A session without a call is not shown."""
     machine.session("s1", told())
     machine.session("s2")
-    assert looked(machine).glances == []
+    assert looked(machine).sessions == []
     assert looked(machine).problems == []
 
 
@@ -93,6 +93,6 @@ def test_client_settings(machine: Machine) -> None:
 
 def test_large_files(machine: Machine) -> None:
     """Of a machine with much on it only the ends are read: the cycle is not known."""
-    with_hole(machine, "s1", READ_WHOLE, call("m1", 90_000), told())
+    with_hole(machine, "s1", TAILS_ABOVE_BYTES, call("m1", 90_000), told())
     row = only(looked(machine)).main
     assert (row.reading.sent, row.cycle) == (90_000, None)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Spent
-from brimline.survey.summary import Row, own_thread, summarise
+from brimline.survey.summary import UsageRow, primary_thread, summarise
 from brimline.survey.summary import day_of as day_of_moment
 from brimline.tracker import Session, Thread, fold
 from brimline.usage import ZERO, Usage
@@ -37,7 +37,7 @@ def session_of(*events: AnyEvent) -> Session:
     return fold(Session(), [SEEN, *events])
 
 
-def rows(*events: AnyEvent) -> dict[tuple[str, str | None, int], Row]:
+def rows(*events: AnyEvent) -> dict[tuple[str, str | None, int], UsageRow]:
     """The rows by day, model and tier."""
     made = summarise(session_of(*events)).rows
     found = {(row.day, row.model, row.tier): row for row in made}
@@ -152,9 +152,9 @@ def test_subagents_count_in_tokens_alone() -> None:
 
 def test_own_thread() -> None:
     """A subagent's file is about the subagent; another about main, wherever it stands."""
-    assert own_thread(session_of(called("m1", thread="a1"))).name == "a1"
-    assert own_thread(session_of(called("m1", thread="a1"), called("m2"))).name == MAIN
-    assert own_thread(Session()) == Thread(MAIN)
+    assert primary_thread(session_of(called("m1", thread="a1"))).name == "a1"
+    assert primary_thread(session_of(called("m1", thread="a1"), called("m2"))).name == MAIN
+    assert primary_thread(Session()) == Thread(MAIN)
     assert summarise(session_of(called("m1", 70_000, thread="a1"))).rows[0].peak_sent == 70_000
 
 

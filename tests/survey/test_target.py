@@ -17,8 +17,8 @@ from brimline.errors import (
     UnrecognisedFormat,
 )
 from brimline.events import MAIN
-from brimline.survey.files import HEAD, Folded
-from brimline.survey.target import find
+from brimline.survey.files import HEAD_BYTES, LoadedSession
+from brimline.survey.target import load_target
 
 from .machine import Machine, call, compaction, of_agent, told
 
@@ -27,12 +27,12 @@ LINUX = sys.platform == "linux"
 
 def looked_up(
     machine: Machine, target: str | Path, stdin: bytes = b"", agent: str | None = None
-) -> Folded:
+) -> LoadedSession:
     """What a target holds."""
-    return find(str(target), machine.places, io.BytesIO(stdin), agent)
+    return load_target(str(target), machine.places, io.BytesIO(stdin), agent)
 
 
-def calls(folded: Folded) -> dict[str, list[str]]:
+def calls(folded: LoadedSession) -> dict[str, list[str]]:
     """The ids of the calls of each thread."""
     return {name: list(thread.calls) for name, thread in folded.session.threads.items()}
 
@@ -121,7 +121,7 @@ def test_agent_override(machine: Machine, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"{}\n" * 10 + call("m1"))
     assert calls(looked_up(machine, path, agent="claude")) == {MAIN: ["m1"]}
-    path.write_bytes(b'{"type":"user"}\n' * (HEAD // 10) + call("m1"))
+    path.write_bytes(b'{"type":"user"}\n' * (HEAD_BYTES // 10) + call("m1"))
     with pytest.raises(UnrecognisedFormat):
         looked_up(machine, path)
     assert calls(looked_up(machine, path, agent="claude")) == {MAIN: ["m1"]}
@@ -165,18 +165,18 @@ def test_directory(machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").mkdir()
     said = unreadable(machine, tmp_path / "x.jsonl")
     assert "it is a directory" in said
-    assert "Name a transcript inside it." in said
+    assert "Name a transcript file inside it." in said
 
 
 def test_fifo(machine: Machine, tmp_path: Path) -> None:
     """A pipe in the file system is not waited for."""
     os.mkfifo(tmp_path / "x.jsonl")
-    assert "Pipe it in" in unreadable(machine, tmp_path / "x.jsonl")
+    assert "Pipe it to" in unreadable(machine, tmp_path / "x.jsonl")
 
 
 def test_device(machine: Machine) -> None:
     """A device is no transcript."""
-    assert "no regular file" in unreadable(machine, "/dev/null")
+    assert "not a regular file" in unreadable(machine, "/dev/null")
 
 
 def test_dangling_link(machine: Machine, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_link_to_itself(machine: Machine, tmp_path: Path) -> None:
 
 def test_missing_path(machine: Machine, tmp_path: Path) -> None:
     """A path that does not exist says so."""
-    assert "there is no such file" in unreadable(machine, tmp_path / "none.jsonl")
+    assert "no such file" in unreadable(machine, tmp_path / "none.jsonl")
 
 
 @pytest.mark.usefixtures("ordinary")
@@ -261,8 +261,8 @@ def test_stdin_stream(machine: Machine) -> None:
 def test_stdin_is_a_pipe(machine: Machine) -> None:
     """It comes in pieces, cannot be read again, and is longer than what is looked at first."""
     data = b"".join(told("x" * 900) + call(f"m{i}") for i in range(100))
-    assert len(data) > 2 * HEAD
-    folded = find("-", machine.places, io.BufferedReader(Unseekable(data)))
+    assert len(data) > 2 * HEAD_BYTES
+    folded = load_target("-", machine.places, io.BufferedReader(Unseekable(data)))
     assert len(calls(folded)[MAIN]) == 100
     assert folded.tally.records == 200
 
@@ -275,7 +275,7 @@ def test_stdin_long_document(machine: Machine) -> None:
     messages = [{"id": f"m{i}", **reply, "tokens": counts} for i in range(200)]
     document = {"sessionId": "s1", "projectHash": "ab", "startTime": time, "messages": messages}
     data = json.dumps(document).encode()
-    assert len(data) > 2 * HEAD
+    assert len(data) > 2 * HEAD_BYTES
     for agent in (None, "gemini"):
         assert len(calls(looked_up(machine, "-", data, agent))[MAIN]) == 200
 

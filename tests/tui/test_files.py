@@ -6,7 +6,7 @@ import pytest
 
 from brimline.errors import UnknownSession
 from brimline.settings import Settings
-from brimline.survey.status import glances
+from brimline.survey.status import survey_sessions
 from brimline.tui.files import TranscriptFiles
 from brimline.windows import NO_OVERRIDES
 from survey.machine import NOON, Machine, call, compaction, of_agent
@@ -33,12 +33,12 @@ def files(machine: Machine, settings: Settings | None = None) -> TranscriptFiles
 
 def test_figures_are_those_of_status(machine: Machine) -> None:
     """What `brimline status` reads is what is shown, and nothing is computed anew."""
-    found = glances(machine.places, ["claude"], None, NO_OVERRIDES, machine.cache).glances
+    found = survey_sessions(machine.places, ["claude"], None, NO_OVERRIDES, machine.cache).sessions
     views = files(machine).read_views(NOON)
     assert len(views) == len(found) == 2
     for view, glance in zip(views, found, strict=True):
         assert (view.session.id, view.session.project) == (glance.session, glance.project)
-        for thread, row in zip(view.threads, glance.rows, strict=True):
+        for thread, row in zip(view.threads, glance.threads, strict=True):
             reading = row.reading
             assert (thread.thread, thread.sent, thread.held) == (
                 row.thread, reading.sent, reading.held

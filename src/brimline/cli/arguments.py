@@ -8,7 +8,7 @@ from typing import Protocol
 
 from brimline._version import __version__
 from brimline.agents import AGENTS
-from brimline.cli import daemon_arguments, uncollected
+from brimline.cli import daemon_arguments
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError
 from brimline.settings import load
@@ -34,9 +34,8 @@ def run(arguments: list[str]) -> int:
         print(NOWHERE, file=sys.stderr)
         return 2
     try:
-        context = _context(options, arguments)
-        with uncollected():
-            command = import_module(f"brimline.cli.{options.command or 'status'}")
+        context = _context(options)
+        command = import_module(f"brimline.cli.{options.command or 'status'}")
         code: int = command.run(context, options)
     except BrimlineError as error:
         lines = [strip_control(line) for line in str(error).splitlines()]
@@ -54,13 +53,13 @@ def _is_nowhere() -> bool:
     return False
 
 
-def _context(options: argparse.Namespace, arguments: list[str]) -> Context:
+def _context(options: argparse.Namespace) -> Context:
     places = Places.here()
     told = {"since": getattr(options, "since", None), "colour": options.colour}
     # A daemon is the user's, wherever it is started: no project has a say in it.
     folder = Path("/") if options.command == "serve" else Path.cwd()
     settings = load(places.env, places.home, folder, told)
-    return Context.for_terminal(places, settings, arguments)
+    return Context.for_terminal(places, settings)
 
 
 def parser(asked: str | None = None) -> argparse.ArgumentParser:

@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -21,20 +21,15 @@ class Context(msgspec.Struct, frozen=True):
     width: int
     colour: bool
     now: float
-    arguments: tuple[str, ...] = ()
 
     @classmethod
-    def for_terminal(
-        cls, places: Places, settings: Settings, arguments: Sequence[str]
-    ) -> "Context":
-        """The context of this process."""
+    def for_terminal(cls, places: Places, settings: Settings) -> "Context":
         return cls(
             places=places,
             settings=settings,
             width=shutil.get_terminal_size((100, 24)).columns,
             colour=wants_colour(settings.colour, places.env, sys.stdout),
             now=time.time(),
-            arguments=tuple(arguments),
         )
 
     @property

@@ -11,7 +11,7 @@ from brimline.cli.current_session import inside
 from brimline.cli.daemon_arguments import OWN
 from brimline.errors import UnreadableTranscript
 from brimline.handoff import draft, iter_records
-from brimline.survey.files import by_id
+from brimline.survey.files import find_session
 from brimline.terminal.text import strip_control
 from brimline.transcripts.source import Transcript
 
@@ -23,7 +23,9 @@ def run(context: Context, options: argparse.Namespace) -> int:
     target = said or (here.session if here else None)
     if target is None:
         raise Refused("which session?", "Name it: --draft SESSION.")
-    files = by_id(context.places, target, [known(options.agent)] if options.agent else AGENTS)
+    files = find_session(
+        context.places, target, [known(options.agent)] if options.agent else AGENTS
+    )
     own = files.transcripts[0]
     text = _drafted(own, files.session)
     if not text:

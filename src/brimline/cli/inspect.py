@@ -12,8 +12,8 @@ from brimline.chart import of_thread
 from brimline.cli.context import Context, emit_json
 from brimline.events import MAIN
 from brimline.formulas import Formulas, audit, off_by
-from brimline.survey.files import Folded
-from brimline.survey.target import find
+from brimline.survey.files import LoadedSession
+from brimline.survey.target import load_target
 from brimline.terminal.text import (
     Cell,
     Column,
@@ -93,7 +93,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     """Show one transcript or stream."""
     if options.agent is not None:
         known(options.agent)
-    folded = find(options.target, context.places, sys.stdin.buffer, options.agent)
+    folded = load_target(options.target, context.places, sys.stdin.buffer, options.agent)
     for problem in folded.problems:
         print(f"brimline: {strip_control(problem)}", file=sys.stderr)
     if options.json:
@@ -103,7 +103,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def shown(context: Context, folded: Folded, series: bool) -> Inspected:
+def shown(context: Context, folded: LoadedSession, series: bool) -> Inspected:
     """A session as the output has it."""
     session, tally = folded.session, folded.tally
     return Inspected(
@@ -175,7 +175,7 @@ def iso(at: float | None) -> str | None:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _text(context: Context, folded: Folded, series: bool) -> list[str]:
+def _text(context: Context, folded: LoadedSession, series: bool) -> list[str]:
     session = folded.session
     name = AGENTS.get(session.agent or "", session.agent or "unknown agent")
     place = shorten_home(session.project, context.places.home) if session.project else None
@@ -187,7 +187,7 @@ def _text(context: Context, folded: Folded, series: bool) -> list[str]:
     return lines
 
 
-def _counts(folded: Folded) -> list[str]:
+def _counts(folded: LoadedSession) -> list[str]:
     tally = folded.tally
     text = f"{count_of(tally.records, 'record')} read"
     if tally.unknown:

@@ -3,17 +3,15 @@
 import argparse
 import sys
 import time
-from pathlib import Path
 
 import msgspec
 
-from brimline.agents import AGENTS, SIGNS, known, present, source
-from brimline.cli import again, uncollected
+from brimline.agents import AGENTS, known
 from brimline.cli.context import Context, as_json
-from brimline.settings import project_files, seconds, user_file
-from brimline.survey.files import transcripts
-from brimline.survey.index import Knowledge
-from brimline.survey.report import Filter, Line, Report, items, report
+from brimline.settings import seconds
+from brimline.survey.files import find_transcripts
+from brimline.survey.index import TranscriptIndex
+from brimline.survey.report import Report, ReportFilter, ReportLine, build_report, summaries
 from brimline.survey.summary import day_of
 from brimline.terminal.text import Cell, Column, count_of, format_table, shorten_home, strip_control
 from brimline.usage import format_tokens
@@ -35,70 +33,50 @@ FIELDS = (
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Show the report, and keep it for when it is asked for again with nothing changed."""
-    with uncollected():
-        return _run(context, options)
-
-
-def _run(context: Context, options: argparse.Namespace) -> int:
     agents = [known(options.agent)] if options.agent else list(AGENTS)
-    folders = _witnesses(context)
-    found = transcripts(context.places, agents)
-    knowledge = Knowledge.of(context.cache)
-    knowledge.learn(found, progress=_progress())
-    knowledge.settle(found, agents)
-    knowledge.save()
-    for problem in knowledge.problems:
+    transcripts = find_transcripts(context.places, agents)
+    index = TranscriptIndex.load(context.cache)
+    index.update(transcripts, progress=_progress())
+    index.dedupe_calls(transcripts, agents)
+    index.save()
+    for problem in index.problems:
         print(f"brimline: {strip_control(problem)}", file=sys.stderr)
     since = day_of(context.now - seconds(options.since)) if options.since else None
-    made = report(items(knowledge, found), options.by, Filter(since, options.project))
-    output = _rendered(context, options, made, bool(found))
+    report = build_report(
+        summaries(index, transcripts), options.by, ReportFilter(since, options.project)
+    )
+    output = _rendered(context, options, report, bool(transcripts))
     sys.stdout.write(output)
-    if since is None and not knowledge.problems:
-        files = [(t.path, t.size, t.modified, knowledge.end(t, again.TAIL)) for t in found]
-        again.keep(context.arguments, output.encode(), files, folders)
     return 0
 
 
-def _witnesses(context: Context) -> list[str]:
-    """What the list of transcripts and the settings depend on, as it was before they were read."""
-    places = context.places
-    below = [str(path) for agent in present(places) for path in source(agent).folders(places)]
-    signs = [str(places.home / folder) for _, folders in SIGNS.values() for folder in folders]
-    settings = map(str, (user_file(places.env, places.home), *project_files(Path.cwd())))
-    return [
-        *(line for folder in below for line in again.folders_below(folder)),
-        *(again.witness(path) for path in (*signs, *settings)),
-    ]
-
-
-def _rendered(context: Context, options: argparse.Namespace, made: Report, files: bool) -> str:
+def _rendered(context: Context, options: argparse.Namespace, report: Report, files: bool) -> str:
     if options.json:
-        return as_json(made)
+        return as_json(report)
     if options.csv:
-        return _csv(made)
-    if made.lines:
-        return "\n".join(_table(context, made)) + "\n"
+        return _csv(report)
+    if report.lines:
+        return "\n".join(_table(context, report)) + "\n"
     return "No calls found.\n" if files else f"No agent's files ({', '.join(AGENTS.values())}).\n"
 
 
-def _csv(made: Report) -> str:
+def _csv(report: Report) -> str:
     import csv
     import io
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow((made.by, *FIELDS[1:]))
-    for line in made.lines:
+    writer.writerow((report.by, *FIELDS[1:]))
+    for line in report.lines:
         flat = {**msgspec.structs.asdict(line), **msgspec.structs.asdict(line.usage)}
         flat["agents"] = " ".join(line.agents)
         writer.writerow(["" if flat[name] is None else flat[name] for name in FIELDS])
     return out.getvalue()
 
 
-def _table(context: Context, made: Report) -> list[str]:
+def _table(context: Context, report: Report) -> list[str]:
     columns = [
-        Column(made.by, min_width=16, keep_end=made.by in ("project", "session")),
+        Column(report.by, min_width=16, keep_end=report.by in ("project", "session")),
         Column("agents", drop_order=5, min_width=6),
         Column("sessions", right=True, drop_order=3),
         Column("calls", right=True),
@@ -111,22 +89,22 @@ def _table(context: Context, made: Report) -> list[str]:
         Column("output", right=True, drop_order=4),
         Column("cost", right=True),
     ]
-    rows = [_row(context, made, line) for line in made.lines]
-    rows.append([Cell(cell.text, "bold") for cell in _row(context, made, made.total)])
-    if made.by != "session":
+    rows = [_row(context, report, line) for line in report.lines]
+    rows.append([Cell(cell.text, "bold") for cell in _row(context, report, report.total)])
+    if report.by != "session":
         end = [column.title for column in columns].index("end")
         for line in (columns, *rows):
             del line[end]
     lines = format_table(columns, rows, context.width, context.colour)
-    if made.total.unpriced:
-        unpriced = count_of(made.total.unpriced, "call")
+    if report.total.unpriced:
+        unpriced = count_of(report.total.unpriced, "call")
         lines.append(f"Not in the cost: {unpriced} on models whose price is not known.")
     return lines
 
 
-def _row(context: Context, made: Report, line: Line) -> list[Cell]:
+def _row(context: Context, report: Report, line: ReportLine) -> list[Cell]:
     usage = line.usage
-    key = shorten_home(line.key, context.places.home) if made.by == "project" else line.key
+    key = shorten_home(line.key, context.places.home) if report.by == "project" else line.key
     return [
         Cell(strip_control(key)),
         Cell(" ".join(line.agents)),

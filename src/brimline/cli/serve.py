@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from brimline.cli import background, uncollected
+from brimline.cli import background
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
 from brimline.cli.open import PRINTED
@@ -65,10 +65,9 @@ def _shows(link: str) -> None:
 
 
 def _here(context: Context, port: int | None, ready: Callable[[str], None]) -> int:
-    with uncollected():
-        import uvloop
+    import uvloop
 
-        from brimline.server.daemon import Daemon, quiet_signals
+    from brimline.server.daemon import Daemon, quiet_signals
 
     quiet_signals()
     daemon = Daemon(context.places, context.settings, port or None)

@@ -10,7 +10,7 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.store_problems import print_store_problems
 from brimline.events import MAIN
 from brimline.settings import seconds
-from brimline.survey.status import Glance, Row, glances
+from brimline.survey.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.terminal.text import (
     Cell,
     Column,
@@ -64,13 +64,15 @@ def run(context: Context, options: argparse.Namespace) -> int:
     """Show every active session."""
     agents = [known(options.agent)] if options.agent else list(AGENTS)
     since = None if options.all else context.now - seconds(context.settings.since)
-    found = glances(context.places, agents, since, context.settings.overrides, context.cache)
+    found = survey_sessions(
+        context.places, agents, since, context.settings.overrides, context.cache
+    )
     for problem in found.problems:
         print(f"brimline: {strip_control(problem)}", file=sys.stderr)
     print_store_problems(context)
-    rows = sorted(found.glances, key=lambda glance: _order(glance.main.reading))
+    rows = sorted(found.sessions, key=lambda glance: _order(glance.main.reading))
     if options.json:
-        emit_json([_json(context, g, r) for g in rows for r in g.rows])
+        emit_json([_json(context, g, r) for g in rows for r in g.threads])
     elif rows:
         print("\n".join(_table(context, rows, bool(options.all))))
     elif found.transcripts:
@@ -94,7 +96,7 @@ def _order(reading: Reading) -> tuple[bool, float]:
     return (known is None, 0 if known is None else -known)
 
 
-def _json(context: Context, glance: Glance, row: Row) -> Shown:
+def _json(context: Context, glance: SessionStatus, row: ThreadStatus) -> Shown:
     reading = row.reading
     return Shown(
         agent=glance.agent,
@@ -118,7 +120,7 @@ def _json(context: Context, glance: Glance, row: Row) -> Shown:
     )
 
 
-def _table(context: Context, rows: list[Glance], every: bool) -> list[str]:
+def _table(context: Context, rows: list[SessionStatus], every: bool) -> list[str]:
     columns = [
         Column("agent"),
         Column("project", min_width=14, keep_end=True),
@@ -135,7 +137,7 @@ def _table(context: Context, rows: list[Glance], every: bool) -> list[str]:
     return format_table(columns, cells, context.width, context.colour)
 
 
-def _lines(context: Context, glance: Glance, every: bool) -> list[list[Cell]]:
+def _lines(context: Context, glance: SessionStatus, every: bool) -> list[list[Cell]]:
     shown = glance.subagents if every else glance.subagents[:SUBAGENTS]
     lines = [_line(context, glance, row) for row in (glance.main, *shown)]
     hidden = len(glance.subagents) - len(shown)
@@ -144,7 +146,7 @@ def _lines(context: Context, glance: Glance, every: bool) -> list[list[Cell]]:
     return lines
 
 
-def _line(context: Context, glance: Glance, row: Row) -> list[Cell]:
+def _line(context: Context, glance: SessionStatus, row: ThreadStatus) -> list[Cell]:
     reading = row.reading
     own = row.thread == MAIN
     how = shade_of(reading.percent)

@@ -17,7 +17,7 @@ from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.observations import Observation
 from brimline.store.base import Store
-from brimline.survey.report import Item
+from brimline.survey.report import TranscriptSummary
 from brimline.survey.summary import summarise
 from brimline.transcripts.source import Transcript
 
@@ -128,11 +128,11 @@ class Player:
             ),
         )
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[TranscriptSummary]:
         """What every session adds up to, as a history has it."""
         found = [(role, self.monitor.watched(role.id)) for role in {a.role for a in self._acts}]
         return [
-            Item(
+            TranscriptSummary(
                 Transcript(role.agent, f"{role.project}/{role.id}", 0.0, 0, role.id),
                 summarise(watched.folded),
             )

@@ -8,7 +8,7 @@ import msgspec
 from brimline.agents import source
 from brimline.events import MAIN
 from brimline.run.totals import RunView
-from brimline.survey.files import UNREADABLE
+from brimline.survey.files import READ_ERRORS
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import START, Cursor, Places, Transcript
 
@@ -57,7 +57,7 @@ class TranscriptLocator:
                 self._read_on()
             if last and self._transcript is not None:
                 self._add_subagents(self._transcript)
-        except UNREADABLE:
+        except READ_ERRORS:
             return
 
     def _find(self, session: str | None) -> None:

@@ -16,7 +16,7 @@ from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation
 from brimline.server.retry import RateLimitedLog, is_transient
-from brimline.survey.files import transcripts
+from brimline.survey.files import find_transcripts
 from brimline.transcripts.source import Places, Transcript
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class TranscriptWatcher:
     async def _transcripts(self, agent: str) -> list[Transcript]:
         """All of an agent; none for now where they cannot be looked for."""
         try:
-            return await self._threads.run(partial(transcripts, self._places, [agent]))
+            return await self._threads.run(partial(find_transcripts, self._places, [agent]))
         except Exception as error:  # noqa: BLE001 - the other agents' are followed all the same
             self._troubles.warn(f"the transcripts of {agent} are not followed for now", error)
             return []

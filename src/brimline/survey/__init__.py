@@ -1,1 +1,1 @@
-"""All sessions on a machine: which there are, what each holds, and what they add up to."""
+"""All sessions on a machine: find them, read them, total them."""

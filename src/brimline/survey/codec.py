@@ -1,7 +1,7 @@
-"""What is needed to read on from where a reading ended, as bytes for the state file.
+"""Encode a partly read transcript as bytes for the state file.
 
-A session is mostly calls. They are kept apart from the rest, as rows of their values: with the
-names of their fields they would take thrice the room.
+A session is mostly calls. They are stored as rows of values, apart from the rest: with the names
+of their fields they would take three times the space.
 """
 
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ from brimline.transcripts.source import Cursor, Tally
 from brimline.usage import Usage
 
 
-class Saved(msgspec.Struct, frozen=True):
-    """What is needed to read on."""
+class SavedSession(msgspec.Struct, frozen=True):
+    """A transcript's session up to a cursor, and what was counted so far."""
 
     cursor: Cursor
     session: Session
     tally: Tally
 
 
-class _Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class _CallRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     id: str
     at: float | None
     model: str | None
@@ -35,7 +35,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     output: int
     reasoning: int | None
 
-    def call(self) -> Call:
+    def to_call(self) -> Call:
         usage = Usage(self.input, self.cache_read, self.cache_write, self.output, self.reasoning)
         return Call(
             at=self.at,
@@ -48,36 +48,34 @@ class _Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
         )
 
 
-class _Packed(msgspec.Struct, frozen=True, array_like=True):
-    """The same with the calls of each thread taken out."""
+class _PackedSession(msgspec.Struct, frozen=True, array_like=True):
+    """A SavedSession whose calls are rows, one list per thread."""
 
     cursor: Cursor
     session: Session
     tally: Tally
-    calls: list[list[_Row]]
+    calls: list[list[_CallRow]]
 
 
-ROW = _Row.__struct_fields__
-"""What is kept of a call and its usage."""
+ROW = _CallRow.__struct_fields__
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=encode_calls)
-_packed = msgspec.msgpack.Decoder(_Packed, dec_hook=decode_calls)
+_packed = msgspec.msgpack.Decoder(_PackedSession, dec_hook=decode_calls)
 
 
-def pack(saved: Saved) -> bytes:
-    """What is kept, as bytes."""
+def encode_session(saved: SavedSession) -> bytes:
     threads = saved.session.threads
     bare = {
         name: msgspec.structs.replace(thread, calls=CallHistory())
         for name, thread in threads.items()
     }
     session = msgspec.structs.replace(saved.session, threads=bare)
-    calls = [_rows(thread.calls.values()) for thread in threads.values()]
+    calls = [_call_rows(thread.calls.values()) for thread in threads.values()]
     return _encoder.encode((saved.cursor, session, saved.tally, calls))
 
 
-def _rows(calls: Iterable[Call]) -> list[tuple[object, ...]]:
-    """The values of a `_Row` for each call; tuples are made faster than rows."""
+def _call_rows(calls: Iterable[Call]) -> list[tuple[object, ...]]:
+    """Return the values of a `_CallRow` per call; tuples are built faster than structs."""
     return [
         (
             call.id,
@@ -97,16 +95,15 @@ def _rows(calls: Iterable[Call]) -> list[tuple[object, ...]]:
     ]
 
 
-def unpack(data: bytes) -> Saved:
-    """What was kept."""
+def decode_session(data: bytes) -> SavedSession:
     packed = _packed.decode(data)
     threads = {
         name: _with_calls(thread, rows)
         for (name, thread), rows in zip(packed.session.threads.items(), packed.calls, strict=True)
     }
     session = msgspec.structs.replace(packed.session, threads=threads)
-    return Saved(packed.cursor, session, packed.tally)
+    return SavedSession(packed.cursor, session, packed.tally)
 
 
-def _with_calls(thread: Thread, rows: list[_Row]) -> Thread:
-    return msgspec.structs.replace(thread, calls=CallHistory(row.call() for row in rows))
+def _with_calls(thread: Thread, rows: list[_CallRow]) -> Thread:
+    return msgspec.structs.replace(thread, calls=CallHistory(row.to_call() for row in rows))

@@ -1,4 +1,4 @@
-"""The transcripts on this machine, and the sessions that they belong to."""
+"""Find transcripts and the sessions that they belong to."""
 
 from collections.abc import Iterable
 
@@ -10,23 +10,21 @@ from brimline.events import MAIN
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import START, Form, Places, Tally, Transcript
 
-HEAD = 64 << 10
-"""How much of a file is looked at to tell whose it is."""
+HEAD_BYTES = 64 << 10  # enough of a file to detect its agent
+READ_ERRORS = (UnreadableTranscript, OSError)
 
 
-UNREADABLE = (UnreadableTranscript, OSError)
-"""What reading a transcript may end with."""
-
-
-def problem(transcript: Transcript, error: Exception) -> str:
-    """Why a transcript could not be read, in a line."""
+def describe_read_error(transcript: Transcript, error: Exception) -> str:
     if isinstance(error, OSError):
         return f"cannot read {transcript.path}: {error.strerror or error}"
     return str(error)
 
 
 class SessionFiles(msgspec.Struct, frozen=True):
-    """The transcripts of one session, its own first; `session` is empty where records tell it."""
+    """The transcripts of one session, its main one first.
+
+    `session` is empty if the id is only inside the records.
+    """
 
     agent: str
     session: str
@@ -34,28 +32,26 @@ class SessionFiles(msgspec.Struct, frozen=True):
 
     @property
     def modified(self) -> float:
-        """When the newest was last written."""
         return max(transcript.modified for transcript in self.transcripts)
 
 
-class Folded(msgspec.Struct, frozen=True):
-    """A session that was read whole, what was read of it, and what could not be."""
+class LoadedSession(msgspec.Struct, frozen=True):
+    """A session that was read from the beginning, with counts and problems of the reading."""
 
     session: Session
     tally: Tally
     problems: tuple[str, ...] = ()
 
 
-def transcripts(places: Places, agents: Iterable[str] = AGENTS) -> list[Transcript]:
-    """Every transcript of these agents."""
+def find_transcripts(places: Places, agents: Iterable[str] = AGENTS) -> list[Transcript]:
     here = present(places)
     return [t for agent in agents if agent in here for t in source(agent).transcripts(places)]
 
 
-def sessions(found: Iterable[Transcript]) -> list[SessionFiles]:
-    """The transcripts by session; one that does not tell its session stands for itself."""
+def group_by_session(transcripts: Iterable[Transcript]) -> list[SessionFiles]:
+    """Group transcripts by session; one without a session id is a session of its own."""
     groups: dict[tuple[str, str], list[Transcript]] = {}
-    for transcript in found:
+    for transcript in transcripts:
         session = transcript.session or transcript.path
         groups.setdefault((transcript.agent, session), []).append(transcript)
     return [
@@ -64,8 +60,8 @@ def sessions(found: Iterable[Transcript]) -> list[SessionFiles]:
     ]
 
 
-def whole(files: SessionFiles) -> Folded:
-    """A session read from the beginning, with its subagents; unreadable files are told."""
+def load_session(files: SessionFiles) -> LoadedSession:
+    """Read a session and its subagents; unreadable files become problems."""
     session = Session(agent=files.agent)
     tally = Tally()
     problems: list[str] = []
@@ -73,18 +69,17 @@ def whole(files: SessionFiles) -> Folded:
         try:
             reader = source(files.agent).read(transcript, START)
             folded = fold(session, reader)
-        except UNREADABLE as error:
-            problems.append(problem(transcript, error))
+        except READ_ERRORS as error:
+            problems.append(describe_read_error(transcript, error))
             continue
         project = session.project or folded.project
         session = msgspec.structs.replace(folded, project=project)
-        add(tally, reader.tally)
+        add_tally(tally, reader.tally)
     named = msgspec.structs.replace(session, id=files.session) if files.session else session
-    return Folded(named, tally, tuple(problems))
+    return LoadedSession(named, tally, tuple(problems))
 
 
-def add(tally: Tally, other: Tally) -> None:
-    """Add one tally to another."""
+def add_tally(tally: Tally, other: Tally) -> None:
     tally.records += other.records
     tally.unknown += other.unknown
     for place in other.places:
@@ -92,18 +87,21 @@ def add(tally: Tally, other: Tally) -> None:
     tally.malformed += other.malformed - len(other.places)
 
 
-def by_id(places: Places, name: str, agents: Iterable[str] = AGENTS) -> SessionFiles:
-    """The session with this id, or the only one whose id begins so."""
-    found = sessions(transcripts(places, agents))
-    exact = [files for files in found if files.session == name]
-    fitting = exact or [files for files in found if files.session.startswith(name)]
-    if len(fitting) == 1:
-        return fitting[0]
-    raise UnknownSession(name, sorted(f"{f.session} ({f.agent})" for f in fitting)[:5])
+def find_session(places: Places, name: str, agents: Iterable[str] = AGENTS) -> SessionFiles:
+    """Return the session with this id, or the only one whose id starts with it.
+
+    Raises UnknownSession if there is none, or more than one.
+    """
+    sessions = group_by_session(find_transcripts(places, agents))
+    exact = [files for files in sessions if files.session == name]
+    matches = exact or [files for files in sessions if files.session.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    raise UnknownSession(name, sorted(f"{f.session} ({f.agent})" for f in matches)[:5])
 
 
-def recognise(head: bytes, place: str) -> tuple[str, Form]:
-    """Whose file or stream begins like this, and which of the two it is."""
+def detect_agent(head: bytes, place: str) -> tuple[str, Form]:
+    """Return the agent whose file or stream starts like this, and which of the two it is."""
     for agent in AGENTS:
         if form := source(agent).recognise(head):
             return agent, form

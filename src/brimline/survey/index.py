@@ -1,209 +1,199 @@
-"""What is known of transcripts: from the state file, and from what was read just now."""
+"""An index of transcripts: what the state file holds, brought up to date with the files."""
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from brimline.agents import source
-from brimline.survey import state_file as states
-from brimline.survey.codec import Saved, pack
-from brimline.survey.files import UNREADABLE, problem
+from brimline.errors import WorkerFailed
+from brimline.survey import state_file
+from brimline.survey.codec import SavedSession, encode_session
+from brimline.survey.files import READ_ERRORS, describe_read_error
 from brimline.survey.state_file import Entry, State
-from brimline.survey.summary import Summary, summarise
-from brimline.survey.workers import cores, spread
+from brimline.survey.summary import FileSummary, summarise
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import START, Tally, Transcript
 
-ALONE = 48 << 20
-"""Up to so many bytes are read in this process: a fork would cost more than it saves."""
-
-READ_WHOLE = 192 << 20
-"""With more than this to read, a glance takes the ends of the files."""
+ONE_PROCESS_MAX_BYTES = 48 << 20  # for less, starting workers costs more than it saves
+TAILS_ABOVE_BYTES = 192 << 20  # with more to read, `status` reads only the ends of new files
+MAX_WORKERS = 4
 
 Progress = Callable[[int, int], None]
 
 
-class Job(msgspec.Struct, frozen=True):
-    """A transcript to be read, and what was read of it before."""
+class ReadJob(msgspec.Struct, frozen=True):
+    """A transcript to read, and its entry up to which it was read before."""
 
     transcript: Transcript
     before: Entry | None
 
     @property
-    def size(self) -> int:
-        """How many bytes there are to read."""
+    def unread_bytes(self) -> int:
         return self.transcript.size - (self.before.mark.offset if self.before else 0)
 
 
-class Outcome(msgspec.Struct, frozen=True, array_like=True):
-    """What became of a job: an entry, or why not."""
+class ReadResult(msgspec.Struct, frozen=True):
+    """A transcript's new entry, or why it could not be read."""
 
     path: str
     entry: Entry | None
     problem: str | None
 
 
-class Knowledge:
-    """Entries by path; those of files that are gone are forgotten."""
+class TranscriptIndex:
+    """Entries by path; those of deleted files are dropped."""
 
     def __init__(self, folder: Path, state: State) -> None:
         self._folder = folder
         self._state = state
         self._sessions: dict[str, Session] = {}
-        self._glanced: set[str] = set()
+        self._tail_only: set[str] = set()
         self._changed = False
         self.problems: list[str] = []
 
     @classmethod
-    def of(cls, folder: Path) -> "Knowledge":
-        """What the state file in a folder knows."""
-        return cls(folder, states.load(folder))
+    def load(cls, folder: Path) -> "TranscriptIndex":
+        return cls(folder, state_file.load(folder))
 
-    def learn(
-        self, wanted: Sequence[Transcript], tails: bool = False, progress: Progress | None = None
+    def update(
+        self,
+        transcripts: Sequence[Transcript],
+        tails: bool = False,
+        progress: Progress | None = None,
     ) -> None:
-        """Bring these transcripts up to date; with `tails`, much of it by the ends alone."""
-        files = [transcript for transcript in wanted if lasting(transcript)]
-        for transcript in wanted:
-            if not lasting(transcript):
-                self._live(transcript)
-        jobs = [job for job in map(self._job, files) if job is not None]
-        if tails and sum(job.size for job in jobs) > READ_WHOLE:
-            jobs = [job for job in jobs if not self._by_tail(job)]
+        """Read what is new in these transcripts; with `tails`, only the ends if it is much."""
+        for transcript in transcripts:
+            if not is_cacheable(transcript):
+                self._read_uncached(transcript)
+        cacheable = [transcript for transcript in transcripts if is_cacheable(transcript)]
+        jobs = [job for job in map(self._job_for, cacheable) if job is not None]
+        if tails and sum(job.unread_bytes for job in jobs) > TAILS_ABOVE_BYTES:
+            jobs = [job for job in jobs if not self._read_tail(job)]
         if jobs:
             self._read(jobs, progress)
 
-    def settle(self, there: Sequence[Transcript], agents: Iterable[str]) -> None:
-        """Count a call that stands in two files only once: in the file that had it first.
+    def dedupe_calls(self, transcripts: Sequence[Transcript], agents: Iterable[str]) -> None:
+        """Count a call that is in two files only once: in the file that had it first.
 
-        `there` are all transcripts of these agents: what else is known of them is gone.
+        `transcripts` are all of these agents; their other entries are dropped.
         """
-        paths = {transcript.path for transcript in there}
-        asked = set(agents)
+        paths = {transcript.path for transcript in transcripts}
+        chosen = set(agents)
         entries = self._state.entries
-        gone = [path for path, e in entries.items() if e.agent in asked and path not in paths]
-        for path in gone:
+        deleted = [path for path, e in entries.items() if e.agent in chosen and path not in paths]
+        for path in deleted:
             del entries[path]
-        if self._changed or gone:
+        if self._changed or deleted:
             self._changed = True
-            for agent in asked:
-                self._share([entry for entry in entries.values() if entry.agent == agent])
+            for agent in chosen:
+                self._assign_calls([entry for entry in entries.values() if entry.agent == agent])
 
-    def _share(self, entries: Iterable[Entry]) -> None:
+    def _assign_calls(self, entries: Iterable[Entry]) -> None:
         ordered = sorted(entries, key=lambda entry: (entry.summary.first or 0, entry.path))
         ids = [entry.summary.ids.split(b"\n") if entry.summary.ids else [] for entry in ordered]
-        suspects = _suspects(ids)
+        candidates = _possibly_shared(ids)
         owned: set[bytes] = set()
-        for entry, own in zip(ordered, ids, strict=True):
-            suspected = suspects.intersection(own)
-            again = owned & suspected
-            if b"\n".join(sorted(again)) != entry.summary.shared:
-                without = frozenset(id.decode() for id in again)
-                summary = summarise(entry.load().session, without)
+        for entry, own_ids in zip(ordered, ids, strict=True):
+            own_candidates = candidates.intersection(own_ids)
+            shared = owned & own_candidates
+            if b"\n".join(sorted(shared)) != entry.summary.shared:
+                excluded = frozenset(id.decode() for id in shared)
+                summary = summarise(entry.load().session, excluded)
                 self._state.entries[entry.path] = msgspec.structs.replace(entry, summary=summary)
-            owned |= suspected
+            owned |= own_candidates
 
     def save(self) -> None:
-        """Keep what was learned."""
+        """Write the state file if something changed."""
         if self._changed:
-            states.save(self._state, self._folder)
+            state_file.save(self._state, self._folder)
             self._changed = False
 
-    def is_whole(self, transcript: Transcript) -> bool:
+    def is_fully_read(self, transcript: Transcript) -> bool:
         """Whether a transcript was read from its beginning."""
-        if _key(transcript) in self._glanced:
+        if _key(transcript) in self._tail_only:
             return False
-        return transcript.path in self._state.entries or not lasting(transcript)
+        return transcript.path in self._state.entries or not is_cacheable(transcript)
 
     def session(self, transcript: Transcript) -> Session | None:
-        """The session in a transcript; None where nothing could be read."""
-        known = self._sessions.get(_key(transcript))
-        if known is None and (entry := self._state.entries.get(transcript.path)):
-            known = self._sessions[_key(transcript)] = entry.load().session
-        return known
+        """Return the session in a transcript; None if nothing could be read."""
+        session = self._sessions.get(_key(transcript))
+        if session is None and (entry := self._state.entries.get(transcript.path)):
+            session = self._sessions[_key(transcript)] = entry.load().session
+        return session
 
-    def summary(self, transcript: Transcript) -> Summary | None:
-        """What a transcript adds up to."""
-        entry = self._state.entries.get(transcript.path) if lasting(transcript) else None
+    def summary(self, transcript: Transcript) -> FileSummary | None:
+        """Return a transcript's totals; None if nothing could be read."""
+        entry = self._state.entries.get(transcript.path) if is_cacheable(transcript) else None
         if entry:
             return entry.summary
         session = self.session(transcript)
         return summarise(session) if session else None
 
-    def end(self, transcript: Transcript, size: int) -> bytes | None:
-        """So many last bytes of a transcript, where it was read to its end; None: not known."""
-        entry = self._state.entries.get(transcript.path) if lasting(transcript) else None
-        if entry is None or entry.mark.offset != transcript.size:
-            return None
-        return entry.mark.tail[-size:] if size <= states.TAIL else None
-
-    def _job(self, transcript: Transcript) -> Job | None:
+    def _job_for(self, transcript: Transcript) -> ReadJob | None:
         entry = self._state.entries.get(transcript.path)
-        if entry is None or not states.believed(entry, transcript):
-            return Job(transcript, None)
+        if entry is None or not state_file.still_matches(entry, transcript):
+            return ReadJob(transcript, None)
         same = entry.read == (transcript.size, transcript.modified)
-        return None if same else Job(transcript, entry)
+        return None if same else ReadJob(transcript, entry)
 
-    def _live(self, transcript: Transcript) -> None:
-        """What the state file cannot keep is read anew each time."""
+    def _read_uncached(self, transcript: Transcript) -> None:
         try:
             events = source(transcript.agent).read(transcript)
             self._sessions[_key(transcript)] = fold(Session(agent=transcript.agent), events)
-        except UNREADABLE as error:
-            self.problems.append(problem(transcript, error))
+        except READ_ERRORS as error:
+            self.problems.append(describe_read_error(transcript, error))
 
-    def _by_tail(self, job: Job) -> bool:
-        """A glance at the end of a file that was never read; the cycle stays unknown."""
+    def _read_tail(self, job: ReadJob) -> bool:
+        """Read the end of a file that was never read; its cycle stays unknown."""
         if job.before is not None:
             return False
         transcript = job.transcript
         try:
             events = source(transcript.agent).read(transcript, how="end")
             self._sessions[_key(transcript)] = fold(Session(agent=transcript.agent), events)
-            self._glanced.add(_key(transcript))
-        except UNREADABLE as error:
-            self.problems.append(problem(transcript, error))
+            self._tail_only.add(_key(transcript))
+        except READ_ERRORS as error:
+            self.problems.append(describe_read_error(transcript, error))
         return True
 
-    def _read(self, jobs: list[Job], progress: Progress | None) -> None:
-        jobs = sorted(jobs, key=lambda job: job.size, reverse=True)
-        sizes = list(accumulate((job.size for job in jobs), initial=0))
-        whole = sizes[-1]
-
-        def told(taken: int) -> None:
+    def _read(self, jobs: list[ReadJob], progress: Progress | None) -> None:
+        # The largest first: the last worker then has little left to do alone.
+        jobs = sorted(jobs, key=lambda job: job.unread_bytes, reverse=True)
+        total = sum(job.unread_bytes for job in jobs)
+        workers = usable_cores() if total > ONE_PROCESS_MAX_BYTES else 1
+        done = 0
+        for job, result in zip(jobs, read_all(jobs, workers), strict=True):
+            self._add_result(result)
+            done += job.unread_bytes
             if progress:
-                progress(sizes[taken], whole)
+                progress(done, total)
 
-        count = cores() if whole > ALONE else 1
-        for outcome in spread(jobs, absorb, Outcome, count, told):
-            self._take(outcome)
-        told(len(jobs))
-
-    def _take(self, outcome: Outcome) -> None:
-        if outcome.problem:
-            self.problems.append(outcome.problem)
-        if outcome.entry:
-            self._state.entries[outcome.path] = outcome.entry
-            self._sessions.pop(outcome.path, None)
+    def _add_result(self, result: ReadResult) -> None:
+        if result.problem:
+            self.problems.append(result.problem)
+        if result.entry:
+            self._state.entries[result.path] = result.entry
+            self._sessions.pop(result.path, None)
             self._changed = True
 
 
-def _suspects(lists: Iterable[list[bytes]]) -> set[bytes]:
-    """All that stands in those lists that repeat something; mostly there are few."""
+def _possibly_shared(id_lists: Iterable[list[bytes]]) -> set[bytes]:
+    """Return all ids of the lists that repeat an id; mostly there are few."""
     seen: set[bytes] = set()
-    suspects: set[bytes] = set()
-    for each in lists:
+    candidates: set[bytes] = set()
+    for ids in id_lists:
         before = len(seen)
-        seen.update(each)
-        if len(seen) < before + len(each):
-            suspects.update(each)
-    return suspects
+        seen.update(ids)
+        if len(seen) < before + len(ids):
+            candidates.update(ids)
+    return candidates
 
 
-def lasting(transcript: Transcript) -> bool:
-    """Whether the state file can keep a transcript: a file of its own, whose name is text."""
+def is_cacheable(transcript: Transcript) -> bool:
+    """Whether the state file can hold it: a file of its own, whose name is valid text."""
     if not transcript.size:
         return False
     try:
@@ -214,25 +204,61 @@ def lasting(transcript: Transcript) -> bool:
 
 
 def _key(transcript: Transcript) -> str:
-    if lasting(transcript):
+    if is_cacheable(transcript):
         return transcript.path
     return f"{transcript.path}#{transcript.session}#{transcript.thread}"
 
 
-def absorb(job: Job) -> Outcome:
-    """Read what is new in a transcript and fold it in."""
+def usable_cores() -> int:
+    """Return how many processes are worth starting."""
+    try:
+        usable = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS has no affinity
+        usable = os.cpu_count() or 1
+    return min(MAX_WORKERS, usable)
+
+
+def read_all(jobs: Sequence[ReadJob], workers: int) -> Iterator[ReadResult]:
+    """Yield the result of each job, in their order; raises WorkerFailed if a worker dies."""
+    if workers == 1:
+        yield from map(read_transcript, jobs)
+        return
+    # Imported here: it takes 20 ms, and most commands have little to read.
+    import multiprocessing
+    from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+
+    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context(method), _reset_signals)
+    try:
+        yield from pool.map(read_transcript, jobs)
+    except BrokenProcessPool as error:
+        raise WorkerFailed from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _reset_signals() -> None:
+    """In a worker: end silently at Ctrl-C, and write nothing to the parent's event loop."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def read_transcript(job: ReadJob) -> ReadResult:
+    """Read what is new in a transcript."""
     transcript, before = job.transcript, job.before
-    saved = before.load() if before else Saved(START, Session(agent=transcript.agent), Tally())
+    empty = SavedSession(START, Session(agent=transcript.agent), Tally())
+    saved = before.load() if before else empty
     try:
         reader = source(transcript.agent).read(transcript, saved.cursor, how="quick")
         session = fold(saved.session, reader)
         cursor = reader.cursor
-        mark = states.mark(transcript.path, cursor.offset)
-    except UNREADABLE as error:
-        return Outcome(transcript.path, None, problem(transcript, error))
-    kept = pack(Saved(cursor, session, reader.tally))
-    read = (transcript.size, transcript.modified)
-    summary = summarise(session)
-    return Outcome(
-        transcript.path, Entry(transcript.agent, transcript.path, mark, read, summary, kept), None
+        mark = state_file.file_mark(transcript.path, cursor.offset)
+    except READ_ERRORS as error:
+        return ReadResult(transcript.path, None, describe_read_error(transcript, error))
+    encoded = encode_session(SavedSession(cursor, session, reader.tally))
+    size_and_time = (transcript.size, transcript.modified)
+    entry = Entry(
+        transcript.agent, transcript.path, mark, size_and_time, summarise(session), encoded
     )
+    return ReadResult(transcript.path, entry, None)

@@ -1,4 +1,4 @@
-"""What the sessions on a machine add up to, by day, session, project or model."""
+"""Total the usage of sessions by day, session, project or model."""
 
 from collections.abc import Iterable, Sequence
 from math import fsum
@@ -8,31 +8,29 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.prices import cost
-from brimline.survey.index import Knowledge
-from brimline.survey.summary import Row, Summary
+from brimline.survey.index import TranscriptIndex
+from brimline.survey.summary import FileSummary, UsageRow
 from brimline.transcripts.source import Transcript
 from brimline.usage import ZERO, Usage
 
-By: TypeAlias = Literal["day", "session", "project", "model"]
+GroupBy: TypeAlias = Literal["day", "session", "project", "model"]
 UNKNOWN = "unknown"
 
 
-class Item(msgspec.Struct, frozen=True):
-    """A transcript and what it adds up to."""
-
+class TranscriptSummary(msgspec.Struct, frozen=True):
     transcript: Transcript
-    summary: Summary
+    summary: FileSummary
 
     @property
     def session(self) -> str:
-        """The session that it belongs to."""
         return self.transcript.session or self.summary.session or self.transcript.path
 
 
-class Line(msgspec.Struct, frozen=True):
-    """A line of the report. `cost` is an estimate in dollars, None where a price is not known.
+class ReportLine(msgspec.Struct, frozen=True):
+    """A line of the report.
 
-    `end_sent` is what the last call sent, on the line of a session.
+    `cost` is an estimate in dollars, None if no price is known; `unpriced` counts the calls that
+    are not in it. `end_sent` is the tokens of the last call, on a session's line only.
     """
 
     key: str
@@ -48,57 +46,59 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The lines and their total."""
-
-    by: By
-    lines: list[Line]
-    total: Line
+    by: GroupBy
+    lines: list[ReportLine]
+    total: ReportLine
 
 
-class Filter(msgspec.Struct, frozen=True):
-    """Which sessions count: from a day on, of a project whose path contains a text."""
+class ReportFilter(msgspec.Struct, frozen=True):
+    """Select rows from a day on, of projects whose path contains a text."""
 
     first_day: str | None = None
     project: str | None = None
 
-    def rows(self, summary: Summary, project: str) -> list[Row]:
-        """The rows of a transcript that count, in a session of this project."""
+    def matching_rows(self, summary: FileSummary, project: str) -> list[UsageRow]:
         if self.project is not None and self.project not in project:
             return []
         return [row for row in summary.rows if self.first_day is None or row.day >= self.first_day]
 
 
-def items(knowledge: Knowledge, transcripts: Iterable[Transcript]) -> list[Item]:
-    """The transcripts of which something is known."""
-    found = ((transcript, knowledge.summary(transcript)) for transcript in transcripts)
-    return [Item(transcript, summary) for transcript, summary in found if summary is not None]
+def summaries(index: TranscriptIndex, transcripts: Iterable[Transcript]) -> list[TranscriptSummary]:
+    """Return the summary of each transcript that could be read."""
+    return [
+        TranscriptSummary(transcript, summary)
+        for transcript in transcripts
+        if (summary := index.summary(transcript)) is not None
+    ]
 
 
-def report(found: Sequence[Item], by: By, chosen: Filter) -> Report:
-    """The lines of a report, in the order of their keys."""
-    groups: dict[str, _Sum] = {}
-    projects = _projects(found)
-    for item in found:
+def build_report(
+    items: Sequence[TranscriptSummary], by: GroupBy, selection: ReportFilter
+) -> Report:
+    """Build a report with one line per key, sorted by key."""
+    groups: dict[str, _LineBuilder] = {}
+    projects = _project_of_sessions(items)
+    for item in items:
         project = projects.get(item.session, UNKNOWN)
-        for row in chosen.rows(item.summary, project):
-            groups.setdefault(_key(by, item, row, project), _Sum()).add(item, row)
-    total = _Sum()
+        for row in selection.matching_rows(item.summary, project):
+            groups.setdefault(_key(by, item, row, project), _LineBuilder()).add(item, row)
+    total = _LineBuilder()
     for group in groups.values():
-        total.include(group)
-    lines = [group.line(key, by) for key, group in sorted(groups.items())]
-    return Report(by, lines, total.line("total", by))
+        total.merge(group)
+    lines = [group.build(key, by) for key, group in sorted(groups.items())]
+    return Report(by, lines, total.build("total", by))
 
 
-def _projects(found: Iterable[Item]) -> dict[str, str]:
-    """The project of each session: its own thread's; a subagent elsewhere counts with it."""
+def _project_of_sessions(items: Iterable[TranscriptSummary]) -> dict[str, str]:
+    """Return each session's project; a subagent that runs elsewhere counts with its session."""
     known: dict[str, str] = {}
-    for item in sorted(found, key=lambda item: item.transcript.thread != MAIN):
+    for item in sorted(items, key=lambda item: item.transcript.thread != MAIN):
         if item.summary.project:
             known.setdefault(item.session, item.summary.project)
     return known
 
 
-def _key(by: By, item: Item, row: Row, project: str) -> str:
+def _key(by: GroupBy, item: TranscriptSummary, row: UsageRow, project: str) -> str:
     match by:
         case "day":
             return row.day
@@ -110,23 +110,21 @@ def _key(by: By, item: Item, row: Row, project: str) -> str:
             return row.model or UNKNOWN
 
 
-class _Sum:
-    """A line while rows are added to it: each is billed with those of its model, day and tier."""
+class _LineBuilder:
+    """Collects the rows of a line; usage is priced by model, day and tier."""
 
     def __init__(self) -> None:
-        self._items: dict[str, Item] = {}
-        self._own_rows: list[Row] = []
+        self._items: dict[str, TranscriptSummary] = {}
+        self._own_rows: list[UsageRow] = []
         self._billed: dict[tuple[str | None, str, int], tuple[int, Usage]] = {}
 
-    def add(self, item: Item, row: Row) -> None:
-        """Add a row of an item."""
+    def add(self, item: TranscriptSummary, row: UsageRow) -> None:
         self._items[item.transcript.path + (item.transcript.session or "")] = item
         if item.transcript.thread == MAIN:
             self._own_rows.append(row)
         self._bill((row.model, row.day, row.tier), row.calls, row.usage)
 
-    def include(self, other: "_Sum") -> None:
-        """Add all that another line has."""
+    def merge(self, other: "_LineBuilder") -> None:
         self._items |= other._items
         self._own_rows += other._own_rows
         for key, (calls, usage) in other._billed.items():
@@ -136,13 +134,12 @@ class _Sum:
         before, used = self._billed.get(key, (0, ZERO))
         self._billed[key] = before + calls, used + usage
 
-    def line(self, key: str, by: By) -> Line:
-        """The line."""
+    def build(self, key: str, by: GroupBy) -> ReportLine:
         owners = [i for i in self._items.values() if i.transcript.thread == MAIN]
         peaks = [row.peak_sent for row in self._own_rows if row.peak_sent is not None]
         priced = [(calls, cost(*key, usage)) for key, (calls, usage) in self._billed.items()]
         known = [dollars for _, dollars in priced if dollars is not None]
-        return Line(
+        return ReportLine(
             key=key,
             agents=tuple(sorted({i.transcript.agent for i in self._items.values()})),
             sessions=len({i.session for i in self._items.values()}),

@@ -1,7 +1,7 @@
-"""The state file: how far each transcript was read, and what it held.
+"""The state file: how far each transcript was read, and its totals.
 
-It only saves time. It may be deleted at any moment, a broken one is as good as none, and an entry
-is never believed when the file's id, its size or the bytes before the cursor disagree.
+It only saves time: it may be deleted at any moment, and a corrupt one is ignored. An entry is used
+only if the file's id, its size and the bytes before the cursor still match.
 """
 
 import os
@@ -16,22 +16,18 @@ from brimline._version import __version__
 from brimline.atomic_file import replace_file
 from brimline.private_folder import create_private_folder
 from brimline.regular_file import open_regular_file, read_regular_file
-from brimline.survey.codec import Saved, unpack
-from brimline.survey.summary import Summary
+from brimline.survey.codec import SavedSession, decode_session
+from brimline.survey.summary import FileSummary
 from brimline.transcripts.source import Transcript
 
-NAME = "state"
-VERSION = f"{__version__} 4"
-"""Whose state is believed: the number counts up when what is kept changes its shape."""
-
+FILE_NAME = "state"
+VERSION = f"{__version__} 4"  # increase the number when the file's shape changes
 MAX_STATE_BYTES = 1 << 30
-
-TAIL = 64
-"""How many bytes before the cursor are compared."""
+TAIL_BYTES = 64  # compared before the cursor
 
 
-class Mark(msgspec.Struct, frozen=True, array_like=True):
-    """What a file looked like where it was read to."""
+class FileMark(msgspec.Struct, frozen=True, array_like=True):
+    """A file's identity, and its last bytes before the offset that was read to."""
 
     device: int
     inode: int
@@ -40,25 +36,24 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """One transcript. `read` is its size and time of change when it was read last.
+    """One transcript; `read` is its size and modification time when it was last read.
 
-    `saved` is unpacked only when the file grew or its calls are asked for.
+    `saved` is decoded only if the file grew or its calls are needed.
     """
 
     agent: str
     path: str
-    mark: Mark
+    mark: FileMark
     read: tuple[int, float]
-    summary: Summary
+    summary: FileSummary
     saved: bytes
 
-    def load(self) -> Saved:
-        """What is needed to read on."""
-        return unpack(self.saved)
+    def load(self) -> SavedSession:
+        return decode_session(self.saved)
 
 
 class State(msgspec.Struct, array_like=True):
-    """All entries by path; made by one version of Brimline, for one time zone."""
+    """All entries by path, for one version of Brimline and one time zone."""
 
     version: str
     zone: str
@@ -70,18 +65,17 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def empty() -> State:
-    """A state that knows nothing."""
-    return State(VERSION, _zone(), {})
+    return State(VERSION, _time_zone(), {})
 
 
-def _zone() -> str:
+def _time_zone() -> str:
     return f"{time.tzname} {time.timezone} {time.localtime().tm_isdst}"
 
 
 def load(folder: Path) -> State:
-    """The state as it was saved; an empty one where there is none that can be believed."""
+    """Return the saved state, or an empty one if it is missing, corrupt or of another version."""
     try:
-        data = memoryview(read_regular_file(folder / NAME, MAX_STATE_BYTES))
+        data = memoryview(read_regular_file(folder / FILE_NAME, MAX_STATE_BYTES))
     except OSError:
         return empty()
     if len(data) < 4 or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "little"):
@@ -95,29 +89,29 @@ def load(folder: Path) -> State:
 
 
 def save(state: State, folder: Path) -> None:
-    """Keep the state; a disk that is full or read-only only makes the next run slower."""
+    """Write the state; a full or read-only disk only makes the next run slower."""
     data = _encoder.encode(state)
     with suppress(OSError):
         create_private_folder(folder)
-        replace_file(folder / NAME, zlib.crc32(data).to_bytes(4, "little") + data)
+        replace_file(folder / FILE_NAME, zlib.crc32(data).to_bytes(4, "little") + data)
 
 
-def mark(path: str, offset: int) -> Mark:
-    """What a file looks like at an offset; raises OSError where it is gone."""
+def file_mark(path: str, offset: int) -> FileMark:
+    """Return a file's mark at an offset; raises OSError."""
     file = open_regular_file(path)
     try:
         status = os.fstat(file)
-        start = max(0, offset - TAIL)
-        return Mark(status.st_dev, status.st_ino, offset, os.pread(file, offset - start, start))
+        start = max(0, offset - TAIL_BYTES)
+        return FileMark(status.st_dev, status.st_ino, offset, os.pread(file, offset - start, start))
     finally:
         os.close(file)
 
 
-def believed(entry: Entry, transcript: Transcript) -> bool:
-    """Whether the file still begins with what was read of it."""
+def still_matches(entry: Entry, transcript: Transcript) -> bool:
+    """Whether the file still starts with the bytes that were read."""
     if transcript.size < entry.mark.offset:
         return False
     try:
-        return mark(transcript.path, entry.mark.offset) == entry.mark
+        return file_mark(transcript.path, entry.mark.offset) == entry.mark
     except OSError:
         return False

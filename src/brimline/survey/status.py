@@ -1,4 +1,4 @@
-"""A glance at every active session: what its threads hold now."""
+"""The current context usage of every active session."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,18 +7,18 @@ import msgspec
 
 from brimline.agents import source
 from brimline.events import MAIN
-from brimline.survey.files import SessionFiles, sessions, transcripts
-from brimline.survey.index import Knowledge
+from brimline.survey.files import SessionFiles, find_transcripts, group_by_session
+from brimline.survey.index import TranscriptIndex
 from brimline.tracker import Reading, Session, Thread, read
 from brimline.transcripts.source import Places
 from brimline.windows import ClientSettings, Overrides
 
-COMPACTION_FILE = "acompact-"
-"""How Claude Code names the thread in which it only writes a compaction's summary."""
+# Claude Code's name of a thread that only writes the summary of a compaction.
+COMPACTION_THREAD_PREFIX = "acompact-"
 
 
-class Row(msgspec.Struct, frozen=True):
-    """One thread of a session; `cycle` is None where only the end of a file was read."""
+class ThreadStatus(msgspec.Struct, frozen=True):
+    """One thread of a session; `cycle` is None if only the end of the file was read."""
 
     thread: str
     model: str | None
@@ -26,89 +26,93 @@ class Row(msgspec.Struct, frozen=True):
     reading: Reading
 
 
-class Glance(msgspec.Struct, frozen=True):
-    """One session: its own thread, and its subagents, the latest first."""
+class SessionStatus(msgspec.Struct, frozen=True):
+    """One session: its main thread and its subagents, the newest first."""
 
     agent: str
     session: str
     project: str | None
     modified: float
-    main: Row
-    subagents: tuple[Row, ...]
+    main: ThreadStatus
+    subagents: tuple[ThreadStatus, ...]
 
     @property
-    def rows(self) -> tuple[Row, ...]:
-        """All threads."""
+    def threads(self) -> tuple[ThreadStatus, ...]:
         return (self.main, *self.subagents)
 
 
-class Found(msgspec.Struct, frozen=True):
-    """The sessions, how many transcripts there are in all, and what could not be read."""
+class StatusSurvey(msgspec.Struct, frozen=True):
+    """The active sessions, the number of all transcripts, and what could not be read."""
 
-    glances: list[Glance]
+    sessions: list[SessionStatus]
     transcripts: int
     problems: list[str]
 
 
-def glances(
+def survey_sessions(
     places: Places,
     agents: Iterable[str],
     since: float | None,
     overrides: Overrides,
     cache: Path,
-) -> Found:
-    """Every session that was active since then, or ever."""
-    found = transcripts(places, agents)
-    active = [files for files in sessions(found) if since is None or files.modified >= since]
+) -> StatusSurvey:
+    """Return every session that was active since a time, or all sessions if it is None."""
+    transcripts = find_transcripts(places, agents)
+    active = [
+        files for files in group_by_session(transcripts) if since is None or files.modified >= since
+    ]
     wanted = [transcript for files in active for transcript in files.transcripts]
-    knowledge = Knowledge.of(cache)
-    knowledge.learn(wanted, tails=True)
-    knowledge.save()
-    seen: list[Glance] = []
+    index = TranscriptIndex.load(cache)
+    index.update(wanted, tails=True)
+    index.save()
+    sessions: list[SessionStatus] = []
     settings: dict[tuple[str, str | None], ClientSettings] = {}
     for files in active:
-        glance = _glance(files, knowledge, places, settings, overrides)
+        glance = _session_status(files, index, places, settings, overrides)
         if glance:
-            seen.append(glance)
-    return Found(seen, len(found), knowledge.problems)
+            sessions.append(glance)
+    return StatusSurvey(sessions, len(transcripts), index.problems)
 
 
-def _glance(
+def _session_status(
     files: SessionFiles,
-    knowledge: Knowledge,
+    index: TranscriptIndex,
     places: Places,
     settings: dict[tuple[str, str | None], ClientSettings],
     overrides: Overrides,
-) -> Glance | None:
-    rows: list[Row] = []
+) -> SessionStatus | None:
+    rows: list[ThreadStatus] = []
     project: str | None = None
     for transcript in files.transcripts:
-        session = knowledge.session(transcript)
+        session = index.session(transcript)
         if session is None:
             continue
         project = project or session.project
         key = (files.agent, session.project)
         if key not in settings:
             settings[key] = source(files.agent).settings(places, session.project)
-        whole = knowledge.is_whole(transcript)
-        rows += [_row(session, t, settings[key], overrides, whole) for t in _shown(session)]
+        whole = index.is_fully_read(transcript)
+        rows += [
+            _thread_status(session, t, settings[key], overrides, whole)
+            for t in _visible_threads(session)
+        ]
     own = next((row for row in rows if row.thread == MAIN), None)
-    others = sorted((row for row in rows if row is not own), key=_latest)
+    others = sorted((row for row in rows if row is not own), key=_newest_first)
     if own is None:
         return None
-    return Glance(files.agent, files.session, project, files.modified, own, tuple(others))
+    return SessionStatus(files.agent, files.session, project, files.modified, own, tuple(others))
 
 
-def _latest(row: Row) -> float:
+def _newest_first(row: ThreadStatus) -> float:
     return -(row.reading.at or 0.0)
 
 
-def _shown(session: Session) -> list[Thread]:
-    return [t for t in session.threads.values() if not t.name.startswith(COMPACTION_FILE)]
+def _visible_threads(session: Session) -> list[Thread]:
+    return [t for t in session.threads.values() if not t.name.startswith(COMPACTION_THREAD_PREFIX)]
 
 
-def _row(
+def _thread_status(
     session: Session, thread: Thread, settings: ClientSettings, overrides: Overrides, whole: bool
-) -> Row:
+) -> ThreadStatus:
     reading = read(session, thread, "transcript", overrides, settings)
-    return Row(thread.name, thread.model, thread.cycle if whole else None, reading)
+    return ThreadStatus(thread.name, thread.model, thread.cycle if whole else None, reading)

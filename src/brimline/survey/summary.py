@@ -1,4 +1,4 @@
-"""What a transcript adds up to, small enough to keep for every file there is."""
+"""Totals of one transcript, small enough to cache for every file."""
 
 import time
 from collections.abc import Iterable
@@ -13,14 +13,13 @@ from brimline.usage import ZERO, Usage
 
 UNKNOWN_DAY = "unknown"
 
-Key: TypeAlias = tuple[str, str | None, int]
-"""Day, model, tier."""
+RowKey: TypeAlias = tuple[str, str | None, int]  # day, model, price tier
 
 
-class Row(msgspec.Struct, frozen=True, array_like=True):
-    """The calls of one day on one model that are billed at one tier of its price.
+class UsageRow(msgspec.Struct, frozen=True, array_like=True):
+    """The calls of one day and one model that are billed at one price tier.
 
-    `peak_sent` and `compactions` are of the thread that the file is about.
+    `peak_sent` and `compactions` are those of the file's primary thread.
     """
 
     day: str
@@ -32,11 +31,11 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     compactions: int = 0
 
 
-class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """One transcript: whose it is, its figures, and its tokens by day and model.
+class FileSummary(msgspec.Struct, frozen=True, array_like=True):
+    """The totals of one transcript.
 
-    `end_sent` is of the thread that the file is about. `ids` are the ids of its calls, a line each;
-    `shared` are those that an older file has already, and that are in no row.
+    `end_sent` is that of the primary thread. `ids` are the ids of its calls, one per line; `shared`
+    are the ids that an older file has too, which are in no row.
     """
 
     session: str | None
@@ -46,47 +45,46 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
     first: float | None
     last: float | None
     end_sent: int | None
-    rows: tuple[Row, ...]
+    rows: tuple[UsageRow, ...]
     ids: bytes
     shared: bytes = b""
 
 
-def own_thread(session: Session) -> Thread:
-    """The thread that a transcript is about: the main one, in a subagent's file the subagent's."""
+def primary_thread(session: Session) -> Thread:
+    """Return the thread that the file is about: the main one, or the subagent's in its own file."""
     return session.threads.get(MAIN) or next(iter(session.threads.values()), Thread(MAIN))
 
 
-def summarise(session: Session, without: frozenset[str] = frozenset()) -> Summary:
-    """The summary of a transcript; calls that another file has are left out of its rows."""
-    own = own_thread(session)
+def summarise(session: Session, excluded_ids: frozenset[str] = frozenset()) -> FileSummary:
+    """Total a transcript; calls in `excluded_ids` are counted in another file."""
+    primary = primary_thread(session)
     ids = [id for thread in session.threads.values() for id in thread.calls]
-    rows = _Rows(without)
+    rows = _RowsBuilder(excluded_ids)
     for thread in session.threads.values():
-        rows.thread(thread, thread is own)
-    return Summary(
+        rows.add_thread(thread, thread is primary)
+    return FileSummary(
         session=session.id,
         project=session.project,
         version=session.version,
-        model=own.model,
-        first=next((c.at for c in own.calls.values() if c.at is not None), None),
+        model=primary.model,
+        first=next((c.at for c in primary.calls.values() if c.at is not None), None),
         last=session.at,
-        end_sent=own.last.usage.sent if own.last else None,
-        rows=rows.made(),
+        end_sent=primary.last.usage.sent if primary.last else None,
+        rows=rows.build(),
         ids="\n".join(ids).encode(),
-        shared="\n".join(sorted(without)).encode(),
+        shared="\n".join(sorted(excluded_ids)).encode(),
     )
 
 
-class _Group:
-    """What a row is made of: the usage of its calls, and what those of the own thread sent."""
+class _RowBuilder:
+    """Collects the calls of a row; `sent` is that of the primary thread's calls."""
 
     def __init__(self) -> None:
         self.usages: list[Usage] = []
         self.sent: list[int] = []
         self.compactions = 0
 
-    def row(self, key: Key) -> Row:
-        """The row."""
+    def build(self, key: RowKey) -> UsageRow:
         usages = self.usages
         total = Usage(
             sum([usage.input for usage in usages]),
@@ -94,64 +92,62 @@ class _Group:
             sum([usage.cache_write for usage in usages]),
             sum([usage.output for usage in usages]),
         )
-        return Row(*key, len(usages), total, max(self.sent, default=None), self.compactions)
+        return UsageRow(*key, len(usages), total, max(self.sent, default=None), self.compactions)
 
 
-class _Rows:
-    """Rows while threads are added to them."""
+class _RowsBuilder:
+    """Collects the rows of a transcript, thread by thread."""
 
     def __init__(self, without: frozenset[str]) -> None:
-        self._without = without
-        self._groups: dict[Key, _Group] = {}
-        self._spent: list[Row] = []
+        self._excluded_ids = without
+        self._builders: dict[RowKey, _RowBuilder] = {}
+        self._spent: list[UsageRow] = []
 
-    def thread(self, thread: Thread, own: bool) -> None:
-        """Add a thread; of the one that the file is about also its peak and its compactions."""
-        self._add(self._counted(thread), own)
+    def add_thread(self, thread: Thread, own: bool) -> None:
+        self._add_calls(self._counted_calls(thread), own)
         if own:
-            for made in thread.compactions:
-                self._group((day_of(made.at), made.model, 0)).compactions += 1
+            for compaction in thread.compactions:
+                self._builder_for((day_of(compaction.at), compaction.model, 0)).compactions += 1
         if thread.spent != ZERO:
-            self._spent.append(Row(day_of(thread.at), thread.model, 0, 0, thread.spent))
+            self._spent.append(UsageRow(day_of(thread.at), thread.model, 0, 0, thread.spent))
 
-    def made(self) -> tuple[Row, ...]:
-        """The rows."""
-        return (*(group.row(key) for key, group in self._groups.items()), *self._spent)
+    def build(self) -> tuple[UsageRow, ...]:
+        return (*(group.build(key) for key, group in self._builders.items()), *self._spent)
 
-    def _group(self, key: Key) -> _Group:
-        return self._groups.setdefault(key, _Group())
+    def _builder_for(self, key: RowKey) -> _RowBuilder:
+        return self._builders.setdefault(key, _RowBuilder())
 
-    def _counted(self, thread: Thread) -> Iterable[Call]:
-        calls, without = thread.calls.values(), self._without
+    def _counted_calls(self, thread: Thread) -> Iterable[Call]:
+        calls, without = thread.calls.values(), self._excluded_ids
         return [call for call in calls if call.id not in without] if without else calls
 
-    def _add(self, calls: Iterable[Call], own: bool) -> None:
-        """Add calls to their groups; a call's neighbour is mostly in the same one."""
-        group, model, day = _Group(), "", UNKNOWN_DAY
+    def _add_calls(self, calls: Iterable[Call], own: bool) -> None:
+        """Add calls to their rows; the next call is mostly in the same row."""
+        group, model, day = _RowBuilder(), "", UNKNOWN_DAY
         first, end, above, up_to = 0.0, 0.0, 0, 0
         for call in calls:
             at, usage = call.at or 0.0, call.usage
             sent = usage.sent
             if not (first <= at < end and above < sent <= up_to and call.model == model):
                 if not first <= at < end:
-                    day, (first, end) = day_of(call.at), midnights(at)
+                    day, (first, end) = day_of(call.at), day_bounds(at)
                 model = call.model
                 above, up_to = tier_around(model, sent)
-                group = self._group((day, model, tier_of(model, usage)))
+                group = self._builder_for((day, model, tier_of(model, usage)))
             group.usages.append(usage)
             if own:
                 group.sent.append(sent)
 
 
-def midnights(at: float) -> tuple[float, float]:
-    """The beginning and the end of the local day of a moment."""
+def day_bounds(at: float) -> tuple[float, float]:
+    """Return the start and end of the local day that contains a time."""
     year, month, day, *_ = time.localtime(at)
     begins = time.mktime((year, month, day, 0, 0, 0, 0, 0, -1))
     return begins, time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
 
 
 def day_of(at: float | None) -> str:
-    """The local day of a moment, as 2026-11-15."""
+    """Return the local day, as 2026-11-15."""
     if at is None:
         return UNKNOWN_DAY
     return time.strftime("%Y-%m-%d", time.localtime(at))

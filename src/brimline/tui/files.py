@@ -9,8 +9,8 @@ from brimline.monitor.rules import Rules
 from brimline.policy.levels import percent_of_window
 from brimline.settings import Settings, seconds
 from brimline.store.rows import CallRow, CompactionRow, SessionRow
-from brimline.survey.files import by_id, whole
-from brimline.survey.status import Glance, Row, glances
+from brimline.survey.files import find_session, load_session
+from brimline.survey.status import SessionStatus, ThreadStatus, survey_sessions
 from brimline.tracker import Session
 from brimline.transcripts.source import Places
 from brimline.tui.api_types import SessionDetail, SessionView, ThreadView, Timeline
@@ -29,21 +29,23 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
     def read_views(self, now: float) -> list[SessionView]:
         """The recent sessions, or all with `include_old`; raises InvalidPolicy."""
         since = None if self.include_old else now - seconds(self.settings.since)
-        status = glances(self.places, self.agents, since, self.settings.overrides, self.cache)
+        status = survey_sessions(
+            self.places, self.agents, since, self.settings.overrides, self.cache
+        )
         rules = Rules.of_settings(self.settings)
-        return [_view(glance, rules) for glance in status.glances]
+        return [_view(glance, rules) for glance in status.sessions]
 
     def read_detail(self, view: SessionView) -> SessionDetail:
         """A session from its whole transcript; raises UnknownSession, UnreadableTranscript."""
-        files = by_id(self.places, view.session.id, [view.session.agent])
-        session = whole(files).session
+        files = find_session(self.places, view.session.id, [view.session.agent])
+        session = load_session(files).session
         threads = tuple(_with_counts(thread, session) for thread in view.threads)
         return SessionDetail(
             msgspec.structs.replace(view, threads=threads), build_timeline(session)
         )
 
 
-def _view(glance: Glance, rules: Rules) -> SessionView:
+def _view(glance: SessionStatus, rules: Rules) -> SessionView:
     own = _thread(glance, glance.main)
     session = SessionRow(
         glance.session, glance.agent, glance.modified, None, glance.project, own.model
@@ -57,7 +59,7 @@ def _view(glance: Glance, rules: Rules) -> SessionView:
     )
 
 
-def _thread(glance: Glance, row: Row) -> ThreadView:
+def _thread(glance: SessionStatus, row: ThreadStatus) -> ThreadView:
     reading = row.reading
     return ThreadView(
         thread=row.thread,

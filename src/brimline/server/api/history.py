@@ -15,10 +15,16 @@ from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json, since
 from brimline.store.base import Store
 from brimline.store.rows import CompactionRow, SessionRow
-from brimline.survey.files import transcripts
-from brimline.survey.index import Knowledge
-from brimline.survey.report import Filter, Item, Line, items, report
-from brimline.survey.summary import Summary, day_of
+from brimline.survey.files import find_transcripts
+from brimline.survey.index import TranscriptIndex
+from brimline.survey.report import (
+    ReportFilter,
+    ReportLine,
+    TranscriptSummary,
+    build_report,
+    summaries,
+)
+from brimline.survey.summary import FileSummary, day_of
 from brimline.transcripts.source import Places
 
 SPAN = "30d"
@@ -94,25 +100,25 @@ class Histories:
     def __init__(
         self,
         store: Store,
-        read: Callable[[], list[Item]],
+        read: Callable[[], list[TranscriptSummary]],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._read_all = read
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._read: tuple[float, list[Item]] = (0.0, [])
+        self._read: tuple[float, list[TranscriptSummary]] = (0.0, [])
 
     async def history(self, request: Request) -> Response:
         """The history since a span."""
-        chosen = Filter(day_of(since(request, SPAN, self._clock())))
+        chosen = ReportFilter(day_of(since(request, SPAN, self._clock())))
         found = await self._items()
-        days = [_day(line) for line in report(found, "day", chosen).lines]
-        sessions = _sessions(found, report(found, "session", chosen).lines)
+        days = [_day(line) for line in build_report(found, "day", chosen).lines]
+        sessions = _sessions(found, build_report(found, "session", chosen).lines)
         limits = _limits(await self._store.compactions(), await self._store.sessions())
         return json(History(days, limits, sessions))
 
-    async def _items(self) -> list[Item]:
+    async def _items(self) -> list[TranscriptSummary]:
         async with self._lock:
             at, found = self._read
             if self._clock() - at > FRESH:
@@ -121,17 +127,17 @@ class Histories:
             return found
 
 
-def of_files(places: Places, cache: Path) -> list[Item]:
+def of_files(places: Places, cache: Path) -> list[TranscriptSummary]:
     """What the agents' own files on this machine add up to; what was read is kept in a cache."""
-    found = transcripts(places)
-    knowledge = Knowledge.of(cache)
-    knowledge.learn(found)
-    knowledge.settle(found, list(AGENTS))
-    knowledge.save()
-    return items(knowledge, found)
+    found = find_transcripts(places)
+    index = TranscriptIndex.load(cache)
+    index.update(found)
+    index.dedupe_calls(found, list(AGENTS))
+    index.save()
+    return summaries(index, found)
 
 
-def _day(line: Line) -> Day:
+def _day(line: ReportLine) -> Day:
     used = line.usage
     usage = DayUsage(used.input, used.cache_read, used.cache_write, used.output)
     return Day(
@@ -139,13 +145,13 @@ def _day(line: Line) -> Day:
     )
 
 
-def _sessions(found: Iterable[Item], lines: Iterable[Line]) -> list[PastSession]:
+def _sessions(found: Iterable[TranscriptSummary], lines: Iterable[ReportLine]) -> list[PastSession]:
     about = {item.session: item.summary for item in found if item.transcript.thread == "main"}
     made = [_past(line, about) for line in lines]
     return sorted(made, key=lambda past: past.last or 0.0, reverse=True)
 
 
-def _past(line: Line, about: dict[str, Summary]) -> PastSession:
+def _past(line: ReportLine, about: dict[str, FileSummary]) -> PastSession:
     told = about.get(line.key)
     return PastSession(
         session=line.key,
