@@ -1,4 +1,4 @@
-"""What setup writes, as the real clients take it: no complaint, and every hook is run."""
+"""The real clients accept what setup writes, and run every hook."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.clients, pytest.mark.slow]
 RECORDER = """#!/bin/sh
 cat > "$0.$3.$$"
 """
-"""Stands for the compiled hook client: keeps what it is given. Its third word is the kind."""
+"""Replaces the compiled hook client: stores its input. The third argument is the kind."""
 
-THEIRS = "touch theirs"
-OWN = "touch own-line"
+USER_HOOK = "touch user-hook"
+USER_STATUS_LINE = "touch own-line"
 
 TERMINAL = """
 import glob, os, pty, select, sys, time
@@ -40,11 +40,11 @@ while time.monotonic() < end and not glob.glob(sys.argv[1]):
         os.read(terminal, 65536)
 os.kill(child, 9)
 """
-"""Runs a command on a terminal until a file is there."""
+"""Runs a command on a terminal until a file exists."""
 
 
 class SetUp:
-    """A scratch home in which an agent was set up, with a recorder for a hook client."""
+    """A scratch home with an installed agent, and a recorder as its hook client."""
 
     def __init__(self, root: Path, agent: str, text: str) -> None:
         self.place = Place(root)
@@ -60,84 +60,84 @@ class SetUp:
         self.change(remove=False)
 
     def change(self, remove: bool) -> None:
-        """Set the agent up, or take it out."""
+        """Run setup for the agent, or remove it."""
         fast, places = str(self.recorder), ("/no/hook.sock", "/no/spool")
         program = Program("/no/python", "/no/client.py", *places, fast)
-        wish = SetupOptions(program, self._state, self.place.project, remove=remove)
-        for change in plan([self._agent], self._places, wish):
+        options = SetupOptions(program, self._state, self.place.project, remove=remove)
+        for change in plan([self._agent], self._places, options):
             assert apply(change).problem is None
 
-    def heard(self, kind: str = "hook") -> list[dict[str, Any]]:
-        """What the recorder was given."""
-        found = self.recorder.parent.glob(f"{self.recorder.name}.{kind}.*")
-        return [json.loads(path.read_text()) for path in found]
+    def recorded(self, kind: str = "hook") -> list[dict[str, Any]]:
+        """The inputs that the recorder stored."""
+        files = self.recorder.parent.glob(f"{self.recorder.name}.{kind}.*")
+        return [json.loads(path.read_text()) for path in files]
 
     def events(self) -> set[str]:
         """The events at which our hook was run."""
-        return {told["hook_event_name"] for told in self.heard()}
+        return {payload["hook_event_name"] for payload in self.recorded()}
 
 
 CLAUDE = {
-    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": THEIRS}]}]},
-    "statusLine": {"type": "command", "command": OWN},
+    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": USER_HOOK}]}]},
+    "statusLine": {"type": "command", "command": USER_STATUS_LINE},
 }
 
 
-def without_complaint(made: SetUp, scenario: Scenario, *words: str) -> ClientRun:
-    """A turn of Claude Code in whose log no setting is called wrong."""
-    log = made.place.root / "debug.txt"
-    run = claude.run_claude(scenario, made.place.root, *words, "--debug-file", str(log))
-    said = log.read_text()
-    assert str(made.file) in said
-    assert "nvalid setting" not in said
+def run_without_warnings(installed: SetUp, scenario: Scenario, *words: str) -> ClientRun:
+    """Run a turn of Claude Code whose log reports no invalid setting."""
+    log = installed.place.root / "debug.txt"
+    run = claude.run_claude(scenario, installed.place.root, *words, "--debug-file", str(log))
+    log_text = log.read_text()
+    assert str(installed.file) in log_text
+    assert "nvalid setting" not in log_text
     return run
 
 
 def test_claude_runs_every_hook(tmp_path: Path) -> None:
-    """Claude Code takes the file as it is, runs every hook of ours, and the user's own as before;
-    then the file is given back."""
+    """Claude Code accepts the file, runs our hooks and the user's own; `--remove` restores the
+    file."""
     text = json.dumps(CLAUDE, indent=4)
-    made = SetUp(tmp_path, "claude", text)
+    installed = SetUp(tmp_path, "claude", text)
     loop = Scenario(main=(claude.bash("echo hi"), Reply(text="Done.")))
-    first = without_complaint(made, loop, "Go.")
+    first = run_without_warnings(installed, loop, "Go.")
     assert first.exit_code == 0, first.stderr
-    assert (made.place.project / "theirs").exists()
-    session = made.heard()[0]["session_id"]
-    without_complaint(made, Scenario(), "/compact", "--resume", session)
-    without_complaint(made, Scenario(otherwise=Reply(error="prompt_too_long")), "Go.")
-    assert made.events() == set(RECIPES["claude"].events)
-    made.change(remove=True)
-    assert made.file.read_text() == text
+    assert (installed.place.project / "user-hook").exists()
+    session = installed.recorded()[0]["session_id"]
+    run_without_warnings(installed, Scenario(), "/compact", "--resume", session)
+    run_without_warnings(installed, Scenario(otherwise=Reply(error="prompt_too_long")), "Go.")
+    assert installed.events() == set(RECIPES["claude"].events)
+    installed.change(remove=True)
+    assert installed.file.read_text() == text
 
 
 def test_claude_runs_the_status_line(tmp_path: Path) -> None:
-    """On a terminal our status line is run in the place of the user's own, by a shell."""
-    made = SetUp(tmp_path, "claude", json.dumps(CLAUDE))
+    """On a terminal a shell runs our status line instead of the user's own."""
+    installed = SetUp(tmp_path, "claude", json.dumps(CLAUDE))
     trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
     state = {
         "hasCompletedOnboarding": True,
         "theme": "dark",
         "customApiKeyResponses": {"approved": ["sk-ant-dummy"], "rejected": []},
-        "projects": {str(made.place.project): trusted},
+        "projects": {str(installed.place.project): trusted},
     }
-    (made.place.home / ".claude.json").write_text(json.dumps(state))
-    pattern = f"{made.recorder}.statusline.*"
+    (installed.place.home / ".claude.json").write_text(json.dumps(state))
+    pattern = f"{installed.recorder}.statusline.*"
     command = [sys.executable, "-c", TERMINAL, pattern, require("claude"), "--model", claude.MODEL]
     run_client(
         "claude",
         command,
-        made.place,
+        installed.place,
         Scenario(),
         environment=claude.ENVIRONMENT,
         transcripts=".claude/projects/**/*.json*",
     )
-    assert made.heard("statusline")[0]["model"]["id"] == claude.MODEL
-    assert not (made.place.project / "own-line").exists()
+    assert installed.recorded("statusline")[0]["model"]["id"] == claude.MODEL
+    assert not (installed.place.project / "own-line").exists()
 
 
 def test_codex_runs_the_hooks(tmp_path: Path) -> None:
-    """Codex takes hooks.json without an error, and runs our hooks once they are trusted."""
-    made = SetUp(tmp_path, "codex", '{"description": "mine", "hooks": {}}')
+    """Codex accepts hooks.json and runs our hooks once they are trusted."""
+    installed = SetUp(tmp_path, "codex", '{"description": "mine", "hooks": {}}')
     command: list[str | Path] = [require("codex"), "exec", "--json", "--skip-git-repo-check"]
     command += ["--dangerously-bypass-hook-trust"]
     for setting in codex.SETTINGS:
@@ -145,31 +145,31 @@ def test_codex_runs_the_hooks(tmp_path: Path) -> None:
     run = run_client(
         "codex",
         [*command, "Go."],
-        made.place,
+        installed.place,
         Scenario(main=(codex.shell("echo hi"), Reply(text="Done."))),
         environment={"FAKE_KEY": "sk-dummy"},
         transcripts=".codex/sessions/**/rollout-*.jsonl",
     )
     assert run.exit_code == 0, run.stderr
     assert "failed to parse" not in run.stdout
-    assert made.events() == set(RECIPES["codex"].events) - {"PreCompact", "PostCompact"}
-    made.change(remove=True)
-    assert made.file.read_text() == '{"description": "mine", "hooks": {}}'
+    assert installed.events() == set(RECIPES["codex"].events) - {"PreCompact", "PostCompact"}
+    installed.change(remove=True)
+    assert installed.file.read_text() == '{"description": "mine", "hooks": {}}'
 
 
 def test_gemini_runs_the_hooks(tmp_path: Path) -> None:
-    """Gemini CLI reads our hooks beside comments, and runs each."""
+    """Gemini CLI accepts our hooks in a file with comments, and runs each."""
     text = "// mine\n" + json.dumps(gemini.SETTINGS, indent=2) + " // and mine\n"
-    made = SetUp(tmp_path, "gemini", text)
+    installed = SetUp(tmp_path, "gemini", text)
     run = run_client(
         "gemini",
         [require("gemini"), "-p", "Go.", "--output-format", "stream-json", "--yolo"],
-        made.place,
+        installed.place,
         Scenario(main=(gemini.shell("echo hi"), Reply(text="Done."))),
         environment=gemini.ENVIRONMENT,
         transcripts=".gemini/tmp/**/chats/**/*.json*",
     )
     assert run.exit_code == 0, run.stderr
-    assert made.events() == set(RECIPES["gemini"].events)
-    made.change(remove=True)
-    assert made.file.read_text() == text
+    assert installed.events() == set(RECIPES["gemini"].events)
+    installed.change(remove=True)
+    assert installed.file.read_text() == text

@@ -55,7 +55,7 @@ def test_answer_has_the_billed_usage(path: str, place: str) -> None:
 
 
 def test_anthropic_stream() -> None:
-    """A stream opens with one output token and tells the final usage in message_delta."""
+    """A stream opens with one output token and has the final usage in message_delta."""
     reply = Reply(text="Hi.", reasoning="Hm.", tools=(ToolCall("Bash", {"command": "ls"}),))
     with FakeModel(Scenario(main=(reply,))) as model:
         _, text = post(model, "/v1/messages", BODIES["/v1/messages"] | {"stream": True})
@@ -89,11 +89,11 @@ def test_responses_stream_opens_fills_and_closes_each_item() -> None:
     reply = Reply(text="Hi.", reasoning="Hm.", tools=(ToolCall("ls", {"a": 1}),))
     with FakeModel(Scenario(main=(reply,))) as model:
         _, text = post(model, "/v1/responses", BODIES["/v1/responses"] | {"stream": True})
-    told = events(text)
-    assert [one["sequence_number"] for one in told] == list(range(len(told)))
-    assert [one["response"]["status"] for one in told[:2]] == ["in_progress"] * 2
-    assert [one["delta"] for one in told if "delta" in one] == ["Hm.", "Hi.", '{"a":1}']
-    kinds = [one["type"].removeprefix("response.") for one in told]
+    stream_events = events(text)
+    assert [one["sequence_number"] for one in stream_events] == list(range(len(stream_events)))
+    assert [one["response"]["status"] for one in stream_events[:2]] == ["in_progress"] * 2
+    assert [one["delta"] for one in stream_events if "delta" in one] == ["Hm.", "Hi.", '{"a":1}']
+    kinds = [one["type"].removeprefix("response.") for one in stream_events]
     assert kinds[8:14] == [
         "output_item.added",
         "content_part.added",
@@ -102,20 +102,23 @@ def test_responses_stream_opens_fills_and_closes_each_item() -> None:
         "content_part.done",
         "output_item.done",
     ]
-    assert [told[8]["item"]["content"], told[13]["item"]["content"][0]["text"]] == [[], "Hi."]
+    assert [
+        stream_events[8]["item"]["content"],
+        stream_events[13]["item"]["content"][0]["text"],
+    ] == [[], "Hi."]
 
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_chat_stream_tells_usage_where_asked(asked: bool) -> None:
-    """Chat Completions tell usage in a stream only with include_usage; it is billed anyway."""
+    """Chat Completions report usage in a stream only with include_usage; it is billed anyway."""
     body = BODIES["/v1/chat/completions"] | {"stream": True}
     body |= {"stream_options": {"include_usage": asked}}
     reply = Reply(text="Hi.", tools=(ToolCall("ls"),))
     with FakeModel(Scenario(main=(reply,))) as model:
         _, text = post(model, "/v1/chat/completions", body)
         (billed,) = model.billed
-    told = [one["usage"] for one in events(text) if "usage" in one]
-    assert told == ([None, None, billed.raw] if asked else [])
+    usages = [one["usage"] for one in events(text) if "usage" in one]
+    assert usages == ([None, None, billed.raw] if asked else [])
     assert events(text)[0]["choices"][0]["delta"]["tool_calls"][0]["function"]["name"] == "ls"
 
 
@@ -129,7 +132,7 @@ def test_chat_stream_with_growing_usage() -> None:
 
 
 def test_gemini_stream() -> None:
-    """Every chunk has the usage so far; thoughts stand beside the candidates, and come first."""
+    """Every chunk has the usage so far; thoughts come first and are counted separately."""
     path = "/v1beta/models/m:streamGenerateContent?alt=sse"
     reply = Reply(text="Hi there, you.", reasoning="Hm, hm, hm, hm.", tools=(ToolCall("ls"),))
     with FakeModel(Scenario(main=(reply,))) as model:

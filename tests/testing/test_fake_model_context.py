@@ -1,4 +1,4 @@
-"""What an API itself does to a context: edits, passes and compactions, told as the real ones do."""
+"""Context edits by the API: edits, passes and compactions, reported as by the real APIs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def threads(model: FakeModel) -> list[str]:
     return [one.thread for one in model.billed]
 
 
-def test_edits_are_told_and_taken_off() -> None:
+def test_edits_are_reported_and_subtracted() -> None:
     """What was cleared is in the answer, and no longer in the prompt."""
     edits = (Edit(tokens=50_000, count=8), Edit(kind="clear_thinking_20251015", tokens=9_000))
     replies = (Reply(text="x", added=80_000), Reply(text="x", added=80_000, edits=edits))
@@ -71,7 +71,7 @@ def test_edits_are_told_and_taken_off() -> None:
     assert plain["usage"]["input_tokens"] - edited["usage"]["input_tokens"] == 59_000
 
 
-def test_edits_of_a_stream_are_told_at_its_end() -> None:
+def test_edits_are_reported_at_the_end_of_a_stream() -> None:
     """The message begins without them."""
     reply = Reply(text="x", added=80_000, edits=(Edit(tokens=50_000),))
     with FakeModel(Scenario(main=(reply,))) as model:
@@ -110,7 +110,7 @@ def test_compaction_in_an_answer() -> None:
 
 
 def test_stream_begins_before_the_compaction() -> None:
-    """The first event tells the prompt as it was sent, the last what it came to."""
+    """The first event has the prompt as it was sent, the last the final usage."""
     with FakeModel(Scenario(main=(Reply(text="x", compaction=COST),), ramp=RAMP)) as model:
         first, *rest, delta, _ = events(model, "/v1/messages", ASKED)
     assert first["message"]["usage"]["input_tokens"] > 80_000
@@ -151,11 +151,11 @@ def test_compaction_item() -> None:
     scenario = Scenario(main=(Reply(text="x", compaction=COST),) * 2, ramp=RAMP)
     with FakeModel(scenario) as model:
         answer = json.loads(post(model, "/v1/responses", body))
-        told = events(model, "/v1/responses", body)
+        stream_events = events(model, "/v1/responses", body)
         assert threads(model) == ["main", "main"]
         assert answer["usage"]["input_tokens"] == model.billed[0].usage.input
     assert [one["type"] for one in answer["output"]] == ["compaction", "message"]
-    kinds = [one["type"].removeprefix("response.") for one in told[2:5]]
+    kinds = [one["type"].removeprefix("response.") for one in stream_events[2:5]]
     assert kinds == ["output_item.added", "compaction.compacting", "output_item.done"]
 
 

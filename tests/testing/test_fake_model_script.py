@@ -43,8 +43,8 @@ def test_each_subagent_has_its_own_replies() -> None:
     log = BillingLog()
     model = Model(Scenario(main=(ONE,), subagent=(TWO,)), log)
     first, second = {"x_claude_code_agent_id": "a"}, {"x_claude_code_agent_id": "b"}
-    said = [ask(model, "x", **first), ask(model, "x"), ask(model, "x", **second)]
-    assert said == ["two", "one", "two"]
+    replies = [ask(model, "x", **first), ask(model, "x"), ask(model, "x", **second)]
+    assert replies == ["two", "one", "two"]
     assert [(one.thread, one.agent_id) for one in log.billed] == [
         ("subagent", "a"),
         ("main", None),
@@ -76,7 +76,7 @@ def test_reply_sets_its_own_usage() -> None:
 
 
 def test_captured_text_goes_into_the_tool_call() -> None:
-    """A reply can hand back an id that the client told."""
+    """A reply can hand back an id that the client sent."""
     tool = ToolCall("wait", {"targets": [CAPTURED]})
     model = Model(Scenario(main=(Reply(tools=(tool,), capture=r"id=(\w+)"),)), BillingLog())
     body = {"model": "m", "messages": [{"role": "user", "content": "id=abc"}]}
