@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from brimline.handoff.document import Document
-from brimline.monitor.persistence import SEEN_EVERY
+from brimline.monitor.persistence import SEEN_EVERY_S
 from brimline.observations import Pane
 from brimline.store.base import Write
 from brimline.store.memory import MemoryStore
@@ -91,7 +91,7 @@ async def a_message_that_was_lost(agent: Agent) -> None:
 
 async def later(agent: Agent) -> None:
     """It is kept from time to time that it lives."""
-    agent.time += SEEN_EVERY
+    agent.time += SEEN_EVERY_S
     await agent.tell("tool")
     (row,) = await agent.store.sessions()
     assert row.seen_at == agent.time

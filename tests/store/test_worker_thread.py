@@ -1,4 +1,4 @@
-"""The thread that work is handed to."""
+"""The worker thread of the store."""
 
 import asyncio
 import threading
@@ -6,41 +6,65 @@ from collections.abc import Sequence
 
 import pytest
 
-from brimline.store.sqlite.worker_thread import Desk
+from brimline.store.sqlite.worker_thread import WorkerThread
 
 
-def test_answers_in_a_thread_of_its_own() -> None:
-    """What is asked is answered in one other thread, which also ends what it began."""
+def test_jobs_run_in_one_thread() -> None:
+    """Jobs are run in one other thread, in order, and `end` too."""
     threads: list[str] = []
 
-    def answer(asks: Sequence[int]) -> list[int]:
+    def run(jobs: Sequence[int]) -> list[int]:
         threads.append(threading.current_thread().name)
-        return [ask * 2 for ask in asks]
+        return [job * 2 for job in jobs]
 
     async def use() -> list[int]:
-        desk = Desk[int, int](
-            "mine", answer, lambda: threads.append(threading.current_thread().name), most=2
+        worker = WorkerThread[int, int](
+            "mine", run, lambda: threads.append(threading.current_thread().name), max_batch=2
         )
-        answers = await asyncio.gather(*map(desk.ask, range(5)))
-        await desk.close()
-        return answers
+        results = await asyncio.gather(*map(worker.submit, range(5)))
+        await worker.close()
+        return results
 
     assert asyncio.run(use()) == [0, 2, 4, 6, 8]
     assert set(threads) == {"mine"}
 
 
 def test_exception_is_raised_where_it_is_waited_for() -> None:
-    """An answer that fails unexpectedly is raised for all that waited, and the next is given."""
+    """An unexpected exception is raised for all jobs of its batch; the next batch is run."""
 
-    def answer(asks: Sequence[int]) -> list[float]:
-        return [1 / ask for ask in asks]
+    def run(jobs: Sequence[int]) -> list[float]:
+        return [1 / job for job in jobs]
 
     async def use() -> float:
-        desk = Desk[int, float]("mine", answer, lambda: None)
+        worker = WorkerThread[int, float]("mine", run, lambda: None, max_batch=1)
         with pytest.raises(ZeroDivisionError):
-            await desk.ask(0)
-        answered = await desk.ask(4)
-        await desk.close()
-        return answered
+            await worker.submit(0)
+        result = await worker.submit(4)
+        await worker.close()
+        return result
 
     assert asyncio.run(use()) == 0.25
+
+
+def test_jobs_submitted_meanwhile_are_one_batch() -> None:
+    """Jobs that are submitted while a batch is under way are the next one, up to its limit."""
+    batches: list[list[int]] = []
+    go = threading.Event()
+
+    def run(jobs: Sequence[int]) -> list[int]:
+        assert go.wait(20)
+        batches.append(list(jobs))
+        return list(jobs)
+
+    async def use() -> None:
+        worker = WorkerThread[int, int]("mine", run, lambda: None, max_batch=3)
+        first = asyncio.ensure_future(worker.submit(0))
+        await asyncio.sleep(0.01)
+        others = [asyncio.ensure_future(worker.submit(job)) for job in range(1, 6)]
+        await asyncio.sleep(0)
+        go.set()
+        await worker.close()
+        await asyncio.gather(first, *others)
+
+    asyncio.run(use())
+    assert batches == [[0], [1, 2, 3], [4, 5]]

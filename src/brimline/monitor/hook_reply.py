@@ -16,7 +16,7 @@ from brimline.inbox import (
     utf16_length,
 )
 from brimline.monitor.handoffs import HandoffRecovery
-from brimline.monitor.known import Known
+from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
 from brimline.monitor.signal_writes import SignalWriter
 from brimline.observations import EMPTY_REPLY, Observation, Reply
@@ -43,7 +43,7 @@ class HookReplies:
         self._recovery = recovery
         self.passed_on: set[str] = set()
 
-    async def answer(self, heard: Observation, session: Known) -> Reply:
+    async def answer(self, heard: Observation, session: MonitoredSession) -> Reply:
         """The answer to what was heard of a session."""
         if heard.what == "compacted" and heard.thread == MAIN:
             return await self._document(session)
@@ -53,27 +53,27 @@ class HookReplies:
         if heard.what == "stopped":
             mine = await self._handed(session, moment, heard.thread)
             return Reply(go_on=join_texts(mine), handed=_ids(mine)) if mine else EMPTY_REPLY
-        owes = session.owed and heard.thread == MAIN and not session.watched.compacting
+        owes = session.handoff_pending and heard.thread == MAIN and not session.state.compacting
         document = await self._document(session) if owes else EMPTY_REPLY
         taken = utf16_length(document.context + SEPARATOR) if document.context else 0
         mine = await self._handed(session, moment, heard.thread, MAX_CONTEXT_CHARS - taken)
         return _with_messages(document, mine) if mine else document
 
-    async def _document(self, session: Known) -> Reply:
+    async def _document(self, session: MonitoredSession) -> Reply:
         """What a session goes on with after its compaction; where there is nothing, none is owed.
 
         A draft that is being written is owed still, and brought by a later hook.
         """
-        since = session.before.compacted_at or self._clock()
-        reply = await self._recovery.bring_back(session.watched, since)
-        session.owed = session.owed and reply is not EMPTY_REPLY
+        since = session.signals.compacted_at or self._clock()
+        reply = await self._recovery.bring_back(session.state, since)
+        session.handoff_pending = session.handoff_pending and reply is not EMPTY_REPLY
         return reply or EMPTY_REPLY
 
     async def _handed(
-        self, session: Known, moment: Moment, thread: str, room: int = MAX_CONTEXT_CHARS
+        self, session: MonitoredSession, moment: Moment, thread: str, room: int = MAX_CONTEXT_CHARS
     ) -> list[Message]:
         """The messages whose turn it is, and that nobody else hands out meanwhile."""
-        watched = session.watched
+        watched = session.state
         found, now = await self._store.pending_messages(watched.id), self._clock()
         waiting = [message for message in found if message.id not in self.passed_on]
         mine = deliverable(waiting, moment, now, watched.compacting, thread)
@@ -84,9 +84,9 @@ class HookReplies:
         won = await self._store.write(marks) if marks else []
         return [m for m, got in zip(batch, won, strict=True) if got]
 
-    def of_now(self, session: Known, message: Message) -> Message:
+    def of_now(self, session: MonitoredSession, message: Message) -> Message:
         """A message as it is handed out: a level's tells how full the context is by then."""
-        thread, last = message.thread or MAIN, session.watched.last
+        thread, last = message.thread or MAIN, session.state.last
         if message.level is None or thread not in last or last[thread].sent is None:
             return message
         said = Signal("level", last[thread].cycle, message.level)

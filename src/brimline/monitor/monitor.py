@@ -11,7 +11,7 @@ from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.handoffs import HandoffRecovery, When
 from brimline.monitor.hook_reply import HookReplies
-from brimline.monitor.known import Known
+from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.restore import restored
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
@@ -63,7 +63,7 @@ class Monitor:
         self._clock = clock
         self._rules = rules or Rules()
         self._around = around or MonitorEnvironment()
-        self._sessions: dict[str, Known] = {}
+        self._sessions: dict[str, MonitoredSession] = {}
         self._kept_calls = kept_calls
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._recovery = HandoffRecovery(store, clock)
@@ -83,11 +83,13 @@ class Monitor:
                 raise
             return await self._answer(heard, session) if kept else DUPLICATE
 
-    async def _take(self, heard: Observation, session: Known) -> bool:
+    async def _take(self, heard: Observation, session: MonitoredSession) -> bool:
         """Take in one thing; False where it was heard before."""
-        watched, session.at_rest = session.watched, False
+        watched, session.is_clean = session.state, False
         await self._refresh(watched)
-        known = {} if watched.is_new else dict(watched.last or self._read(watched))
+        known: Mapping[str, Reading] = {}
+        if not watched.is_new:
+            known = watched.last or self._read(watched)
         await watched.hear(heard)
         await self._refresh(watched)
         if not await self._keep(heard, session, known):
@@ -95,8 +97,8 @@ class Monitor:
         watched.is_new = False
         return True
 
-    async def _answer(self, heard: Observation, session: Known) -> Reply:
-        watched = session.watched
+    async def _answer(self, heard: Observation, session: MonitoredSession) -> Reply:
+        watched = session.state
         begins = heard.what == "compacting" and watched.compacting
         if begins and (transcript := _transcript(heard, watched)):
             self._recovery.prepare(watched, transcript, heard.at)
@@ -111,16 +113,16 @@ class Monitor:
     def watched(self, session: str) -> SessionState | None:
         """A session that was heard of."""
         known = self._sessions.get(session)
-        return known.watched if known else None
+        return known.state if known else None
 
     def is_behind(self, session: str) -> bool:
         """Whether a session's files took too long to read, and should be heard of again."""
         known = self._sessions.get(session)
-        return known is not None and known.watched.files.is_behind
+        return known is not None and known.state.files.is_behind
 
     def reading(self, session: str) -> Reading:
         """The present reading of the main thread of a session that was heard of."""
-        return self._read(self._sessions[session].watched)[MAIN]
+        return self._read(self._sessions[session].state)[MAIN]
 
     def calls_left(self, session: str) -> int | None:
         """How many calls the main thread has until its limit, at its present pace."""
@@ -171,7 +173,7 @@ class Monitor:
             await self._store.write(writes)
         self._answering.passed_on.difference_update(reply.handed)
         if reply.handoff is not None and (known := self._sessions.get(reply.session)):
-            known.owed = False
+            known.handoff_pending = False
 
     async def requeue(self, reply: Reply) -> None:
         """The hook died before it could: its messages wait again."""
@@ -220,25 +222,25 @@ class Monitor:
                 return await self._recovery.keep(session, When(now), document, author)
             known = await self._session(session, row.agent)
             stored = await self._stored(session)
-            calls = max([known.watched.calls, *(thread.calls for thread in stored)])
-            when = When(now, known.watched.cycle, calls)
+            calls = max([known.state.calls, *(thread.calls for thread in stored)])
+            when = When(now, known.state.cycle, calls)
             kept = await self._recovery.keep(session, when, document, author)
             await self._store.write([CancelMessages(session, MAIN, kept.cycle)])
-            known.before.arm_anew(kept.cycle)
+            known.signals.arm_anew(kept.cycle)
             for thread in stored:
-                known.before.seen(thread.cycle, figure_of(thread, self._rules.of))
+                known.signals.seen(thread.cycle, figure_of(thread, self._rules.of))
             return kept
 
     def _lock(self, session: str) -> asyncio.Lock:
         """The lock of a session, which is there as long as somebody holds it or waits for it."""
         return self._locks.setdefault(session, asyncio.Lock())
 
-    async def _session(self, session: str, agent: str) -> Known:
+    async def _session(self, session: str, agent: str) -> MonitoredSession:
         """A session as it was known, also to a monitor before this one."""
         known = self._sessions.get(session)
         if known is None:
             past = await restored(self._store, agent, session, self._rules.of)
-            known = self._sessions[session] = Known(*past)
+            known = self._sessions[session] = MonitoredSession(*past)
         return known
 
     async def _stored(self, session: str) -> list[ThreadRow]:
@@ -254,15 +256,17 @@ class Monitor:
     def _read(self, watched: SessionState) -> Mapping[str, Reading]:
         return watched.readings(self._rules.overrides, self._settings(watched))
 
-    async def _keep(self, heard: Observation, session: Known, known: Mapping[str, Reading]) -> bool:
+    async def _keep(
+        self, heard: Observation, session: MonitoredSession, known: Mapping[str, Reading]
+    ) -> bool:
         """Store what is new, in one transaction; False where it was heard before."""
-        watched, settings = session.watched, self._settings(session.watched)
-        state = watched.state(settings)
-        if session.is_kept(heard, state):
-            session.keeps(state)
+        watched, settings = session.state, self._settings(session.state)
+        snapshot = watched.snapshot(settings)
+        if session.is_unchanged(heard, snapshot):
+            session.mark_saved(snapshot)
             return True
         readings = watched.readings(self._rules.overrides, settings)
-        writes = session.stored.news(heard, watched, readings)
+        writes = session.stored.pending_writes(heard, watched, readings)
         said = {name: self._said(session, name, known, heard) for name in readings}
         for name, each in said.items():
             writes += self._telling(session, name, heard.at, each)
@@ -270,41 +274,45 @@ class Monitor:
             # A subagent that is gone cannot be told anything any more.
             writes.append(CancelMessages(watched.id, heard.thread, readings[heard.thread].cycle))
         if not writes and heard.what != "pushed":
-            session.keeps(state)
+            session.mark_saved(snapshot)
             return True  # heard again, it would change nothing again
         once = [] if heard.what == "wrote" else [EventKey(heard.id, heard.at)]
         won = await self._store.write([*once, *writes])
         if once and not won[0]:
             return False
-        session.stored.took(heard, watched, readings)
+        session.stored.mark_stored(watched, readings)
         for name, each in said.items():
-            session.before.take(name, each, heard.at)
+            session.signals.take(name, each, heard.at)
         if any(each.kind == "compacted" for each in said[MAIN]):
             self._owe(heard, session)
         for write, new in zip(writes, won[len(once) :], strict=True):
             if new and isinstance(write, RecordSignal):
                 self._around.signalled(write.signal, watched)
         watched.files.drop_stored_calls(self._kept_calls)
-        session.keeps(watched.state(settings))
+        session.mark_saved(watched.snapshot(settings))
         return True
 
-    def _owe(self, heard: Observation, session: Known) -> None:
+    def _owe(self, heard: Observation, session: MonitoredSession) -> None:
         """A session was compacted: it is owed its document, which may have to be drafted yet."""
-        session.owed = True
-        if transcript := _transcript(heard, session.watched):
-            self._recovery.make_up(session.watched, transcript, heard.at)
+        session.handoff_pending = True
+        if transcript := _transcript(heard, session.state):
+            self._recovery.make_up(session.state, transcript, heard.at)
 
-    def _fired(self, session: Known, thread: str, reading: Reading) -> frozenset[float]:
+    def _fired(self, session: MonitoredSession, thread: str, reading: Reading) -> frozenset[float]:
         figure = figure_of(reading, self._rules.of)
-        return session.before.fired(thread, reading.cycle, figure)
+        return session.signals.fired(thread, reading.cycle, figure)
 
     def _levels(self, watched: SessionState, thread: str) -> tuple[float, ...]:
         return self._rules.levels_of(watched.id, watched.agent, watched.model_of(thread))
 
     def _said(
-        self, session: Known, thread: str, known: Mapping[str, Reading], heard: Observation
+        self,
+        session: MonitoredSession,
+        thread: str,
+        known: Mapping[str, Reading],
+        heard: Observation,
     ) -> list[Signal]:
-        watched, before = session.watched, session.before
+        watched, before = session.state, session.signals
         reading = watched.last[thread]
         fired = self._fired(session, thread, reading)
         said = decide(
@@ -327,7 +335,7 @@ class Monitor:
         return said
 
     def _telling(
-        self, session: Known, thread: str, at: float, said: Sequence[Signal]
+        self, session: MonitoredSession, thread: str, at: float, said: Sequence[Signal]
     ) -> list[Write]:
         tellings = [SignalWriter.of(session, self._rules, thread, each, at) for each in said]
         return [write for telling in tellings for write in telling.writes()]

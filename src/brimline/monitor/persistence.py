@@ -1,4 +1,4 @@
-"""What the monitor knows, as the store keeps it, and how much of that the store has already."""
+"""The rows of a session, and which of them the store does not have yet."""
 
 import socket
 from collections.abc import Iterator, Mapping
@@ -12,37 +12,37 @@ from brimline.store.base import PutCall, PutCompaction, PutSession, PutThread, W
 from brimline.store.rows import CallRow, CompactionRow, SessionRow, ThreadRow
 from brimline.tracker import Reading, Thread
 
-SEEN_EVERY = 10.0
-"""So many seconds pass until it is kept that a session lives of which nothing else is new."""
+SEEN_EVERY_S = 10.0  # `seen_at` alone is written again after this
+HOSTNAME = socket.gethostname()
 
 
 class StoredRows:
-    """What the store has of one session: only what is new is written."""
+    """What the store has of one session, so that only what is new is written."""
 
     def __init__(self) -> None:
         self._session: SessionRow | None = None
+        self._pending_session: SessionRow | None = None
         self._readings: dict[str, Reading] = {}
         self._calls: dict[str, tuple[int, Call]] = {}
         self._compactions: dict[tuple[str, int], CompactionRow] = {}
 
-    def news(
+    def pending_writes(
         self, heard: Observation, watched: SessionState, readings: Mapping[str, Reading]
     ) -> list[Write]:
-        """What the store has not, or has otherwise."""
-        row = session_row(heard, watched)
-        changed = {name: r for name, r in readings.items() if self._readings.get(name) != r}
-        news: list[Write] = [
-            *(PutThread(thread_row(watched, name, reading)) for name, reading in changed.items()),
-            *(PutCall(call) for call in self._new_calls(watched)),
-            *(PutCompaction(made) for made in self._new_compactions(watched)),
+        """Return the writes for what the store does not have, or has otherwise."""
+        row = self._pending_session = session_row(heard, watched)
+        writes: list[Write] = [
+            PutThread(thread_row(watched, name, reading))
+            for name, reading in readings.items()
+            if self._readings.get(name) != reading
         ]
-        return [PutSession(row), *news] if news or self._differs(row) else []
+        writes += [PutCall(call) for call in self._new_calls(watched)]
+        writes += [PutCompaction(compaction) for compaction in self._new_compactions(watched)]
+        return [PutSession(row), *writes] if writes or self._differs(row) else []
 
-    def took(
-        self, heard: Observation, watched: SessionState, readings: Mapping[str, Reading]
-    ) -> None:
-        """The store has it all."""
-        self._session = session_row(heard, watched)
+    def mark_stored(self, watched: SessionState, readings: Mapping[str, Reading]) -> None:
+        """The store has carried out the pending writes."""
+        self._session = self._pending_session
         self._readings.update(readings)
         for name, thread in watched.folded.threads.items():
             if (last := thread.calls.last) is not None:
@@ -51,7 +51,7 @@ class StoredRows:
 
     def seen_lately(self, at: float) -> bool:
         """Whether the store has it that the session lived not long before a time."""
-        return self._session is not None and at - self._session.seen_at < SEEN_EVERY
+        return self._session is not None and at - self._session.seen_at < SEEN_EVERY_S
 
     def seen_before(self, at: float) -> bool:
         """Whether the store has it that the session was last seen before a time."""
@@ -89,7 +89,7 @@ def session_row(heard: Observation, watched: SessionState) -> SessionRow:
         id=watched.id,
         agent=watched.agent,
         seen_at=heard.at if watched.ended_at is None else watched.ended_at,
-        host=watched.host or socket.gethostname(),
+        host=watched.host or HOSTNAME,
         project=watched.project,
         model=watched.model_of(MAIN),
         version=watched.folded.version or watched.version,

@@ -3,12 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
-
-from brimline.events import MAIN, is_compaction_thread
+from brimline.events import MAIN
 from brimline.monitor.client_reported import ClientReported
-from brimline.monitor.present import Present
-from brimline.monitor.state import State
+from brimline.monitor.snapshot import Snapshot
 from brimline.monitor.transcript_follower import SessionFiles
 from brimline.observations import UNPROMPTED, EnvironmentVariables, Observation, Pane
 from brimline.store.rows import ThreadRow
@@ -21,9 +18,6 @@ SEQ_A_CALL = 1_000
 NO_THREAD = Thread(MAIN)
 LONGEST = 300.0
 """So many seconds a compaction may take while the client tells the same figure again."""
-
-BESIDE = "acompact-"
-"""How Claude Code names a thread in which it only writes a compaction's summary."""
 
 
 class Past(NamedTuple):
@@ -54,11 +48,11 @@ class SessionState:
         self.ended_at: float | None = None
         self.host: str | None = None
         self.env: EnvironmentVariables | None = None
-        self.last: dict[str, Reading] = {}
+        self.last: Mapping[str, Reading] = {}
+        self._read: Snapshot | None = None
         self.claim = ClientReported()
         self.unheard = 0
         self.files = SessionFiles(agent)
-        self._presents: dict[str, Present] = {}
         self._calls_then, self._cycle_then, self._compacting_at = 0, 0, 0.0
 
     def recall(self, row: ThreadRow, seen_at: float) -> None:
@@ -187,13 +181,27 @@ class SessionState:
         """What the files tell so far."""
         return self.files.session
 
-    def state(self, settings: ClientSettings) -> State:
-        """What it is now."""
-        return State(
-            self.files.session, self.claim.call, self.claim.window, self.cycle, self.compacting,
-            self.cleared, self.model, self.version, self._folder, self.parent, self.host,
-            self.ended_at, settings,
-        )  # fmt: skip
+    def snapshot(self, settings: ClientSettings) -> Snapshot:
+        """What its readings, its rows and its signals are made from now."""
+        claim = self.claim
+        return Snapshot(
+            session=self.folded,
+            agent=self.agent,
+            version=self.version,
+            settings=settings,
+            model=self.model,
+            cycle=self.cycle,
+            compacting=self.compacting,
+            client_call=claim.ahead(self._main, self.cycle),
+            client_source=claim.by,
+            client_window=claim.window,
+            client_most_sent=claim.most,
+            cleared=self.cleared,
+            project=self._folder,
+            parent=self.parent,
+            host=self.host,
+            ended_at=self.ended_at,
+        )
 
     @property
     def doubted(self) -> bool:
@@ -227,15 +235,11 @@ class SessionState:
     def readings(
         self, overrides: Overrides = NO_OVERRIDES, settings: ClientSettings = NO_CLIENT_SETTINGS
     ) -> Mapping[str, Reading]:
-        """The reading of every thread, made anew only where something changed."""
-        threads = self.folded.threads
-        for name in (MAIN, *(name for name in threads if name != MAIN and _holds(name))):
-            thread = threads.get(name) or Thread(name)
-            present = self._present(thread, settings)
-            if present != self._presents.get(name):
-                self._presents[name] = present
-                by = self.claim.by
-                self.last[name] = present.reading(self._alone(thread), by, overrides)
+        """The reading of every thread, made anew only if something changed."""
+        snapshot = self.snapshot(settings)
+        if not snapshot.is_same(self._read):
+            self.last = snapshot.readings(overrides, self._read, self.last)
+            self._read = snapshot
         return self.last
 
     def release_idle_threads(self, before: float) -> list[str]:
@@ -243,30 +247,6 @@ class SessionState:
         released = [
             name for name in self.files.release_idle(before) if name not in self.folded.threads
         ]
-        for name in released:
-            self.last.pop(name, None)
-            self._presents.pop(name, None)
+        self.last = {name: last for name, last in self.last.items() if name not in released}
+        self._read = None  # it holds the threads too
         return released
-
-    def _present(self, thread: Thread, settings: ClientSettings) -> Present:
-        if thread.name != MAIN:
-            return Present(thread, self.folded.windows, settings=settings)
-        claim, cycle = self.claim, self.cycle
-        return Present(
-            thread, self.folded.windows, claim.ahead(thread, cycle), claim.window, claim.most,
-            cycle, self.compacting, self.model, settings,
-        )  # fmt: skip
-
-    def _alone(self, thread: Thread) -> Session:
-        """The session with this thread alone."""
-        return msgspec.structs.replace(
-            self.folded,
-            agent=self.agent,
-            version=self.folded.version or self.version,
-            threads={thread.name: thread},
-        )
-
-
-def _holds(thread: str) -> bool:
-    """Whether a thread is a context of its own, and not the writing of a summary."""
-    return not is_compaction_thread(thread) and not thread.startswith(BESIDE)

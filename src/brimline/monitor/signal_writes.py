@@ -8,7 +8,7 @@ import msgspec
 from brimline.events import MAIN
 from brimline.forecast import calls_left
 from brimline.inbox import MESSAGE_LIFETIME_S, Message, Urgency
-from brimline.monitor.known import Known
+from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.texts import Figures
@@ -59,10 +59,10 @@ class SignalWriter(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, session: Known, rules: Rules, thread: str, said: Signal, at: float
+        cls, session: MonitoredSession, rules: Rules, thread: str, said: Signal, at: float
     ) -> "SignalWriter":
         """Something to say of a session's thread now."""
-        watched, before = session.watched, session.before
+        watched, before = session.state, session.signals
         arm, told = before.arm(thread, said.cycle), before.told(thread, said.cycle)
         now, compactions = watched.last[thread], tuple(before.compactions)
         return cls(watched, thread, now, rules, said, at, arm, told, compactions)

@@ -26,11 +26,10 @@ from brimline.store.sqlite.connections import (
 )
 from brimline.store.sqlite.database_file import DatabaseFile
 from brimline.store.sqlite.integrity import check_values, full_check, interrupted
-from brimline.store.sqlite.worker_thread import Desk
+from brimline.store.sqlite.worker_thread import WorkerThread
 from brimline.store.sqlite.writer import Writer
 
-TOGETHER = 64
-"""So many lists, at most, are one transaction."""
+MAX_BATCH = 64  # lists of writes in one transaction, and queries
 
 REPLACED = "The daemon moves the damaged file aside and starts a new store."
 
@@ -59,14 +58,14 @@ class SqliteStore:
         self._check_stopped = threading.Event()
         self._content_check: asyncio.Future[None] | None = None
         self._open = True
-        self._writer = Desk[Sequence[Write], list[bool]](
+        self._writer = WorkerThread[Sequence[Write], list[bool]](
             "brimline-store-writes",
             writer.together,
             partial(_close, file, writing),
-            TOGETHER,
+            MAX_BATCH,
         )
-        self._reader = Desk[Ask, Any](
-            "brimline-store-reads", partial(_answers, path, reading), reading.close
+        self._reader = WorkerThread[Ask, Any](
+            "brimline-store-reads", partial(_run_queries, path, reading), reading.close, MAX_BATCH
         )
 
     @classmethod
@@ -84,7 +83,7 @@ class SqliteStore:
         self._check()
         if not writes:
             return []
-        return await self._writer.ask(writes)
+        return await self._writer.submit(writes)
 
     async def sessions(self) -> list[SessionRow]:
         """Every session, the last seen first."""
@@ -174,7 +173,7 @@ class SqliteStore:
 
     async def _read(self, query: Callable[[sqlite3.Connection, *Ts], T], *values: *Ts) -> T:
         self._check()
-        return cast("T", await self._reader.ask((query, values)))
+        return cast("T", await self._reader.submit((query, values)))
 
     def _check(self) -> None:
         if not self._open:
@@ -224,10 +223,16 @@ def _check_content(path: Path, stop: threading.Event) -> None:
         note_damage(path, reason)
 
 
-def _answers(
+def _run_queries(
     path: Path, connection: sqlite3.Connection, asks: Sequence[Ask]
 ) -> list[Any | Exception]:
+    return [_run_query(path, connection, query, values) for query, values in asks]
+
+
+def _run_query(
+    path: Path, connection: sqlite3.Connection, query: Callable[..., Any], values: tuple[Any, ...]
+) -> Any | Exception:
     try:
-        return [query(connection, *values) for query, values in asks]
+        return query(connection, *values)
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        return [failed(path, error) for _ in asks]
+        return failed(path, error)

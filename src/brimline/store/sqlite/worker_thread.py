@@ -1,4 +1,4 @@
-"""A thread that what is to be done is handed to, and that answers in the event loop."""
+"""A worker thread of the store: jobs that wait are carried out together, results go to the loop."""
 
 import asyncio
 import queue
@@ -7,81 +7,82 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeAlias, TypeVar
 
-AskT = TypeVar("AskT")
-AnswerT = TypeVar("AnswerT")
-Job: TypeAlias = tuple[AskT, asyncio.Future[AnswerT]]
+JobT = TypeVar("JobT")
+ResultT = TypeVar("ResultT")
+_Batch: TypeAlias = list[tuple[JobT, asyncio.Future[ResultT]]]
 
 
-class Desk(Generic[AskT, AnswerT]):
-    """Takes up to `most` of what waits at a time, in order, and has it answered in its own thread.
+class WorkerThread(Generic[JobT, ResultT]):
+    """Runs up to `max_batch` jobs at a time, in order.
 
-    `answer` gives an answer or an exception for each; `end` is called last, in that thread too.
+    `run` returns a result or an exception for each job; `end` is called last, in the thread too.
+    One batch is under way at a time. What is submitted meanwhile is the next one: to wake the
+    thread, and then the event loop, costs more than most jobs.
     """
 
     def __init__(
         self,
         name: str,
-        answer: Callable[[Sequence[AskT]], Sequence[AnswerT | Exception]],
+        run: Callable[[Sequence[JobT]], Sequence[ResultT | Exception]],
         end: Callable[[], None],
-        most: int = 1,
+        max_batch: int,
     ) -> None:
-        self._answer, self._end, self._most = answer, end, most
-        self._waiting: queue.SimpleQueue[Job[AskT, AnswerT] | None] = queue.SimpleQueue()
+        self._run, self._end, self._max_batch = run, end, max_batch
+        self._waiting: _Batch[JobT, ResultT] = []
+        self._batches: queue.SimpleQueue[_Batch[JobT, ResultT] | None] = queue.SimpleQueue()
+        self._busy = self._closing = False
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    async def ask(self, ask: AskT) -> AnswerT:
-        """The answer; what was handed in is done also where nobody waits for it any more."""
-        future: asyncio.Future[AnswerT] = self._loop.create_future()
-        self._waiting.put((ask, future))
+    async def submit(self, job: JobT) -> ResultT:
+        """Return the result of a job; it is carried out even if the caller is cancelled."""
+        future: asyncio.Future[ResultT] = self._loop.create_future()
+        self._waiting.append((job, future))
+        if not self._busy:
+            self._busy = True
+            self._loop.call_soon(self._start_batch)
         return await future
 
     async def close(self) -> None:
-        """Finish what waits, then end; nothing may be asked any more."""
-        self._waiting.put(None)
+        """Finish the jobs that wait, then end; nothing may be submitted any more."""
+        self._closing = True
+        if not self._busy:
+            self._batches.put(None)
         await self._ended
         self._thread.join()
 
+    def _start_batch(self) -> None:
+        batch, self._waiting = self._waiting[: self._max_batch], self._waiting[self._max_batch :]
+        self._busy = bool(batch)
+        if batch:
+            self._batches.put(batch)
+        elif self._closing:
+            self._batches.put(None)
+
     def _work(self) -> None:
-        while jobs := self._take():
-            self._tell(self._settle, jobs, self._outcomes([ask for ask, _ in jobs]))
+        while batch := self._batches.get():
+            self._call_in_loop(self._finish, batch, self._results([job for job, _ in batch]))
         self._end()
-        self._tell(self._ended.set_result, None)
+        self._call_in_loop(self._ended.set_result, None)
 
-    def _take(self) -> list[Job[AskT, AnswerT]]:
-        """Wait for one, and take what waits beside it; none when there will be no more."""
-        jobs: list[Job[AskT, AnswerT]] = []
-        while len(jobs) < self._most:
-            try:
-                job = self._waiting.get(block=not jobs)
-            except queue.Empty:
-                break
-            if job is None:
-                if jobs:
-                    self._waiting.put(None)
-                break
-            jobs.append(job)
-        return jobs
-
-    def _outcomes(self, asks: Sequence[AskT]) -> Sequence[AnswerT | Exception]:
+    def _results(self, jobs: Sequence[JobT]) -> Sequence[ResultT | Exception]:
         try:
-            return self._answer(asks)
-        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
-            return [error] * len(asks)
+            return self._run(jobs)
+        except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
+            return [error] * len(jobs)
 
-    def _tell(self, call: Callable[..., None], *arguments: object) -> None:
-        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+    def _call_in_loop(self, call: Callable[..., None], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(call, *arguments)
 
-    def _settle(
-        self, jobs: Sequence[Job[AskT, AnswerT]], outcomes: Sequence[AnswerT | Exception]
-    ) -> None:
-        for (_, future), outcome in zip(jobs, outcomes, strict=True):
+    def _finish(self, batch: _Batch[JobT, ResultT], results: Sequence[ResultT | Exception]) -> None:
+        for (_, future), result in zip(batch, results, strict=True):
             if future.done():
                 continue
-            if isinstance(outcome, Exception):
-                future.set_exception(outcome)
+            if isinstance(result, Exception):
+                future.set_exception(result)
             else:
-                future.set_result(outcome)
+                future.set_result(result)
+        self._start_batch()

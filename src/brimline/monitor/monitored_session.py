@@ -1,0 +1,50 @@
+"""A session that is monitored: its state, its signals so far, and what of it is stored."""
+
+from brimline.monitor.persistence import StoredRows
+from brimline.monitor.session_state import SessionState
+from brimline.monitor.signal_history import SignalHistory
+from brimline.monitor.snapshot import Snapshot
+from brimline.observations import Observation
+
+
+class MonitoredSession:
+    """One session: its state, its signals so far, and what of it is stored.
+
+    `owed`: a handoff document is to be injected after a compaction. `is_clean`: all is stored.
+    """
+
+    def __init__(self, state: SessionState, signals: SignalHistory) -> None:
+        self.state = state
+        self.signals = signals
+        self.stored = StoredRows()
+        self.handoff_pending = signals.owed
+        self._saved: Snapshot | None = None
+        self.is_clean = False
+
+    def is_unchanged(self, heard: Observation, snapshot: Snapshot) -> bool:
+        """Return whether there is nothing to store or to signal since all was saved."""
+        if self.state.doubted or not snapshot.is_same(self._saved):
+            return False
+        return heard.what not in ("pushed", "ended") and self.stored.seen_lately(heard.at)
+
+    def mark_saved(self, snapshot: Snapshot) -> None:
+        """The store has all of this snapshot."""
+        self._saved, self.is_clean = snapshot, True
+
+    def is_idle(self, before: float) -> bool:
+        """Whether it was last seen before a time, and the store has all there is to know of it.
+
+        The store does not know the pane of a session, nor what its sources do not agree on.
+        """
+        watched = self.state
+        in_pane = watched.pane is not None and watched.ended_at is None
+        seen_before = self.stored.seen_before(before)
+        return self.is_clean and seen_before and not in_pane and not watched.doubted
+
+    def release_idle_threads(self, before: float) -> None:
+        """Let go of subagents that wrote nothing since a time."""
+        released = self.state.release_idle_threads(before) if self.is_clean else []
+        for thread in released:
+            self.stored.release(thread)
+        if released:
+            self._saved = None  # it holds the threads too

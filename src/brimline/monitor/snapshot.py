@@ -1,0 +1,99 @@
+"""An immutable snapshot of a session: what its readings, rows and signals are made from."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from brimline.events import MAIN, Call, is_compaction_thread
+from brimline.tracker import Reading, Session, Thread, read
+from brimline.windows import ClientSettings, Overrides
+
+TRANSCRIPT = "transcript"
+SUMMARY_THREAD_PREFIX = "acompact-"  # Claude Code's name of a thread that only writes a summary
+
+
+class Snapshot(NamedTuple):
+    """A session at a moment: what its files contain, and what its client and hooks reported.
+
+    `client_call` is a call that the client reported and the transcript does not contain yet;
+    `client_most_sent` is the most that it reported a call of this model to have sent.
+    """
+
+    session: Session
+    agent: str
+    version: str | None
+    settings: ClientSettings
+    model: str | None
+    cycle: int
+    compacting: bool
+    client_call: Call | None
+    client_source: str
+    client_window: int | None
+    client_most_sent: int
+    cleared: bool
+    project: str | None
+    parent: str | None
+    host: str | None
+    ended_at: float | None
+
+    def is_same(self, other: "Snapshot | None") -> bool:
+        """Return whether nothing changed; the folded session is then the very same object."""
+        return other is not None and self.session is other.session and self[1:] == other[1:]
+
+    def readings(
+        self, overrides: Overrides, before: "Snapshot | None", known: Mapping[str, Reading]
+    ) -> dict[str, Reading]:
+        """Return the reading of every thread; `known` are those of the snapshot `before`."""
+        same_client = before is not None and self[1:11] == before[1:11]
+        readings: dict[str, Reading] = {}
+        for name in {MAIN: None, **self.session.threads}:
+            if is_compaction_thread(name) or name.startswith(SUMMARY_THREAD_PREFIX):
+                continue
+            unchanged = (
+                before is not None
+                and name in known
+                and (same_client or (name != MAIN and self.settings == before.settings))
+                and self.session.threads.get(name) is before.session.threads.get(name)
+                and self.session.windows == before.session.windows
+            )
+            readings[name] = known[name] if unchanged else self._read(name, overrides)
+        return readings
+
+    def _read(self, name: str, overrides: Overrides) -> Reading:
+        session = msgspec.structs.replace(
+            self.session, agent=self.agent, version=self.session.version or self.version
+        )
+        thread = self.session.threads.get(name) or Thread(name)
+        if name != MAIN:
+            return read(session, thread, TRANSCRIPT, overrides, self.settings)
+        return read(
+            session,
+            self._main_thread(thread),
+            TRANSCRIPT if self.client_call is None else self.client_source,
+            overrides,
+            self.settings,
+            model=self.model,
+            most_sent=self.client_most_sent,
+        )
+
+    def _main_thread(self, thread: Thread) -> Thread:
+        """The main thread in its present cycle, with the call that the client reported."""
+        thread = msgspec.structs.replace(
+            thread,
+            # A transcript that does not contain the last compaction yet tells nothing of now.
+            current=None if thread.cycle < self.cycle else thread.current,
+            cycle=self.cycle,
+            compacting=self.compacting or thread.compacting,
+            window=thread.window if self.client_window is None else self.client_window,
+        )
+        if self.client_call is None:
+            return thread
+        call = msgspec.structs.replace(self.client_call, model=self.model or thread.model)
+        return msgspec.structs.replace(
+            thread,
+            calls=thread.calls.with_call(call),
+            current=call.id,
+            compacting=self.compacting,
+            at=thread.at if call.at is None else call.at,
+        )
