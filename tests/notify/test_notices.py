@@ -1,4 +1,4 @@
-"""Notices by every way, for real: a pane's terminal, programs, a web server."""
+"""Notices by every transport: a real terminal, real programs, a real web server."""
 
 import asyncio
 import json
@@ -20,8 +20,14 @@ import msgspec
 import pytest
 
 from brimline.notify import transports
-from brimline.notify.notices import Notice, Notices, not_cleared, notify
-from brimline.notify.transports import Unable, osc9, post, ring, run
+from brimline.notify.notices import Notice, NoticeSender, clear_failure_notice, send_notice
+from brimline.notify.transports import (
+    TransportFailed,
+    osc9_sequence,
+    post_webhook,
+    ring_terminal,
+    run_command,
+)
 from brimline.observations import Pane
 from brimline.settings import Notify
 from brimline.tmux.clear_requests import ClearRequest
@@ -66,90 +72,88 @@ class Web:
 
 @pytest.fixture
 def web() -> Iterator[Callable[..., Web]]:
-    """Makes web servers, and ends them."""
-    made: list[Web] = []
+    """A function that starts web servers."""
+    servers: list[Web] = []
 
     def make(*codes: int) -> Web:
-        made.append(Web(*codes))
-        return made[-1]
+        servers.append(Web(*codes))
+        return servers[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for server in servers:
+        server.close()
 
 
 def script(folder: Path, name: str, text: str) -> str:
-    """A program of the user's."""
+    """Write an executable shell script."""
     path = folder / name
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return str(path)
 
 
-def told(notice: Notice, by: Notify, state: Path) -> None:
-    """Tell one, to the end."""
-    asyncio.run(notify(notice, by, state))
+def send(notice: Notice, settings: Notify, state: Path) -> None:
+    """Send a notice and wait for it."""
+    asyncio.run(send_notice(notice, settings, state))
 
 
-def test_webhook(web: Callable[..., Web], tmp_path: Path) -> None:
+def test_webhook_gets_the_notice(web: Callable[..., Web], tmp_path: Path) -> None:
     """The notice is posted as JSON, once."""
     server = web()
-    told(NOTICE, Notify(webhook=server.address), tmp_path)
+    send(NOTICE, Notify(webhook=server.address), tmp_path)
     (got,) = server.got
     assert got == {"path": "/hook?a=b", "body": msgspec.to_builtins(NOTICE)}
 
 
 def test_webhook_is_tried_twice(web: Callable[..., Web]) -> None:
-    """A server that is not well is asked once more, and not for ever."""
+    """A server error is retried once."""
     server = web(503)
-    asyncio.run(post(server.address, b"{}"))
+    asyncio.run(post_webhook(server.address, b"{}"))
     assert len(server.got) == 2
     ill = web(500, 500, 500)
-    with pytest.raises(Unable, match="500"):
-        asyncio.run(post(ill.address, b"{}"))
+    with pytest.raises(TransportFailed, match="500"):
+        asyncio.run(post_webhook(ill.address, b"{}"))
     assert len(ill.got) == 2
 
 
 @pytest.mark.parametrize("code", [400, 404, 302])
-def test_webhook_that_refuses(web: Callable[..., Web], code: int) -> None:
-    """What is refused is not asked again, and no redirect is followed."""
+def test_webhook_refusal_is_not_retried(web: Callable[..., Web], code: int) -> None:
+    """A client error is not retried, and no redirect is followed."""
     server = web(code)
-    with pytest.raises(Unable, match=str(code)):
-        asyncio.run(post(server.address, b"{}"))
+    with pytest.raises(TransportFailed, match=str(code)):
+        asyncio.run(post_webhook(server.address, b"{}"))
     assert [got["path"] for got in server.got] == ["/hook?a=b"]
 
 
 @pytest.mark.parametrize("address", ["file:///etc/passwd", "ftp://x/", "nothing", "http://"])
-def test_webhook_is_http(address: str) -> None:
-    """Other addresses are refused."""
-    with pytest.raises(Unable, match="http or https"):
-        asyncio.run(post(address, b"{}"))
+def test_webhook_address_must_be_http(address: str) -> None:
+    with pytest.raises(TransportFailed, match="http or https"):
+        asyncio.run(post_webhook(address, b"{}"))
 
 
-def test_webhook_that_hangs() -> None:
-    """A server that says nothing is given up."""
+def test_webhook_that_hangs_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
-        with pytest.raises(Unable, match="TimeoutError"):
-            asyncio.run(post(address, b"{}", patience=0.2))
+        with pytest.raises(TransportFailed, match="TimeoutError"):
+            asyncio.run(post_webhook(address, b"{}", timeout_s=0.2))
 
 
 def test_command_gets_the_notice(tmp_path: Path) -> None:
-    """A command is run as it is, without a shell, with the notice on its standard input."""
+    """A command runs without a shell, with the notice on its standard input."""
     out = tmp_path / "out"
     program = script(tmp_path, "told", f'echo "$1" > {out}; cat >> {out}')
-    told(NOTICE, Notify(command=(program, "$HOME; x")), tmp_path)
+    send(NOTICE, Notify(command=(program, "$HOME; x")), tmp_path)
     words, _, body = out.read_text().partition("\n")
     assert words == "$HOME; x"
     assert msgspec.json.decode(body, type=Notice) == NOTICE
 
 
-def test_command_that_does_not_end(tmp_path: Path) -> None:
-    """A command is killed with all that it started."""
+def test_command_that_hangs_is_killed(tmp_path: Path) -> None:
+    """It is killed with its children."""
     child = tmp_path / "child"
     program = script(tmp_path, "slow", f"sleep 600 & echo $! > {child}; wait")
-    with pytest.raises(Unable, match="did not end"):
-        asyncio.run(run([program], patience=1.0))
+    with pytest.raises(TransportFailed, match="did not end"):
+        asyncio.run(run_command([program], timeout_s=1.0))
     process = int(child.read_text())
     end = time.monotonic() + 20
     while _lives(process) and time.monotonic() < end:
@@ -164,47 +168,49 @@ def _lives(process: int) -> bool:
     return done.stdout.strip()[:1] not in ("", "Z")
 
 
-def test_ways_do_not_fail_each_other(
+def test_failed_transport_does_not_stop_others(
     web: Callable[..., Web], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A way that fails is logged once and not raised, and the others are gone all the same."""
+    """A failed transport is logged once and not raised."""
     server = web()
     broken = Notify(webhook=server.address, command=("/nowhere/at/all",), bell=True)
     notice = msgspec.structs.replace(NOTICE, pane=Pane("/tmp/nobody", "%1"))
     with caplog.at_level(logging.WARNING, "brimline.notify"):
-        told(notice, broken, tmp_path)
+        send(notice, broken, tmp_path)
     assert len(server.got) == 1
     words = sorted(record.getMessage().partition(":")[0] for record in caplog.records)
-    assert words == ["no notice of level by command", "no notice of level by terminal"]
+    assert words == [
+        "cannot send the level notice by command",
+        "cannot send the level notice by terminal",
+    ]
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="there the desktop is told by osascript")
-def test_desktop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The desktop is told with title and text, as words that nobody obeys."""
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS uses osascript")
+def test_desktop_text_is_not_interpreted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """notify-send gets title and text as plain arguments."""
     out = tmp_path / "out"
     script(tmp_path, "notify-send", f'printf "%s|" "$@" > {out}')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     notice = msgspec.structs.replace(NOTICE, text="--icon=x\x1b]0;y\x07\n$(z)")
-    told(notice, Notify(desktop=True), tmp_path)
+    send(notice, Notify(desktop=True), tmp_path)
     assert out.read_text() == "--app-name=Brimline|--|claude in parser|--icon=x]0;y $(z)|"
 
 
-def test_no_desktop(
+def test_missing_desktop_is_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where there is no desktop that is logged."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    told(NOTICE, Notify(desktop=True), tmp_path)
+    send(NOTICE, Notify(desktop=True), tmp_path)
     assert len(caplog.records) == 1
 
 
-def test_terminal(tmp_path: Path) -> None:
-    """Bell and text get to the agent's own terminal: tmux sees them in the pane."""
+def test_terminal_gets_bell_and_text(tmp_path: Path) -> None:
+    """tmux sees both in the agent's pane."""
     terminal = Terminal(["cat"], tmp_path)
     try:
         terminal.tmux("set-option", "-g", "monitor-bell", "on")
         terminal.tmux("new-window", "cat")
-        asyncio.run(ring(terminal.pane, tmp_path, bell=True, text="A text."))
+        asyncio.run(ring_terminal(terminal.pane, tmp_path, bell=True, text="A text."))
         flag = ("display-message", "-p", "-t", terminal.pane.id, "#{window_bell_flag}")
         terminal.until(lambda: terminal.tmux(*flag).strip() == "1")
         assert terminal.shown.strip() == ""
@@ -212,20 +218,20 @@ def test_terminal(tmp_path: Path) -> None:
         terminal.close()
 
 
-def test_text_for_a_terminal() -> None:
-    """What is shown is one sequence, which no text can end or add to."""
-    assert osc9("a\x07b\x1b\\c\nd\x9ce") == b"\x1bPtmux;\x1b\x1b]9;ab\\c de\x07\x1b\\"
-    assert len(osc9("x" * 10_000)) < 600
+def test_terminal_text_cannot_leave_its_sequence() -> None:
+    """Control characters are removed, and the length is limited."""
+    assert osc9_sequence("a\x07b\x1b\\c\nd\x9ce") == b"\x1bPtmux;\x1b\x1b]9;ab\\c de\x07\x1b\\"
+    assert len(osc9_sequence("x" * 10_000)) < 600
 
 
-def test_only_the_users_own_terminal(tmp_path: Path) -> None:
-    """A file, and the terminal of somebody else, is not written to."""
+def test_only_own_terminal_is_written_to(tmp_path: Path) -> None:
+    """A file, a device and another user's terminal are refused."""
     write = vars(transports)["_write"]
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(Unable):
+    with pytest.raises(TransportFailed):
         write(str(file), b"x")
-    with pytest.raises(Unable):
+    with pytest.raises(TransportFailed):
         write("/dev/null", b"x")
     assert file.read_bytes() == b""
     ours, theirs = pty.openpty()
@@ -233,7 +239,7 @@ def test_only_the_users_own_terminal(tmp_path: Path) -> None:
     assert stat.S_ISCHR(os.fstat(theirs).st_mode)
     if os.geteuid() == 0:
         os.chown(name, 12345, -1)
-        with pytest.raises(Unable):
+        with pytest.raises(TransportFailed):
             write(name, b"x")
         os.chown(name, 0, -1)
     write(name, b"x")
@@ -242,36 +248,36 @@ def test_only_the_users_own_terminal(tmp_path: Path) -> None:
     os.close(theirs)
 
 
-def test_caller_goes_on(web: Callable[..., Web], tmp_path: Path) -> None:
-    """Telling comes back before anything is told, and closing lets it end."""
+def test_send_does_not_wait(web: Callable[..., Web], tmp_path: Path) -> None:
+    """`send` returns before the notice is sent, and `close` waits for it."""
     server = web()
 
     async def main() -> None:
-        notices = Notices(Notify(webhook=server.address), tmp_path)
-        notices.tell(NOTICE)
+        notices = NoticeSender(Notify(webhook=server.address), tmp_path)
+        notices.send(NOTICE)
         assert server.got == []
-        await notices.close(patience=20.0)
+        await notices.close(timeout_s=20.0)
 
     asyncio.run(main())
     assert len(server.got) == 1
 
 
-def test_clear_that_failed() -> None:
-    """Of a clear that came to nothing the user is told whose, from which document, and why."""
+def test_clear_failure_says_what_to_do() -> None:
+    """The notice names the session, the document and the reason."""
     pane = Pane("/tmp/x", "%1")
-    intent = ClearRequest(
-        "11111111-1", "claude", pane, "/n.md", 1.0, "failed", 2.0, why="it is at work"
+    request = ClearRequest(
+        "11111111-1", "claude", pane, "/n.md", 1.0, "failed", 2.0, why="the agent is busy"
     )
-    told = not_cleared(intent, "/work/parser")
-    assert told.text == (
-        "11111111 does not go on from /n.md: it is at work; "
-        'by hand: /clear, then "Read /n.md and continue from where you left off."'
+    notice = clear_failure_notice(request, "/work/parser")
+    assert notice.text == (
+        "Could not clear session 11111111 and continue from /n.md: the agent is busy. "
+        'Do it by hand: /clear, then "Read /n.md and continue from where you left off."'
     )
-    assert (told.kind, told.title, told.pane) == ("handoff", "claude in parser", pane)
+    assert (notice.kind, notice.title, notice.pane) == ("handoff", "claude in parser", pane)
 
 
-def test_nothing_is_wanted(tmp_path: Path) -> None:
-    """By default nothing is told, and a bell without a pane is none."""
+def test_default_settings_send_nothing(tmp_path: Path) -> None:
+    """A bell without a pane has no effect either."""
     for wanted in (Notify(), Notify(bell=True, osc9=True)):
-        told(NOTICE, wanted, tmp_path)
+        send(NOTICE, wanted, tmp_path)
     assert list(tmp_path.iterdir()) == []

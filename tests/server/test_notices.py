@@ -61,7 +61,7 @@ def test_last_level(noticed: Noticed) -> None:
     (told,) = noticed.notices(1)
     assert (told["kind"], told["sent"], told["window"]) == ("level", 140_000, 200_000)
     assert told["text"] == (
-        "Claude Code 11111111 in /project has reached 65. Context: 70% (140K/200K)"
+        "Claude Code 11111111 in /project has reached level 65. Context: 70% (140K/200K)"
     )
 
 
@@ -91,7 +91,7 @@ def test_subagent(noticed: Noticed) -> None:
     """Of a subagent it is said that it is one: the session's own context is another."""
     called(noticed.daemon, "s", time.time(), thread="a1")
     (told,) = noticed.notices(1)
-    assert told["text"].startswith("A subagent of Claude Code s has reached 65.")
+    assert told["text"].startswith("A subagent of Claude Code s has reached level 65.")
 
 
 @pytest.mark.parametrize("noticed", ['["compacting", "compacted"]'], indirect=True)

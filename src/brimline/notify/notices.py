@@ -1,4 +1,4 @@
-"""What a user is told beside the agent, by the ways that they chose; no way fails another."""
+"""Notices to the user, sent by every configured transport; one that fails stops no other."""
 
 import asyncio
 import logging
@@ -7,7 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.notify.transports import Unable, desktop, post, ring, run
+from brimline.notify.transports import (
+    TransportFailed,
+    post_webhook,
+    ring_terminal,
+    run_command,
+    show_on_desktop,
+)
 from brimline.observations import Pane
 from brimline.settings import Notify
 from brimline.tmux.clear_requests import ClearRequest
@@ -16,7 +22,7 @@ LOGGER = logging.getLogger("brimline.notify")
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a user shall know of a session; what is None is not known."""
+    """A notice about a session; None is unknown."""
 
     kind: str
     session: str
@@ -31,64 +37,67 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Whose it is, in a few words."""
+        """The agent and its project."""
         return f"{self.agent} in {Path(self.project).name}" if self.project else self.agent
 
 
-def not_cleared(intent: ClearRequest, project: str | None = None) -> Notice:
-    """That a `handoff --clear` came to nothing, why, and how to do it by hand."""
-    by_hand = f'by hand: /clear, then "{intent.prompt}"'
+def clear_failure_notice(request: ClearRequest, project: str | None = None) -> Notice:
+    """Return the notice that a `handoff --clear` failed, with what to do by hand."""
+    session = request.session[:8]
     return Notice(
         kind="handoff",
-        session=intent.session,
-        agent=intent.agent,
-        text=f"{intent.session[:8]} does not go on from {intent.path}: {intent.why}; {by_hand}",
-        at=intent.since,
+        session=request.session,
+        agent=request.agent,
+        text=f"Could not clear session {session} and continue from {request.path}: {request.why}. "
+        f'Do it by hand: /clear, then "{request.prompt}"',
+        at=request.since,
         project=project,
-        pane=intent.pane,
+        pane=request.pane,
     )
 
 
-async def notify(notice: Notice, by: Notify, state: Path) -> None:
-    """Tell it by every way, at the same time; a way that fails is logged, never raised."""
-    ways = dict(_ways(notice, by, state))
-    came = await asyncio.gather(*ways.values(), return_exceptions=True)
-    for name, failure in zip(ways, came, strict=True):
-        if isinstance(failure, Unable | OSError):
-            LOGGER.warning("no notice of %s by %s: %s", notice.kind, name, failure)
-        elif isinstance(failure, BaseException):
-            raise failure
+async def send_notice(notice: Notice, settings: Notify, state: Path) -> None:
+    """Send a notice by all transports at once; failures are logged, never raised."""
+    sends = dict(_transports(notice, settings, state))
+    results = await asyncio.gather(*sends.values(), return_exceptions=True)
+    for name, result in zip(sends, results, strict=True):
+        if isinstance(result, TransportFailed | OSError):
+            LOGGER.warning("cannot send the %s notice by %s: %s", notice.kind, name, result)
+        elif isinstance(result, BaseException):
+            raise result
 
 
-class Notices:
-    """Tells notices while the caller goes on; `state` is the daemon's folder."""
+class NoticeSender:
+    """Sends notices in the background; `state` is the daemon's folder."""
 
-    def __init__(self, by: Notify, state: Path) -> None:
-        self._by, self._state = by, state
-        self._under_way: set[asyncio.Task[None]] = set()
+    def __init__(self, settings: Notify, state: Path) -> None:
+        self._settings, self._state = settings, state
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def tell(self, notice: Notice) -> None:
-        """Begin to tell one, and come back at once."""
-        task = asyncio.create_task(notify(notice, self._by, self._state))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+    def send(self, notice: Notice) -> None:
+        """Start to send a notice, and return at once."""
+        task = asyncio.create_task(send_notice(notice, self._settings, self._state))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    async def close(self, patience: float = 1.0) -> None:
-        """Let what is under way end, but not for long."""
-        if tasks := list(self._under_way):
-            await asyncio.wait(tasks, timeout=patience)
+    async def close(self, timeout_s: float = 1.0) -> None:
+        """Wait for notices that are being sent, then cancel them."""
+        if tasks := list(self._tasks):
+            await asyncio.wait(tasks, timeout=timeout_s)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _ways(notice: Notice, by: Notify, state: Path) -> Iterator[tuple[str, Awaitable[None]]]:
-    if (by.bell or by.osc9) and notice.pane is not None:
-        text = f"{notice.title}: {notice.text}" if by.osc9 else None
-        yield "terminal", ring(notice.pane, state, by.bell, text)
-    if by.desktop:
-        yield "desktop", desktop(notice.title, notice.text)
-    if by.webhook:
-        yield "webhook", post(by.webhook, msgspec.json.encode(notice))
-    if by.command:
-        yield "command", run(by.command, msgspec.json.encode(notice))
+def _transports(
+    notice: Notice, settings: Notify, state: Path
+) -> Iterator[tuple[str, Awaitable[None]]]:
+    if (settings.bell or settings.osc9) and notice.pane is not None:
+        text = f"{notice.title}: {notice.text}" if settings.osc9 else None
+        yield "terminal", ring_terminal(notice.pane, state, settings.bell, text)
+    if settings.desktop:
+        yield "desktop", show_on_desktop(notice.title, notice.text)
+    if settings.webhook:
+        yield "webhook", post_webhook(settings.webhook, msgspec.json.encode(notice))
+    if settings.command:
+        yield "command", run_command(settings.command, msgspec.json.encode(notice))

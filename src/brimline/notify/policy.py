@@ -1,4 +1,4 @@
-"""Tells the user of signals, beside the agents."""
+"""Which signals become notices to the user, and what they say."""
 
 import time
 from collections.abc import Callable
@@ -8,79 +8,77 @@ from brimline.agents import AGENTS
 from brimline.events import MAIN
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
-from brimline.notify.notices import Notice, Notices
+from brimline.notify.notices import Notice, NoticeSender
 from brimline.settings import Notify
 from brimline.store.rows import SignalRow
 from brimline.usage import context_line
 
-RECENT = 600.0
-"""What happened more than so many seconds ago is in the history, and nobody is roused for it."""
+MAX_SIGNAL_AGE_S = 600.0  # older signals are in the history only
 
-SAID = {
+KIND_TEXTS = {
     "compacting": "is being compacted",
     "compacted": "was compacted",
     "thrash": "is compacted again and again",
-    "no data": "runs, but its hooks tell nothing (`brimline doctor` says why)",
-    "disagree": "has two sources that do not agree on how full it is",
+    "no data": "is running, but its hooks report nothing (run `brimline doctor`)",
+    "disagree": "has two sources that disagree about its context",
 }
 
 
 class NoticePolicy:
-    """Decides which signals a user is told of, and tells them beside everything else."""
+    """Reports the signals that the user asked for in the settings."""
 
     def __init__(
-        self, wanted: Notify, rules: Rules, state: Path, clock: Callable[[], float] = time.time
+        self, settings: Notify, rules: Rules, state: Path, clock: Callable[[], float] = time.time
     ) -> None:
-        self._wanted = wanted
+        self._settings = settings
         self._rules = rules
         self._clock = clock
-        self._notices = Notices(wanted, state)
+        self._sender = NoticeSender(settings, state)
 
-    def tell(self, signal: SignalRow, watched: SessionState) -> None:
-        """Tell the user, where they want to know."""
-        if self._is_wanted(signal, watched) and self._is_recent(signal, watched):
-            self._notices.tell(self.notice(signal, watched))
+    def report_signal(self, signal: SignalRow, session: SessionState) -> None:
+        """Send a notice about a signal if the user wants it."""
+        if self._is_wanted(signal, session) and self._is_recent(signal, session):
+            self._sender.send(self.build_notice(signal, session))
 
-    def say(self, notice: Notice) -> None:
-        """Tell the user something else that they asked for."""
-        self._notices.tell(notice)
+    def send(self, notice: Notice) -> None:
+        """Send a notice about anything else."""
+        self._sender.send(notice)
 
     async def close(self) -> None:
-        """Let what is under way come to its end."""
-        await self._notices.close()
+        """Wait a moment for notices that are being sent."""
+        await self._sender.close()
 
-    def _is_wanted(self, signal: SignalRow, watched: SessionState) -> bool:
-        wanted = self._wanted.of
+    def _is_wanted(self, signal: SignalRow, session: SessionState) -> bool:
+        wanted = self._settings.of
         if signal.kind != "level":
             return signal.kind in wanted
-        levels = self._rules.levels_of(watched.id, watched.agent, watched.model_of(signal.thread))
-        last = signal.level == levels[-1] and signal.thread == MAIN
-        return "any level" in wanted or ("level" in wanted and last)
+        levels = self._rules.levels_of(session.id, session.agent, session.model_of(signal.thread))
+        is_last = signal.level == levels[-1] and signal.thread == MAIN
+        return "any level" in wanted or ("level" in wanted and is_last)
 
-    def _is_recent(self, signal: SignalRow, watched: SessionState) -> bool:
-        """A level is as old as the call that reached it, all else as what told of it."""
-        at = watched.last[signal.thread].at if signal.kind == "level" else None
-        return self._clock() - (at if at is not None else signal.at) < RECENT
+    def _is_recent(self, signal: SignalRow, session: SessionState) -> bool:
+        """A level is as old as the call that reached it; other signals have a time of their own."""
+        at = session.last[signal.thread].at if signal.kind == "level" else None
+        return self._clock() - (at if at is not None else signal.at) < MAX_SIGNAL_AGE_S
 
-    def notice(self, signal: SignalRow, watched: SessionState) -> Notice:
-        """What the user is told."""
-        reading = watched.last[signal.thread]
+    def build_notice(self, signal: SignalRow, session: SessionState) -> Notice:
+        """Return the notice about a signal."""
+        reading = session.last[signal.thread]
         window = reading.window.tokens if reading.window else None
-        figure = context_line(signal.sent, window)
-        said = SAID.get(signal.kind, f"has reached {signal.level:g}")
-        who = f"{AGENTS.get(watched.agent, watched.agent)} {watched.id[:8]}"
+        subject = f"{AGENTS.get(session.agent, session.agent)} {session.id[:8]}"
         if signal.thread != MAIN:
-            who = f"A subagent of {who}"
-        place = f" in {watched.project}" if watched.project else ""
+            subject = f"A subagent of {subject}"
+        place = f" in {session.project}" if session.project else ""
+        text = KIND_TEXTS.get(signal.kind, f"has reached level {signal.level:g}")
         return Notice(
             kind=signal.kind,
-            session=watched.id,
-            agent=watched.agent,
-            project=watched.project,
-            text=f"{who}{place} {said}. {figure}".strip(),
+            session=session.id,
+            agent=session.agent,
+            project=session.project,
+            text=f"{subject}{place} {text}. {context_line(signal.sent, window)}".strip(),
             at=signal.at,
             percent=signal.percent,
             sent=signal.sent,
             window=window,
-            pane=watched.pane,
+            pane=session.pane,
         )

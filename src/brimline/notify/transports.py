@@ -1,4 +1,4 @@
-"""The ways by which a user is told: their terminal, their desktop, a webhook, a command."""
+"""The transports of notices: terminal, desktop, webhook, command."""
 
 import asyncio
 import os
@@ -15,14 +15,9 @@ from brimline._version import __version__
 from brimline.observations import Pane
 from brimline.tmux.pane import remove_controls, tty_of
 
-POSTED = 5.0
-"""So many seconds a webhook has to answer."""
-
-RUN = 10.0
-"""So many seconds a command may run."""
-
-SHOWN = 500
-"""So many characters go to a terminal or a desktop."""
+WEBHOOK_TIMEOUT_S = 5.0
+COMMAND_TIMEOUT_S = 10.0
+MAX_SHOWN_CHARS = 500  # on a terminal or a desktop
 
 APPLESCRIPT = (
     "on run argv",
@@ -33,53 +28,55 @@ APPLESCRIPT = (
 _WRITE = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Unable(Exception):
-    """A way that could not be gone, and why."""
+class TransportFailed(Exception):
+    """A notice could not be sent."""
 
 
-async def ring(pane: Pane, state: Path, bell: bool, text: str | None) -> None:
-    """Ring the bell of a pane's terminal, and have it show a text; raises Unable or OSError."""
+async def ring_terminal(pane: Pane, state: Path, bell: bool, text: str | None) -> None:
+    """Ring the bell of a pane's terminal and show a text; raises TransportFailed or OSError."""
     tty = await asyncio.to_thread(tty_of, pane, state)
     if tty is None:
-        raise Unable("its pane is gone")
-    _write(tty, (b"\a" if bell else b"") + (b"" if text is None else osc9(text)))
+        raise TransportFailed("the pane is gone")
+    _write(tty, (b"\a" if bell else b"") + (b"" if text is None else osc9_sequence(text)))
 
 
-def osc9(text: str) -> bytes:
-    """What has a terminal show a text, through tmux, which is told to pass it on."""
-    shown = " ".join(remove_controls(text).split())[:SHOWN].encode("utf-8", "replace")
+def osc9_sequence(text: str) -> bytes:
+    """Return the OSC 9 sequence that shows a text, wrapped so that tmux passes it on."""
+    shown = " ".join(remove_controls(text).split())[:MAX_SHOWN_CHARS].encode("utf-8", "replace")
     return b"\x1bPtmux;\x1b\x1b]9;%b\x07\x1b\\" % shown
 
 
 def _write(tty: str, data: bytes) -> None:
-    """Write to a terminal, if it is one and the user's own."""
+    """Write to a terminal of our user; raises TransportFailed or OSError."""
     handle = os.open(tty, _WRITE)
     try:
-        found = os.fstat(handle)
-        own = stat.S_ISCHR(found.st_mode) and found.st_uid == os.geteuid()
-        if not own or not os.isatty(handle):
-            raise Unable(f"{tty} is no terminal of this user")
+        status = os.fstat(handle)
+        is_own = stat.S_ISCHR(status.st_mode) and status.st_uid == os.geteuid()
+        if not is_own or not os.isatty(handle):
+            raise TransportFailed(f"{tty} is not a terminal of this user")
         if os.write(handle, data) != len(data):
-            raise Unable(f"{tty} takes no more")
+            raise TransportFailed(f"{tty} did not accept all of the notice")
     finally:
         os.close(handle)
 
 
-async def desktop(title: str, text: str) -> None:
-    """Show it on the desktop, if there is one; raises Unable."""
-    words = [" ".join(remove_controls(part).split())[:SHOWN] for part in (title, text)]
+async def show_on_desktop(title: str, text: str) -> None:
+    """Show a desktop notification; raises TransportFailed or OSError."""
+    words = [" ".join(remove_controls(part).split())[:MAX_SHOWN_CHARS] for part in (title, text)]
     if sys.platform == "darwin":
-        await run(["osascript", *(w for line in APPLESCRIPT for w in ("-e", line)), *words])
+        await run_command(["osascript", *(w for line in APPLESCRIPT for w in ("-e", line)), *words])
     elif shutil.which("notify-send"):
-        await run(["notify-send", "--app-name=Brimline", "--", *words])
+        await run_command(["notify-send", "--app-name=Brimline", "--", *words])
     else:
-        raise Unable("there is no notify-send")
+        raise TransportFailed("notify-send is not installed")
 
 
-async def run(command: Sequence[str], told: bytes = b"", patience: float = RUN) -> None:
-    """Run a command with this on its standard input; raises Unable or OSError.
+async def run_command(
+    command: Sequence[str], stdin: bytes = b"", timeout_s: float = COMMAND_TIMEOUT_S
+) -> None:
+    """Run a command; raises TransportFailed or OSError.
 
-    It and all that it started are killed when it takes too long.
+    After `timeout_s` it is killed with all that it started.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -89,51 +86,55 @@ async def run(command: Sequence[str], told: bytes = b"", patience: float = RUN) 
         start_new_session=True,
     )
     try:
-        async with asyncio.timeout(patience):
-            await process.communicate(told)
+        async with asyncio.timeout(timeout_s):
+            await process.communicate(stdin)
     except TimeoutError as error:
-        raise Unable(f"{command[0]} did not end in {patience:g} s") from error
+        raise TransportFailed(f"{command[0]} did not end within {timeout_s:g} s") from error
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode:
-        raise Unable(f"{command[0]} ended with {process.returncode}")
+        raise TransportFailed(f"{command[0]} exited with code {process.returncode}")
 
 
-async def post(address: str, body: bytes, patience: float = POSTED) -> None:
-    """Post JSON to a webhook, and once more where it did not work; raises Unable or OSError."""
-    for last in (False, True):
+async def post_webhook(address: str, body: bytes, timeout_s: float = WEBHOOK_TIMEOUT_S) -> None:
+    """Post JSON to a webhook; retry once; raises TransportFailed."""
+    for is_last in (False, True):
         try:
-            async with asyncio.timeout(patience):
-                status = await _posted(urlsplit(address), body)
+            async with asyncio.timeout(timeout_s):
+                status = await _post_once(urlsplit(address), body)
         except (OSError, TimeoutError, ValueError) as error:
-            if last:
-                raise Unable(f"{type(error).__name__}: {error}") from error
+            if is_last:
+                raise TransportFailed(f"{type(error).__name__}: {error}") from error
             continue
         if 200 <= status < 300:
             return
-        if last or status < 500:
-            raise Unable(f"it answered {status}")
+        if is_last or status < 500:
+            raise TransportFailed(f"the webhook answered with HTTP status {status}")
 
 
-async def _posted(url: SplitResult, body: bytes) -> int:
-    """The status of one try. No redirect is followed: the notice is for the address alone."""
+async def _post_once(url: SplitResult, body: bytes) -> int:
+    """Return the HTTP status. Redirects are not followed: the notice is for this address only."""
     if url.scheme not in ("http", "https") or url.hostname is None:
-        raise Unable("expected an http or https address")
-    secure = url.scheme == "https"
-    port = url.port or (443 if secure else 80)
-    reader, writer = await asyncio.open_connection(url.hostname, port, ssl=secure or None)
+        raise TransportFailed("expected an http or https address")
+    is_https = url.scheme == "https"
+    port = url.port or (443 if is_https else 80)
+    reader, writer = await asyncio.open_connection(url.hostname, port, ssl=is_https or None)
     try:
         writer.write(_request(url, body))
         await writer.drain()
-        words = (await reader.readline()).split()
+        status_line = (await reader.readline()).split()
     finally:
         writer.close()
-    if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
-        raise Unable("it answered something that is no HTTP")
-    return int(words[1])
+    if (
+        len(status_line) < 2
+        or not status_line[0].startswith(b"HTTP/")
+        or not status_line[1].isdigit()
+    ):
+        raise TransportFailed("the webhook did not answer with HTTP")
+    return int(status_line[1])
 
 
 def _request(url: SplitResult, body: bytes) -> bytes:

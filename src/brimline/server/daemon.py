@@ -119,10 +119,10 @@ class Daemon:
         peers = TcpPeers.open()
         limits = ConnectionLimits(peers, raise_descriptor_limit())
         rules = Rules.of_settings(self._settings)
-        herald = NoticePolicy(self._settings.notify, rules, self.state)
-        panes = TmuxWiring(store, self._places, self.state, herald)
+        notices = NoticePolicy(self._settings.notify, rules, self.state)
+        panes = TmuxWiring(store, self._places, self.state, notices)
         around = LocalEnvironment(
-            self._places, self.state, herald.tell, panes.clearer.holds_messages
+            self._places, self.state, notices.report_signal, panes.clearer.holds_messages
         )
         monitor = Monitor(store, time.time, rules, around)
         views = Views(store, monitor, rules)
@@ -154,7 +154,7 @@ class Daemon:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
             await panes.clearer.close()
-            await herald.close()
+            await notices.close()
             await hooks.close()
             await lines.close()
             http.unlink()

@@ -7,7 +7,7 @@ from pathlib import Path
 from brimline.agents import AGENTS
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.monitor import Monitor
-from brimline.notify.notices import not_cleared
+from brimline.notify.notices import clear_failure_notice
 from brimline.notify.policy import NoticePolicy
 from brimline.observations import Pane
 from brimline.server.local_environment import hooks_installed_at
@@ -24,11 +24,11 @@ from brimline.transcripts.source import Places
 class TmuxWiring:
     """What is done in panes, and what comes of it."""
 
-    def __init__(self, store: Store, places: Places, state: Path, herald: NoticePolicy) -> None:
+    def __init__(self, store: Store, places: Places, state: Path, notices: NoticePolicy) -> None:
         self._store = store
         self._places = places
         self._state = state
-        self._herald = herald
+        self._notices = notices
         self._tmux = Typist(state)
         self.clearer = SessionClearer(state, self._tmux, time.time, self._ended)
 
@@ -60,7 +60,7 @@ class TmuxWiring:
     async def _ended(self, intent: ClearRequest) -> None:
         """A clear ended: the user is told of a failure, messages follow to the new session."""
         if intent.step == "failed":
-            self._herald.say(not_cleared(intent))
+            self._notices.send(clear_failure_notice(intent))
         elif intent.after is not None:
             now = time.time()
             await record_continuation(self._store, intent.session, intent.after, now, now)
