@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from brimline.server.sockets import LOCK, InstanceLock
+from brimline.server.sockets import LOCK_NAME, InstanceLock
 from brimline.settings import socket_path
 from server.running import Running
 
@@ -121,10 +121,10 @@ def test_daemon_that_says_nothing(user: User, tmp_path: Path, words: list[str]) 
     """One that is there and does not answer is told of: to start another would not help."""
     state = tmp_path / "state"
     state.mkdir()
-    with InstanceLock(state / LOCK):
+    with InstanceLock(state / LOCK_NAME):
         done = user.run(*words, BRIMLINE_STATE_DIR=str(state))
     assert done.code == 2
-    assert f"process {os.getpid()} holds {state / LOCK}, and no daemon answers" in done.err
+    assert f"process {os.getpid()} holds {state / LOCK_NAME}, and no daemon answers" in done.err
     assert "--background" not in done.err
 
 

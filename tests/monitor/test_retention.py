@@ -122,7 +122,7 @@ def test_long_session(tmp_path: Path) -> None:
             assert len(main(agent).calls) <= KEPT_CALLS * 5 // 4
         row = await agent.store.session("s1")
         assert row is not None
-        view = await Views(agent.store, agent.monitor, agent.rules).one(row)
+        view = await Views(agent.store, agent.monitor, agent.rules).view(row)
         messages = await agent.store.messages()
         return [view.trend, view.calls_left, view.threads, messages, await agent.store.calls("s1")]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from brimline.server.api.access import LINK_LIFETIME_S, MAX_LINKS, AccessControl, PageLinks
-from brimline.server.api.middleware import is_own_host, misdirection
+from brimline.server.api.middleware import find_misdirection, is_own_host
 from brimline.server.port_file import read_port, write_port
 from brimline.server.secret import NAME, derive_token, load_or_create_secret, read_secret
 from brimline.server.tcp_peer import TCP_ESTABLISHED, Peer, TcpPeers, is_trusted
@@ -185,7 +185,7 @@ def test_other_hosts(host: bytes) -> None:
 )
 def test_misdirected(headers: list[tuple[bytes, bytes]]) -> None:
     """Two headers of which each reader takes another, another origin, another site."""
-    assert misdirection(headers, PORT) is not None
+    assert find_misdirection(headers, PORT) is not None
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_misdirected(headers: list[tuple[bytes, bytes]]) -> None:
 )
 def test_own_requests(more: list[tuple[bytes, bytes]]) -> None:
     """A program, our own page, and an address that the user typed."""
-    assert misdirection([HOST, *more], PORT) is None
+    assert find_misdirection([HOST, *more], PORT) is None
 
 
 # The peer.

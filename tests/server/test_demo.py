@@ -40,7 +40,7 @@ class Stage(NamedTuple):
     async def seen(self) -> dict[str, SessionView]:
         """The sessions of the last day."""
         seen = [row for row in await self.store.sessions() if row.seen_at >= NOW - DAY]
-        return {row.id: await self.views.one(row) for row in seen}
+        return {row.id: await self.views.view(row) for row in seen}
 
 
 async def stage(at: float) -> Stage:

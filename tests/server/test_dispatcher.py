@@ -12,7 +12,7 @@ from brimline.bounded_reads import CachedReads
 from brimline.hooks.protocol import Kind, Request
 from brimline.observations import EMPTY_REPLY, Observation, Reply
 from brimline.server.hooks.dispatcher import SILENCE, WAITED, HookDispatcher
-from brimline.server.local_environment import Parents
+from brimline.server.local_environment import ParentSessions
 from brimline.store.failures import StoreFailed
 
 FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")
@@ -30,7 +30,7 @@ def desk_of(
 
     monitor = SimpleNamespace(observe=hear, now=lambda: now)
     clearing = SimpleNamespace(busy=False)
-    parents: Parents = CachedReads(lambda project: None, None)
+    parents: ParentSessions = CachedReads(lambda project: None, None)
     return HookDispatcher(
         cast("Any", monitor),
         cast("Any", None),

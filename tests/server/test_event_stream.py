@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from brimline.server.api.event_stream import Stream
+from brimline.server.api.event_stream import StreamRoutes
 from brimline.store.base import PutSession
 from brimline.store.rows import SessionRow
 
@@ -37,7 +37,7 @@ async def streamed(last: str | None) -> list[str]:
     """The sessions that a stream begins with."""
     server = Server()
     await server.store.write([PutSession(SessionRow(id, "claude", NOW)) for id in ALL])
-    stream = Stream(server.cache, server.broadcaster)
+    stream = StreamRoutes(server.cache, server.broadcaster)
     answer = await stream.stream(request(last))
     assert isinstance(answer, StreamingResponse)
     viewer = Viewer()

@@ -149,7 +149,7 @@ def test_delivery_is_confirmed_when_it_is_stored(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that asks for a receipt gets it, and a byte once the store has the delivery."""
-    monkeypatch.setattr(retry, "FIRST", 0.001)
+    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
     asks = encode_request(Request("hook", "claude", "1-1", 1, {}, b"{}", wants_receipt=True))
 
     async def client(connection: socket.socket, desk: Answering) -> None:
@@ -234,7 +234,7 @@ def test_passed_on_while_the_store_fails(
     place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """That an answer was passed on is told until it is kept; that it was lost is told once."""
-    monkeypatch.setattr(retry, "FIRST", 0.001)
+    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
 
     async def passes_on(connection: socket.socket, desk: Answering) -> None:
         await sent(connection, REQUEST)
@@ -341,7 +341,7 @@ def test_another_user(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def user_of(connection: socket.SocketType) -> int:
         return os.getuid() + 1
 
-    monkeypatch.setattr(hook_socket, "user_of", user_of)
+    monkeypatch.setattr(hook_socket, "peer_uid", user_of)
     desk = Answering(Answer(b"text"))
 
     async def client(connection: socket.socket, desk: Answering) -> None:

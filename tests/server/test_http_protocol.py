@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from brimline.server.http import server
+from brimline.server.http import create_server
 from brimline.server.http_protocol import MAX_HEAD_BYTES, ConnectionLimits
-from brimline.server.sockets import unix
+from brimline.server.sockets import listen_unix
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
@@ -29,7 +29,7 @@ def serve(limits: ConnectionLimits, work: Callable[[int], Awaitable[None]]) -> N
 
     async def go() -> None:
         app = Starlette(routes=[Route("/", hello, methods=["GET", "POST"])])
-        http = server(app, limits)
+        http = create_server(app, limits)
         with socket.create_server(("127.0.0.1", 0)) as listening:
             task = asyncio.create_task(http.serve(sockets=[listening]))
             while not http.started:
@@ -144,8 +144,8 @@ def test_unix_connections_are_not_counted(tmp_path: Path) -> None:
     limits = ConnectionLimits(max_tcp_connections=0)
 
     async def go() -> None:
-        http = server(Starlette(routes=[Route("/", hello)]), limits)
-        listening = unix(tmp_path / "http.sock")
+        http = create_server(Starlette(routes=[Route("/", hello)]), limits)
+        listening = listen_unix(tmp_path / "http.sock")
         task = asyncio.create_task(http.serve(sockets=[listening]))
         while not http.started:
             await asyncio.sleep(0.01)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from brimline.server.api.app import ENDPOINTS
-from brimline.server.api.openapi import document
+from brimline.server.api.openapi import build_document
 
 from .running import Running
 from .test_daemon import SESSION, status_input
@@ -55,7 +55,7 @@ def _object(value: Json, schema: Json, schemas: Json) -> bool:
 
 def test_every_endpoint_is_in_it() -> None:
     """What is routed is what is documented."""
-    made = document(ENDPOINTS)
+    made = build_document(ENDPOINTS)
     told = {(method.upper(), path) for path, ops in made["paths"].items() for method in ops}
     assert told == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
 
@@ -75,7 +75,7 @@ def test_answers_are_as_they_are_documented(daemon: Running) -> None:
 
 def test_what_is_served_is_all_of_it(daemon: Running) -> None:
     """The daemon routes every endpoint, those of the design that this began with among them."""
-    assert daemon.get("/openapi.json")["paths"] == document(ENDPOINTS)["paths"]
+    assert daemon.get("/openapi.json")["paths"] == build_document(ENDPOINTS)["paths"]
     assert {"/hooks/context-usage", "/sessions/{id}", "/hooks/{agent}"} <= {
         endpoint.path for endpoint in ENDPOINTS
     }
@@ -84,7 +84,7 @@ def test_what_is_served_is_all_of_it(daemon: Running) -> None:
 def test_answers_to_what_is_posted(daemon: Running) -> None:
     """A post of the old script is answered as its schema says, whatever becomes of it."""
     daemon.hook(status_input(150_000), "statusline")
-    made = document(ENDPOINTS)
+    made = build_document(ENDPOINTS)
     posted = made["paths"]["/hooks/context-usage"]["post"]["responses"]["200"]
     schema = posted["content"]["application/json"]["schema"]
     for told in ({"used_percentage": 12.5}, {"event": "context_reset"}, {"event": "?"}):
@@ -114,5 +114,5 @@ def test_refusals_are_documented(daemon: Running, method: str, path: str, body: 
     with refused.value as error:
         assert "error" in json.load(error)
     template = path.partition("?")[0].replace("nosuch", "{id}").replace("m1", "{message}")
-    told = document(ENDPOINTS)["paths"][template][method.lower()]["responses"]
+    told = build_document(ENDPOINTS)["paths"][template][method.lower()]["responses"]
     assert str(refused.value.code) in told

@@ -7,11 +7,11 @@ import pytest
 
 from brimline.server import retry
 from brimline.server.retry import (
-    AGAIN,
-    MANY,
+    MAX_REMEMBERED,
+    REPEAT_AFTER_S,
     RateLimitedLog,
+    growing_pauses,
     is_transient,
-    pauses,
     retry_until_stored,
     run_forever,
 )
@@ -24,14 +24,14 @@ REFUSED = StoreFailed("brimline.db", "Python int too large to convert to SQLite 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits here."""
-    monkeypatch.setattr(retry, "FIRST", 0.001)
+    monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
 
 
 def test_said_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
     """The same trouble is said once, until an hour has passed; another one at once."""
     now = [0.0]
     told = RateLimitedLog(lambda: now[0])
-    for at in (0.0, 1.0, AGAIN - 1.0, AGAIN + 1.0):
+    for at in (0.0, 1.0, REPEAT_AFTER_S - 1.0, REPEAT_AFTER_S + 1.0):
         now[0] = at
         told.warn("following", FULL)
     told.warn("following", REFUSED)
@@ -44,10 +44,10 @@ def test_said_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
 def test_many_troubles(caplog: pytest.LogCaptureFixture) -> None:
     """So many troubles are not all remembered."""
     told = RateLimitedLog()
-    for number in range(MANY + 1):
+    for number in range(MAX_REMEMBERED + 1):
         told.warn(str(number), FULL)
     told.warn("0", FULL)
-    assert len(caplog.records) == MANY + 2
+    assert len(caplog.records) == MAX_REMEMBERED + 2
 
 
 def test_unforeseen(caplog: pytest.LogCaptureFixture) -> None:
@@ -60,9 +60,9 @@ def test_unforeseen(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_pauses_grow() -> None:
     """Each pause is twice the one before, up to the longest."""
-    found = [pause for pause, _ in zip(pauses(), range(17), strict=False)]
+    found = [pause for pause, _ in zip(growing_pauses(), range(17), strict=False)]
     assert found[:3] == [0.001, 0.002, 0.004]
-    assert found[-1] == retry.LONGEST
+    assert found[-1] == retry.MAX_PAUSE_S
 
 
 def test_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,15 +12,15 @@ import pytest
 
 from brimline.errors import AlreadyRunning, UnsafeFolder
 from brimline.server import sockets
-from brimline.server.peer_credentials import check_ours
+from brimline.server.peer_credentials import check_own_peer
 from brimline.server.sockets import (
+    DEFAULT_PORT,
     HOST,
     LOCK_WAIT_S,
-    PORT,
     InstanceLock,
-    loopback,
-    raise_if_unresponsive,
-    unix,
+    find_unresponsive,
+    listen_tcp,
+    listen_unix,
 )
 
 
@@ -29,15 +29,15 @@ def test_port_that_is_asked_for() -> None:
     with closing(socket.create_server((HOST, 0))) as other:
         port = other.getsockname()[1]
         with pytest.raises(AlreadyRunning, match=str(port)):
-            loopback(port)
+            listen_tcp(port)
 
 
 def test_any_port() -> None:
     """Two that ask for none get one each, whoever has the usual one."""
-    with closing(loopback(None)) as one, closing(loopback(None)) as other:
+    with closing(listen_tcp(None)) as one, closing(listen_tcp(None)) as other:
         ports = [made.getsockname()[1] for made in (one, other)]
     assert len(set(ports)) == 2
-    assert all(port == PORT or port > 1_023 for port in ports)
+    assert all(port == DEFAULT_PORT or port > 1_023 for port in ports)
 
 
 # The lock.
@@ -46,17 +46,17 @@ def test_any_port() -> None:
 def test_one_holds_it(tmp_path: Path) -> None:
     """A second one is refused while the first lives; whose it is, is told to who asks."""
     lock = tmp_path / "lock"
-    assert raise_if_unresponsive(lock) is None
+    assert find_unresponsive(lock) is None
     lock.write_text("1234567890")
     with InstanceLock(lock):
         with pytest.raises(AlreadyRunning, match=str(tmp_path)), InstanceLock(lock):
             pass
-        holds = raise_if_unresponsive(lock)
+        holds = find_unresponsive(lock)
         assert holds is not None
         assert (holds.pid, holds.place) == (os.getpid(), str(lock))
         assert f"process {os.getpid()} holds {lock}, and no daemon answers\n" in str(holds)
         assert f"`kill -9 {os.getpid()}` ends it." in str(holds)
-    assert raise_if_unresponsive(lock) is None
+    assert find_unresponsive(lock) is None
     with InstanceLock(lock):
         pass
 
@@ -68,7 +68,7 @@ def test_holder_that_does_not_say_who_it_is(tmp_path: Path, text: bytes) -> None
     lock.write_bytes(text)
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        holds = raise_if_unresponsive(lock)
+        holds = find_unresponsive(lock)
     assert holds is not None
     assert holds.pid is None
     assert "an unknown process holds" in str(holds)
@@ -82,7 +82,7 @@ def test_who_asks_is_no_holder(tmp_path: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         threading.Timer(LOCK_WAIT_S / 4, fcntl.flock, (held, fcntl.LOCK_UN)).start()
         with InstanceLock(lock):
-            assert raise_if_unresponsive(lock) is not None
+            assert find_unresponsive(lock) is not None
 
 
 # The user's own sockets.
@@ -91,11 +91,11 @@ def test_who_asks_is_no_holder(tmp_path: Path) -> None:
 def test_socket_is_taken_away(tmp_path: Path) -> None:
     """A socket is there until it is taken away; twice is no harm, nor is it when it is closed."""
     path = tmp_path / "hook.sock"
-    made = unix(path)
-    assert made.is_there()
+    made = listen_unix(path)
+    assert made.is_reachable()
     made.close()
     made.unlink()
-    assert not made.is_there()
+    assert not made.is_reachable()
     assert not path.exists()
     made.unlink()
 
@@ -103,15 +103,15 @@ def test_socket_is_taken_away(tmp_path: Path) -> None:
 def test_socket_of_another(tmp_path: Path) -> None:
     """What another has put in its place is left to it."""
     path = tmp_path / "hook.sock"
-    one = unix(path)
+    one = listen_unix(path)
     path.unlink()
-    assert not one.is_there()
-    with closing(unix(path)) as other:
-        assert not one.is_there()
+    assert not one.is_reachable()
+    with closing(listen_unix(path)) as other:
+        assert not one.is_reachable()
     one.close()
-    with closing(unix(path)) as other:
+    with closing(listen_unix(path)) as other:
         one.unlink()
-        assert other.is_there()
+        assert other.is_reachable()
         other.unlink()
         assert not path.exists()
 
@@ -127,21 +127,21 @@ def test_folder_of_short_sockets_is_for_one_user(
 
     monkeypatch.setattr(sockets, "short_socket_folder", short_folder)
     folder.mkdir(mode=0o755)
-    unix(folder / "hook.sock").close()
+    listen_unix(folder / "hook.sock").close()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.rename(tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
     with pytest.raises(UnsafeFolder, match="it is a link"):
-        unix(folder / "hook.sock")
+        listen_unix(folder / "hook.sock")
 
 
 def test_who_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is for our own daemon is told to no other user's."""
     path = tmp_path / "http.sock"
-    with closing(unix(path)), closing(socket.socket(socket.AF_UNIX)) as connection:
+    with closing(listen_unix(path)), closing(socket.socket(socket.AF_UNIX)) as connection:
         connection.connect(str(path))
-        check_ours(connection)
+        check_own_peer(connection)
         user = os.getuid() + 1
         monkeypatch.setattr(os, "getuid", lambda: user)
         with pytest.raises(PermissionError, match="listens there"):
-            check_ours(connection)
+            check_own_peer(connection)

@@ -272,7 +272,7 @@ def test_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is tried again also where it does not change, and the trouble is said once."""
-    monkeypatch.setattr(transcript_watcher, "HEAR_AGAIN", 0.1)
+    monkeypatch.setattr(transcript_watcher, "OBSERVE_RETRY_S", 0.1)
 
     async def go() -> None:
         home, store = tmp_path / "home", Refusing(FIRST, times=3)
@@ -287,7 +287,7 @@ def test_tried_again(
 
 def test_never_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the store will never take is not read again before it changes."""
-    monkeypatch.setattr(transcript_watcher, "HEAR_AGAIN", 0.1)
+    monkeypatch.setattr(transcript_watcher, "OBSERVE_RETRY_S", 0.1)
 
     async def go() -> None:
         home, store = tmp_path / "home", Refusing(FIRST, times=1, hint=None)
@@ -307,7 +307,7 @@ def test_names_that_are_no_utf8(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A name that the watch cannot tell ends it; all is looked through until it watches again."""
-    monkeypatch.setattr(transcript_watcher, "WATCH_AGAIN", 1.0)
+    monkeypatch.setattr(transcript_watcher, "WATCH_RETRY_S", 1.0)
 
     async def go() -> None:
         home, store = tmp_path / "home", Refusing("", times=0)
@@ -399,7 +399,7 @@ def test_transcript_that_took_too_long_is_heard_of_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a slow read brings is taken in without another change of the file."""
-    monkeypatch.setattr(transcript_watcher, "HEAR_AGAIN", 0.1)
+    monkeypatch.setattr(transcript_watcher, "OBSERVE_RETRY_S", 0.1)
 
     async def go() -> None:
         home, monitor = tmp_path / "home", BehindAtFirst(MemoryStore(), time.time)

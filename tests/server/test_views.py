@@ -21,7 +21,7 @@ def test_unread() -> None:
         await store.write([PutSession(row)])
         await monitor.send("s1", "hello")
         now[0] += later
-        return (await Views(store, monitor, Rules()).one(row)).unread
+        return (await Views(store, monitor, Rules()).view(row)).unread
 
     assert asyncio.run(unread(MESSAGE_LIFETIME_S - 1)) == 1
     assert asyncio.run(unread(MESSAGE_LIFETIME_S)) == 0

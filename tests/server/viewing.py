@@ -84,7 +84,7 @@ class Server:
     async def current_views(self) -> dict[str, Json]:
         """Every session as GET /v1/sessions/ID gives it."""
         rows = await self.store.sessions()
-        encoded = {row.id: msgspec.json.encode(await self.views.one(row)) for row in rows}
+        encoded = {row.id: msgspec.json.encode(await self.views.view(row)) for row in rows}
         return {id: msgspec.json.decode(view) for id, view in encoded.items()}
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from brimline.server.api.app import ENDPOINTS
-from brimline.server.api.openapi import document
+from brimline.server.api.openapi import build_document
 from brimline.tui.api_types import SessionView, Timeline, decode_timeline, decode_view, decode_views
 
 from .daemon import message
@@ -62,7 +62,7 @@ def mismatches(
 def test_a_field_differs_from_the_api(kind: type[Any], name: str) -> None:
     """Every field that the terminal reads is in the OpenAPI document, with a type that it takes."""
     schemas, ours = msgspec.json.schema_components([kind], ref_template="#/{name}")
-    served = document(ENDPOINTS)["components"]["schemas"]
+    served = build_document(ENDPOINTS)["components"]["schemas"]
     for local in ("unreadable",) if kind is Timeline else ():
         del ours[kind.__name__]["properties"][local]
     assert not list(mismatches(schemas[0], ours, served[name], served, name))
@@ -71,7 +71,7 @@ def test_a_field_differs_from_the_api(kind: type[Any], name: str) -> None:
 def test_a_difference_from_the_api_is_noticed() -> None:
     """A missing field, a field of another type and one that may be null are each reported."""
     schemas, ours = msgspec.json.schema_components([SessionView], ref_template="#/{name}")
-    served = document(ENDPOINTS)["components"]["schemas"]
+    served = build_document(ENDPOINTS)["components"]["schemas"]
     del served["SessionView"]["properties"]["unread"]
     served["ThreadRow"]["properties"]["thread"] = {"type": "integer"}
     served["SessionRow"]["properties"]["id"] = {"anyOf": [{"type": "string"}, {"type": "null"}]}

@@ -12,8 +12,8 @@ import msgspec
 
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError, NotRunning
-from brimline.server.peer_credentials import check_ours
-from brimline.server.sockets import LOCK, raise_if_unresponsive
+from brimline.server.peer_credentials import check_own_peer
+from brimline.server.sockets import LOCK_NAME, find_unresponsive
 from brimline.settings import socket_path, state_dir
 from brimline.store.rows import SessionRow
 
@@ -39,7 +39,7 @@ class _OverSocket(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(str(self._path))
-        check_ours(self.sock)
+        check_own_peer(self.sock)
 
 
 def of_session(id: str, part: str = "") -> str:
@@ -83,7 +83,7 @@ def ask(context: Context, method: str, path: str, body: object = None) -> Any:
     except PermissionError as error:
         raise NotRunning(str(place), error.strerror) from error
     except (OSError, http.client.HTTPException) as error:
-        raise raise_if_unresponsive(state / LOCK) or NotRunning(str(place)) from error
+        raise find_unresponsive(state / LOCK_NAME) or NotRunning(str(place)) from error
     finally:
         connection.close()
     try:

@@ -13,7 +13,7 @@ from brimline.cli.context import Context
 from brimline.errors import CommandFailed, NotRunning
 from brimline.hooks.client.autostart import COMMAND, LOG, START_LOCK_FD, environment
 from brimline.private_folder import make_private_folder
-from brimline.server.sockets import LOCK, DaemonUnresponsive, raise_if_unresponsive
+from brimline.server.sockets import LOCK_NAME, DaemonUnresponsive, find_unresponsive
 from brimline.settings import state_dir
 
 LARGEST = 1 << 20
@@ -100,7 +100,7 @@ def stop(context: Context) -> bool:
 
 def held(context: Context) -> DaemonUnresponsive | None:
     """What to say of a process that has the daemon's lock, where none answers."""
-    return raise_if_unresponsive(log_of(context).with_name(LOCK))
+    return find_unresponsive(log_of(context).with_name(LOCK_NAME))
 
 
 def answers(context: Context) -> str | None:

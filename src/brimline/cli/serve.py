@@ -15,7 +15,7 @@ from brimline.cli.store_problems import print_store_problems
 from brimline.errors import AlreadyRunning, NotRunning
 from brimline.server.api.access import LINK_PATH
 from brimline.server.port_file import read_port
-from brimline.server.sockets import PORT, DaemonUnresponsive
+from brimline.server.sockets import DEFAULT_PORT, DaemonUnresponsive
 from brimline.settings import state_dir
 from brimline.terminal.text import format_age
 
@@ -38,7 +38,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 def _in_the_foreground(context: Context, port: int | None) -> int:
     state = state_dir(context.places.env, context.places.home)
     try:
-        return _here(context, (read_port(state) or PORT) if port is None else port, _ready)
+        return _here(context, (read_port(state) or DEFAULT_PORT) if port is None else port, _ready)
     except AlreadyRunning:
         if address := background.answers(context):
             print(f"brimline serves at {address} already (`brimline serve --stop` ends it)")
@@ -67,12 +67,12 @@ def _shows(link: str) -> None:
 def _here(context: Context, port: int | None, ready: Callable[[str], None]) -> int:
     import uvloop
 
-    from brimline.server.daemon import Daemon, quiet_signals
+    from brimline.server.daemon import Daemon, ignore_hangup
 
-    quiet_signals()
+    ignore_hangup()
     daemon = Daemon(context.places, context.settings, port or None)
     uvloop.run(daemon.run(ready))
-    return 1 if daemon.lost else 0
+    return 1 if daemon.is_lost else 0
 
 
 def _started_by_hook(context: Context, port: int | None) -> int:

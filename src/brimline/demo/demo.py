@@ -15,19 +15,19 @@ from brimline._version import __version__
 from brimline.demo.player import RULES, SPEED, Player
 from brimline.errors import AlreadyRunning
 from brimline.server.api.access import AccessControl
-from brimline.server.api.app import Running, application
+from brimline.server.api.app import DaemonRoutes, create_app
 from brimline.server.api.broadcast import ChangeBroadcaster
-from brimline.server.api.event_stream import Stream
-from brimline.server.api.history import Histories
+from brimline.server.api.event_stream import StreamRoutes
+from brimline.server.api.history import HistoryRoutes
 from brimline.server.api.responses import Routes
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
-from brimline.server.api.sessions import Sessions
-from brimline.server.api.static import Page
+from brimline.server.api.sessions import SessionRoutes
+from brimline.server.api.static import PageRoutes
 from brimline.server.api.views import Views
-from brimline.server.http import server, stop_by_signal
+from brimline.server.http import create_server, stop_on_signals
 from brimline.server.http_protocol import ConnectionLimits, raise_descriptor_limit
-from brimline.server.sockets import HOST, PORT, loopback
+from brimline.server.sockets import DEFAULT_PORT, HOST, listen_tcp
 from brimline.server.tcp_peer import TcpPeers
 from brimline.store.memory import MemoryStore
 
@@ -63,8 +63,8 @@ class Demo:
             await self._player.begin(self._at or 0.0)
             access = AccessControl(secrets.token_hex(), self._port)
             limits = ConnectionLimits(TcpPeers.open(), raise_descriptor_limit())
-            self._http = server(self._application(access), limits)
-            stop_by_signal(self.stop)
+            self._http = create_server(self._application(access), limits)
+            stop_on_signals(self.stop)
             ready(access.page_link())
             await self._serve(self._http, listening)
 
@@ -88,12 +88,12 @@ class Demo:
         views = Views(store, player.monitor, RULES)
         cache = SessionCache(store, views, clock)
         parts: list[Routes] = [
-            Running(self.status, self.stop, access),
-            Sessions(store, player.monitor, views, cache, None, clock),
-            Histories(store, player.items, clock),
-            Stream(cache, ChangeBroadcaster(cache, self._stopping, clock)),
+            DaemonRoutes(self.status, self.stop, access),
+            SessionRoutes(store, player.monitor, views, cache, None, clock),
+            HistoryRoutes(store, player.items, clock),
+            StreamRoutes(cache, ChangeBroadcaster(cache, self._stopping, clock)),
         ]
-        return application(store, parts, Page().routes(), access)
+        return create_app(store, parts, PageRoutes().routes(), access)
 
     @property
     def address(self) -> str:
@@ -125,8 +125,8 @@ class Demo:
 def _listening(port: int | None) -> socket.socket:
     """The named port, or the first that is free; AlreadyRunning where there is none."""
     if port is not None:
-        return loopback(port)
-    for usual in range(PORT, PORT + PORTS - 1):
+        return listen_tcp(port)
+    for usual in range(DEFAULT_PORT, DEFAULT_PORT + PORTS - 1):
         with suppress(AlreadyRunning):
-            return loopback(usual)
-    return loopback(PORT + PORTS - 1)
+            return listen_tcp(usual)
+    return listen_tcp(DEFAULT_PORT + PORTS - 1)

@@ -23,29 +23,29 @@ from brimline.notify.policy import NoticePolicy
 from brimline.private_folder import make_private_folder
 from brimline.server.allocator import use_one_arena
 from brimline.server.api.access import AccessControl, PageLinks
-from brimline.server.api.app import Posted, Running, application
+from brimline.server.api.app import DaemonRoutes, HookRoutes, create_app
 from brimline.server.api.broadcast import ChangeBroadcaster
-from brimline.server.api.event_stream import Stream
-from brimline.server.api.history import Histories, of_files
-from brimline.server.api.legacy_endpoints import PATHS as LEGACY_PATHS
-from brimline.server.api.legacy_endpoints import Legacy
+from brimline.server.api.event_stream import StreamRoutes
+from brimline.server.api.history import HistoryRoutes, read_history
+from brimline.server.api.legacy_endpoints import LEGACY_PATHS as LEGACY_PATHS
+from brimline.server.api.legacy_endpoints import LegacyRoutes
 from brimline.server.api.responses import Routes
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
-from brimline.server.api.sessions import Sessions
-from brimline.server.api.static import Page
+from brimline.server.api.sessions import SessionRoutes
+from brimline.server.api.static import PageRoutes
 from brimline.server.api.views import Views
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import HookSocket
 from brimline.server.hooks.status_line import StatusLines
 from brimline.server.hooks.user_status_line import UserStatusLine
-from brimline.server.http import server, stop_by_signal
+from brimline.server.http import create_server, stop_on_signals
 from brimline.server.http_protocol import ConnectionLimits, raise_descriptor_limit
-from brimline.server.local_environment import LocalEnvironment, parents
+from brimline.server.local_environment import LocalEnvironment, parent_sessions
 from brimline.server.port_file import read_port, write_port
-from brimline.server.retry import Work, pauses, run_forever
+from brimline.server.retry import Work, growing_pauses, run_forever
 from brimline.server.secret import load_or_create_secret
-from brimline.server.sockets import HOST, LOCK, InstanceLock, loopback, unix
+from brimline.server.sockets import HOST, LOCK_NAME, InstanceLock, listen_tcp, listen_unix
 from brimline.server.store_watch import StoreWatch
 from brimline.server.tcp_peer import TcpPeers
 from brimline.server.tmux_wiring import TmuxWiring
@@ -59,11 +59,11 @@ from brimline.tmux.message_delivery import MessageDelivery
 from brimline.transcripts.source import Places
 
 LOGGER = logging.getLogger("brimline.server")
-SPOOL_EVERY = 1.0
-FORGET_EVERY = 3_600.0
-FOUND_EVERY = 1.0
-RESTARTED_LATELY_S = 60.0
-UNWRITABLE = (
+SPOOL_INTERVAL_S = 1.0
+FORGET_INTERVAL_S = 3_600.0
+SOCKET_CHECK_INTERVAL_S = 1.0
+RECENT_RESTART_S = 60.0
+UNWRITABLE_HINT = (
     "The daemon keeps its state there: let it be yours to write, or set BRIMLINE_STATE_DIR."
 )
 
@@ -81,22 +81,22 @@ class Daemon:
         self.state = state_dir(places.env, places.home)
         self._since = time.time()
         self._dropped = 0
-        self._desk: HookDispatcher | None = None
+        self._dispatcher: HookDispatcher | None = None
         self._http: uvicorn.Server | None = None
         self._links = PageLinks()
         self._stopped = False
         self._restarting = False
-        self.lost = False
+        self.is_lost = False
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Run until it is told to stop; `ready` is told the address, with a link to the page."""
         use_one_arena()
-        with _own(self.state):
-            waits = pauses()
+        with _lock_state_folder(self.state):
+            waits = growing_pauses()
             await self._serve_store(ready)
-            while self._restarting and not self._stopped and not self.lost:
-                if time.time() - self._since > RESTARTED_LATELY_S:
-                    waits = pauses()
+            while self._restarting and not self._stopped and not self.is_lost:
+                if time.time() - self._since > RECENT_RESTART_S:
+                    waits = growing_pauses()
                 await asyncio.sleep(next(waits))  # a failing disk may damage every new store
                 self._restarting, self._since = False, time.time()
                 self._port = None  # the same again, or another if a program has taken it meanwhile
@@ -112,52 +112,58 @@ class Daemon:
 
     async def _serve(self, store: SqliteStore, ready: Callable[[str], None]) -> None:
         last = read_port(self.state)
-        listening = loopback(self._port, last)  # before anything is there that others would find
-        self._port = port = int(listening.getsockname()[1])
+        tcp_socket = listen_tcp(self._port, last)  # before anything is there that others would find
+        self._port = port = int(tcp_socket.getsockname()[1])
         write_port(self.state, port)
         access = AccessControl(load_or_create_secret(self.state), port, self._links)
         peers = TcpPeers.open()
         limits = ConnectionLimits(peers, raise_descriptor_limit())
         rules = Rules.of_settings(self._settings)
         notices = NoticePolicy(self._settings.notify, rules, self.state)
-        panes = TmuxWiring(store, self._places, self.state, notices)
-        around = LocalEnvironment(
-            self._places, self.state, notices.report_signal, panes.clearer.holds_messages
+        tmux = TmuxWiring(store, self._places, self.state, notices)
+        environment = LocalEnvironment(
+            self._places, self.state, notices.report_signal, tmux.clearer.holds_messages
         )
-        monitor = Monitor(store, time.time, rules, around)
+        monitor = Monitor(store, time.time, rules, environment)
         views = Views(store, monitor, rules)
-        lines = StatusLines(monitor, views, self._settings, UserStatusLine(self.state))
-        self._desk = desk = HookDispatcher(monitor, lines, panes.clearer, parents(self._places))
-        await panes.clearer.load()
+        status_lines = StatusLines(monitor, views, self._settings, UserStatusLine(self.state))
+        self._dispatcher = desk = HookDispatcher(
+            monitor, status_lines, tmux.clearer, parent_sessions(self._places)
+        )
+        await tmux.clearer.load()
         with suppress(StoreFailed, OSError):  # it is said when it is tried again, beside
-            await self._take_spool(desk)
-        await panes.clearer.resume()
+            await self._process_spool(desk)
+        await tmux.clearer.resume()
         hooks = HookSocket(self._socket("hook"), desk)
         hooks.open()
-        application = self._application(store, monitor, views, desk, panes, access)
-        self._http = server(application, limits)
-        stop_by_signal(self.stop)
+        application = self._application(store, monitor, views, desk, tmux, access)
+        self._http = create_server(application, limits)
+        stop_on_signals(self.stop)
         self._http.should_exit = self._stopped
         _warm_up()
-        http = unix(self._socket("http"))
+        unix_socket = listen_unix(self._socket("http"))
         ready(access.page_link())
-        works = self._beside(monitor, desk, panes.message_delivery(monitor))
-        works["being found"] = partial(self._end_unless, hooks.is_there, http.is_there)
+        background_work = self._background_work(monitor, desk, tmux.message_delivery(monitor))
+        background_work["being found"] = partial(
+            self._stop_when_unreachable, hooks.is_there, unix_socket.is_reachable
+        )
         watch = StoreWatch(store, self._restart)
-        works["watching the store's file"] = watch.watch_file
-        works["checking the store's content"] = watch.check_content
-        beside = [asyncio.create_task(run_forever(what, work)) for what, work in works.items()]
+        background_work["watching the store's file"] = watch.watch_file
+        background_work["checking the store's content"] = watch.check_content
+        tasks = [
+            asyncio.create_task(run_forever(what, work)) for what, work in background_work.items()
+        ]
         try:
-            await self._http.serve(sockets=[listening, http])
+            await self._http.serve(sockets=[tcp_socket, unix_socket])
         finally:
-            for task in beside:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
-            await panes.clearer.close()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await tmux.clearer.close()
             await notices.close()
             await hooks.close()
-            await lines.close()
-            http.unlink()
+            await status_lines.close()
+            unix_socket.unlink()
             if peers is not None:
                 peers.close()
 
@@ -173,26 +179,26 @@ class Daemon:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
         encoded = SessionCache(store, views)
         parts: list[Routes] = [
-            Running(self.status, self.stop, access),
-            Sessions(store, monitor, views, encoded, panes.clearer),
-            Histories(store, partial(of_files, self._places, cache)),
-            Stream(encoded, ChangeBroadcaster(encoded, self._stopping)),
-            Legacy(store, monitor),
-            Posted(desk),
+            DaemonRoutes(self.status, self.stop, access),
+            SessionRoutes(store, monitor, views, encoded, panes.clearer),
+            HistoryRoutes(store, partial(read_history, self._places, cache)),
+            StreamRoutes(encoded, ChangeBroadcaster(encoded, self._stopping)),
+            LegacyRoutes(store, monitor),
+            HookRoutes(desk),
         ]
         is_open = self._settings.daemon.context_usage_without_secret
         open_paths = LEGACY_PATHS if is_open else ()
-        return application(store, parts, Page().routes(), access, open_paths)
+        return create_app(store, parts, PageRoutes().routes(), access, open_paths)
 
-    def _beside(
+    def _background_work(
         self, monitor: Monitor, desk: HookDispatcher, mail: MessageDelivery
     ) -> dict[str, Work]:
         """What goes on while requests are served."""
         since = time.time() - seconds(self._settings.since)
         return {
-            "taking in the spool": partial(self._keep_taking, desk),
+            "taking in the spool": partial(self._poll_spool, desk),
             "following the transcripts": TranscriptWatcher(self._places, monitor, since).run,
-            "forgetting old sessions": partial(self._forget, monitor),
+            "forgetting old sessions": partial(self._forget_old_sessions, monitor),
             "bringing messages that no hook will": mail.run,
         }
 
@@ -206,7 +212,7 @@ class Daemon:
 
     def status(self) -> DaemonStatus:
         """What it says of itself."""
-        desk = self._desk
+        desk = self._dispatcher
         return DaemonStatus(
             version=__version__,
             pid=os.getpid(),
@@ -240,18 +246,18 @@ class Daemon:
             return
         if not self.state.is_dir():
             LOGGER.warning("%s is gone, and so the daemon ends", self.state)
-            self.lost = True
+            self.is_lost = True
         else:
             LOGGER.warning("%s %s; restarting", self.state / "brimline.db", problem)
             self._restarting = True
         self._end_serving()
 
-    async def _keep_taking(self, desk: HookDispatcher) -> None:
+    async def _poll_spool(self, desk: HookDispatcher) -> None:
         while True:
-            await asyncio.sleep(SPOOL_EVERY)
-            await self._take_spool(desk)
+            await asyncio.sleep(SPOOL_INTERVAL_S)
+            await self._process_spool(desk)
 
-    async def _take_spool(self, desk: HookDispatcher) -> None:
+    async def _process_spool(self, desk: HookDispatcher) -> None:
         """What was told while nobody listened, in order, once.
 
         Where the store fails, it is all taken again: what was kept has no effect again.
@@ -263,32 +269,32 @@ class Daemon:
             batch.finish()
         self._dropped += take_dropped(self.state)
 
-    async def _end_unless(self, *found: Callable[[], bool]) -> None:
+    async def _stop_when_unreachable(self, *found: Callable[[], bool]) -> None:
         """End where nobody finds us any more: then another can be started."""
         while all(each() for each in found):
-            await asyncio.sleep(FOUND_EVERY)
+            await asyncio.sleep(SOCKET_CHECK_INTERVAL_S)
         if not self._stopping():
             LOGGER.warning("a socket in %s is gone, and so the daemon ends", self.state)
-            self.lost = True
+            self.is_lost = True
             self.stop()
 
-    async def _forget(self, monitor: Monitor) -> None:
+    async def _forget_old_sessions(self, monitor: Monitor) -> None:
         """Sessions that nobody has seen for as long as they are to be kept."""
         while True:
             await monitor.forget(time.time() - seconds(self._settings.daemon.keep))
             monitor.release_idle()
-            await asyncio.sleep(FORGET_EVERY)
+            await asyncio.sleep(FORGET_INTERVAL_S)
 
 
 @contextmanager
-def _own(state: Path) -> Generator[None, None, None]:
+def _lock_state_folder(state: Path) -> Generator[None, None, None]:
     """Hold a state folder, created if missing; StoreFailed or UnsafeFolder if it cannot be used."""
     with ExitStack() as held:
         try:
             make_private_folder(state)
-            held.enter_context(InstanceLock(state / LOCK))
+            held.enter_context(InstanceLock(state / LOCK_NAME))
         except OSError as error:
-            raise StoreFailed(str(state), error.strerror or str(error), UNWRITABLE) from error
+            raise StoreFailed(str(state), error.strerror or str(error), UNWRITABLE_HINT) from error
         yield
 
 
@@ -301,6 +307,6 @@ def _warm_up() -> None:
     gc.freeze()
 
 
-def quiet_signals() -> None:
+def ignore_hangup() -> None:
     """A terminal that is closed does not end the daemon."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -20,7 +20,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def server(app: Starlette, limits: ConnectionLimits) -> uvicorn.Server:
+def create_server(app: Starlette, limits: ConnectionLimits) -> uvicorn.Server:
     """What serves an application; `should_exit` ends it after what is under way."""
     config = uvicorn.Config(
         app,
@@ -34,7 +34,7 @@ def server(app: Starlette, limits: ConnectionLimits) -> uvicorn.Server:
     return _Server(config)
 
 
-def stop_by_signal(stop: Callable[[], None]) -> None:
+def stop_on_signals(stop: Callable[[], None]) -> None:
     """Let Ctrl-C, and a service manager's word, end what runs in this loop."""
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop)

@@ -13,7 +13,7 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from brimline.server.api.responses import RETRY_AFTER_S
-from brimline.server.peer_credentials import user_of
+from brimline.server.peer_credentials import peer_uid
 from brimline.server.tcp_peer import TcpPeers
 
 MAX_HEAD_BYTES = 64 << 10
@@ -46,7 +46,7 @@ class ConnectionLimits:
     def may_connect(self, connection: socket.socket) -> bool:
         """Return whether a connection comes from our user, as far as the system tells."""
         if connection.family == socket.AF_UNIX:
-            return user_of(connection) in (os.getuid(), None)
+            return peer_uid(connection) in (os.getuid(), None)
         return self._peers is None or self._peers.is_ours(connection)
 
 

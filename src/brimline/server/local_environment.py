@@ -18,7 +18,7 @@ from brimline.store.rows import SignalRow
 from brimline.transcripts.source import Places
 from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
 
-Parents: TypeAlias = CachedReads[str | None, str | None]
+ParentSessions: TypeAlias = CachedReads[str | None, str | None]
 """The session that is named as the parent of a project's sessions, by the project."""
 
 _SettingsKey: TypeAlias = tuple[str, str | None, EnvironmentVariables | None]
@@ -39,8 +39,8 @@ class LocalEnvironment(MonitorEnvironment):
         told: Callable[[SignalRow, SessionState], None],
         silent: Callable[[str], bool],
     ) -> None:
-        self._told = told
-        self._silent = silent
+        self._on_signal = told
+        self._suppresses = silent
         self._settings = CachedReads(_settings_reader(places), NO_CLIENT_SETTINGS)
         self._hooked: CachedReads[_HooksKey, float | None] = CachedReads(
             lambda key: hooks_installed_at(state, *key), None
@@ -65,14 +65,14 @@ class LocalEnvironment(MonitorEnvironment):
 
     def silent(self, session: str) -> bool:
         """Whether a session is being cleared: what waits for it waits until after that."""
-        return self._silent(session)
+        return self._suppresses(session)
 
     def signalled(self, signal: SignalRow, watched: SessionState) -> None:
         """A signal is new."""
-        self._told(signal, watched)
+        self._on_signal(signal, watched)
 
 
-def parents(places: Places) -> Parents:
+def parent_sessions(places: Places) -> ParentSessions:
     """Who is told of a project's sessions, by the settings that are for it."""
 
     def read(project: str | None) -> str | None:

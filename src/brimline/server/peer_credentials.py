@@ -11,14 +11,14 @@ _XUCRED_SIZE = 76
 _LOCAL_PEERCRED = 1
 
 
-def check_ours(connection: socket.SocketType) -> None:
+def check_own_peer(connection: socket.SocketType) -> None:
     """PermissionError where it is another user who listens: what is said would be theirs."""
-    user = user_of(connection)
+    user = peer_uid(connection)
     if user not in (os.getuid(), None):
         raise PermissionError(errno.EACCES, f"user {user} listens there")
 
 
-def user_of(connection: socket.SocketType) -> int | None:
+def peer_uid(connection: socket.SocketType) -> int | None:
     """The user id of the peer; None where the system does not tell."""
     if sys.platform == "linux":
         told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)

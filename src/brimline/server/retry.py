@@ -10,13 +10,13 @@ from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")
 
-FIRST, LONGEST = 0.5, 30.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 30.0
 """Seconds: the first pause and the longest; each is twice the one before."""
 
-AGAIN = 3_600.0
+REPEAT_AFTER_S = 3_600.0
 """After so many seconds the same trouble is said again."""
 
-MANY = 1_000
+MAX_REMEMBERED = 1_000
 """So many troubles, at most, are remembered."""
 
 Work = Callable[[], Awaitable[None]]
@@ -27,16 +27,16 @@ class RateLimitedLog:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._said: dict[tuple[str, str], float] = {}
+        self._logged_at: dict[tuple[str, str], float] = {}
 
     def warn(self, what: str, error: Exception, foreseen: bool = False) -> None:
         """Say what does not go on, and why; with the place in our code where it is unforeseen."""
         now, key = self._clock(), (what, str(error))
-        if now - self._said.get(key, -AGAIN) < AGAIN:
+        if now - self._logged_at.get(key, -REPEAT_AFTER_S) < REPEAT_AFTER_S:
             return
-        if len(self._said) >= MANY:
-            self._said.clear()
-        self._said[key] = now
+        if len(self._logged_at) >= MAX_REMEMBERED:
+            self._logged_at.clear()
+        self._logged_at[key] = now
         ours = not (foreseen or isinstance(error, BrimlineError | OSError))
         LOGGER.warning("%s: %s", what, error, exc_info=error if ours else None)
 
@@ -49,35 +49,35 @@ def is_transient(error: Exception) -> bool:
     return isinstance(error, StoreFailed) and error.hint is not None
 
 
-def pauses() -> Iterator[float]:
+def growing_pauses() -> Iterator[float]:
     """Growing pauses, without an end."""
-    pause = FIRST
+    pause = FIRST_PAUSE_S
     while True:
         yield pause
-        pause = min(2 * pause, LONGEST)
+        pause = min(2 * pause, MAX_PAUSE_S)
 
 
 async def run_forever(what: str, work: Work) -> None:
     """Do work that has no end; where it fails, begin anew after a pause."""
-    troubles, waits = RateLimitedLog(), pauses()
+    log, waits = RateLimitedLog(), growing_pauses()
     while True:
         begun = time.monotonic()
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - it is said, and nothing else ends by it
-            troubles.warn(f"{what} broke off, and goes on later", error)
-        if time.monotonic() - begun > LONGEST:
-            waits = pauses()
+            log.warn(f"{what} broke off, and goes on later", error)
+        if time.monotonic() - begun > MAX_PAUSE_S:
+            waits = growing_pauses()
         await asyncio.sleep(next(waits))
 
 
-async def retry_until_stored(what: str, work: Work, troubles: RateLimitedLog) -> None:
+async def retry_until_stored(what: str, work: Work, log: RateLimitedLog) -> None:
     """Have the store keep something that is to be kept, as soon as it can."""
-    for pause in pauses():
+    for pause in growing_pauses():
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - nobody else waits for it
-            troubles.warn(what, error)
+            log.warn(what, error)
             if not is_transient(error):
                 return
             await asyncio.sleep(pause)

@@ -12,17 +12,17 @@ from brimline.private_folder import make_private_folder
 from brimline.settings import short_socket_folder
 
 HOST = "127.0.0.1"
-PORT = 8420
-ANY = 0
+DEFAULT_PORT = 8420
+ANY_PORT = 0
 BACKLOG = 128
 
-LOCK = "lock"  # its name in the state folder
-LOCK_WAIT_S = 0.2  # `raise_if_unresponsive` of another process holds it for a moment
+LOCK_NAME = "lock"  # its name in the state folder
+LOCK_WAIT_S = 0.2  # `find_unresponsive` in another process holds it for a moment
 
-DIGITS = 20
+MAX_PID_BYTES = 20
 """No process has a longer number."""
 
-File: TypeAlias = tuple[int, int, int]
+FileIdentity: TypeAlias = tuple[int, int, int]
 
 
 class DaemonUnresponsive(NotRunning):
@@ -56,7 +56,7 @@ class InstanceLock:
         self._stack.close()
 
 
-def raise_if_unresponsive(path: Path) -> DaemonUnresponsive | None:
+def find_unresponsive(path: Path) -> DaemonUnresponsive | None:
     """What to say where nobody answers, and somebody holds this lock all the same."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -65,7 +65,7 @@ def raise_if_unresponsive(path: Path) -> DaemonUnresponsive | None:
     try:
         if lock_file(file, wait_s=0):
             return None
-        told = os.pread(file, DIGITS, 0).strip()
+        told = os.pread(file, MAX_PID_BYTES, 0).strip()
         return DaemonUnresponsive(path, int(told) if told.isdigit() else None)
     except OSError:  # a folder on which nothing can be locked
         return None
@@ -73,21 +73,21 @@ def raise_if_unresponsive(path: Path) -> DaemonUnresponsive | None:
         os.close(file)
 
 
-def loopback(port: int | None, last: int | None = None) -> socket.socket:
+def listen_tcp(port: int | None, last: int | None = None) -> socket.socket:
     """Listen on 127.0.0.1 at a port; None: the last one, else the usual one, else any.
 
     Raises AlreadyRunning if the port that is asked for cannot be had.
     """
     if port is not None:
-        return _bound(port)
-    for usual in (last, PORT):
+        return _bind_tcp(port)
+    for usual in (last, DEFAULT_PORT):
         with suppress(AlreadyRunning):
             if usual is not None:
-                return _bound(usual)
-    return _bound(ANY)
+                return _bind_tcp(usual)
+    return _bind_tcp(ANY_PORT)
 
 
-def _bound(port: int) -> socket.socket:
+def _bind_tcp(port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -103,7 +103,7 @@ class ListeningSocket(socket.socket):
     """A Unix socket to which many short connections come."""
 
     path = Path()
-    file: File | None = None
+    file: FileIdentity | None = None
 
     def open(self, path: Path) -> None:
         """Listen at a path, for this user alone."""
@@ -113,20 +113,20 @@ class ListeningSocket(socket.socket):
             self.listen(BACKLOG)
         finally:
             os.umask(before)
-        self.path, self.file = path, _file_at(path)
+        self.path, self.file = path, _file_identity(path)
 
-    def is_there(self) -> bool:
+    def is_reachable(self) -> bool:
         """Whether its path leads to it: it was not deleted, and no other was put in its place."""
-        found = _file_at(self.path)
+        found = _file_identity(self.path)
         return self.file is not None and found is not None and self.file[:2] == found[:2]
 
     def unlink(self) -> None:
         """Take its path away, unless that is another's by now."""
-        if self.file is not None and self.file == _file_at(self.path):
+        if self.file is not None and self.file == _file_identity(self.path):
             self.path.unlink(missing_ok=True)
 
 
-def unix(path: Path) -> ListeningSocket:
+def listen_unix(path: Path) -> ListeningSocket:
     """A socket for this user alone; what a dead daemon left in its place is taken away.
 
     UnsafeFolder if another user could put another socket in its place.
@@ -138,7 +138,7 @@ def unix(path: Path) -> ListeningSocket:
     return made
 
 
-def _file_at(path: Path) -> File | None:
+def _file_identity(path: Path) -> FileIdentity | None:
     """What tells a file from any other: where it is, and when it was made.
 
     Its number comes again when nobody has it open any more.

@@ -29,8 +29,8 @@ class TmuxWiring:
         self._places = places
         self._state = state
         self._notices = notices
-        self._tmux = Typist(state)
-        self.clearer = SessionClearer(state, self._tmux, time.time, self._ended)
+        self._typist = Typist(state)
+        self.clearer = SessionClearer(state, self._typist, time.time, self._on_clear_end)
 
     def message_delivery(self, monitor: Monitor) -> MessageDelivery:
         """What brings messages that no hook of ours will."""
@@ -46,18 +46,18 @@ class TmuxWiring:
 
         return MessageDelivery(
             self._store,
-            self._tmux,
+            self._typist,
             time.time,
             hooked,
-            self._pane,
+            self._find_pane,
             compacting,
             monitor.refresh_message,
         )
 
-    def _pane(self, row: SessionRow) -> Pane | None:
+    def _find_pane(self, row: SessionRow) -> Pane | None:
         return find_pane(row.agent, row.project, self._places.env, os.getuid())
 
-    async def _ended(self, intent: ClearRequest) -> None:
+    async def _on_clear_end(self, intent: ClearRequest) -> None:
         """A clear ended: the user is told of a failure, messages follow to the new session."""
         if intent.step == "failed":
             self._notices.send(clear_failure_notice(intent))

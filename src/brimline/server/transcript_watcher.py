@@ -22,25 +22,25 @@ from brimline.transcripts.source import Places, Transcript
 if TYPE_CHECKING:
     from watchfiles.main import FileChange
 
-STEP, TOGETHER = 100, 400
+WATCH_STEP_MS, DEBOUNCE_MS = 100, 400
 """Milliseconds: how often the system is asked for changes, and how long they are collected."""
 
-LOOK_EVERY = 5.0
+FOLDER_CHECK_S = 5.0
 """So many seconds until it is looked for folders that were not there: an agent's first session."""
 
-POLLED = 2.0
+POLL_INTERVAL_S = 2.0
 """Seconds between two looks through all folders, where they cannot be watched."""
 
-WATCH_AGAIN = 60.0
+WATCH_RETRY_S = 60.0
 """After so many seconds of that it is tried to watch them again."""
 
-HEAR_AGAIN = 5.0
+OBSERVE_RETRY_S = 5.0
 """So many seconds until it is tried again to hear of a transcript, unless it changes before."""
 
-Key: TypeAlias = tuple[str, str | None, str]
+TranscriptKey: TypeAlias = tuple[str, str | None, str]
 """A transcript: its path, session and thread."""
 
-Version: TypeAlias = tuple[int, float]
+FileVersion: TypeAlias = tuple[int, float]
 """Its size, and when it was last written."""
 
 
@@ -52,34 +52,34 @@ class TranscriptWatcher:
         places: Places,
         monitor: Monitor,
         since: float,
-        look_every: float = LOOK_EVERY,
+        folder_check_s: float = FOLDER_CHECK_S,
         threads: ReadThreads = SHARED_READS,
     ) -> None:
         self._places = places
         self._threads = threads
         self._monitor = monitor
         self._since = since
-        self._every = look_every
-        self._known: dict[Key, Version] = {}
-        self._failed: dict[Key, tuple[Version, float]] = {}
+        self._folder_check_s = folder_check_s
+        self._known: dict[TranscriptKey, FileVersion] = {}
+        self._failed: dict[TranscriptKey, tuple[FileVersion, float]] = {}
         self._files: dict[str, Transcript] = {}
-        self._watch_at = 0.0
-        self._troubles = RateLimitedLog()
+        self._watch_again_at = 0.0
+        self._log = RateLimitedLog()
 
     async def run(self) -> None:
         """Follow until it is cancelled."""
         while True:
-            folders = await self._threads.run(self._folders)
-            await self._look(set(folders.values()))
+            folders = await self._threads.run(self._find_folders)
+            await self._observe_agents(set(folders.values()))
             is_first = True
             async for paths in self._changes(folders):
                 if is_first:  # nobody told of what was written before the watch began
-                    await self._look(set(folders.values()))
+                    await self._observe_agents(set(folders.values()))
                     is_first = False
-                await self._changed(folders, paths)
-                await self._again(folders)
+                await self._process_changes(folders, paths)
+                await self._retry_failed(folders)
 
-    def _folders(self) -> dict[str, str]:
+    def _find_folders(self) -> dict[str, str]:
         """Whose folders are there; one inside another is watched with it."""
         found = {
             os.path.realpath(folder): agent
@@ -87,27 +87,29 @@ class TranscriptWatcher:
             for folder in source(agent).folders(self._places)
             if Path(folder).is_dir()
         }
-        return {path: agent for path, agent in found.items() if not _inside(path, found)}
+        return {path: agent for path, agent in found.items() if not _is_inside_any(path, found)}
 
     async def _changes(self, folders: Iterable[str]) -> AsyncIterator[set[str]]:
         """What changed, until it is time to look for new folders, or through all of them."""
         watched, stop = sorted(folders), threading.Event()
-        if not watched or time.monotonic() < self._watch_at:
-            await asyncio.sleep(min(POLLED, self._every) if watched else self._every)
+        if not watched or time.monotonic() < self._watch_again_at:
+            await asyncio.sleep(
+                min(POLL_INTERVAL_S, self._folder_check_s) if watched else self._folder_check_s
+            )
             return
-        end = time.monotonic() + self._every
+        end = time.monotonic() + self._folder_check_s
         try:
             changes = self._watch(watched, stop)
             while (found := await asyncio.to_thread(next, changes, None)) is not None:
                 yield {path for _, path in found}
                 if time.monotonic() > end:
-                    folders = await self._threads.run(self._folders)
+                    folders = await self._threads.run(self._find_folders)
                     if set(folders) != set(watched):
                         return
         except Exception as error:  # noqa: BLE001 - no more watches, a name that is no UTF-8
-            what = f"transcripts are looked through every {POLLED:g} s"
-            self._troubles.warn(what, error, foreseen=True)
-            self._watch_at = time.monotonic() + WATCH_AGAIN
+            what = f"transcripts are looked through every {POLL_INTERVAL_S:g} s"
+            self._log.warn(what, error, foreseen=True)
+            self._watch_again_at = time.monotonic() + WATCH_RETRY_S
         finally:
             stop.set()
 
@@ -117,99 +119,104 @@ class TranscriptWatcher:
         return watch(
             *folders,
             watch_filter=None,
-            step=STEP,
-            debounce=TOGETHER,
+            step=WATCH_STEP_MS,
+            debounce=DEBOUNCE_MS,
             stop_event=stop,
-            rust_timeout=int(self._every * 1_000),
+            rust_timeout=int(self._folder_check_s * 1_000),
             yield_on_timeout=True,
             raise_interrupt=False,
             force_polling=False,  # its own looks would end by a name that is no UTF-8, too
         )
 
-    async def _changed(self, folders: dict[str, str], paths: set[str]) -> None:
+    async def _process_changes(self, folders: dict[str, str], paths: set[str]) -> None:
         """Hear of files that are known at once; another may be a new one, or a database's."""
         for path in paths & self._files.keys():
-            await self._file(path)
+            await self._observe_file(path)
         others = paths - self._files.keys()
-        agents = {agent for path in others for top, agent in folders.items() if _below(path, top)}
-        await self._look(agents)
+        agents = {
+            agent for path in others for top, agent in folders.items() if _is_below(path, top)
+        }
+        await self._observe_agents(agents)
 
-    async def _again(self, folders: dict[str, str]) -> None:
+    async def _retry_failed(self, folders: dict[str, str]) -> None:
         """Hear again of those that could not be heard of a while ago."""
         now = time.monotonic()
         due = [key for key, (_, at) in self._failed.items() if at <= now]
         for key in due:
             del self._failed[key]
         if due:
-            await self._look(set(folders.values()))
+            await self._observe_agents(set(folders.values()))
 
-    async def _look(self, agents: set[str]) -> None:
-        found = [each for agent in sorted(agents) for each in await self._transcripts(agent)]
+    async def _observe_agents(self, agents: set[str]) -> None:
+        found = [each for agent in sorted(agents) for each in await self._find_transcripts(agent)]
         for transcript in sorted(found, key=lambda each: each.modified):
-            await self._hear(transcript)
+            await self._observe(transcript)
 
-    async def _transcripts(self, agent: str) -> list[Transcript]:
+    async def _find_transcripts(self, agent: str) -> list[Transcript]:
         """All of an agent; none for now where they cannot be looked for."""
         try:
             return await self._threads.run(partial(find_transcripts, self._places, [agent]))
         except Exception as error:  # noqa: BLE001 - the other agents' are followed all the same
-            self._troubles.warn(f"the transcripts of {agent} are not followed for now", error)
+            self._log.warn(f"the transcripts of {agent} are not followed for now", error)
             return []
 
-    async def _file(self, path: str) -> None:
+    async def _observe_file(self, path: str) -> None:
         known = self._files[path]
         try:
             status = await self._threads.run(partial(os.stat, path))
         except OSError:
             return
         size, modified = status.st_size, status.st_mtime
-        await self._hear(msgspec.structs.replace(known, size=size, modified=modified))
+        await self._observe(msgspec.structs.replace(known, size=size, modified=modified))
 
-    async def _hear(self, found: Transcript) -> None:
-        if found.modified < self._since or found.session is None:
+    async def _observe(self, transcript: Transcript) -> None:
+        if transcript.modified < self._since or transcript.session is None:
             return
-        key, now = (found.path, found.session, found.thread), (found.size, found.modified)
-        if self._known.get(key) == now or self._is_put_off(key, now):
+        key, now = (
+            (transcript.path, transcript.session, transcript.thread),
+            (transcript.size, transcript.modified),
+        )
+        if self._known.get(key) == now or self._is_postponed(key, now):
             return
-        if found.size:
-            real_path = await self._threads.run(partial(os.path.realpath, found.path))
-            self._files[real_path] = found
+        if transcript.size:
+            real_path = await self._threads.run(partial(os.path.realpath, transcript.path))
+            self._files[real_path] = transcript
         try:
-            await self._monitor.observe(_heard(found, found.session))
+            await self._monitor.observe(_observation(transcript, transcript.session))
         except Exception as error:  # noqa: BLE001 - its own fault or the store's: others go on
-            self._troubles.warn(f"what {found.path} tells is not kept yet", error)
+            self._log.warn(f"what {transcript.path} tells is not kept yet", error)
             if is_transient(error):
-                self._failed[key] = now, time.monotonic() + HEAR_AGAIN
+                self._failed[key] = now, time.monotonic() + OBSERVE_RETRY_S
             else:  # it is heard of again when it changes
                 self._known[key] = now
         else:
             self._failed.pop(key, None)
-            if self._monitor.is_behind(found.session):
-                self._failed[key] = now, time.monotonic() + HEAR_AGAIN
+            if self._monitor.is_behind(transcript.session):
+                self._failed[key] = now, time.monotonic() + OBSERVE_RETRY_S
             else:
                 self._known[key] = now
 
-    def _is_put_off(self, key: Key, version: Version) -> bool:
+    def _is_postponed(self, key: TranscriptKey, version: FileVersion) -> bool:
         """Whether it is as it was when it could not be heard of, and that was just now."""
         failed, until = self._failed.get(key, (None, 0.0))
         return failed == version and time.monotonic() < until
 
 
-def _heard(found: Transcript, session: str) -> Observation:
+def _observation(transcript: Transcript, session: str) -> Observation:
     return Observation(
-        id=f"{found.path} {found.thread} {found.size} {found.modified}",
-        agent=found.agent,
+        id=f"{transcript.path} {transcript.thread} {transcript.size} {transcript.modified}",
+        agent=transcript.agent,
         session=session,
         what="wrote",
-        at=found.modified,
-        file=found,
-        project=found.project,
+        at=transcript.modified,
+        file=transcript,
+        project=transcript.project,
     )
 
 
-def _below(path: str, folder: str) -> bool:
+def _is_below(path: str, folder: str) -> bool:
     return path.startswith(folder + os.sep)
 
 
-def _inside(path: str, folders: Iterable[str]) -> bool:
-    return any(_below(path, other) for other in folders)
+def _is_inside_any(path: str, folders: Iterable[str]) -> bool:
+    return any(_is_below(path, other) for other in folders)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from brimline.errors import NotRunning
-from brimline.server.peer_credentials import check_ours
+from brimline.server.peer_credentials import check_own_peer
 
 LONGEST = 64 << 20
 """No line or part of an answer is longer; what is longer comes from no daemon of ours."""
@@ -80,7 +80,7 @@ class Daemon:
     ) -> AsyncGenerator[tuple[int, AsyncIterator[bytes]], None]:
         reader, writer = await asyncio.open_unix_connection(self._socket, limit=LONGEST)
         try:
-            check_ours(writer.get_extra_info("socket"))
+            check_own_peer(writer.get_extra_info("socket"))
             head = f"{method} {target} HTTP/1.1\r\nHost: brimline\r\nConnection: close\r\n"
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             await writer.drain()

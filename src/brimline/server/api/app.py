@@ -15,23 +15,23 @@ from starlette.routing import Route
 from brimline.errors import BrimlineError
 from brimline.hooks.protocol import Request as HookRequest
 from brimline.server.api.access import LINK_PATH, AccessControl
-from brimline.server.api.event_stream import Stream
-from brimline.server.api.history import Histories
-from brimline.server.api.legacy_endpoints import Legacy
+from brimline.server.api.event_stream import StreamRoutes
+from brimline.server.api.history import HistoryRoutes
+from brimline.server.api.legacy_endpoints import LegacyRoutes
 from brimline.server.api.load_limit import LoadLimit
 from brimline.server.api.middleware import BodyLimit, RequestGuard, tcp_port
-from brimline.server.api.openapi import Endpoint, document
+from brimline.server.api.openapi import Endpoint, build_document
 from brimline.server.api.responses import (
-    Refused,
+    RequestRefused,
     Routes,
-    failed,
-    json,
-    no_session,
-    not_offered,
-    refused,
+    failure_response,
+    http_error_response,
+    json_response,
+    refusal_response,
+    unknown_session,
 )
 from brimline.server.api.schemas import DaemonStatus, Health, PageLink
-from brimline.server.api.sessions import Sessions
+from brimline.server.api.sessions import SessionRoutes
 from brimline.server.api.static import EXPLANATION_HEADERS, USED_LINK, explanation
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import record_delivery
@@ -44,14 +44,14 @@ Handler = Callable[[Request], Awaitable[Response]]
 UNIX_ONLY = "forbidden: this is answered over the daemon's Unix socket alone"
 
 
-class Running:
+class DaemonRoutes:
     """The routes of the daemon itself."""
 
     endpoints = (
-        Endpoint("GET", "/healthz", "health", "That it lives.", Health),
-        Endpoint("GET", "/v1/daemon", "daemon", "What the daemon says of itself.", DaemonStatus),
-        Endpoint("DELETE", "/v1/daemon", "end", "End the daemon.", Health, unix_only=True),
-        Endpoint("POST", "/v1/daemon/link", "link", "Make a link that opens the page once.",
+        Endpoint("GET", "/healthz", "health", "Health check.", Health),
+        Endpoint("GET", "/v1/daemon", "daemon", "Get the daemon's status.", DaemonStatus),
+        Endpoint("DELETE", "/v1/daemon", "end", "Stop the daemon.", Health, unix_only=True),
+        Endpoint("POST", "/v1/daemon/link", "link", "Create a link that opens the page once.",
                  PageLink, status=201, unix_only=True),
     )  # fmt: skip
 
@@ -64,23 +64,23 @@ class Running:
 
     async def health(self, request: Request) -> Response:
         """That it lives."""
-        return json(Health("ok"))
+        return json_response(Health("ok"))
 
     async def daemon(self, request: Request) -> Response:
-        """What the daemon says of itself."""
-        return json(self._status())
+        """Get the daemon's status."""
+        return json_response(self._status())
 
     async def end(self, request: Request) -> Response:
         """End the daemon, after what is under way."""
         self._stop()
-        return json(Health("stopping"))
+        return json_response(Health("stopping"))
 
     async def link(self, request: Request) -> Response:
-        """Make a link that opens the page once."""
-        return json(PageLink(self._access.page_link()), 201)
+        """Create a link that opens the page once."""
+        return json_response(PageLink(self._access.page_link()), 201)
 
 
-class PageDoor:
+class PageLinkRoute:
     """Where a link leads: it gives a browser our cookie, once, and sends it on to the page."""
 
     def __init__(self, access: AccessControl) -> None:
@@ -105,20 +105,20 @@ class PageDoor:
         return RedirectResponse("/", 303, headers)
 
 
-class Posted:
+class HookRoutes:
     """Hooks that a client posts itself; an answer is passed on where the client still waits.
 
     It is marked as delivered when it was sent: a daemon that dies before has it sent again.
     """
 
     endpoints = (
-        Endpoint("POST", "/hooks/{agent}", "hook", "Answer a hook, as its agent takes it.",
+        Endpoint("POST", "/hooks/{agent}", "hook", "Answer a hook in its agent's format.",
                  dict[str, Any], dict[str, Any]),
     )  # fmt: skip
 
     def __init__(self, desk: HookDispatcher) -> None:
-        self._desk = desk
-        self._troubles = RateLimitedLog()
+        self._dispatcher = desk
+        self._log = RateLimitedLog()
 
     async def hook(self, request: Request) -> Response:
         """Answer one."""
@@ -130,27 +130,27 @@ class Posted:
             env={},
             body=await request.body(),
         )
-        answer = await self._desk.handle(told)
+        answer = await self._dispatcher.handle(told)
         after = None
         if answer.matters:
             passed_on = not await request.is_disconnected()
-            after = BackgroundTask(record_delivery, self._desk, answer, passed_on, self._troubles)
+            after = BackgroundTask(record_delivery, self._dispatcher, answer, passed_on, self._log)
         text = answer.text or b"{}"
         return Response(text, media_type="application/json", background=after)
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *Running.endpoints,
-    *Sessions.endpoints,
-    *Histories.endpoints,
-    *Stream.endpoints,
-    *Legacy.endpoints,
-    *Posted.endpoints,
+    *DaemonRoutes.endpoints,
+    *SessionRoutes.endpoints,
+    *HistoryRoutes.endpoints,
+    *StreamRoutes.endpoints,
+    *LegacyRoutes.endpoints,
+    *HookRoutes.endpoints,
 )
 """All that is offered."""
 
 
-def application(
+def create_app(
     store: Store,
     parts: Sequence[Routes],
     others: Sequence[Route],
@@ -163,19 +163,19 @@ def application(
     """
 
     async def openapi(request: Request) -> Response:
-        return json(document([each for part in parts for each in part.endpoints]))
+        return json_response(build_document([each for part in parts for each in part.endpoints]))
 
     routes = [
         Route("/openapi.json", openapi),
         *(_route(store, part, each) for part in parts for each in part.endpoints),
-        *PageDoor(access).routes(),
+        *PageLinkRoute(access).routes(),
         *others,
     ]
     handlers = {
-        BrimlineError: refused,
-        Refused: refused,
-        HTTPException: not_offered,
-        Exception: failed,
+        BrimlineError: refusal_response,
+        RequestRefused: refusal_response,
+        HTTPException: http_error_response,
+        Exception: failure_response,
     }
     made = Starlette(routes=routes, exception_handlers=handlers)
     made.add_middleware(BodyLimit)
@@ -186,7 +186,7 @@ def application(
 
 def _route(store: Store, part: Routes, endpoint: Endpoint) -> Route:
     handler = getattr(part, endpoint.handler)
-    made = _found(store, handler) if endpoint.found else handler
+    made = _with_session(store, handler) if endpoint.needs_session else handler
     made = _unix_only(made) if endpoint.unix_only else made
     path = endpoint.path.replace("{id}", "{id:path}")  # an agent's own ids may have slashes
     return Route(path, made, methods=[endpoint.method])
@@ -196,18 +196,20 @@ def _unix_only(handler: Handler) -> Handler:
     @wraps(handler)
     async def answer(request: Request) -> Response:
         if tcp_port(request.scope) is not None:
-            raise Refused(403, UNIX_ONLY, "Use the command line, or the socket `http.sock`.")
+            raise RequestRefused(403, UNIX_ONLY, "Use the command line, or the socket `http.sock`.")
         return await handler(request)
 
     return answer
 
 
-def _found(store: Store, handler: Callable[[Request, SessionRow], Awaitable[Response]]) -> Handler:
+def _with_session(
+    store: Store, handler: Callable[[Request, SessionRow], Awaitable[Response]]
+) -> Handler:
     async def answer(request: Request) -> Response:
         id = request.path_params["id"]
         row = await store.session(id)
         if row is None:
-            raise no_session(id)
+            raise unknown_session(id)
         return await handler(request, row)
 
     return answer

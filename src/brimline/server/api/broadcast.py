@@ -54,7 +54,7 @@ class ChangeBroadcaster:
         self._next = 0  # the number of the next frame
         self._viewers: set[asyncio.Event] = set()
         self._poll: asyncio.Task[None] | None = None
-        self._troubles = RateLimitedLog()
+        self._log = RateLimitedLog()
         cache.publish = self._publish
 
     @property
@@ -127,7 +127,7 @@ class ChangeBroadcaster:
     def _running_poll(self) -> asyncio.Task[None]:
         if self._poll is None or self._poll.done():
             self._poll = asyncio.create_task(self._keep_polling())
-            self._poll.add_done_callback(self._polled)
+            self._poll.add_done_callback(self._on_poll_end)
         return self._poll
 
     async def _keep_polling(self) -> None:
@@ -137,17 +137,17 @@ class ChangeBroadcaster:
             try:
                 await self._cache.update()
             except StoreFailed as error:
-                self._troubles.warn("open pages do not get what changes", error)
+                self._log.warn("open pages do not get what changes", error)
             if self._next > number:
                 published_at, number = time.monotonic(), self._next
             elif time.monotonic() - published_at > self._heartbeat_s:
                 self._publish([Frame(0, ALIVE)])
             await asyncio.sleep(self._interval_s)
 
-    def _polled(self, poll: asyncio.Task[None]) -> None:
+    def _on_poll_end(self, poll: asyncio.Task[None]) -> None:
         """The poll has ended: so do the streams, and clients that want to go on connect again."""
         self._frames.clear()
         self._backlog_bytes = 0
         self._wake_all()
         if not poll.cancelled() and isinstance(error := poll.exception(), Exception):
-            self._troubles.warn("the streams of open pages ended", error)
+            self._log.warn("the streams of open pages ended", error)

@@ -51,7 +51,7 @@ SessionChange: Any = msgspec.defstruct(
 )
 
 
-class Stream:
+class StreamRoutes:
     """The route of the stream.
 
     It sends `session` events with whole views of what changed since Last-Event-ID, or of the last
@@ -59,8 +59,8 @@ class Stream:
     """
 
     endpoints = (
-        Endpoint("GET", "/v1/stream", "stream", "Sessions as they change.", str, media=MEDIA_TYPE,
-                 events={"session": SessionView, "change": SessionChange}),
+        Endpoint("GET", "/v1/stream", "stream", "Stream the changes of sessions.", str,
+                 media=MEDIA_TYPE, events={"session": SessionView, "change": SessionChange}),
     )  # fmt: skip
 
     def __init__(self, cache: SessionCache, broadcaster: ChangeBroadcaster) -> None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from brimline.agents import AGENTS
 from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import json, since
+from brimline.server.api.responses import json_response, read_since
 from brimline.store.base import Store
 from brimline.store.rows import CompactionRow, SessionRow
 from brimline.survey.files import find_transcripts
@@ -27,8 +27,8 @@ from brimline.survey.report import (
 from brimline.survey.summary import FileSummary, day_of
 from brimline.transcripts.source import Places
 
-SPAN = "30d"
-FRESH = 30.0
+DEFAULT_SINCE = "30d"
+MAX_AGE_S = 30.0
 """For so many seconds what was read of the files is served again."""
 
 
@@ -89,12 +89,12 @@ class History(msgspec.Struct, frozen=True):
     sessions: list[PastSession]
 
 
-class Histories:
+class HistoryRoutes:
     """The route of the history; `read` tells, beside everything else, what sessions add up to."""
 
     endpoints = (
-        Endpoint("GET", "/v1/history", "history", "Days, sessions and limits.", History,
-                 query=("since",)),
+        Endpoint("GET", "/v1/history", "history",
+                 "Get usage by day and session, and observed limits.", History, query=("since",)),
     )  # fmt: skip
 
     def __init__(
@@ -111,23 +111,23 @@ class Histories:
 
     async def history(self, request: Request) -> Response:
         """The history since a span."""
-        chosen = ReportFilter(day_of(since(request, SPAN, self._clock())))
+        chosen = ReportFilter(day_of(read_since(request, DEFAULT_SINCE, self._clock())))
         found = await self._items()
         days = [_day(line) for line in build_report(found, "day", chosen).lines]
         sessions = _sessions(found, build_report(found, "session", chosen).lines)
         limits = _limits(await self._store.compactions(), await self._store.sessions())
-        return json(History(days, limits, sessions))
+        return json_response(History(days, limits, sessions))
 
     async def _items(self) -> list[TranscriptSummary]:
         async with self._lock:
             at, found = self._read
-            if self._clock() - at > FRESH:
+            if self._clock() - at > MAX_AGE_S:
                 found = await asyncio.to_thread(self._read_all)
                 self._read = self._clock(), found
             return found
 
 
-def of_files(places: Places, cache: Path) -> list[TranscriptSummary]:
+def read_history(places: Places, cache: Path) -> list[TranscriptSummary]:
     """What the agents' own files on this machine add up to; what was read is kept in a cache."""
     found = find_transcripts(places)
     index = TranscriptIndex.load(cache)

@@ -8,15 +8,15 @@ from brimline.events import MAIN
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation, ObservationKind
 from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import body, json
+from brimline.server.api.responses import json_response, read_body
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow, ThreadRow
 from brimline.usage import MAX_TOKENS, Tokens, Usage
 
-PATHS = ("/hooks/context-usage", "/sessions/")
+LEGACY_PATHS = ("/hooks/context-usage", "/sessions/")
 """What `daemon.context_usage_without_secret` opens to every user of the machine."""
 
-HIGHEST = 200.0
+MAX_PERCENT = 200.0
 """A percentage above this is none."""
 
 
@@ -55,14 +55,14 @@ EVENTS: dict[str | None, tuple[ObservationKind, str]] = {
 }
 
 
-class Legacy:
+class LegacyRoutes:
     """The routes."""
 
     endpoints = (
-        Endpoint("POST", "/hooks/context-usage", "context_usage", "Tell what a context holds, or "
-                 "what became of it.", UsageTaken, ContextUsage),
-        Endpoint("GET", "/sessions/{id}", "session", "What a session holds, and its last document.",
-                 LegacySession, found=True),
+        Endpoint("POST", "/hooks/context-usage", "context_usage", "Report context usage or a "
+                 "compaction.", UsageTaken, ContextUsage),
+        Endpoint("GET", "/sessions/{id}", "session", "Get a session's tokens and last handoff.",
+                 LegacySession, needs_session=True),
     )  # fmt: skip
 
     def __init__(self, store: Store, monitor: Monitor) -> None:
@@ -71,22 +71,24 @@ class Legacy:
 
     async def context_usage(self, request: Request) -> Response:
         """Take a reading, or an event."""
-        told = await body(request, ContextUsage)
+        told = await read_body(request, ContextUsage)
         row = await self._store.session(told.session_id) if told.session_id else None
         if row is None:
-            return json(UsageTaken("unknown_session"))
+            return json_response(UsageTaken("unknown_session"))
         main = await self._main(row.id)
         if told.event is not None:
-            return json(UsageTaken(await _event(self._monitor, row.agent, told, main)))
+            return json_response(UsageTaken(await _event(self._monitor, row.agent, told, main)))
         if (sent := _sent(told, main)) is not None:
             await self._monitor.observe(_usage(row.agent, told, sent, self._monitor.now()))
-        return json(UsageTaken("ok", told.used_percentage))
+        return json_response(UsageTaken("ok", told.used_percentage))
 
     async def session(self, request: Request, row: SessionRow) -> Response:
         """A session."""
         main = await self._main(row.id)
         paths = [one.path for one in await self._store.handoffs(row.id) if not one.draft]
-        return json(LegacySession(row.id, main.sent if main else None, next(iter(paths), None)))
+        return json_response(
+            LegacySession(row.id, main.sent if main else None, next(iter(paths), None))
+        )
 
     async def _main(self, session: str) -> ThreadRow | None:
         """The main thread as it was kept last, also by a daemon before this one."""
@@ -121,7 +123,7 @@ def _sent(told: ContextUsage, main: ThreadRow | None) -> int | None:
 
 def _is_share(told: ContextUsage) -> bool:
     """Whether a percentage can be one: clients are known to post a time in its place."""
-    return told.used_percentage is not None and 0 < told.used_percentage <= HIGHEST
+    return told.used_percentage is not None and 0 < told.used_percentage <= MAX_PERCENT
 
 
 def _window(told: ContextUsage) -> int | None:

@@ -4,7 +4,7 @@ import asyncio
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brimline.server.api.responses import RETRY_AFTER_S, json
+from brimline.server.api.responses import RETRY_AFTER_S, json_response
 from brimline.server.api.schemas import Problem
 
 MAX_CONCURRENT_REQUESTS = 16
@@ -37,7 +37,9 @@ class LoadLimit:
             await self._app(scope, receive, send)
         elif self._places.locked() and self._waiting >= self._max_waiting:
             hint = f"Try again in {RETRY_AFTER_S} s."
-            refusal = json(Problem("the daemon has too many requests to answer", hint), 503)
+            refusal = json_response(
+                Problem("the daemon has too many requests to answer", hint), 503
+            )
             await refusal(scope, receive, send)
         else:
             await self._answer(scope, receive, send)

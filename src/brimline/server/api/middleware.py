@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brimline.hooks.client.exchange import BODY_LONGEST
 from brimline.server.api.access import LINK_PATH, AccessControl
-from brimline.server.api.responses import RETRY_AFTER_S, Refused
+from brimline.server.api.responses import RETRY_AFTER_S, RequestRefused
 from brimline.server.api.static import EXPLANATION_HEADERS, explanation
 
 MAX_BODY_BYTES = 1 << 20
@@ -68,7 +68,7 @@ class RequestGuard:
         if port is None:
             return None
         headers: list[tuple[bytes, bytes]] = scope["headers"]
-        if problem := misdirection(headers, port):
+        if problem := find_misdirection(headers, port):
             return _forbidden(problem)
         path = scope["path"]
         if path == LINK_PATH or path.startswith(self._open_paths) or self._may_ask(scope):
@@ -120,7 +120,7 @@ class BodyLimit:
             left -= len(message.get("body", b""))
             if left < 0:
                 problem = f"expected a body of at most {limit:,} bytes: got more"
-                raise Refused(413, problem, "Send less at a time.")
+                raise RequestRefused(413, problem, "Send less at a time.")
             return message
 
         await self._app(scope, count, send)
@@ -138,7 +138,7 @@ def max_body_bytes(path: str) -> int:
     return next(sizes, MAX_BODY_BYTES)
 
 
-def misdirection(headers: Sequence[tuple[bytes, bytes]], port: int) -> str | None:
+def find_misdirection(headers: Sequence[tuple[bytes, bytes]], port: int) -> str | None:
     """Return why a request is not meant for us, or comes from another site; None if it may pass.
 
     A name that a web page can point at 127.0.0.1 is none of ours. A request without an Origin comes

@@ -22,12 +22,12 @@ class Endpoint(msgspec.Struct, frozen=True):
     method: str
     path: str
     handler: str
-    about: str
-    answer: Any
+    summary: str
+    response: Any
     body: Any = None
     status: int = 200
-    found: bool = False
-    missing: bool = False
+    needs_session: bool = False
+    may_be_missing: bool = False
     unix_only: bool = False
     media: str = "application/json"
     query: tuple[str, ...] = ()
@@ -50,12 +50,12 @@ SECURITY_SCHEMES = {
 }
 
 
-def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """The OpenAPI document of these endpoints."""
     types = [
         each
         for endpoint in endpoints
-        for each in (endpoint.answer, endpoint.body, *endpoint.events.values())
+        for each in (endpoint.response, endpoint.body, *endpoint.events.values())
         if each is not None
     ]
     schemas, components = msgspec.json.schema_components(
@@ -75,16 +75,14 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
-    answers = {
-        str(endpoint.status): _content("As asked.", endpoint.media, named[repr(endpoint.answer)])
-    }
-    problem = _content("Why not.", "application/json", named[repr(Problem)])
+    answers = {str(endpoint.status): _content("OK", endpoint.media, named[repr(endpoint.response)])}
+    problem = _content("Error", "application/json", named[repr(Problem)])
     answers |= {"401": problem, "403": problem, "503": problem}
-    if endpoint.found or endpoint.missing:
+    if endpoint.needs_session or endpoint.may_be_missing:
         answers["404"] = problem
     if endpoint.query:
         answers["422"] = problem
-    made: dict[str, Any] = {"summary": endpoint.about, "responses": answers}
+    made: dict[str, Any] = {"summary": endpoint.summary, "responses": answers}
     if endpoint.events:
         made["x-events"] = {name: named[repr(kind)] for name, kind in endpoint.events.items()}
     if endpoint.unix_only:

@@ -19,10 +19,10 @@ BodyT = TypeVar("BodyT")
 RETRY_AFTER_S = 1
 """When to try again after a 503: the store is busy, the daemon ends, or it has too much to do."""
 
-EVER = "all"
-LATER = "Try again."
-LISTED = "`brimline status --all` lists the sessions on this machine."
-OFFERED = "/openapi.json lists what is offered."
+ALL_TIME = "all"
+RETRY_HINT = "Try again."
+SESSIONS_HINT = "`brimline status --all` lists the sessions on this machine."
+ENDPOINTS_HINT = "/openapi.json lists what is offered."
 
 
 class Routes(Protocol):
@@ -34,7 +34,7 @@ class Routes(Protocol):
         ...
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is not answered as asked; why, and with which status."""
 
     def __init__(self, status: int, error: str, hint: str | None = None) -> None:
@@ -42,51 +42,53 @@ class Refused(Exception):
         self.status, self.error, self.hint = status, error, hint
 
 
-def no_session(id: str) -> Refused:
+def unknown_session(id: str) -> RequestRefused:
     """The answer where a session is not known."""
-    return Refused(404, f"no session {id!r}", LISTED)
+    return RequestRefused(404, f"no session {id!r}", SESSIONS_HINT)
 
 
-def json(value: object, status: int = 200) -> Response:
+def json_response(value: object, status: int = 200) -> Response:
     """A value as a JSON answer; what fails for now says when to try again."""
     headers = {"retry-after": str(RETRY_AFTER_S)} if status == 503 else None
     return Response(msgspec.json.encode(value), status, headers, media_type="application/json")
 
 
-async def body(request: Request, kind: type[BodyT]) -> BodyT:
+async def read_body(request: Request, kind: type[BodyT]) -> BodyT:
     """The body of a request; Refused where it is something else."""
     try:
         return msgspec.json.decode(await request.body(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(422, str(error)) from error
+        raise RequestRefused(422, str(error)) from error
 
 
-def since(request: Request, default: str, now: float) -> float:
+def read_since(request: Request, default: str, now: float) -> float:
     """The time since which something is asked for: a span before now, or `all`."""
     span = request.query_params.get("since", default)
-    return 0.0 if span == EVER else now - seconds(span, place="query")
+    return 0.0 if span == ALL_TIME else now - seconds(span, place="query")
 
 
-async def refused(request: Request, error: Exception) -> Response:
+async def refusal_response(request: Request, error: Exception) -> Response:
     """The answer to what was refused, here or further in; 503 where it may go well later."""
-    if isinstance(error, Refused):
-        return json(Problem(error.error, error.hint), error.status)
+    if isinstance(error, RequestRefused):
+        return json_response(Problem(error.error, error.hint), error.status)
     hint = error.hint if isinstance(error, BrimlineError) else None
     said = str(error).partition("\n")[0]
     if is_transient(error):
-        return json(Problem(said, f"{hint} {LATER}"), 503)
-    return json(Problem(said, hint), 422)
+        return json_response(Problem(said, f"{hint} {RETRY_HINT}"), 503)
+    return json_response(Problem(said, hint), 422)
 
 
-async def not_offered(request: Request, error: Exception) -> Response:
+async def http_error_response(request: Request, error: Exception) -> Response:
     """The answer where nothing is, or where it is asked for in another way."""
     assert isinstance(error, HTTPException)
     asked = f"{error.detail}: {request.method} {request.url.path}"
-    answer = json(Problem(asked, OFFERED), error.status_code)
+    answer = json_response(Problem(asked, ENDPOINTS_HINT), error.status_code)
     answer.headers.update(error.headers or {})
     return answer
 
 
-async def failed(request: Request, error: Exception) -> Response:
+async def failure_response(request: Request, error: Exception) -> Response:
     """The answer to a fault of ours, which is in the log."""
-    return json(Problem(f"this went wrong: {error!r}", "The daemon's log says where."), 500)
+    return json_response(
+        Problem(f"this went wrong: {error!r}", "The daemon's log says where."), 500
+    )

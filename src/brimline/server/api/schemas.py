@@ -8,7 +8,7 @@ from brimline.events import AnyEvent
 from brimline.observations import Pane
 from brimline.store.problems import StoreProblem
 
-MOST_EVENTS = 1_000
+MAX_EVENTS = 1_000
 """So many events can be told at once."""
 
 
@@ -98,7 +98,7 @@ class NewEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NewEvents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Events in the producer's order."""
 
-    events: Annotated[list[NewEvent], msgspec.Meta(max_length=MOST_EVENTS)]
+    events: Annotated[list[NewEvent], msgspec.Meta(max_length=MAX_EVENTS)]
 
 
 class Problem(msgspec.Struct, frozen=True):

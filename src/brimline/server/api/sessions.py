@@ -20,7 +20,14 @@ from brimline.monitor.signal_writes import key
 from brimline.observations import DUPLICATE, Observation
 from brimline.server.api.fair_share import Turns
 from brimline.server.api.openapi import Endpoint
-from brimline.server.api.responses import LISTED, Refused, body, json, no_session, since
+from brimline.server.api.responses import (
+    SESSIONS_HINT,
+    RequestRefused,
+    json_response,
+    read_body,
+    read_since,
+    unknown_session,
+)
 from brimline.server.api.schemas import (
     Cancelled,
     NewClear,
@@ -38,35 +45,44 @@ from brimline.tmux.clear import SessionClearer
 from brimline.tmux.clear_requests import ClearRequest
 from brimline.usage import Usage
 
-ONE = "/v1/sessions/{id}"
-LATELY = "24h"
-DAY = 86_400.0
+SESSION_PATH = "/v1/sessions/{id}"
+DEFAULT_SINCE = "24h"
+MAX_CLOCK_SKEW_S = 86_400.0
 HANDOFF_WAIT_S = 5.0
-TOO_LONG = "Agents cut longer ones off: write it into a file, and send its path."
+TOO_LONG_HINT = "Agents cut longer ones off: write it into a file, and send its path."
 
 
-class Sessions:
+class SessionRoutes:
     """The routes of sessions."""
 
     endpoints = (
-        Endpoint("GET", "/v1/sessions", "sessions", "Sessions of late.", list[SessionView],
+        Endpoint("GET", "/v1/sessions", "sessions", "List recent sessions.", list[SessionView],
                  query=("since",)),
-        Endpoint("GET", f"{ONE}/context", "context", "Its readings.", list[ThreadRow], found=True),
-        Endpoint("GET", f"{ONE}/timeline", "timeline", "What happened.", Timeline, found=True),
-        Endpoint("GET", f"{ONE}/formulas", "formulas", "What other formulas would have said.",
-                 dict[str, list[int]], found=True),
-        Endpoint("GET", f"{ONE}/messages", "messages", "Its messages.", list[Message]),
-        Endpoint("POST", f"{ONE}/messages", "send", "Queue a message.", Sent, NewMessage, 201),
-        Endpoint("DELETE", f"{ONE}/messages/{{message}}", "cancel", "Cancel one.", Cancelled,
-                 missing=True),
-        Endpoint("GET", f"{ONE}/handoff", "handoffs", "Its documents.", HandoffView, missing=True),
-        Endpoint("POST", f"{ONE}/handoff", "hand_over", "Hand one over.", HandoffRow, NewHandoff,
-                 201, unix_only=True),
-        Endpoint("POST", f"{ONE}/clear", "clear", "Clear it, and go on from a document.",
-                 ClearRequest, NewClear, 201, found=True, unix_only=True),
-        Endpoint("GET", ONE, "session", "One session.", SessionView, found=True),
-        Endpoint("GET", "/v1/messages", "waiting", "Messages that wait, of all.", list[Message]),
-        Endpoint("POST", "/v1/events", "events", "Tell events, each once.", Taken, NewEvents),
+        Endpoint("GET", f"{SESSION_PATH}/context", "context", "List a session's threads.",
+                 list[ThreadRow], needs_session=True),
+        Endpoint("GET", f"{SESSION_PATH}/timeline", "timeline", "Get what happened in a session.",
+                 Timeline, needs_session=True),
+        Endpoint("GET", f"{SESSION_PATH}/formulas", "formulas",
+                 "Compute other formulas for each call.", dict[str, list[int]], needs_session=True),
+        Endpoint("GET", f"{SESSION_PATH}/messages", "messages", "List a session's messages.",
+                 list[Message]),
+        Endpoint("POST", f"{SESSION_PATH}/messages", "send", "Queue a message.", Sent, NewMessage,
+                 201),
+        Endpoint("DELETE", f"{SESSION_PATH}/messages/{{message}}", "cancel",
+                 "Cancel a pending message.", Cancelled, may_be_missing=True),
+        Endpoint("GET", f"{SESSION_PATH}/handoff", "handoffs", "List a session's handoffs.",
+                 HandoffView, may_be_missing=True),
+        Endpoint("POST", f"{SESSION_PATH}/handoff", "hand_over", "Save a handoff document.",
+                 HandoffRow, NewHandoff, 201, unix_only=True),
+        Endpoint("POST", f"{SESSION_PATH}/clear", "clear",
+                 "Clear a session and continue it from a document.", ClearRequest, NewClear, 201,
+                 needs_session=True, unix_only=True),
+        Endpoint("GET", SESSION_PATH, "session", "Get one session.", SessionView,
+                 needs_session=True),
+        Endpoint("GET", "/v1/messages", "waiting", "List pending messages of all sessions.",
+                 list[Message]),
+        Endpoint("POST", "/v1/events", "events", "Add events; each id counts once.", Taken,
+                 NewEvents),
     )  # fmt: skip
 
     def __init__(
@@ -84,101 +100,115 @@ class Sessions:
         self._views = views
         self._cache = cache
         self._threads = threads
-        self._clearing = clearing
+        self._clearer = clearing
         self._clock = clock
 
     async def sessions(self, request: Request) -> Response:
         """The sessions that were seen since a span, the last seen first."""
-        seen_since = since(request, LATELY, self._clock())
+        seen_since = read_since(request, DEFAULT_SINCE, self._clock())
         await self._cache.refresh()
         return _array_response(self._cache.seen_since(seen_since), self._cache.turns)
 
     async def session(self, request: Request, row: SessionRow) -> Response:
         """One session."""
-        return json(await self._views.one(row))
+        return json_response(await self._views.view(row))
 
     async def context(self, request: Request, row: SessionRow) -> Response:
         """The readings of one session."""
-        return json(await self._store.threads(row.id))
+        return json_response(await self._store.threads(row.id))
 
     async def timeline(self, request: Request, row: SessionRow) -> Response:
         """What happened in one session."""
-        return json(await self._views.timeline(row.id))
+        return json_response(await self._views.timeline(row.id))
 
     async def formulas(self, request: Request, row: SessionRow) -> Response:
         """What each historic formula would have said after each call of the main thread."""
         calls = await self._store.calls(row.id, MAIN)
-        return json(series([Usage(c.input, c.cache_read, c.cache_write, c.output) for c in calls]))
+        return json_response(
+            series([Usage(c.input, c.cache_read, c.cache_write, c.output) for c in calls])
+        )
 
     async def messages(self, request: Request) -> Response:
         """The messages of one session, heard of or not, whatever became of them."""
         found = await self._store.messages(request.path_params["id"])
-        return json([with_expiry(each, self._clock()) for each in found])
+        return json_response([with_expiry(each, self._clock()) for each in found])
 
     async def waiting(self, request: Request) -> Response:
         """The messages that wait for any session, heard of or not, in their order."""
         found = [with_expiry(each, self._clock()) for each in await self._store.pending_messages()]
-        return json([each for each in found if each.state != "expired"])
+        return json_response([each for each in found if each.state != "expired"])
 
     async def send(self, request: Request) -> Response:
         """Queue a message; the session may be one that was not heard of yet."""
-        told = await body(request, NewMessage)
+        told = await read_body(request, NewMessage)
         if not told.text.strip():
-            raise Refused(422, "expected a text: got nothing", "Say what the agent is to read.")
+            raise RequestRefused(
+                422, "expected a text: got nothing", "Say what the agent is to read."
+            )
         if (size := utf16_length(told.text)) > MAX_CONTEXT_CHARS:
-            raise Refused(
-                413, f"expected at most {MAX_CONTEXT_CHARS:,} characters: got {size:,}", TOO_LONG
+            raise RequestRefused(
+                413,
+                f"expected at most {MAX_CONTEXT_CHARS:,} characters: got {size:,}",
+                TOO_LONG_HINT,
             )
         urgency = "urgent" if told.urgent else "sequential"
-        id = await self._monitor.send(_session(request), told.text, urgency, told.sender)
-        return json(Sent(id), 201)
+        id = await self._monitor.send(_session_id(request), told.text, urgency, told.sender)
+        return json_response(Sent(id), 201)
 
     async def cancel(self, request: Request) -> Response:
         """Cancel a message that waits."""
         session, id = request.path_params["id"], request.path_params["message"]
         found = [each for each in await self._store.messages(session) if each.id == id]
         if not found:
-            raise Refused(404, f"{session} has no message {id!r}", "`brimline inbox` lists them.")
-        return json(Cancelled(await self._monitor.cancel(found[0])))
+            raise RequestRefused(
+                404, f"{session} has no message {id!r}", "`brimline inbox` lists them."
+            )
+        return json_response(Cancelled(await self._monitor.cancel(found[0])))
 
     async def handoffs(self, request: Request) -> Response:
         """The documents of one session; one that was not heard of yet may have some."""
         id = request.path_params["id"]
         kept = await self._store.handoffs(id)
         if not kept and await self._store.session(id) is None:
-            raise no_session(id)
-        return json(HandoffView(kept))
+            raise unknown_session(id)
+        return json_response(HandoffView(kept))
 
     async def hand_over(self, request: Request) -> Response:
         """Read a document, once, and keep it."""
-        told = await body(request, NewHandoff)
-        document = await self._document(told.path)
-        kept = await self._monitor.hand_over(_session(request), document, told.author)
-        return json(kept, 201)
+        told = await read_body(request, NewHandoff)
+        document = await self._read_document(told.path)
+        kept = await self._monitor.hand_over(_session_id(request), document, told.author)
+        return json_response(kept, 201)
 
     async def clear(self, request: Request, row: SessionRow) -> Response:
         """Have a session cleared in its pane when its turn ends, and go on from a document."""
-        told = await body(request, NewClear)
-        if self._clearing is None:
-            raise Refused(422, "these sessions are recorded", "There is no pane to clear them in.")
+        told = await read_body(request, NewClear)
+        if self._clearer is None:
+            raise RequestRefused(
+                422, "these sessions are recorded", "There is no pane to clear them in."
+            )
         watched = self._monitor.watched(row.id)
         pane = told.pane or (watched.pane if watched else None)
         if pane is None:
-            raise Refused(422, f"no tmux pane is known of {row.id}", "`--spawn` starts it anew.")
-        document = await self._document(told.path)
-        begun = await self._clearing.request_clear(row.id, row.agent, pane, document)
-        return json(begun, 201)
+            raise RequestRefused(
+                422, f"no tmux pane is known of {row.id}", "`--spawn` starts it anew."
+            )
+        document = await self._read_document(told.path)
+        begun = await self._clearer.request_clear(row.id, row.agent, pane, document)
+        return json_response(begun, 201)
 
-    async def _document(self, path: str) -> Document:
+    async def _read_document(self, path: str) -> Document:
         """Read a document in a thread; InvalidHandoff if it cannot be read, or not in time."""
         try:
-            return await self._threads.run(partial(read_document, _absolute(path)), HANDOFF_WAIT_S)
+            return await self._threads.run(
+                partial(read_document, _check_absolute(path)), HANDOFF_WAIT_S
+            )
         except TimeoutError as error:
             raise InvalidHandoff(path, str(error), "Is its file system reachable?") from error
 
     async def events(self, request: Request) -> Response:
         """Take events in, in their order, each once; what is answered is kept."""
-        told = (await body(request, NewEvents)).events
+        told = (await read_body(request, NewEvents)).events
         known = 0
         for each in told:
             heard = Observation(
@@ -186,18 +216,18 @@ class Sessions:
                 agent=each.agent,
                 session=each.session,
                 what="pushed",
-                at=self._sound(each.event.at),
+                at=self._plausible_time(each.event.at),
                 project=each.project,
                 parent=each.parent,
                 events=(each.event,),
             )
             known += await self._monitor.observe(heard) is DUPLICATE
-        return json(Taken(len(told) - known, known))
+        return json_response(Taken(len(told) - known, known))
 
-    def _sound(self, at: float | None) -> float:
+    def _plausible_time(self, at: float | None) -> float:
         """A producer's time; the present where it is none, or one that is far from having come."""
         now = self._clock()
-        return at if at is not None and 0 < at < now + DAY else now
+        return at if at is not None and 0 < at < now + MAX_CLOCK_SKEW_S else now
 
 
 def _array_response(items: Sequence[bytes], turns: Turns) -> Response:
@@ -217,16 +247,18 @@ def _array_parts(items: Sequence[bytes]) -> Iterator[bytes]:
     yield b"]" if items else b"[]"
 
 
-def _session(request: Request) -> str:
+def _session_id(request: Request) -> str:
     """The session that something is kept for, heard of or not; one without a name never comes."""
     id: str = request.path_params["id"]
     if not id.strip():
-        raise Refused(422, f"expected a session's id: got {id!r}", LISTED)
+        raise RequestRefused(422, f"expected a session's id: got {id!r}", SESSIONS_HINT)
     return id
 
 
-def _absolute(path: str) -> str:
+def _check_absolute(path: str) -> str:
     """A path that is the same for whoever asks and for the daemon."""
     if not Path(path).is_absolute():
-        raise Refused(422, f"expected an absolute path: got {path!r}", "Name it from the root.")
+        raise RequestRefused(
+            422, f"expected an absolute path: got {path!r}", "Name it from the root."
+        )
     return path

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from brimline.server.api.responses import Refused
+from brimline.server.api.responses import RequestRefused
 
 FOLDER = Path(__file__).parent.with_name("page")
 INDEX = "index.html"
@@ -59,7 +59,7 @@ def explanation(reason: str = NOT_SIGNED_IN) -> bytes:
     return EXPLANATION.replace("{reason}", reason).encode()
 
 
-class Page:
+class PageRoutes:
     """Serves what is in a folder, and nothing else."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
@@ -85,5 +85,5 @@ class Page:
         path = self._files.get(name)
         if path is None:
             hint = "This Brimline was built without its page: `make page` builds it."
-            raise Refused(404, f"no file {name!r}", None if self._files else hint)
+            raise RequestRefused(404, f"no file {name!r}", None if self._files else hint)
         return FileResponse(path, headers={**HEADERS, "cache-control": cached})

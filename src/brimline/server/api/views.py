@@ -15,7 +15,7 @@ from brimline.store.base import Store
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 from brimline.usage import percent_raw
 
-TREND = 60
+MAX_TREND_POINTS = 60
 """So many points a trend has, at most."""
 
 MAX_SINGLE_READS = 500
@@ -125,16 +125,16 @@ class Views:
 
     async def _read_tables(self, sessions: Sequence[str]) -> AsyncIterator[SessionRows]:
         by_id = {row.id: row for row in await self._store.sessions()}
-        threads = _grouped(await self._store.threads())
-        waiting = _grouped(await self._store.pending_messages())
-        handoffs = _grouped(await self._store.last_handoffs())
+        threads = _group_by_session(await self._store.threads())
+        waiting = _group_by_session(await self._store.pending_messages())
+        handoffs = _group_by_session(await self._store.last_handoffs())
         for id in sessions:
             if id in by_id:
                 yield SessionRows(
                     by_id[id], threads.get(id, []), waiting.get(id, []), handoffs.get(id, [])
                 )
 
-    async def one(self, row: SessionRow) -> SessionView:
+    async def view(self, row: SessionRow) -> SessionView:
         """One session as it is now."""
         return self.build(await self._complete(row))
 
@@ -146,11 +146,11 @@ class Views:
         watched = self._monitor.watched(session)
         return watched.calls if watched else None
 
-    async def handoff(self, session: str) -> HandoffStatus:
+    async def handoff_status(self, session: str) -> HandoffStatus:
         """How a session's last document is."""
         last = await self._store.last_handoffs(session)
         watched = self._monitor.watched(session)
-        return _handoff(last[0] if last else None, watched.calls if watched else None)
+        return _handoff_status(last[0] if last else None, watched.calls if watched else None)
 
     def build(self, rows: SessionRows) -> SessionView:
         """The view of a session, from its rows and what the monitor knows."""
@@ -160,12 +160,12 @@ class Views:
         levels = self._rules.levels_of(row.id, row.agent, row.model)
         last, now = handoffs[0] if handoffs else None, self._monitor.now()
         return SessionView(
-            session=_living(row),
+            session=_with_resumed(row),
             threads=sorted(threads, key=lambda each: (each.thread != MAIN, -(each.at or 0.0))),
             levels=percent_of_window(levels, self._rules.of, window, limit),
             limit_at=percent_raw(limit, window),
             trend=self._trend(row.id),
-            handoff=_handoff(last, main.calls if main else None),
+            handoff=_handoff_status(last, main.calls if main else None),
             unread=sum(with_expiry(each, now).state != "expired" for each in waiting),
             calls_left=self._monitor.calls_left(row.id),
             last_handoff_path=last.path if last and not last.draft else None,
@@ -186,11 +186,11 @@ class Views:
             compactions=await self._store.compactions(session),
             signals=await self._store.signals(session),
             messages=[with_expiry(each, now) for each in await self._store.messages(session)],
-            handoffs=[_head(row) for row in await self._store.handoffs(session)],
+            handoffs=[_handoff_head(row) for row in await self._store.handoffs(session)],
         )
 
 
-def sample(points: list[int], most: int = TREND) -> list[int]:
+def sample(points: list[int], most: int = MAX_TREND_POINTS) -> list[int]:
     """At most so many points, the first and the last among them.
 
     They are taken at fixed places, so that with one more point nearly all of them stay.
@@ -199,7 +199,7 @@ def sample(points: list[int], most: int = TREND) -> list[int]:
     return points[:-1:step] + points[-1:]
 
 
-def _living(row: SessionRow) -> SessionRow:
+def _with_resumed(row: SessionRow) -> SessionRow:
     """A session that was seen after it had ended, or was cleared, lives: it was resumed."""
     ended_at = row.ended_at if row.has_ended else None
     if (ended_at, row.continued_as) == (row.ended_at, row.became):
@@ -207,7 +207,7 @@ def _living(row: SessionRow) -> SessionRow:
     return msgspec.structs.replace(row, ended_at=ended_at, became=row.continued_as)
 
 
-def _handoff(row: HandoffRow | None, calls: int | None) -> HandoffStatus:
+def _handoff_status(row: HandoffRow | None, calls: int | None) -> HandoffStatus:
     if row is None:
         return NO_HANDOFF
     fresh = freshness(row.calls, calls)
@@ -215,12 +215,12 @@ def _handoff(row: HandoffRow | None, calls: int | None) -> HandoffStatus:
     return HandoffStatus(state, row.at, row.path, fresh.calls)
 
 
-def _head(row: HandoffRow) -> HandoffHead:
+def _handoff_head(row: HandoffRow) -> HandoffHead:
     fields = HandoffHead.__struct_fields__
     return HandoffHead(**{field: getattr(row, field) for field in fields})
 
 
-def _grouped(rows: Iterable[RowT]) -> dict[str, list[RowT]]:
+def _group_by_session(rows: Iterable[RowT]) -> dict[str, list[RowT]]:
     groups: dict[str, list[RowT]] = {}
     for row in rows:
         groups.setdefault(row.session, []).append(row)

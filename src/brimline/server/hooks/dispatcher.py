@@ -17,7 +17,7 @@ from brimline.observations import EMPTY_REPLY, EnvironmentVariables, Observation
 from brimline.server.hooks.clear_detection import ClearDetection
 from brimline.server.hooks.process_context import pane_of, spawner
 from brimline.server.hooks.status_line import StatusLines
-from brimline.server.local_environment import CLIENT_ENV_VARS, Parents
+from brimline.server.local_environment import CLIENT_ENV_VARS, ParentSessions
 from brimline.server.retry import is_transient
 from brimline.store.failures import StoreFailed
 from brimline.tmux.clear import SessionClearer
@@ -63,7 +63,7 @@ class HookDispatcher:
         monitor: Monitor,
         lines: StatusLines,
         clearing: SessionClearer,
-        parents: Parents,
+        parents: ParentSessions,
         threads: ReadThreads = SHARED_READS,
         max_spawners: int = MAX_SPAWNERS,
     ) -> None:

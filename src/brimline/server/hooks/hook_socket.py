@@ -16,9 +16,9 @@ from brimline.hooks.client.exchange import ANSWER
 from brimline.hooks.protocol import InvalidFrame, Request, encode_reply, request_in
 from brimline.hooks.receipt import encode_receipt
 from brimline.server.hooks.dispatcher import Answer, HookDispatcher
-from brimline.server.peer_credentials import user_of
+from brimline.server.peer_credentials import peer_uid
 from brimline.server.retry import RateLimitedLog, retry_until_stored
-from brimline.server.sockets import ListeningSocket, unix
+from brimline.server.sockets import ListeningSocket, listen_unix
 from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")
@@ -53,7 +53,7 @@ class HookSocket:
 
     def open(self) -> None:
         """Listen. A socket that a dead daemon left is replaced."""
-        self._socket = unix(self._path)
+        self._socket = listen_unix(self._path)
         self._socket.setblocking(False)
         self._listen()
 
@@ -63,7 +63,7 @@ class HookSocket:
 
     def is_there(self) -> bool:
         """Return whether hook clients can find the socket."""
-        return self._socket is not None and self._socket.is_there()
+        return self._socket is not None and self._socket.is_reachable()
 
     async def close(self) -> None:
         """Stop listening, finish the requests under way, and remove the socket."""
@@ -102,7 +102,7 @@ class HookSocket:
             self._loop.remove_reader(listening)
             self._loop.call_later(retry_s, self._listen)
             return False
-        if user_of(connection) in (os.getuid(), None):
+        if peer_uid(connection) in (os.getuid(), None):
             task = self._loop.create_task(self._serve(connection))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

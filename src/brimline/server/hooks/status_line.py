@@ -33,7 +33,7 @@ class StatusLines:
 
     async def _look(self, request: Request, told: Told) -> Look:
         session = told.input.session_id
-        handoff = await self._views.handoff(session)
+        handoff = await self._views.handoff_status(session)
         return Look(
             line=self._settings.line,
             colour=colour_wanted(request.env, self._settings.colour),
