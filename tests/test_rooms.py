@@ -18,6 +18,7 @@ ORDER = (
     "private_folder",
     "file_lock",
     "atomic_file",
+    "bounded_dict",
     "bounded_reads",
     "usage",
     "terminal",

@@ -14,13 +14,11 @@ from brimline.agents import known
 from brimline.transcripts.lines import MALFORMED, recover_objects
 from brimline.usage import Usage
 
-MAX_ENTRIES = 200  # `put_last` keeps this many
+MAX_ENTRIES = 200  # a reader or a digest remembers this many of a kind
 ABSENT = msgspec.Raw()
 ToolKind: TypeAlias = Literal["command", "edit", "read", "todo", "wait", "other"]
 ToolState: TypeAlias = Literal["done", "cancelled", "running"]
 DecodedT = TypeVar("DecodedT")
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
 
 
 class UserText(msgspec.Struct, frozen=True):
@@ -351,14 +349,6 @@ def text_of(content: msgspec.Raw) -> str:
     if parts is None or isinstance(parts, str):
         return parts or ""
     return "\n".join(part.text for part in parts if part.text)
-
-
-def put_last(entries: dict[KeyT, ValueT], key: KeyT, value: ValueT) -> None:
-    """Set an entry, make it the last, and drop the first if there are more than MAX_ENTRIES."""
-    entries.pop(key, None)
-    entries[key] = value
-    if len(entries) > MAX_ENTRIES:
-        del entries[next(iter(entries))]
 
 
 FigureT = TypeVar("FigureT", int, float, Usage)

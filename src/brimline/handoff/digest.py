@@ -19,9 +19,9 @@ from brimline.agents.content import (
     ToolCall,
     ToolResult,
     UserText,
-    put_last,
     read_content,
 )
+from brimline.bounded_dict import BoundedDict
 from brimline.handoff.commands import Command
 from brimline.handoff.truncate import UTF8
 
@@ -103,12 +103,12 @@ class TranscriptDigest:
         self.plan = ""
         self.folder = ""
         self.branch = ""
-        self.todos: dict[str, Todo] = {}
-        self.changed_files: dict[str, float | None] = {}  # and when, if known
-        self.command_runs: dict[str, CommandRun] = {}
-        self.failures: dict[str, Failure] = {}  # without those that worked later
-        self._pending: dict[str, ToolUse] = {}  # by call id
-        self._running: dict[str, ToolUse] = {}  # by job
+        self.todos = BoundedDict[str, Todo](MAX_ENTRIES)
+        self.changed_files = BoundedDict[str, float | None](MAX_ENTRIES)  # and when, if known
+        self.command_runs = BoundedDict[str, CommandRun](MAX_ENTRIES)
+        self.failures = BoundedDict[str, Failure](MAX_ENTRIES)  # without those that worked later
+        self._pending = BoundedDict[str, ToolUse](MAX_ENTRIES)  # by call id
+        self._running = BoundedDict[str, ToolUse](MAX_ENTRIES)  # by job
 
     def add(self, piece: Piece) -> None:
         """Take in one piece of content."""
@@ -153,7 +153,7 @@ class TranscriptDigest:
         if change.key in self.todos:
             self.todos[change.key] = todo
         else:
-            put_last(self.todos, change.key, todo)
+            self.todos[change.key] = todo
 
     def _start_tool(self, call: ToolCall) -> None:
         use = self._running.get(call.job) if call.kind == "wait" else ToolUse.of(call)
@@ -162,8 +162,8 @@ class TranscriptDigest:
         self.failures.pop(API, None)
         if use.command and not use.command.is_read_only:
             run = CommandRun(use.command.text, bool(use.command.check))
-            put_last(self.command_runs, use.key, run)
-        put_last(self._pending, call.call_id, use)
+            self.command_runs[use.key] = run
+        self._pending[call.call_id] = use
 
     def _end_tool(self, result: ToolResult) -> None:
         use = self._pending.pop(result.call_id, None)
@@ -172,7 +172,7 @@ class TranscriptDigest:
         if result.state == "cancelled":
             self.command_runs.pop(use.key, None)
         elif result.state == "running":
-            put_last(self._running, result.job, use)
+            self._running[result.job] = use
         else:
             self._finish_tool(use, result)
 
@@ -183,7 +183,7 @@ class TranscriptDigest:
         if run := self.command_runs.get(use.key):
             output = UTF8.last(result.output, MAX_OUTPUT_BYTES)
             ended = CommandRun(run.command, run.is_check, True, ok, output)
-            put_last(self.command_runs, use.key, ended)
+            self.command_runs[use.key] = ended
         if ok is False:
             # A command that only reads fails when it finds nothing: that is no failure.
             if not (use.command and use.command.is_read_only):
@@ -194,12 +194,12 @@ class TranscriptDigest:
         if ok:
             self._resolve_failures(use)
         for file in use.files:
-            put_last(self.changed_files, file, result.at)
+            self.changed_files[file] = result.at
 
     def _add_failure(self, key: str, failure: Failure) -> None:
         """Note a failure; one without output may just have found nothing."""
         if failure.output:
-            put_last(self.failures, key, failure)
+            self.failures[key] = failure
 
     def _resolve_failures(self, use: ToolUse) -> None:
         """Forget that it failed before; a check of everything also resolves narrower ones."""

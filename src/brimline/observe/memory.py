@@ -1,5 +1,6 @@
 """What must be remembered from one observed object to the next: streams that are under way."""
 
+from brimline.bounded_dict import BoundedDict
 from brimline.events import MAIN
 from brimline.providers.anthropic import MessageStream
 from brimline.transcripts.source import Parser
@@ -15,7 +16,7 @@ class Memory:
         self._messages: dict[str, MessageStream] = {}
         self._claude: Parser | None = None
         self._ended: str | None = None
-        self._lines: dict[str, None] = {}
+        self._lines = BoundedDict[str, None](LINES)
 
     def message(self, thread: str = MAIN) -> MessageStream:
         """The Anthropic message that streams in a thread."""
@@ -48,6 +49,4 @@ class Memory:
             return False
         before = line in self._lines
         self._lines[line] = None
-        if len(self._lines) > LINES:
-            del self._lines[next(iter(self._lines))]
         return before

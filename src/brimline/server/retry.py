@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
+from brimline.bounded_dict import BoundedDict
 from brimline.errors import BrimlineError
 from brimline.store.failures import StoreFailed
 
@@ -27,15 +28,13 @@ class RateLimitedLog:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._logged_at: dict[tuple[str, str], float] = {}
+        self._logged_at = BoundedDict[tuple[str, str], float](MAX_REMEMBERED)
 
     def warn(self, what: str, error: Exception, foreseen: bool = False) -> None:
         """Say what does not go on, and why; with the place in our code where it is unforeseen."""
         now, key = self._clock(), (what, str(error))
         if now - self._logged_at.get(key, -REPEAT_AFTER_S) < REPEAT_AFTER_S:
             return
-        if len(self._logged_at) >= MAX_REMEMBERED:
-            self._logged_at.clear()
         self._logged_at[key] = now
         ours = not (foreseen or isinstance(error, BrimlineError | OSError))
         LOGGER.warning("%s: %s", what, error, exc_info=error if ours else None)

@@ -7,6 +7,7 @@ import msgspec
 
 from brimline.agents.content import (
     ABSENT,
+    MAX_ENTRIES,
     ClientText,
     CompactionSummary,
     ContextCleared,
@@ -23,9 +24,9 @@ from brimline.agents.content import (
     ToolResult,
     UserText,
     decode_or_default,
-    put_last,
     text_of,
 )
+from brimline.bounded_dict import BoundedDict
 from brimline.transcripts.source import parse_time
 from brimline.usage import ZERO, Usage
 
@@ -166,7 +167,9 @@ class ClaudeContent:
     outcome_marks = (b'"type":"result"',)
 
     def __init__(self) -> None:
-        self._new_tasks: dict[str, str] = {}  # subjects by the id of the TaskCreate call
+        self._new_tasks = BoundedDict[str, str](
+            MAX_ENTRIES
+        )  # subjects by the id of the TaskCreate call
         self._has_replied = False
         self._total_cost = 0.0
 
@@ -226,7 +229,7 @@ class ClaudeContent:
         yield ToolCall(block.name, block.id, "todo", arguments=block.input, at=at)
         task = decode_or_default(_task, block.input, _Task())
         if block.name == "TaskCreate":
-            put_last(self._new_tasks, block.id, task.subject or "")
+            self._new_tasks[block.id] = task.subject or ""
         elif block.name == "TaskUpdate":
             yield TodoChange(task.task_id, task.subject, task.status)
         else:

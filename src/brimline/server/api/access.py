@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 
+from brimline.bounded_dict import BoundedDict
 from brimline.server.secret import derive_token
 
 LINK_LIFETIME_S = 3_600.0
@@ -25,12 +26,10 @@ class PageLinks:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._expiries: dict[str, float] = {}
+        self._expiries = BoundedDict[str, float](MAX_LINKS)
 
     def issue(self) -> str:
         """Return a new code."""
-        while len(self._expiries) >= MAX_LINKS:
-            del self._expiries[next(iter(self._expiries))]
         code = secrets.token_urlsafe(24)
         self._expiries[code] = self._clock() + LINK_LIFETIME_S
         return code

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from brimline.bounded_dict import BoundedDict
 from brimline.events import MAIN
 from brimline.observations import Observation
 
@@ -37,7 +38,7 @@ class ClearDetection:
     """
 
     def __init__(self) -> None:
-        self._words: dict[str, LastContact] = {}
+        self._words = BoundedDict[str, LastContact](MOST)
 
     def before(self, pid: int, heard: Observation) -> str | None:
         """What a session was before this clear; None where that is not sure."""
@@ -59,10 +60,7 @@ class ClearDetection:
         if heard.what == "cleared":
             for session in self._others(pid, heard):
                 self._words[session] = self._words[session]._replace(pid=NONE)
-        self._words.pop(heard.session, None)
         self._words[heard.session] = LastContact(pid, heard.agent, heard.project, heard.at, ended)
-        if len(self._words) > MOST:
-            del self._words[next(iter(self._words))]
 
     def _others(self, pid: int, heard: Observation) -> list[str]:
         """The sessions that the process may have had before this one."""

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
+from brimline.bounded_dict import BoundedDict
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import InvalidSettings
 from brimline.hooks.client.exchange import NAMES
@@ -27,8 +28,6 @@ MOST = 32 << 10
 SESSIONS = 200
 """Of so many sessions it is remembered what their line said last."""
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 INSIDE = "BRIMLINE_STATUS_LINE"
 """Set for what the user's line runs: where that asks for ours it gets ours, and no line in it."""
@@ -69,10 +68,10 @@ class UserStatusLine:
         self._state = state
         self._threads = threads
         self._longest = longest
-        self._said: dict[str, str] = {}
+        self._said = BoundedDict[str, str](SESSIONS)
         self._asked: dict[str, Asked] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._known: dict[Place, _SetUp] = {}
+        self._known = BoundedDict[Place, _SetUp](SESSIONS)
 
     async def beside(
         self,
@@ -111,7 +110,7 @@ class UserStatusLine:
             known = await self._threads.run(
                 partial(_read_set_up, self._state, place, known), PATIENCE
             )
-            _remember(self._known, place, known)
+            self._known[place] = known
         return known[1]
 
     async def _own(self, session: str, asked: Asked) -> str:
@@ -136,7 +135,7 @@ class UserStatusLine:
             while (asked := self._asked.pop(session, None)) is not None:
                 said = await _said(asked, await self._folder(asked.cwd), self._longest)
                 if said is not None:
-                    _remember(self._said, session, said)
+                    self._said[session] = said
         finally:
             del self._running[session]
 
@@ -151,14 +150,6 @@ def _read_set_up(state: Path, place: Place, known: _SetUp) -> _SetUp:
         return version, status_line(state, place.project, place.transcript)
     except (OSError, InvalidSettings):
         return _NEVER_READ
-
-
-def _remember(kept: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    """Keep something, and of all that is kept the latest."""
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > SESSIONS:
-        del kept[next(iter(kept))]
 
 
 async def _said(asked: Asked, folder: str | None, longest: float) -> str | None:

@@ -1,0 +1,17 @@
+"""A dict that drops its oldest entries."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brimline.bounded_dict import BoundedDict
+
+
+@given(st.lists(st.integers(0, 9)), st.integers(1, 5))
+def test_keeps_other_than_newest_entries(keys: list[int], max_entries: int) -> None:
+    """After any assignments it holds the last distinct keys, oldest first."""
+    entries: BoundedDict[int, int] = BoundedDict(max_entries)
+    for number, key in enumerate(keys):
+        entries[key] = number
+    newest = list(dict.fromkeys(reversed(keys)))[:max_entries][::-1]
+    assert list(entries) == newest
+    assert all(keys[number] == key for key, number in entries.items())
