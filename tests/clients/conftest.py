@@ -1,4 +1,4 @@
-"""The scenes, each played once for the whole test run, also over several workers."""
+"""The recorded scenes, each run once per test run, also with several workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Recorder = Callable[[str, str], Recording]
 
 @pytest.fixture(scope="session")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recorder:
-    """Give the recording of a client's scene; the first to ask plays it."""
+    """Returns the recording of a client's scene; the first request runs it."""
     root = tmp_path_factory.getbasetemp()
     shared = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "scenes"
 

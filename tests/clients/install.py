@@ -1,4 +1,4 @@
-"""Puts the pinned clients into a cache folder, each once, whatever else runs or dies meanwhile."""
+"""Install the pinned clients into a cache folder, each once, safe against parallel runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Node:
 
 
 class CannotInstall(Exception):
-    """A client is not there and could not be fetched; the text says what to install."""
+    """A client is missing and could not be installed; the text says what to install."""
 
 
 def pins() -> dict[str, Pin]:
@@ -73,7 +73,7 @@ def cache_folder() -> Path:
 
 
 def installed(client: str) -> Path:
-    """The command of a pinned client, fetched if need be; CannotInstall where that fails."""
+    """The command of a pinned client, installed if it is missing; raises CannotInstall."""
     pin = pins()[client]
     root = cache_folder()
     target = root / f"{client}-{pin.version}-{sys.platform}-{platform.machine()}"
@@ -88,14 +88,14 @@ def installed(client: str) -> Path:
 
 @contextmanager
 def _alone(lock: Path) -> Generator[None]:
-    """Hold a lock that the system takes back when the process dies."""
+    """Hold a file lock, which the system releases if the process dies."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _install(pin: Pin, target: Path) -> None:
-    """Install beside the target and move it there whole; what a killed run left is removed."""
+    """Install into a temporary folder, then rename it; leftovers of killed runs are removed."""
     for left in target.parent.glob(f".{pin.client}-new-*"):
         shutil.rmtree(left, ignore_errors=True)
     new = Path(tempfile.mkdtemp(prefix=f".{pin.client}-new-", dir=target.parent))

@@ -20,17 +20,17 @@ from .run import SOURCES, Place, isolation
 
 MODEL = "claude-sonnet-4-5"
 NEWEST = "gpt-6-sol"
-"""Codex' own newest: for an older one it asks first whether to change."""
+"""The newest model of Codex: for an older one it first asks whether to switch."""
 
 LAST_WORDS = "echo it ended with $?\nexec sleep 3600\n"
-"""A client that ends leaves its pane, for people who look why."""
+"""Keeps the pane open after the client ended, to see why."""
 
 PASSED_ON = ' TMUX="$TMUX" TMUX_PANE="$TMUX_PANE" '
 
 
 @dataclass(frozen=True)
 class Started:
-    """How a client is started: its words, its environment, and the files that name the model."""
+    """How a client is started: command, environment, and template files for the model's address."""
 
     command: Sequence[str | Path]
     environment: Mapping[str, str]
@@ -155,7 +155,7 @@ class Interactive(Terminal):
         return f"{ours}{shlex.join(words)}{PASSED_ON}{shlex.join(client)}\n{LAST_WORDS}"
 
     def say(self, text: str) -> None:
-        """Type something, as the user does, and send it off.
+        """Type a text like a user, and submit it.
 
         Pi keeps what is sent off while it starts: then it takes a second Enter.
         """

@@ -1,4 +1,4 @@
-"""Runs one client once against the fake model, cut off from every network but loopback."""
+"""Run a client once against the fake model, with no network but loopback."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ClientRun:
 
 @dataclass(frozen=True)
 class Place:
-    """The scratch folder of a client; a second run in the same folder goes on from the first."""
+    """The scratch folder of a client; a second run in it continues the first."""
 
     root: Path
 
@@ -88,7 +88,7 @@ class ClientTimeout(Exception):
 
 @functools.cache
 def isolation() -> tuple[str, ...]:
-    """The words that run a command with loopback alone, where we may; else none."""
+    """The command prefix that allows loopback only; empty if it is not permitted."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return ()
     tried = subprocess.run([*LOOPBACK_ONLY, "true"], capture_output=True, check=False)
@@ -162,7 +162,7 @@ def _words(
 
 
 def _wait(words: Sequence[str], folder: Path, stream: Path, errors: Path, timeout: float) -> int:
-    """Run to the end or to the timeout; nothing of the group that was started is left."""
+    """Run until the end or the timeout, and kill the whole process group."""
     ours = os.environ | {"PYTHONPATH": str(SOURCES)}
     with stream.open("wb") as out, errors.open("wb") as err:
         process = subprocess.Popen(
@@ -184,7 +184,7 @@ def _wait(words: Sequence[str], folder: Path, stream: Path, errors: Path, timeou
 
 
 def _until_it_ends(process: subprocess.Popen[bytes], timeout: float) -> None:
-    """Wait for a process to the moment; `wait` with a timeout looks every 50 ms."""
+    """Wait for a process without delay; `wait` with a timeout polls every 50 ms."""
     if not hasattr(os, "pidfd_open"):
         process.wait(timeout)
         return

@@ -1,4 +1,4 @@
-"""What the clients are put through, by client and name; each scene is one scratch folder."""
+"""The recorded scenes by client and name; each has its own scratch folder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Recording:
         return tuple(one for run in self.runs for one in run.refused)
 
     def threads(self) -> list[str]:
-        """The threads billed, in sequence, chores that run beside the others left out."""
+        """The threads billed, in sequence, without background chores such as titles."""
         return [one.thread for one in self.billed if one.thread != "title"]
 
 
@@ -59,7 +59,7 @@ def loop(one: Callable[[str], Reply], *, reasoning: str | None = THOUGHT) -> Sce
 
 
 def steps(one: Callable[[str], Reply], count: int, ramp: Ramp) -> Scenario:
-    """A turn of so many tool calls on a ramp."""
+    """A turn of `count` tool calls on a ramp."""
     return Scenario(main=(*(one(f"echo {n}") for n in range(count)), DONE), ramp=ramp)
 
 
@@ -184,7 +184,7 @@ PI_FULL = Ramp(start=1_000, step=30_000, after_compaction=500)
 
 
 def _long(command: str) -> Reply:
-    """Pi summarises only where enough was said to be worth it."""
+    """Pi compacts only if the conversation is long enough."""
     return pi.bash(f"{command}; seq 1 200")
 
 
@@ -228,7 +228,7 @@ def _gemini(scenario: Scenario) -> Scene:
 
 
 def _gemini_twice(folder: Path) -> tuple[ClientRun, ...]:
-    """It compresses what lies before the newest prompt, so that takes a second turn."""
+    """Gemini CLI compresses what precedes the newest prompt, so this needs a second turn."""
     full = Scenario(main=(gemini.shell("echo one"), DONE), ramp=Ramp(start=1_000, step=25_000))
     ramp = Ramp(start=30_000, step=5_000, after_compaction=500)
     more = Scenario(main=(gemini.shell("echo two"), DONE), ramp=ramp, summary=SNAPSHOT)

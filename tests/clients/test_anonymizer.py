@@ -1,4 +1,4 @@
-"""Recorded files keep their shape and tell nothing of the machine they were made on."""
+"""Recorded files keep their shape and contain nothing of the recording machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_equal_ids_stay_equal() -> None:
 
 
 def test_opencode_ids_keep_their_order() -> None:
-    """They are sorted by, so the smaller one stays the smaller one."""
+    """opencode sorts by id, so the order of ids must stay the same."""
     low, high = "msg_1dd3a0b89001KvUiumJ9ZmUEC7", "msg_1dd3a134b001My7WWkGes9umqD"
     (text,) = neutral(f"{high} {low}")
     assert text.split()[0] > text.split()[1]
@@ -58,14 +58,14 @@ def test_times_in_names_become_the_start() -> None:
 
 
 def test_paths_are_replaced_in_every_spelling() -> None:
-    """Also where a client makes a folder name of them."""
+    """Also in folder names that clients derive from paths."""
     spelt = "/scratch/x_1/project 'scratch/x_1/project' -scratch-x-1-project -scratch-x_1-project"
     plain = "/home/dev/project 'home/dev/project' -home-dev-project -home-dev-project"
     assert neutral(spelt) == [plain]
 
 
 def test_long_strings_are_cut_between_escapes() -> None:
-    """What a client says to its model is none of our text, and the line stays JSON."""
+    """Long prompts of a client are not committed, and the line stays valid JSON."""
     (text,) = neutral(msgspec.json.encode({"a": '\n"é' * 200, "b": 1}).decode())
     value = msgspec.json.decode(text, type=dict[str, object])
     assert len(str(value["a"])) == MAX_STRING_CHARS + 1
@@ -83,8 +83,8 @@ def test_every_scene_has_its_fixture() -> None:
 
 
 @pytest.mark.parametrize("path", list(_fixtures()), ids=lambda path: path.name)
-def test_fixture_is_readable_and_neutral(path: Path) -> None:
-    """Every line is JSON, every dump is a database, and no home but the neutral one is named."""
+def test_fixture_is_readable_and_anonymous(path: Path) -> None:
+    """Every line is JSON, every dump is a database, and no real home folder is named."""
     text = path.read_text(encoding="utf-8")
     assert not list(_marks(text))
     if path.suffix == ".sql":

@@ -40,7 +40,7 @@ def unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_failed_install_leaves_no_client(unreachable: Path) -> None:
-    """A half-made folder is never taken for a client, and the error says what to install."""
+    """An incomplete folder is never used as a client, and the error says what to install."""
     with pytest.raises(CannotInstall, match=r"npm install @openai/codex@"):
         installed("codex")
     assert not [path for path in unreachable.iterdir() if not path.name.startswith(".")]

@@ -32,7 +32,7 @@ SCENES = {
 NAMES = [(client, scene) for client, scenes in SCENES.items() for scene in scenes]
 FAILING = {("codex", "too-long")}
 WINDOWS = {"claude": 1_000_000, "codex": 258_400, "pi": 200_000, "opencode": 200_000}
-"""What the clients give the scenes' models, where a scene does not say otherwise."""
+"""The windows of the scenes' models, unless a scene sets another."""
 
 RECORDER = """#!{python}
 import os, pathlib, subprocess, sys
@@ -45,7 +45,7 @@ with open(home / f"copy-{{number}}", "wb") as copy:
         os.write(1, chunk)
 sys.exit(client.wait())
 """
-"""Runs the client and keeps a copy of what it printed, before Brimline saw it."""
+"""Runs the client and stores a copy of its output before Brimline reads it."""
 
 WRAPPER = """#!/bin/sh
 exec {python} -m brimline run --events "$HOME/events.jsonl" {options} -- {child} "$@"
@@ -55,7 +55,7 @@ exec {python} -m brimline run --events "$HOME/events.jsonl" {options} -- {child}
 def wrapped(
     client: str, folder: Path, patch: pytest.MonkeyPatch, *options: str, recorded: bool = True
 ) -> Path:
-    """Put `brimline run` in front of a client, wherever the scenes take it from; its command."""
+    """Replace a client's command by `brimline run` of that client; returns the command."""
     real = require(client)
     recorder = folder / "recorder" / client
     _script(recorder, RECORDER.format(python=sys.executable, client=str(real)))
@@ -74,7 +74,7 @@ def _script(path: Path, text: str) -> None:
 
 
 def usage_of(calls: tuple[Billed, ...]) -> Usage:
-    """What calls add up to; the one that makes a title is in nobody's books."""
+    """The sums of calls, without the one that creates a title."""
     return sum((billed_usage(one) for one in calls if one.thread != "title"), ZERO)
 
 
@@ -84,7 +84,7 @@ def last_sent(run: ClientRun) -> int:
 
 
 def check(run: ClientRun, row: EventRow, copy: Path) -> None:
-    """Hold a run against what the client printed and what the fake billed."""
+    """Compare a run with the client's output and with what the fake model billed."""
     assert run.stream.read_bytes() == copy.read_bytes()
     figures, bill = row.figures, usage_of(run.billed)
     assert (figures.input_tokens, figures.output_tokens) == (bill.input, bill.output)
@@ -100,7 +100,9 @@ def check(run: ClientRun, row: EventRow, copy: Path) -> None:
 
 
 @pytest.mark.parametrize(("client", "scene"), NAMES)
-def test_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str, scene: str) -> None:
+def test_run_passes_the_output_and_reports_the_bill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str, scene: str
+) -> None:
     """Exit code, output, summary line and row of every run are right, to the token."""
     wrapped(client, tmp_path, monkeypatch)
     made = play(client, scene, tmp_path / "place")
@@ -129,8 +131,10 @@ ENVIRONMENTS = {
 
 
 @pytest.mark.parametrize("client", list(PLAIN))
-def test_plain_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str) -> None:
-    """A run that prints no stream is known by its transcript."""
+def test_run_without_a_stream_reads_the_transcript(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
+) -> None:
+    """The figures of a run that prints no stream come from its transcript."""
     command = wrapped(client, tmp_path, monkeypatch)
     place, (arguments, tool) = Place(tmp_path / "place"), PLAIN[client]
     place.make()
@@ -155,8 +159,10 @@ def test_plain_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
     assert row.figures.output_tokens == usage_of(billed).output
 
 
-def test_until(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop is over when the real client says the word, and not when it is only asked to."""
+def test_until_ends_the_loop_at_the_agents_own_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop ends when the client replies with the text, not when the prompt contains it."""
     words = ("--iterations", "2", "--hat", "builder", "--until", "'All done.'")
     wrapped("claude", tmp_path, monkeypatch, *words)
     run = claude.run_claude(loop(claude.bash), tmp_path / "place", "Say: All done.")
@@ -164,8 +170,8 @@ def test_until(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (row.iteration, row.hat, run.exit_code) == (1, "builder", 0)
 
 
-def test_stop_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a level the real client is ended gently, and the run has not failed."""
+def test_stop_at_interrupts_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the level the client is interrupted, and the run counts as successful."""
     options = ("--stop-at", "50", "--warn", "30")
     wrapped("claude", tmp_path, monkeypatch, *options, recorded=False)
     scenario = steps(claude.bash, 12, Ramp(start=20_000, step=15_000))

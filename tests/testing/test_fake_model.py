@@ -109,7 +109,7 @@ def test_responses_stream_opens_fills_and_closes_each_item() -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_chat_stream_tells_usage_where_asked(asked: bool) -> None:
+def test_chat_stream_has_usage_only_if_requested(asked: bool) -> None:
     """Chat Completions report usage in a stream only with include_usage; it is billed anyway."""
     body = BODIES["/v1/chat/completions"] | {"stream": True}
     body |= {"stream_options": {"include_usage": asked}}
@@ -147,7 +147,7 @@ def test_gemini_stream() -> None:
     assert second["candidatesTokenCount"] < last["candidatesTokenCount"]
 
 
-def test_gemini_asks_to_go_on() -> None:
+def test_gemini_continuation_token() -> None:
     """An unfinished answer ends with a token with which the client asks for the rest."""
     path = "/v1beta/models/m:generateContent"
     with FakeModel(Scenario(main=(Reply(text="Hi", unfinished=True),))) as model:

@@ -64,7 +64,7 @@ def test_openai_reads_whole_grains_from_1024() -> None:
     assert cache.automatic([SYSTEM, turn(1)], 0, grain=128).read == 1024
 
 
-def test_openai_can_tell_its_writes() -> None:
+def test_openai_can_report_cache_writes() -> None:
     """What is not read is written in whole grains, the rest is paid in full."""
     split = PrefixCache().automatic([SYSTEM, turn(1)], 0, grain=128, tell_writes=True)
     assert (split.read, split.write, split.input) == (0, 1024, 76)

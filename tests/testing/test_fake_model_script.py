@@ -85,7 +85,7 @@ def test_captured_text_goes_into_the_tool_call() -> None:
     assert answer.turn.reply.tools[0].input == {"targets": ["abc"]}
 
 
-def test_codex_tells_its_thread_in_a_header() -> None:
+def test_codex_names_its_thread_in_a_header() -> None:
     """Codex names thread, session and kind of each request."""
     log = BillingLog()
     model = Model(Scenario(), log)
@@ -158,7 +158,7 @@ def test_misspelt_error_in_a_file_names_its_place(tmp_path: Path) -> None:
         load(tmp_path / "s.json")
 
 
-def test_log_goes_on_where_it_was_left(tmp_path: Path) -> None:
+def test_log_is_appended(tmp_path: Path) -> None:
     """A second model on the same log gives no id twice."""
     path = tmp_path / "billed.jsonl"
     for _ in range(2):
