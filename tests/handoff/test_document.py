@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import InvalidHandoff
-from brimline.handoff import LARGEST, Document, read_document
+from brimline.handoff import MAX_DOCUMENT_BYTES, Document, read_document
 
 
 @pytest.fixture
@@ -58,11 +58,11 @@ def test_a_relative_path(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_largest(file: Path) -> None:
     """A document of the largest size is taken, and one with a byte more is not."""
-    file.write_bytes(b"x" * LARGEST)
-    assert read_document(file).size == LARGEST
-    file.write_bytes(b"x" * (LARGEST + 1))
+    file.write_bytes(b"x" * MAX_DOCUMENT_BYTES)
+    assert read_document(file).size == MAX_DOCUMENT_BYTES
+    file.write_bytes(b"x" * (MAX_DOCUMENT_BYTES + 1))
     error = refused(file)
-    assert error.reason == "it has 262,145 bytes"
+    assert error.reason == "too large: 262,145 bytes"
     assert "at most 256 KiB" in (error.hint or "")
 
 
@@ -71,7 +71,7 @@ def test_a_link(file: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     for target in (file, tmp_path / "nowhere", link):
         link.symlink_to(target)
-        assert refused(link).reason == "it is a link, and none is followed"
+        assert refused(link).reason == "it is a symbolic link"
         link.unlink()
 
 
@@ -87,7 +87,7 @@ def test_no_regular_file(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (tmp_path, pipe):
-        assert refused(path).reason == "it is no regular file"
+        assert refused(path).reason == "not a regular file"
 
 
 def test_somebody_else(file: Path) -> None:
@@ -100,7 +100,7 @@ def test_somebody_else(file: Path) -> None:
 def test_not_there(tmp_path: Path) -> None:
     """A path with nothing at it, or that can be none, says so."""
     assert refused(tmp_path / "nowhere").reason == "No such file or directory"
-    assert refused("a\0b").reason == "this can be no path"
+    assert refused("a\0b").reason == "not a valid path"
 
 
 @pytest.mark.usefixtures("ordinary")
@@ -120,9 +120,9 @@ def test_empty(file: Path, data: bytes) -> None:
 def test_no_text(file: Path) -> None:
     """Other bytes than UTF-8's are refused with their place, and not replaced."""
     file.write_bytes(b"ab\xff")
-    assert refused(file).reason == "it is no UTF-8 at byte 2"
+    assert refused(file).reason == "invalid UTF-8 at byte 2"
     file.write_bytes(b"abc\0")
-    assert refused(file).reason == "it has a NUL at character 3"
+    assert refused(file).reason == "NUL character at position 3"
 
 
 LINUX = pytest.mark.skipif(
@@ -133,7 +133,7 @@ LINUX = pytest.mark.skipif(
 @LINUX
 def test_not_one_state() -> None:
     """What was read must be what the file says of itself: else it was written to meanwhile."""
-    assert refused("/proc/self/status").reason == "it was written to while it was read"
+    assert refused("/proc/self/status").reason == "it changed while it was read"
 
 
 @LINUX
@@ -141,7 +141,7 @@ def test_grows_for_ever() -> None:
     """A file that has more than it said is not read to its end."""
     ways = (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE)
     held = [mmap.mmap(-1, mmap.PAGESIZE, prot=ways[number % 2]) for number in range(1_500)]
-    assert refused("/proc/self/smaps").reason == "it has more than 262,144 bytes"
+    assert refused("/proc/self/smaps").reason == "too large: more than 262,144 bytes"
     for one in held:
         one.close()
 

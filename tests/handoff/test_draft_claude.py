@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.handoff import draft, iter_records
+from brimline.handoff import draft_handoff, iter_records
 from brimline.handoff.digest import digest_transcript
 
 from .made import FIXTURES, answers, asked, claude, encoded, runs, said, uses
@@ -20,8 +20,8 @@ def fixture(scene: str) -> Path:
 
 def test_recorded_tools() -> None:
     """A recorded session with tools tells the words, the commands and where it was."""
-    text = draft(iter_records(str(fixture("tool-loop"))), "claude")
-    assert "## The task, in the user's first words\n> Go.\n" in text
+    text = draft_handoff(iter_records(str(fixture("tool-loop"))), "claude")
+    assert "## First user message\n> Go.\n" in text
     assert "> All done.\n" in text
     assert "- ok: `echo one`\n- ok: `echo two`\n" in text
     assert "- folder: /home/dev/project\n" in text
@@ -107,7 +107,7 @@ def test_tasks() -> None:
         uses("4", "TaskUpdate", taskId="2", status="in_progress", subject="Test it"),
         asked("Go."),
     ]
-    assert "## Open to-dos\n- [begun] Test it\n\n" in draft(told, "claude")
+    assert "## Open to-dos\n- [in progress] Test it\n\n" in draft_handoff(told, "claude")
 
 
 def test_what_failed_and_then_worked() -> None:
@@ -190,7 +190,7 @@ def test_unfinished() -> None:
         uses("1", "Bash", command="make all"),
         *runs("make serve", "Command running in background with ID: b1"),
     ]
-    text = draft(told, "claude")
+    text = draft_handoff(told, "claude")
     assert "- no result: `make all`\n" in text
     assert "- unclear: `make serve`\n" in text
 

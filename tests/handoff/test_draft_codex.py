@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from brimline.handoff import draft, iter_records
+from brimline.handoff import draft_handoff, iter_records
 from brimline.handoff.digest import digest_transcript
 
 from .made import FIXTURES, codex, codex_answers, codex_calls, codex_said, encoded
@@ -24,8 +24,8 @@ PATCH = """*** Begin Patch
 
 def test_recorded_tools() -> None:
     """A recorded rollout tells the words, the commands and where it was."""
-    text = draft(iter_records(str(ROLLOUT)), "codex")
-    assert "## The task, in the user's first words\n> Go.\n" in text
+    text = draft_handoff(iter_records(str(ROLLOUT)), "codex")
+    assert "## First user message\n> Go.\n" in text
     assert "> All done.\n" in text
     assert "- ok: `echo two`\n- ok: `echo one`\n" in text
     assert "- folder: /home/dev/project\n" in text
@@ -72,7 +72,7 @@ def test_plans() -> None:
         codex_said("user", "Go."),
         codex_calls("1", "update_plan", plan=steps, explanation="As agreed."),
     ]
-    assert "- [begun] Two\n" in draft(told, "codex")
+    assert "- [in progress] Two\n" in draft_handoff(told, "codex")
     assert digest_transcript(told, "codex").plan == "As agreed."
     told += [codex({"type": "item_completed", "item": item}, "event_msg")]
     assert digest_transcript(told, "codex").plan == "# The plan"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.handoff import draft, iter_records
+from brimline.handoff import draft_handoff, iter_records
 from brimline.handoff.digest import digest_transcript
 
 from .made import FIXTURES, encoded
@@ -33,16 +33,16 @@ def transcript(agent: str) -> str:
 @pytest.mark.parametrize("agent", ["pi", "gemini"])
 def test_recorded_tools(agent: str) -> None:
     """A recorded session tells the words and the commands."""
-    text = draft(iter_records(transcript(agent)), agent)
-    assert "## The task, in the user's first words\n> Go.\n" in text
+    text = draft_handoff(iter_records(transcript(agent)), agent)
+    assert "## First user message\n> Go.\n" in text
     assert "> All done.\n" in text
     assert "- ok: `echo two`\n- ok: `echo one`\n" in text
 
 
 def test_recorded_database(database: str) -> None:
     """A session in opencode's database tells the same, and another one nothing."""
-    text = draft(iter_records(database, SESSION), "opencode")
-    assert "## The task, in the user's first words\n> Go.\n" in text
+    text = draft_handoff(iter_records(database, SESSION), "opencode")
+    assert "## First user message\n> Go.\n" in text
     assert "- ok: `echo two`\n- ok: `echo one`\n" in text
     assert "> All done.\n" in text
     assert "- folder: /home/dev/project\n" in text

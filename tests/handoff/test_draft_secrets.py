@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from brimline.handoff import draft, iter_records
+from brimline.handoff import draft_handoff, iter_records
 from brimline.handoff.digest import MAX_OUTPUT_BYTES, strip_noise
 
 from .canaries import Canary, canaries, leaked
@@ -123,7 +123,7 @@ SCENES: dict[str, Scene] = {
 @pytest.mark.parametrize("agent", SCENES)
 def test_scene_shows_its_text(agent: str) -> None:
     """What is no credential is shown in every place, so that the test below looks at them all."""
-    text = draft(SCENES[agent]("ordinary-words"), agent)
+    text = draft_handoff(SCENES[agent]("ordinary-words"), agent)
     assert text.count("ordinary-words") >= 5
     assert text.count("***") == 1  # the title's
 
@@ -132,7 +132,7 @@ def test_scene_shows_its_text(agent: str) -> None:
 def test_no_draft_shows_a_credential(agent: str) -> None:
     """No part of a made-up credential of any kind is readable in a draft."""
     found: list[Canary] = list(canaries(Random(7)))
-    shown = {canary.kind: draft(SCENES[agent](canary.text), agent) for canary in found}
+    shown = {canary.kind: draft_handoff(SCENES[agent](canary.text), agent) for canary in found}
     assert all(shown.values())
     assert not [canary.kind for canary in found if leaked(canary.secret, shown[canary.kind])]
 
@@ -141,7 +141,9 @@ def test_no_draft_shows_a_credential(agent: str) -> None:
 def test_drafts_of_recorded_sessions_hide_nothing(agent: str) -> None:
     """Recorded sessions have no credentials, and nothing in their drafts is masked."""
     paths = sorted((FIXTURES / agent).rglob("home/**/*.jsonl"))
-    drafts = [draft(iter_records(str(path)), agent, where="x", session="y") for path in paths]
+    drafts = [
+        draft_handoff(iter_records(str(path)), agent, where="x", session="y") for path in paths
+    ]
     assert any(drafts)
     assert all(text.count("***") <= 1 for text in drafts)
 

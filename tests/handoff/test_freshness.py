@@ -2,28 +2,28 @@
 
 import pytest
 
-from brimline.handoff import OLD_CALLS, OLD_FILES, Freshness, freshness
+from brimline.handoff import MAX_FRESH_CALLS, MAX_FRESH_FILES, Freshness, compute_freshness
 
 
 def test_counted() -> None:
     """Calls are those between then and now, files those that were changed."""
-    assert freshness(10, 13, ("a", "b")) == Freshness(calls=3, files=2)
+    assert compute_freshness(10, 13, ("a", "b")) == Freshness(calls=3, files=2)
 
 
 @pytest.mark.parametrize(("then", "now"), [(None, 3), (3, None), (10, 4)])
 def test_unknown(then: int | None, now: int | None) -> None:
     """What was not counted, or fell, is unknown and not 0."""
-    assert freshness(then, now) == Freshness(None, None)
+    assert compute_freshness(then, now) == Freshness(None, None)
 
 
 @pytest.mark.parametrize(
     ("calls", "files", "old"),
     [
         (0, 0, False),
-        (OLD_CALLS, OLD_FILES, False),
-        (OLD_CALLS + 1, None, True),
-        (0, OLD_FILES + 1, True),
-        (None, OLD_FILES + 1, True),
+        (MAX_FRESH_CALLS, MAX_FRESH_FILES, False),
+        (MAX_FRESH_CALLS + 1, None, True),
+        (0, MAX_FRESH_FILES + 1, True),
+        (None, MAX_FRESH_FILES + 1, True),
         (5, None, False),
         (None, 0, None),
         (None, None, None),
@@ -31,4 +31,4 @@ def test_unknown(then: int | None, now: int | None) -> None:
 )
 def test_old(calls: int | None, files: int | None, old: bool | None) -> None:
     """Old is more than so many calls or files; without the calls a fresh one is not known."""
-    assert Freshness(calls, files).old is old
+    assert Freshness(calls, files).is_old is old

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import UnreadableTranscript
-from brimline.handoff import draft, iter_records
-from brimline.handoff.records import HEAD, WHOLE
+from brimline.handoff import draft_handoff, iter_records
+from brimline.handoff.records import HEAD_BYTES, MAX_WHOLE_FILE_BYTES
 from brimline.transcripts.chunks import MAX_LINE_BYTES
 
 from .made import asked, said
@@ -31,7 +31,7 @@ def test_a_huge_line(tmp_path: Path) -> None:
     """A line that is longer than any record is passed over, and the rest is heard."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(asked("First.") + b"\n" + b"x" * (MAX_LINE_BYTES + 1) + b"\n" + said("Last."))
-    text = draft(iter_records(str(path)), "claude")
+    text = draft_handoff(iter_records(str(path)), "claude")
     assert "> First." in text
     assert "> Last." in text
 
@@ -56,10 +56,10 @@ def test_a_huge_file(tmp_path: Path) -> None:
     middle = said("m" * 65_536) + b"\n"
     with path.open("wb") as file:
         file.write(asked("First.") + b"\n")
-        for _ in range((WHOLE + 2 * HEAD) // len(middle)):
+        for _ in range((MAX_WHOLE_FILE_BYTES + 2 * HEAD_BYTES) // len(middle)):
             file.write(middle)
         file.write(said("Last.") + b"\n" + asked("Latest."))
     read = sum(map(len, iter_records(str(path))))
-    assert read <= WHOLE + HEAD
-    text = draft(iter_records(str(path)), "claude")
+    assert read <= MAX_WHOLE_FILE_BYTES + HEAD_BYTES
+    text = draft_handoff(iter_records(str(path)), "claude")
     assert all(f"> {words}" in text for words in ("First.", "Latest.", "Last."))

@@ -18,12 +18,12 @@ from brimline.handoff.secret_rules import (
     WINDOW_CHARS,
     SearchedText,
     SecretRule,
-    imported_rules,
-    merged,
+    load_imported_rules,
+    merge_spans,
 )
 from hypothesis_examples import examples
 
-RULES = (*OWN_RULES, *imported_rules())
+RULES = (*OWN_RULES, *load_imported_rules())
 UNBOUNDED = 2**32 - 1
 
 
@@ -77,11 +77,11 @@ def test_ids_are_unique() -> None:
 @given(st.data())
 def test_prefilter_loses_no_match(data: st.DataObject) -> None:
     """What a pattern matches has a keyword of its rule, so that the rule is tried on it."""
-    rule = data.draw(st.sampled_from(imported_rules()))
+    rule = data.draw(st.sampled_from(load_imported_rules()))
     text = data.draw(st.from_regex(compiled(rule), fullmatch=True))
     long_enough = len(text) >= SECRET_WORD_CHARS
     if text.isascii() and long_enough and (not rule.long_word or re.search(r"\d", text)):
-        assert list(rule.spans(SearchedText(text)))
+        assert list(rule.find_spans(SearchedText(text)))
 
 
 def test_data_names_its_origin_and_licence() -> None:
@@ -110,7 +110,7 @@ def test_secret_anywhere_in_a_long_line_is_found(distance: int) -> None:
     text = "ghp_ " + "x" * distance + " " + secret + " y" * 3_000
     rule = next(rule for rule in RULES if rule.id == "github")
     place = text.index(secret)
-    assert (place, place + len(secret)) in list(rule.spans(SearchedText(text)))
+    assert (place, place + len(secret)) in list(rule.find_spans(SearchedText(text)))
 
 
 def test_lengths_fit() -> None:
@@ -122,6 +122,6 @@ def test_lengths_fit() -> None:
 def test_merged(pairs: list[tuple[int, int]]) -> None:
     """Merged places cover the same characters, in order and apart."""
     spans = [(start, start + size) for start, size in pairs]
-    whole = merged(spans)
+    whole = merge_spans(spans)
     assert {n for a, b in spans for n in range(a, b)} == {n for a, b in whole for n in range(a, b)}
     assert all(end < start for (_, end), (start, _) in pairwise(whole))

@@ -23,8 +23,8 @@ def test_no_character_is_cut_through() -> None:
 
 def test_the_middle_is_left_out() -> None:
     """A long text keeps its beginning and its end."""
-    assert UTF8.without_middle("0123456789", 9, "...") == "012...789"
-    assert UTF8.without_middle("0123456789", 10, "...") == "0123456789"
+    assert UTF8.elide("0123456789", 9, "...") == "012...789"
+    assert UTF8.elide("0123456789", 10, "...") == "0123456789"
 
 
 @given(st.text(), st.integers(-5, 40), st.text(max_size=10))
@@ -35,4 +35,4 @@ def test_never_longer(text: str, most: int, gap: str) -> None:
         assert text.endswith(measure.last(text, most))
         assert measure.size(measure.first(text, most)) <= max(0, most)
         assert measure.size(measure.last(text, most)) <= max(0, most)
-        assert measure.size(measure.without_middle(text, most, gap)) <= max(0, most)
+        assert measure.size(measure.elide(text, most, gap)) <= max(0, most)

@@ -221,7 +221,7 @@ def test_files_changed_since_the_document(tmp_path: Path) -> None:
             agent.line(type="user", message={"content": [result]})
         await agent.tell("compacting")
         told = (await agent.tell("compacted")).context or ""
-        assert "It is old" in told
+        assert "It is outdated" in told
         assert "6 files changed" in told
 
     run(go())
@@ -238,8 +238,8 @@ def test_calls_that_nobody_counted(tmp_path: Path) -> None:
             agent.call(sent)
         await agent.tell("compacting")
         told = (await agent.tell("compacted")).context or ""
-        assert "it is not known how many calls before the compaction" in told
-        assert "It is old" not in told
+        assert "an unknown number of calls before the compaction" in told
+        assert "It is outdated" not in told
 
     run(go())
 

@@ -18,7 +18,13 @@ from brimline.cli.current_session import inside
 from brimline.cli.daemon_arguments import OWN
 from brimline.errors import InvalidHandoff, NotRunning, UnknownAgent, UnreadableTranscript
 from brimline.events import MAIN
-from brimline.handoff import Freshness, files_changed_since, freshness, iter_records, read_document
+from brimline.handoff import (
+    Freshness,
+    compute_freshness,
+    files_changed_since,
+    iter_records,
+    read_document,
+)
 from brimline.settings import state_dir
 from brimline.terminal.text import Cell, Column, count_of, format_age, format_table, strip_control
 from brimline.tmux.clear_requests import ClearRequest, load_requests
@@ -198,7 +204,7 @@ def _fresh(context: Context, session: str, rows: list[Any]) -> list[Freshness]:
     view = _view(context, session)
     calls = next((t["calls"] for t in view.get("threads", ()) if t["thread"] == MAIN), None)
     known = view.get("session", {})
-    return [freshness(row["calls"], calls, _changed(known, row["at"])) for row in rows]
+    return [compute_freshness(row["calls"], calls, _changed(known, row["at"])) for row in rows]
 
 
 def _changed(session: dict[str, Any], at: float) -> tuple[str, ...] | None:
@@ -213,14 +219,14 @@ def _changed(session: dict[str, Any], at: float) -> tuple[str, ...] | None:
 
 
 def _freshness_json(how: Freshness) -> dict[str, Any]:
-    return {"freshness": {"calls": how.calls, "files": how.files, "old": how.old}}
+    return {"freshness": {"calls": how.calls, "files": how.files, "old": how.is_old}}
 
 
 def _since(how: Freshness) -> str:
     """Calls and files since then; what is not known is said so."""
     calls = "calls unknown" if how.calls is None else count_of(how.calls, "call")
     files = "files unknown" if how.files is None else count_of(how.files, "file") + " changed"
-    return f"{calls}, {files}" + (" (old)" if how.old else "")
+    return f"{calls}, {files}" + (" (old)" if how.is_old else "")
 
 
 def _author(row: dict[str, Any]) -> str:
@@ -246,7 +252,7 @@ def _listed(context: Context, found: list[Any], fresh: list[Freshness]) -> list[
         [
             Cell(format_age(context.now - row["at"])),
             Cell(strip_control(_author(row))),
-            Cell(_since(how), "dim" if how.old else "none"),
+            Cell(_since(how), "dim" if how.is_old else "none"),
             Cell(strip_control(row["path"])),
         ]
         for row, how in zip(found, fresh, strict=True)

@@ -10,7 +10,7 @@ from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import inside
 from brimline.cli.daemon_arguments import OWN
 from brimline.errors import UnreadableTranscript
-from brimline.handoff import draft, iter_records
+from brimline.handoff import draft_handoff, iter_records
 from brimline.survey.files import find_session
 from brimline.terminal.text import strip_control
 from brimline.transcripts.source import Transcript
@@ -50,7 +50,9 @@ def shown(text: str) -> str:
 
 def _drafted(own: Transcript, session: str) -> str:
     try:
-        return draft(iter_records(own.path, session), own.agent, where=own.path, session=session)
+        return draft_handoff(
+            iter_records(own.path, session), own.agent, where=own.path, session=session
+        )
     except OSError as error:
         raise UnreadableTranscript(own.path, error.strerror or str(error)) from error
 

@@ -1,24 +1,29 @@
-"""Documents with which a session goes on: taken, drafted from a transcript, and brought back."""
+"""Handoff documents: read, drafted from a transcript, redacted, and rendered for a new context."""
 
-from brimline.handoff.document import LARGEST, Document, read_document
-from brimline.handoff.draft import TOKENS, draft, files_changed_since
-from brimline.handoff.freshness import OLD_CALLS, OLD_FILES, Freshness, freshness
+from brimline.handoff.document import MAX_DOCUMENT_BYTES, Document, read_document
+from brimline.handoff.draft import MAX_DRAFT_TOKENS, draft_handoff, files_changed_since
+from brimline.handoff.freshness import (
+    MAX_FRESH_CALLS,
+    MAX_FRESH_FILES,
+    Freshness,
+    compute_freshness,
+)
 from brimline.handoff.records import iter_records
 from brimline.handoff.redact import redact
-from brimline.handoff.render import render
+from brimline.handoff.render import render_handoff
 
 __all__ = [
-    "LARGEST",
-    "OLD_CALLS",
-    "OLD_FILES",
-    "TOKENS",
+    "MAX_DOCUMENT_BYTES",
+    "MAX_DRAFT_TOKENS",
+    "MAX_FRESH_CALLS",
+    "MAX_FRESH_FILES",
     "Document",
     "Freshness",
-    "draft",
+    "compute_freshness",
+    "draft_handoff",
     "files_changed_since",
-    "freshness",
     "iter_records",
     "read_document",
     "redact",
-    "render",
+    "render_handoff",
 ]

@@ -1,164 +1,160 @@
-"""What kind of command an agent ran: a check, whose result matters, or no more than a look."""
+"""Classify shell commands: checks such as tests and linters, and commands that only read."""
 
 import re
 
 import msgspec
 
-LONGEST = 4_000
-"""So much of a command is looked at."""
+MAX_COMMAND_CHARS = 4_000  # what follows is not looked at
 
+# Programs that are checks.
 CHECKERS = frozenset(
     {"biome", "ctest", "cypress", "doctest", "eslint", "flake8", "golangci-lint", "jest", "mocha"}
     | {"mypy", "nox", "phpunit", "playwright", "pre-commit", "pylint", "pyright", "pytest", "rspec"}
     | {"ruff", "shellcheck", "tox", "tsc", "unittest", "vitest"}
 )
-"""Programs that check something."""
 
+# Programs that run a check if one of their first words is in TASKS.
 RUNNERS = frozenset(
     {"bazel", "bun", "bundle", "cargo", "composer", "deno", "dotnet", "go", "gradle", "gradlew"}
     | {"hatch", "just", "make", "mise", "mix", "mvn", "node", "npm", "pnpm", "poetry", "rake"}
     | {"swift", "uv", "yarn", "zig"}
 )
-"""Programs that check something where one of their first words is a task's name."""
 
 TASKS = frozenset(
     {"build", "check", "clippy", "lint", "test", "tests", "typecheck", "verify", "vet"}
 )
 
-LOOKERS = frozenset(
+# Programs that only read, unless they have one of WRITING_OPTIONS.
+READERS = frozenset(
     {"awk", "basename", "bat", "cat", "cd", "column", "cut", "date", "df", "diff", "dirname", "du"}
     | {"eza", "fd", "file", "find", "grep", "head", "id", "jq", "less", "ls", "nl", "ps", "pwd"}
     | {"readlink", "realpath", "rg", "sed", "sleep", "sort", "stat", "tail", "test", "tr"}
     | {"tree", "true", "type", "uname", "uniq", "wc", "which", "whoami", "xxd"}
 )
-"""Programs that are run to see something, unless CHANGES says otherwise."""
 
-CHANGES = {"find": ("-delete", "-exec", "-ok"), "sed": ("-i", "--in-place")}
-"""How an argument begins with which such a program changes something."""
+# Prefixes of arguments with which a reader changes files.
+WRITING_OPTIONS = {"find": ("-delete", "-exec", "-ok"), "sed": ("-i", "--in-place")}
 
-GIT_LOOKS = frozenset(
+GIT_READS = frozenset(
     {"blame", "check-ignore", "diff", "grep", "log", "ls-files", "rev-parse", "show", "status"}
 )
 
+# Programs that run the program behind them.
 WRAPPERS = frozenset({"command", "env", "exec", "nice", "nohup", "sudo", "time"})
-"""Programs that run the one behind them."""
 
-SPEAKERS = frozenset({"echo", "gh", "git", "printf"})
-"""Programs that may name a check without running it."""
+# Programs that may name a check without running it.
+TALKERS = frozenset({"echo", "gh", "git", "printf"})
 
-EVERYTHING = frozenset({".", "./...", "src", "test", "tests", "tests/"})
-"""What a check of everything is given."""
+# Arguments of a check of everything.
+WHOLE_TARGETS = frozenset({".", "./...", "src", "test", "tests", "tests/"})
 
 NO_CHECK: tuple[str, list[str]] = ("", [])
 
-FIRST_WORDS = 5
-"""A checker, or a task behind its runner, is among so many words."""
+MAX_CHECK_POSITION = 5  # a checker or task is among this many words
 
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1.*?(?:^\s*\2\b|\Z)", re.DOTALL | re.MULTILINE)
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
-_AWAY = re.compile(r"\d?>&\d|&?\d?>\s*/dev/null")
-"""Output that goes nowhere, or with other output, is written to no file."""
+# Redirections that write no file.
+_DISCARDED_OUTPUT = re.compile(r"\d?>&\d|&?\d?>\s*/dev/null")
 
-_PIECES = re.compile(r"&&|\|\||[|;\n]")
+_SEPARATOR = re.compile(r"&&|\|\||[|;\n]")
 _PIPE = re.compile(r"(?<!\|)\|(?!\|)")
-_SET = re.compile(r"[A-Za-z_]\w*=\S*")
-_HIDES = re.compile(r"\|\|\s*(?:true|:|echo)|;\s*(?:echo|true)\b|&\s*$")
-"""What leaves an exit code that is not the command's."""
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
+# Endings that replace the exit code of the command.
+_HIDDEN_EXIT_CODE = re.compile(r"\|\|\s*(?:true|:|echo)|;\s*(?:echo|true)\b|&\s*$")
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A command and what can be seen of it without running it."""
+    """A shell command and its properties, as far as its text shows them."""
 
     text: str
-    core: str
-    """What makes two commands the same: all but what their output is piped through."""
-    check: str
-    """The tests, linter or build that it runs, as `go test`; empty where it runs none."""
+    core: str  # equal for repetitions of a command: without the pipe behind it
+    check: str  # the tests, linter or build that it runs, such as `go test`; or empty
+    # Whether it checks everything: its success includes that of narrower checks.
     checks_all: bool
-    """Whether it checks everything, so that its success is that of every narrower check."""
+    # Whether all its programs only read: failing may mean that nothing was found.
     is_read_only: bool
-    """Whether every program in it merely shows something: whether it failed tells little."""
+    # Whether its exit code is its own, not that of a `tail` or `echo` behind it.
     has_own_exit_code: bool
-    """Whether its exit code is that of what it runs, and not that of `tail` or `echo` behind it."""
 
     @classmethod
     def parse(cls, text: str) -> "Command":
-        """What a command is, by its first LONGEST characters."""
-        shown = text[:LONGEST]
-        bare = _bare(shown)
+        """Classify a command by its first MAX_COMMAND_CHARS."""
+        shown = text[:MAX_COMMAND_CHARS]
+        bare = _mask_quoted(shown)
         pipe = _PIPE.search(bare)
-        programs = _programs(_landed(bare))
-        check, given = next(filter(None, map(_check, programs)), NO_CHECK)
+        programs = _programs(_drop_redirections(bare))
+        check, given = next(filter(None, map(_find_check, programs)), NO_CHECK)
         return cls(
             text=text,
-            core=" ".join(_landed(shown[: pipe.start()] if pipe else shown).split()),
+            core=" ".join(_drop_redirections(shown[: pipe.start()] if pipe else shown).split()),
             check=check,
-            checks_all=bool(check) and _wide(given),
-            is_read_only=not _writes(bare, shown) and all(map(_looks, programs)),
-            has_own_exit_code="pipefail" in bare or not (pipe or _HIDES.search(bare)),
+            checks_all=bool(check) and _is_unrestricted(given),
+            is_read_only=not _writes_file(bare, shown) and all(map(_is_reader, programs)),
+            has_own_exit_code="pipefail" in bare or not (pipe or _HIDDEN_EXIT_CODE.search(bare)),
         )
 
 
-def _bare(command: str) -> str:
-    """A command with what is quoted in it made one long word; every place stays where it was."""
+def _mask_quoted(command: str) -> str:
+    """Replace quoted texts and heredocs by words of equal length."""
     if "<<" in command:
-        command = _HEREDOC.sub(lambda found: "q" * len(found[0]), command)
-    return _QUOTED.sub(lambda found: "q" * len(found[0]), command)
+        command = _HEREDOC.sub(lambda match: "q" * len(match[0]), command)
+    return _QUOTED.sub(lambda match: "q" * len(match[0]), command)
 
 
-def _landed(command: str) -> str:
-    """A command without what is said about where its output goes, unless that is a file."""
-    return _AWAY.sub("", command) if ">" in command else command
+def _drop_redirections(command: str) -> str:
+    """Remove redirections, except those to files."""
+    return _DISCARDED_OUTPUT.sub("", command) if ">" in command else command
 
 
-def _writes(bare: str, shown: str) -> bool:
-    return ">" in _landed(bare) or "<<" in shown
+def _writes_file(bare: str, shown: str) -> bool:
+    return ">" in _drop_redirections(bare) or "<<" in shown
 
 
 def _programs(command: str) -> list[list[str]]:
-    """The words of each program that a command runs, without what is set or put before it."""
-    pieces = [piece.split() for piece in _PIECES.split(command)]
-    return [words for piece in pieces if (words := _unset(piece))]
+    """The words of each program in a command, without assignments and wrappers."""
+    pieces = [piece.split() for piece in _SEPARATOR.split(command)]
+    return [words for piece in pieces if (words := _drop_wrappers(piece))]
 
 
-def _unset(words: list[str]) -> list[str]:
-    while words and (words[0] in WRAPPERS or _SET.fullmatch(words[0])):
+def _drop_wrappers(words: list[str]) -> list[str]:
+    while words and (words[0] in WRAPPERS or _ASSIGNMENT.fullmatch(words[0])):
         words = words[1:]
     return words
 
 
-def _check(words: list[str]) -> tuple[str, list[str]] | None:
-    """The check that a program is, and what it is given; None where it is none.
+def _find_check(words: list[str]) -> tuple[str, list[str]] | None:
+    """The name and arguments of a check, or None.
 
     It may stand behind others: `uv run --no-sync pytest`, `timeout 60 go test`.
     """
-    if words[0] in LOOKERS | SPEAKERS:
+    if words[0] in READERS | TALKERS:
         return None
     words = [words[0].rpartition("/")[2], *words[1:]]
-    for place, word in enumerate(words[:FIRST_WORDS]):
+    for place, word in enumerate(words[:MAX_CHECK_POSITION]):
         if word in CHECKERS:
             return word, words[place + 1 :]
-        if word in RUNNERS and (task := _task(words, place + 1)):
+        if word in RUNNERS and (task := _find_task(words, place + 1)):
             return f"{word} {words[task]}", words[task + 1 :]
     return None
 
 
-def _task(words: list[str], start: int) -> int | None:
-    """Where the name of a task stands, as in `npm run test:ci`."""
-    for place, word in enumerate(words[start : start + FIRST_WORDS], start):
+def _find_task(words: list[str], start: int) -> int | None:
+    """The position of a task's name, as in `npm run test:ci`."""
+    for place, word in enumerate(words[start : start + MAX_CHECK_POSITION], start):
         if TASKS.intersection(re.split(r"[:_-]", word)):
             return place
     return None
 
 
-def _wide(given: list[str]) -> bool:
-    """Whether a check is given nothing to choose by: neither a file nor a name."""
-    return all(word.startswith("-") or word in EVERYTHING for word in given)
+def _is_unrestricted(given: list[str]) -> bool:
+    """Whether a check has no file or test name as argument."""
+    return all(word.startswith("-") or word in WHOLE_TARGETS for word in given)
 
 
-def _looks(words: list[str]) -> bool:
+def _is_reader(words: list[str]) -> bool:
     program, *rest = words
     if program == "git":
-        return next((word for word in rest if not word.startswith("-")), "") in GIT_LOOKS
-    changes = CHANGES.get(program, ())
-    return program in LOOKERS and not any(word.startswith(changes) for word in rest)
+        return next((word for word in rest if not word.startswith("-")), "") in GIT_READS
+    changes = WRITING_OPTIONS.get(program, ())
+    return program in READERS and not any(word.startswith(changes) for word in rest)

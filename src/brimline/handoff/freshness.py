@@ -1,42 +1,38 @@
-"""How much happened since a handoff was written."""
+"""How outdated a handoff is: calls and changed files since it was written."""
 
 from collections.abc import Collection
 
 import msgspec
 
-OLD_CALLS = 20
-"""More calls than this after it, and a document is old.
+# A call adds about 660 tokens to a context (median of real sessions): after 20 calls a document
+# lacks the last 13,000.
+MAX_FRESH_CALLS = 20
 
-A call adds some 660 tokens to a context, by the median of real sessions: it then knows nothing of
-the last 13,000.
-"""
-
-OLD_FILES = 5
-"""More files than this changed after it, and a document is old."""
+MAX_FRESH_FILES = 5
 
 
 class Freshness(msgspec.Struct, frozen=True):
-    """The calls, and the files changed, since a document was written; None where not known."""
+    """Calls and changed files since a document was written; None is unknown."""
 
     calls: int | None = None
     files: int | None = None
 
     @property
-    def old(self) -> bool | None:
-        """Whether more than OLD_CALLS calls or OLD_FILES files came after it; None: not known."""
-        if self.calls is not None and self.calls > OLD_CALLS:
+    def is_old(self) -> bool | None:
+        """Whether more than MAX_FRESH_CALLS or MAX_FRESH_FILES came after it; None is unknown."""
+        if self.calls is not None and self.calls > MAX_FRESH_CALLS:
             return True
-        if self.files is not None and self.files > OLD_FILES:
+        if self.files is not None and self.files > MAX_FRESH_FILES:
             return True
         return None if self.calls is None else False
 
 
-def freshness(
+def compute_freshness(
     calls_then: int | None, calls_now: int | None, changed: Collection[str] | None = None
 ) -> Freshness:
-    """How fresh a document is, by its thread's calls then and now and the files changed since.
+    """Compare the thread's calls then and now, and count the files changed since.
 
-    A count that fell is another thread's or another file's: then the calls are not known.
+    A count that fell belongs to another thread or transcript: the calls are then unknown.
     """
     calls = None if calls_then is None or calls_now is None else calls_now - calls_then
     known = calls if calls is not None and calls >= 0 else None

@@ -1,10 +1,10 @@
-"""Credentials in a text replaced by a mask: those that can be recognised, not every secret."""
+"""Replace recognisable credentials in a text by a mask."""
 
 MASK = "***"
 
 
 def redact(text: str) -> str:
-    """The text with `***` in the place of every credential that is recognised."""
+    """Replace every credential that is recognised by `***`; others stay."""
     # Compiling the patterns takes 15 ms, and the daemon should start without them.
     from brimline.handoff.secret_search import find_secrets
 

@@ -4,21 +4,19 @@ import re
 
 from brimline.handoff.secret_rules import SecretRule
 
+# Follows most prefixes; the digit excludes names with the same prefix.
 _RANDOM = r"(?=[A-Za-z_.=-]{0,80}[0-9])[A-Za-z0-9_.=-]{16,1024}"
-"""What follows most prefixes; the digit keeps names that begin alike out."""
 
-_OPTIONS = r"[^\s|;&]{0,20}\s(?:[^\n|;&]{0,300}\s)?"
-"""Between a command and one of its options."""
+_OPTIONS = r"[^\s|;&]{0,20}\s(?:[^\n|;&]{0,300}\s)?"  # between a command and one of its options
 
+# The value of an option, in the syntax of a shell.
 _VALUE = r"('[^'\n]{1,500}'|\"[^\"\n]{1,500}\"|[^\s'\"*]\S{0,500})"
-"""The value of an option, in the syntax of a shell."""
 
-_QUOTE = r"(?:\\?['\"])?"
-"""Around a key or a value in JSON, also in JSON within a string."""
+_QUOTE = r"(?:\\?['\"])?"  # around a key or a value in JSON, also in JSON within a string
 
 
 def _prefix(id: str, *prefixes: str, rest: str = _RANDOM) -> SecretRule:
-    """A format that begins with one of some prefixes."""
+    """A secret that begins with one of these prefixes."""
     either = "|".join(map(re.escape, prefixes))
     return SecretRule(id, prefixes, rf"(?<![A-Za-z0-9])(?:{either}){rest}", in_word=True)
 
@@ -26,7 +24,7 @@ def _prefix(id: str, *prefixes: str, rest: str = _RANDOM) -> SecretRule:
 def _within(
     id: str, *keywords: str, regex: str, ignore_case: bool = False, more_lines: bool = False
 ) -> SecretRule:
-    """A format in which the secret is the one group."""
+    """A format whose only group is the secret."""
     return SecretRule(id, keywords, regex, 1, ignore_case, more_lines=more_lines)
 
 

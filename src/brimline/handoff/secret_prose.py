@@ -1,17 +1,16 @@
-"""Passwords in English sentences: "the password is hunter2"."""
+"""Find passwords in English sentences: "the password is hunter2"."""
 
 import re
 from collections.abc import Iterator
 
-from brimline.handoff.assignments import is_key_of_secret, is_random
+from brimline.handoff.secret_assignments import is_key_of_secret, is_random
 from brimline.handoff.secret_rules import SearchedText, Span
 
 _NAME = r"(?:password|passwd|passphrase|passcode|pwd?|token|secret(?: key)?|credentials?|key)"
 _WHOSE = r"(?:\s(?:for|of|on|to|in)\s[^\n.,;:!?]{1,60}?)?"
 _VALUE = r"(?P<value>\"[^\"\n]{1,200}\"|'[^'\n]{1,200}'|`[^`\n]{1,200}`|\S{1,500})"
 
-LOOK_BACK_CHARS = 120
-"""The part of a sentence before the name that is looked at."""
+LOOK_BACK_CHARS = 120  # how much of a sentence before the name is searched
 
 _AFTER_NAME = re.compile(
     rf"(?P<name>{_NAME})\b{_WHOSE}\s(?:is|was|are|will be|should be|must be)(?::\s?|\s)"
@@ -23,10 +22,10 @@ _BESIDE = re.compile(
     rf"\*{{0,2}}[ \t]?[:|>→=-]{{0,2}}\*{{0,2}}[ \t]{{1,4}}{_VALUE}",
     re.IGNORECASE,
 )
+# A word that is no name: digits within letters, or signs.
 _STRONG = re.compile(
     r"(?=\S*[A-Za-z])(?=\S*\d)(?=\S*(?:\d[A-Za-z]|[!@#$%^&*]))[\w!@#$%^&*+=~-]{8,500}\Z"
 )
-"""A word that is no name: digits within letters, or signs."""
 
 _CHANGED = re.compile(rf"(?P<name>{_NAME})\b{_WHOSE}\sto\s{_VALUE}", re.IGNORECASE)
 _CHANGES = re.compile(
@@ -68,8 +67,8 @@ _END_OF_SENTENCE = re.compile(
 )
 
 
-def prose_spans(searched: SearchedText, places: list[int]) -> Iterator[Span]:
-    """The values in sentences about secrets, whose names stand at some places."""
+def find_prose_secrets(searched: SearchedText, places: list[int]) -> Iterator[Span]:
+    """The values in sentences about secrets, given the places of their names."""
     text = searched.text
     for place in places:
         for found in _sentences(text, place):
@@ -99,7 +98,7 @@ def _sentences(text: str, place: int) -> Iterator[re.Match[str]]:
 
 
 def _strong_word_beside(searched: SearchedText, place: int) -> Span | None:
-    """A word next to a name, as in lists and tables, that can be nothing but a secret."""
+    """A word next to a name, as in lists and tables, that must be a secret."""
     text = searched.text
     found = _BESIDE.match(text, place)
     # `PASS: TestX` is the result of a test.
@@ -134,14 +133,14 @@ def _secret_word(text: str, found: re.Match[str], name: str) -> Span | None:
 
 
 def _may_be_quoted(value: str, name: str) -> bool:
-    """Whether a quoted value may be a secret; code is quoted like one, but not by its look."""
+    """Whether a quoted value looks like a secret, and not like quoted code."""
     if value.startswith("***") or " " in value or value.lower() in _ORDINARY:
         return False
     return (name.startswith("pass") and value.isalnum()) or _has_odd_character(value, name)
 
 
 def _is_unusual(word: str) -> bool:
-    """Whether a word has no place in an ordinary sentence about passwords."""
+    """Whether a word is unusual in a sentence about passwords."""
     lower = word.lower()
     return (
         len(word) >= 4
@@ -152,7 +151,7 @@ def _is_unusual(word: str) -> bool:
 
 
 def _has_odd_character(word: str, name: str) -> bool:
-    """Whether digits or signs stand in a word as they do in passwords, not in numbers or names."""
+    """Whether a word has digits or signs like a password, unlike numbers and names."""
     if not any(map(str.isdigit, word)) and not any(sign in word for sign in "!#$%^&*?"):
         return False
     if word.isdigit():

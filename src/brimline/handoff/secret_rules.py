@@ -1,4 +1,4 @@
-"""Rules that find credentials by their format, and those that are taken from detect-secrets."""
+"""Rules that find credentials by their format, and the import of those of detect-secrets."""
 
 import re
 from collections.abc import Iterator
@@ -10,17 +10,16 @@ import msgspec
 
 DATA = Path(__file__).parent.parent / "data" / "secret_rules.json"
 
+# A rule is tried on lines with one of its keywords, up to this distance from it.
 WINDOW_CHARS = 1024
-"""A rule is tried on the lines with one of its keywords, no farther from it than this."""
 
+# A rule for several lines is tried on this much text after the line of its keyword.
 MORE_LINES_CHARS = 2048
-"""A rule for several lines is tried on so many characters after the line of its keyword."""
 
-LONG_WORD_CHARS = 24
-"""Rules without a rare keyword are tried on lines with a word of this length."""
+LONG_WORD_CHARS = 24  # rules without a rare keyword are tried on lines with a word of this length
 
+# Shortest secret that contains its keyword: `sk-` and eight characters.
 SECRET_WORD_CHARS = 11
-"""A secret that holds its keyword, as `sk-` and eight characters do, is a word of this length."""
 
 _WORD_CHARACTERS = f"-_.={ascii_letters}{digits}".encode()
 _SPACES_BETWEEN_WORDS = bytes(code if code in _WORD_CHARACTERS else 32 for code in range(256))
@@ -32,11 +31,11 @@ Span = tuple[int, int]
 
 
 class SearchedText:
-    """A text with what all rules need of it: its lower case and its long words."""
+    """A text with its lower case and its long words, which all rules need."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lower = _lower(text)
+        self.lower = _lower_in_place(text)
         # Cutting the text into words once spares a search of the whole text for most keywords.
         words = text.encode("utf-8", "replace").translate(_SPACES_BETWEEN_WORDS).split()
         long_words = b"\n".join(word for word in words if len(word) >= SECRET_WORD_CHARS)
@@ -47,7 +46,7 @@ class SearchedText:
         return keyword in self._words
 
     def lines_with(self, keyword: str, *, ignore_case: bool) -> Iterator[Span]:
-        """The lines that hold a keyword, each once; of a long line the part around it."""
+        """The lines with a keyword, each once; of a long line the part around it."""
         where = self.lower if ignore_case else self.text
         place = where.find(keyword)
         while place >= 0:
@@ -56,7 +55,7 @@ class SearchedText:
             place = where.find(keyword, max(place + 1, min(end, place + WINDOW_CHARS)))
 
     def lines_with_long_words(self) -> Iterator[Span]:
-        """The lines that hold a long word, each once; of a long line the part around it."""
+        """The lines with a long word, each once; of a long line the part around it."""
         place = done = 0
         for word in self._words.split("\n"):
             if len(word) < LONG_WORD_CHARS:
@@ -71,7 +70,7 @@ class SearchedText:
     def line_around(self, place: int) -> Span:
         """The line at a place, or what is near the place if the line is long.
 
-        It begins with the line break before it, which some patterns want to see.
+        It begins with the preceding line break, which some patterns match.
         """
         first = max(0, place - WINDOW_CHARS)
         end = self.text.find("\n", place, place + 2 * WINDOW_CHARS)
@@ -80,22 +79,20 @@ class SearchedText:
 
 
 class SecretRule(msgspec.Struct, frozen=True):
-    """A pattern, what stands in every match of it, and the group of the secret."""
+    """A pattern, keywords of which every match contains one, and the group of the secret."""
 
     id: str
     keywords: tuple[str, ...]
     regex: str
     group: int = 0
-    ignore_case: bool = False
-    """Of the pattern; its keywords are in lower case then."""
+    ignore_case: bool = False  # keywords are then in lower case
+    # Whether the keyword is part of the secret, a word of at least SECRET_WORD_CHARS.
     in_word: bool = False
-    """Whether each keyword is part of the secret, and that a word of SECRET_WORD_CHARS."""
-    long_word: bool = False
-    """Whether the keywords are frequent, and the secret has LONG_WORD_CHARS."""
+    long_word: bool = False  # keywords are frequent; the secret has LONG_WORD_CHARS
     more_lines: bool = False
 
-    def spans(self, searched: SearchedText) -> Iterator[Span]:
-        """The places of secrets in a text."""
+    def find_spans(self, searched: SearchedText) -> Iterator[Span]:
+        """Yield the spans of secrets in a text."""
         for start, end in self._lines(searched):
             more = MORE_LINES_CHARS if self.more_lines else 0
             yield from self._spans_between(searched.text, start, end + more)
@@ -113,7 +110,7 @@ class SecretRule(msgspec.Struct, frozen=True):
                 yield start, end
 
     def _spans_between(self, text: str, place: int, end: int) -> Iterator[Span]:
-        pattern = _compile(self.regex, self.ignore_case)
+        pattern = _compile_rule(self.regex, self.ignore_case)
         while found := pattern.search(text, place, end):
             span = _whole_word(text, *found.span(self.group), trim=not self.group)
             # Names in code are long words too; random ones of that length have digits.
@@ -130,13 +127,13 @@ class RuleFile(msgspec.Struct, frozen=True):
 
 
 @cache
-def imported_rules() -> tuple[SecretRule, ...]:
-    """The rules of the data file; it is read when a text is redacted for the first time."""
+def load_imported_rules() -> tuple[SecretRule, ...]:
+    """Read the data file, when a text is redacted for the first time."""
     return msgspec.json.decode(DATA.read_bytes(), type=RuleFile).rules
 
 
-def merged(spans: list[Span]) -> list[Span]:
-    """The same places, sorted, with those that touch or overlap made one."""
+def merge_spans(spans: list[Span]) -> list[Span]:
+    """Sort spans, and join those that touch or overlap."""
     whole: list[Span] = []
     for start, end in sorted(spans):
         if whole and start <= whole[-1][1]:
@@ -147,7 +144,7 @@ def merged(spans: list[Span]) -> list[Span]:
 
 
 def _whole_word(text: str, start: int, end: int, *, trim: bool) -> Span:
-    """A match to the end of its word: a bound, or a fixed length, would leave the rest of it.
+    """Extend a match to the end of its word, beyond the pattern's length limit.
 
     Patterns without a group of their own for the secret can match the delimiters around it.
     """
@@ -160,13 +157,13 @@ def _whole_word(text: str, start: int, end: int, *, trim: bool) -> Span:
 
 
 @cache
-def _compile(regex: str, ignore_case: bool) -> re.Pattern[str]:
-    """A compiled rule; most texts need few of them, so each is compiled when it is needed."""
+def _compile_rule(regex: str, ignore_case: bool) -> re.Pattern[str]:
+    """Compile a rule when it is first needed: most texts need few."""
     return re.compile(regex, re.IGNORECASE if ignore_case else 0)
 
 
-def _lower(text: str) -> str:
-    """The text in lower case, with every character in its place."""
+def _lower_in_place(text: str) -> str:
+    """The text in lower case, with every character at its position."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower

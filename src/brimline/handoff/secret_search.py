@@ -1,17 +1,17 @@
-"""Every credential that can be recognised in a text, by its place."""
+"""Find all recognisable credentials in a text."""
 
 import re
 from collections.abc import Iterator
 
-from brimline.handoff.assignments import (
-    name_places,
-    named_spans,
-    option_spans,
-    random_spans,
+from brimline.handoff.secret_assignments import (
+    find_named_values,
+    find_names,
+    find_option_values,
+    find_random_values,
 )
 from brimline.handoff.secret_formats import OWN_RULES
-from brimline.handoff.secret_prose import prose_spans
-from brimline.handoff.secret_rules import SearchedText, Span, imported_rules, merged
+from brimline.handoff.secret_prose import find_prose_secrets
+from brimline.handoff.secret_rules import SearchedText, Span, load_imported_rules, merge_spans
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -20,30 +20,30 @@ _KEY_LINE = re.compile(r"[>|\s]*(?:\d{1,6}[\t→:|]\s*)?[A-Za-z0-9+/=]+\Z")
 _LINE_NUMBER = re.compile(r"\d{1,6}[\t→:|]?\Z")
 _KEY_PART = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/=]{16,}\Z")
 
+# Blocks of shorter lines are words, not keys.
 MIN_KEY_LINE_CHARS = 32
-"""Lines of text that are shorter are words, unless a longer one is among them."""
 
 
 def find_secrets(text: str) -> list[Span]:
-    """The places of the credentials in a text, in order and apart from each other."""
-    return merged([span for span in _spans(text) if span[0] < span[1]])
+    """The spans of credentials in a text, sorted and disjoint."""
+    return merge_spans([span for span in _find_spans(text) if span[0] < span[1]])
 
 
-def _spans(text: str) -> Iterator[Span]:
+def _find_spans(text: str) -> Iterator[Span]:
     searched = SearchedText(text)
     lower = searched.lower
     if "private key" in lower:
-        yield from _private_keys(text)
-    for rule in (*OWN_RULES, *imported_rules()):
-        yield from rule.spans(searched)
-    places = name_places(lower)
-    yield from named_spans(text, lower, places)
-    yield from option_spans(text, lower)
-    yield from random_spans(text)
-    yield from prose_spans(searched, places)
+        yield from _find_private_keys(text)
+    for rule in (*OWN_RULES, *load_imported_rules()):
+        yield from rule.find_spans(searched)
+    places = find_names(lower)
+    yield from find_named_values(text, lower, places)
+    yield from find_option_values(text, lower)
+    yield from find_random_values(text)
+    yield from find_prose_secrets(searched, places)
 
 
-def _private_keys(text: str) -> Iterator[Span]:
+def _find_private_keys(text: str) -> Iterator[Span]:
     """Private keys in PEM, also if the beginning or the end was cut off."""
     place = 0
     while begin := _BEGIN.search(text, place):
@@ -69,7 +69,7 @@ def _first_key_line(text: str, limit: int, place: int) -> int | None:
         if _LINE_NUMBER.match(line):
             line = ""
         if line and not _KEY_LINE.match(line):
-            # The first line of what is left can stand behind other words.
+            # The first remaining line may follow other words.
             part = _KEY_PART.search(line)
             if part:
                 return line_start + text[line_start:place].index(part[0])

@@ -1,48 +1,47 @@
-"""How long a text is for its reader, and its beginning and end up to so much."""
+"""Measure and cut texts in bytes or UTF-16 units."""
 
 import msgspec
 
-GAPS = 3, 2
-"""Of a text with its middle cut out, so many parts are its beginning and its end."""
+# How much of an elided text is its beginning and its end.
+FRONT_BACK_RATIO = 3, 2
 
 
 class TextMeasure(msgspec.Struct, frozen=True):
-    """Counts the units of an encoding. A character that would be cut through is left out."""
+    """Counts units of an encoding; characters are never split."""
 
     encoding: str
     width: int
 
     def size(self, text: str) -> int:
-        """How many units it has."""
-        return len(self._data(text)) // self.width
+        """The number of units."""
+        return len(self._encode(text)) // self.width
 
     def first(self, text: str, most: int) -> str:
-        """Its beginning, at most so many units."""
-        return self._text(self._data(text[: max(0, most)])[: max(0, most) * self.width])
+        """The beginning, of at most `most` units."""
+        return self._decode(self._encode(text[: max(0, most)])[: max(0, most) * self.width])
 
     def last(self, text: str, most: int) -> str:
-        """Its end, at most so many units."""
-        return self._text(self._data(text[-most:])[-most * self.width :]) if most > 0 else ""
+        """The end, of at most `most` units."""
+        return self._decode(self._encode(text[-most:])[-most * self.width :]) if most > 0 else ""
 
-    def without_middle(self, text: str, most: int, gap: str) -> str:
-        """The text, or its beginning, the gap and its end, in at most so many units together."""
+    def elide(self, text: str, most: int, gap: str) -> str:
+        """The text, or its beginning, the gap and its end, of at most `most` units together."""
         if self.size(text) <= most:
             return text
         room = max(0, most - self.size(gap))
-        front, back = GAPS
+        front, back = FRONT_BACK_RATIO
         beginning = room * front // (front + back)
         whole = self.first(text, beginning) + gap + self.last(text, room - beginning)
         return self.first(whole, most)
 
-    def _data(self, text: str) -> bytes:
+    def _encode(self, text: str) -> bytes:
         return text.encode(self.encoding, "replace")
 
-    def _text(self, data: bytes) -> str:
+    def _decode(self, data: bytes) -> str:
         return data.decode(self.encoding, "ignore")
 
 
-UTF8 = TextMeasure("utf-8", 1)
-"""What tokens are estimated by."""
+UTF8 = TextMeasure("utf-8", 1)  # what tokens are estimated by
 
+# Characters as the clients count them, in JavaScript; never fewer than Python's.
 UTF16 = TextMeasure("utf-16-le", 2)
-"""What the clients, being written in JavaScript, call characters; never fewer than Python's."""

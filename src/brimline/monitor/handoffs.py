@@ -9,7 +9,14 @@ from typing import NamedTuple
 from brimline.bounded_reads import ReadThreads
 from brimline.errors import UnknownAgent, UnreadableTranscript
 from brimline.events import MAIN
-from brimline.handoff import Document, draft, files_changed_since, freshness, iter_records, render
+from brimline.handoff import (
+    Document,
+    compute_freshness,
+    draft_handoff,
+    files_changed_since,
+    iter_records,
+    render_handoff,
+)
 from brimline.inbox import BRIMLINE
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_writes import key
@@ -140,12 +147,12 @@ class HandoffRecovery:
 
     def _reply(self, row: HandoffRow, watched: SessionState) -> Reply:
         of, changed = self._changed.get(watched.id, (None, None))
-        text = render(
+        text = render_handoff(
             Document.of(row.text, row.path, row.at),
             author=row.author,
             at=row.at,
             now=self._clock(),
-            calls_before=freshness(row.calls, _calls_before(watched)).calls,
+            calls_before=compute_freshness(row.calls, _calls_before(watched)).calls,
             files_changed=changed if of == row.id else None,
             draft=row.draft,
         )
@@ -185,7 +192,7 @@ def _calls_before(watched: SessionState) -> int:
 
 def _drafted(watched: SessionState, transcript: str) -> str:
     try:
-        return draft(iter_records(transcript, watched.id), watched.agent, where=transcript)
+        return draft_handoff(iter_records(transcript, watched.id), watched.agent, where=transcript)
     except (OSError, UnreadableTranscript, UnknownAgent):
         return ""
 

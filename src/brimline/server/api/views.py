@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from brimline.events import MAIN
-from brimline.handoff import freshness
+from brimline.handoff import compute_freshness
 from brimline.inbox import Message, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
@@ -210,8 +210,8 @@ def _with_resumed(row: SessionRow) -> SessionRow:
 def _handoff_status(row: HandoffRow | None, calls: int | None) -> HandoffStatus:
     if row is None:
         return NO_HANDOFF
-    fresh = freshness(row.calls, calls)
-    state: HandoffState = "draft" if row.draft else "old" if fresh.old else "fresh"
+    fresh = compute_freshness(row.calls, calls)
+    state: HandoffState = "draft" if row.draft else "old" if fresh.is_old else "fresh"
     return HandoffStatus(state, row.at, row.path, fresh.calls)
 
 

@@ -1,4 +1,4 @@
-"""Secrets by their names, `NAME_KEY=value`, and random values under any name."""
+"""Find secrets by their names (`NAME_KEY=value`), and random values under any name."""
 
 import math
 import re
@@ -8,22 +8,19 @@ from collections.abc import Iterator
 from brimline.handoff.redact import MASK
 from brimline.handoff.secret_rules import Span
 
-MAX_VALUE_CHARS = 8192
-"""A quoted value is not looked for beyond this."""
+MAX_VALUE_CHARS = 8192  # limit of the search for a closing quote
 
-MAX_WORD_CHARS = 256
-"""A longer word is judged by its beginning."""
+MAX_WORD_CHARS = 256  # longer words are judged by their beginning
 
 MIN_RANDOM_CHARS = 20
 MIN_PART_CHARS = 14
-MIN_ENTROPY_BITS = 3.5
-"""Per character. Random values of 20 characters or more have at least 3.6."""
+MIN_ENTROPY_BITS = 3.5  # per character. Random values of 20 characters or more have at least 3.6.
 
+# The mean length of what looks like words in a random value; names in code have longer ones.
 MAX_RUN_CHARS = 3.6
-"""The mean length of what looks like words in a random value; names in code have longer ones."""
 
+# Every name of a secret contains one of these.
 NAME_WORDS = ("pass", "pw", "secret", "token", "credential", "key")
-"""The words by which names of secrets are found; each name holds one of them."""
 
 _KEY_KIND = re.compile(
     r"(?:api|access|account|private|secret|signing|encryption|master|deploy|client|service|auth|app"
@@ -55,19 +52,19 @@ _TYPES = frozenset(
      "write")
 )  # fmt: skip
 _CODE = re.compile(r"[A-Za-z_][\w.:]*[(\[<]|[A-Za-z_]+(?:\.[A-Za-z_]+)+$")
+# A variable, or a placeholder.
 _REFERENCE = re.compile(
     r"\$(?:[({]|[A-Z_][A-Z0-9_]*\b|\d\b)|%[A-Z_]+%$|%[a-z]\b|\{[\w.{]*\}|<[\w -]{1,60}>"
     r"|\S{0,40}\.{3}|x{3,}$|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|(?i:your)[_-]"
 )
-"""A variable, or a placeholder."""
 
+# Words that follow an option in prose: no values.
 _NO_VALUES = frozenset(("and", "argument", "flag", "for", "from", "if", "in", "is", "on", "option",
                         "or", "parameter", "should", "to", "when", "with"))  # fmt: skip
-"""What follows an option in a sentence about it."""
 
 
-def name_places(lower: str) -> list[int]:
-    """Where the words of names stand in a text in lower case, in order."""
+def find_names(lower: str) -> list[int]:
+    """The positions of NAME_WORDS in a text in lower case, in order."""
     places: list[int] = []
     for word in NAME_WORDS:
         place = lower.find(word)
@@ -77,8 +74,8 @@ def name_places(lower: str) -> list[int]:
     return sorted(places)
 
 
-def named_spans(text: str, lower: str, places: list[int]) -> Iterator[Span]:
-    """The values of names such as `password` and `API_KEY`, which stand at some places."""
+def find_named_values(text: str, lower: str, places: list[int]) -> Iterator[Span]:
+    """The values of names such as `password` and `API_KEY` at the given places."""
     done = 0
     for place in places:
         # A value can hold names of its own; it is masked whole, and not read again for each.
@@ -89,7 +86,7 @@ def named_spans(text: str, lower: str, places: list[int]) -> Iterator[Span]:
             done = span[1]
 
 
-def option_spans(text: str, lower: str) -> Iterator[Span]:
+def find_option_values(text: str, lower: str) -> Iterator[Span]:
     """The values of options such as `--token`."""
     place = lower.find("--")
     while place >= 0:
@@ -97,7 +94,7 @@ def option_spans(text: str, lower: str) -> Iterator[Span]:
         if found := _OPTION.match(lower, place):
             start, end = _option_value(text, found.end())
             word = text[start:end].lower()
-            if word not in _NO_VALUES and _meant(text, "password", start, end):
+            if word not in _NO_VALUES and _unless_harmless(text, "password", start, end):
                 yield start, end
         place = lower.find("--", max(end, place + 2))
 
@@ -110,12 +107,12 @@ def _value_span(text: str, lower: str, found: re.Match[str]) -> Span | None:
         return None
     direct = found["sign"] == "=" and not found["before"] and not found["after"]
     if direct and (word := _SHELL_WORD.match(text, place)):
-        return _meant(text, name, place, _shell_end(text, found, word.end()))
+        return _unless_harmless(text, name, place, _shell_end(text, found, word.end()))
     if quote := _QUOTE.match(text, place):
         end = text.find(quote[1], quote.end(), quote.end() + MAX_VALUE_CHARS)
         line_end = text.find("\n", quote.end(), quote.end() + MAX_VALUE_CHARS)
         if end > quote.end() and not 0 <= line_end < end:
-            return _meant(text, name, quote.end(), end)
+            return _unless_harmless(text, name, quote.end(), end)
         return _single_word(text, name, quote.end(), found)
     if block := _BLOCK.match(text, place):
         return block.start(1), block.end(1) - block[1].endswith("\n")
@@ -139,7 +136,7 @@ def _shell_end(text: str, found: re.Match[str], end: int) -> int:
 
 
 def _single_word(text: str, name: str, place: int, found: re.Match[str]) -> Span | None:
-    """One word: the last of its line, or one with a digit; so sentences are left."""
+    """A single word: the last of its line, or one with a digit, so that sentences are skipped."""
     word = _WORD.match(text, place)
     if not word:
         return None
@@ -147,13 +144,13 @@ def _single_word(text: str, name: str, place: int, found: re.Match[str]) -> Span
     last = _LINE_END.match(text, word.end()) is not None
     if not last and not _DIGIT.search(value):
         return None
-    span = _meant(text, name, place, place + len(value))
+    span = _unless_harmless(text, name, place, place + len(value))
     # The word was read up to a bound only; a secret is masked to its end.
     rest = _REST.match(text, word.end()) if span and len(word[0]) > MAX_WORD_CHARS else None
     return (place, rest.end()) if rest else span
 
 
-def _meant(text: str, name: str, start: int, end: int) -> Span | None:
+def _unless_harmless(text: str, name: str, start: int, end: int) -> Span | None:
     """The span, unless the value is a type, a number, a variable, a path, or code."""
     value = text[start:end].strip("'\"`")
     plain = value.partition("|")[0].lower()
@@ -171,7 +168,7 @@ def _meant(text: str, name: str, start: int, end: int) -> Span | None:
 
 
 def _repeats_name(text: str, found: re.Match[str], span: Span) -> bool:
-    """Whether a value is its name again, as in `client.apiKey = api_key`."""
+    """Whether a value repeats its name, as in `client.apiKey = api_key`."""
     before = _NAME_BEFORE.search(text, max(0, found.start() - 80), found.end("name"))
     name = before[1].rpartition(".")[2] if before else ""
     return name.replace("_", "").lower() == text[slice(*span)].replace("_", "").lower().rstrip(";,")
@@ -190,13 +187,13 @@ _ASSIGNED = re.compile(
     r"[=:][>=]?[ \t]{0,4}(?:\\?['\"`])?([A-Za-z0-9+/_-]{16,}={0,2})(?![\w.(\[:/@])"
 )
 _NAME_BEFORE = re.compile(r"([\w.-]{1,80})(?:\\?['\"`])?\]?[ \t]{0,4}:?\Z")
+# Last part of names whose values are random, but no secrets.
 _PUBLIC_NAMES = re.compile(
     r"(?i)(?:id|ids|uuid|guid|sha\d*|hash|md5|digest|checksum|crc|h\d|integrity|commit|rev|revision|etag"
     r"|fingerprint|version|tag|path|file|dir|url|uri|href|src|name|class|cursor|session|request"
     r"|trace|span|head|base|parent|tree|blob|ref|branch|image|model|resolved|thread|call|message"
     r"|public_?key|signature|thumbprint)s?\Z"
 )
-"""The last part of names whose values are random, and known to everybody."""
 
 _NAME_PARTS = re.compile(r"[_.-]|(?<=[a-z0-9])(?=[A-Z])")
 _PARTS = re.compile(r"[-_/+=]")
@@ -207,8 +204,8 @@ _HEX = re.compile(r"(?:[0-9a-f-]+|[0-9A-F-]+)\Z")
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{2,}\Z")
 
 
-def random_spans(text: str) -> Iterator[Span]:
-    """Values that look random, assigned to any name but those of ids and checksums."""
+def find_random_values(text: str) -> Iterator[Span]:
+    """Random-looking values of any name, except those of ids and checksums."""
     for found in _ASSIGNED.finditer(text):
         value = found[1]
         if not is_random(value) and not _HEX.match(value):
@@ -243,6 +240,6 @@ def _is_hex_key(value: str) -> bool:
 
 
 def entropy_bits(value: str) -> float:
-    """Shannon's entropy of the characters of a value, in bits per character."""
+    """Shannon entropy of a value, in bits per character."""
     size = len(value)
     return -sum(count / size * math.log2(count / size) for count in Counter(value).values())
