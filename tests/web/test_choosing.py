@@ -63,7 +63,7 @@ def test_search(listed: Screen) -> None:
     listed.find("search").fill("home alpha")
     until_order(listed, "a1", "a2")
     listed.find("search").fill("nothing like it")
-    expect(listed.find("none-fits")).to_contain_text("4 sessions are known")
+    expect(listed.find("none-fits")).to_contain_text("4 sessions in total")
     listed.find("none-fits").get_by_role("button").click()
     until_order(listed, "a1", "b1", "a2", "b2")
 

@@ -135,7 +135,7 @@ def test_empty(screen: Screen) -> None:
     for words in ("brimline setup", "brimline demo"):
         expect(screen.find("empty")).to_contain_text(words)
     screen.go("#/history")
-    expect(screen.find("history")).to_contain_text("Nothing was heard in this time.")
+    expect(screen.find("history")).to_contain_text("No sessions in this period.")
 
 
 def test_motion(story: Story, opened: Opener) -> None:

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 def lost(screen: Screen) -> None:
     """Wait until the page says that it is not connected."""
     screen.find("connection", '[data-connection="lost"]').wait_for()
-    expect(screen.find("connection")).to_have_text("not connected, trying again")
+    expect(screen.find("connection")).to_have_text("disconnected, reconnecting")
 
 
 def test_killed(story: Story, screen: Screen) -> None:
@@ -85,7 +85,7 @@ def test_timeline_not_fetched(story: Story, screen: Screen) -> None:
     story.tell("one", call("c1", 20_000))
     screen.page.route("**/assets/chart-*", lambda route: route.abort())
     screen.open("#/session/one")
-    expect(screen.find("chart")).to_contain_text("The timeline could not be fetched.")
+    expect(screen.find("chart")).to_contain_text("The timeline could not be loaded.")
     expect(screen.find("hover")).to_have_attribute("data-call", "c1")
     screen.page.unroute_all()
     screen.bad.clear()  # Chromium writes what it could not fetch on the console.

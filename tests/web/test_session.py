@@ -92,7 +92,7 @@ def test_reading(story: Story, screen: Screen) -> None:
     for name in ("window", "limit"):
         words = f"{main[name]:,}{main[f'{name}_why']}"
         expect(facts.locator(f'[data-fact="{name}"]')).to_have_text(words)
-    of_limit = facts.locator('[data-fact="of the limit"]')
+    of_limit = facts.locator('[data-fact="percent of limit"]')
     expect(of_limit).to_have_text(f"{main['percent_of_limit']:.1f} %")
     expect(facts.locator('[data-fact="source"]')).to_contain_text("status line, ")
     expect(screen.find("json")).to_contain_text('"percent": 75')
@@ -104,7 +104,7 @@ def test_session_that_was_cleared(story: Story, screen: Screen) -> None:
     daemon.client(hook_input("SessionEnd", reason="clear"))
     daemon.client(hook_input("SessionStart", source="clear") | {"session_id": "fresh"})
     screen.open(f"#/session/{SESSION}")
-    screen.page.locator('[data-fact="cleared, goes on as"]').get_by_text("fresh").click()
+    screen.page.locator('[data-fact="cleared, continued as"]').get_by_text("fresh").click()
     expect(screen.page.locator('[data-fact="session"]')).to_have_text("fresh")
 
 
@@ -216,11 +216,11 @@ def test_messages(story: Story, screen: Screen) -> None:
     screen.open("#/session/one")
     form = screen.find("send")
     expect(form.get_by_role("button", name="Send")).to_be_disabled()
-    form.get_by_label("Tell this agent something").fill(text)
+    form.get_by_label("Send a message to this agent").fill(text)
     form.get_by_label("urgent").check()
     form.get_by_role("button", name="Send").click()
     expect(form).to_contain_text("Queued.")
-    expect(form.get_by_label("Tell this agent something")).to_have_value("")
+    expect(form.get_by_label("Send a message to this agent")).to_have_value("")
     (message,) = story.daemon.get("/v1/sessions/one/messages")
     assert (message["text"], message["urgency"], message["state"]) == (text, "urgent", "queued")
     shown = screen.find("messages").locator(f'[data-message="{message["id"]}"]')
@@ -266,7 +266,7 @@ def test_awkward_ids(story: Story, screen: Screen) -> None:
 def answers(story: Story, screen: Screen, id: str) -> None:
     """What a session's page asks of the API is answered for this id."""
     expect(screen.find("hover")).to_have_attribute("data-call", "c")
-    screen.page.get_by_label("Tell this agent something").fill("hi")
+    screen.page.get_by_label("Send a message to this agent").fill("hi")
     screen.find("send").get_by_role("button", name="Send").click()
     expect(screen.find("unread")).to_have_text("1 unread")
     screen.find("messages").get_by_role("button", name="Cancel").click()

@@ -1,4 +1,4 @@
-/** A made-up daemon inside Vite, for work on the page without the real one. */
+/** A fake daemon inside Vite, for work on the page without a real one. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Connect, Plugin } from "vite";
@@ -8,13 +8,13 @@ import { later, sample } from "./sample.ts";
 
 const SESSIONS = Number(process.env.BRIMLINE_DEV_SESSIONS ?? 14);
 const RATE = Number(process.env.BRIMLINE_DEV_RATE ?? 1);
-/** The policy that the daemon serves the page with. */
+/** The content security policy of the daemon. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const clock = () => Date.now() / 1000;
-/** The page takes another start for another store. */
+/** Constant: another start time would mean another store to the page. */
 const BEGAN = clock() - 5_000;
 
 class World {
@@ -30,7 +30,7 @@ class World {
     if (RATE > 0 && SESSIONS > 13) setInterval(() => this.change(), 1000 / RATE).unref();
   }
 
-  /** A session goes on; those that show the cases stay as they are. */
+  /** Change a session; the first ones, which show all cases, stay. */
   private change(): void {
     const ids = [...this.views.keys()].slice(13);
     const view = this.views.get(ids[Math.floor(Math.random() * ids.length)] ?? "");
@@ -55,7 +55,7 @@ class World {
   }
 }
 
-/** What a path answers; undefined is what the daemon does not know. */
+/** The body for a path; undefined if it is unknown. */
 function answer(world: World, path: string): unknown {
   const now = clock();
   if (path.startsWith("/v1/sessions?")) return [...world.views.values()];
@@ -82,7 +82,7 @@ function answer(world: World, path: string): unknown {
   return view;
 }
 
-/** The policy is served with the built page alone: Vite's own client needs inline script. */
+/** The policy is sent only with the built page: Vite's own client needs inline scripts. */
 function serve(world: World, policy: boolean): Connect.NextHandleFunction {
   return (request, response, next) => {
     const path = request.url ?? "/";
@@ -94,16 +94,16 @@ function serve(world: World, policy: boolean): Connect.NextHandleFunction {
     response.setHeader("content-type", "application/json");
     if (request.method === "POST") return void response.writeHead(201).end('{"id":"m9"}');
     if (request.method === "DELETE") return void response.writeHead(204).end();
-    const told = answer(world, path);
-    if (told === undefined)
+    const body = answer(world, path);
+    if (body === undefined)
       response.writeHead(404).end('{"error":"no such session","hint":"See /v1/sessions."}');
-    else response.end(JSON.stringify(told));
+    else response.end(JSON.stringify(body));
   };
 }
 
 export function fakeDaemon(): Plugin {
   return {
-    name: "made-up daemon",
+    name: "fake daemon",
     configureServer(server) {
       server.middlewares.use(serve(new World(), false));
     },

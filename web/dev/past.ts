@@ -1,4 +1,4 @@
-/** Made-up timelines, documents and history. */
+/** Fake timelines, handoffs and history. */
 
 import type { Formulas } from "../src/api.ts";
 import type { CallRow, HandoffRow, History, SessionView, Timeline } from "../src/api-types.ts";
@@ -215,7 +215,7 @@ export function formulasOf(view: SessionView, now: number): Formulas {
   let sums = 0;
   let creation = 0;
   let most = 0;
-  const made: Formulas = {
+  const series: Formulas = {
     latest: [],
     max_cache_read_plus_sums: [],
     sum_cache_creation: [],
@@ -228,14 +228,14 @@ export function formulasOf(view: SessionView, now: number): Formulas {
     creation += call.cache_write;
     most = Math.max(most, call.cache_read);
     const sent = call.input + call.cache_read + call.cache_write;
-    made.latest?.push(sent);
-    made.max_cache_read_plus_sums?.push(most + sums);
-    made.sum_cache_creation?.push(creation);
-    made.last_input?.push(call.input);
-    made.result_sums?.push(null);
-    made.effective?.push(Math.round(sent - 0.9 * call.cache_read));
+    series.latest?.push(sent);
+    series.max_cache_read_plus_sums?.push(most + sums);
+    series.sum_cache_creation?.push(creation);
+    series.last_input?.push(call.input);
+    series.result_sums?.push(null);
+    series.effective?.push(Math.round(sent - 0.9 * call.cache_read));
   }
-  return made;
+  return series;
 }
 
 export function historyOf(views: SessionView[], now: number): History {

@@ -1,4 +1,4 @@
-/** Made-up sessions of exactly the API's shapes: every level, every state, and hostile text. */
+/** Fake sessions: every level, every state, and hostile text. */
 
 import type { SessionView, ThreadRow } from "../src/api-types.ts";
 
@@ -38,7 +38,7 @@ const TITLES = [
 const HOSTS = ["workstation", "build-3", "laptop"];
 const HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>";
 
-/** Occupancies that a newcomer should see once each. */
+/** One occupancy of each kind. */
 const FIRST = [61, 130, 100, 80, 79.9, 50, 49.9, 83.6, 0, 23.4, 12];
 
 function pick<T>(of: readonly T[], at: number): T {
@@ -84,7 +84,7 @@ function trendTo(sent: number | null): number[] {
   return Array.from({ length: 40 }, (_, at) => Math.round(sent * (0.2 + 0.8 * (at / 39) ** 1.3)));
 }
 
-/** One session: the first ones show every case, the others are spread. */
+/** One session: the first ones show every case, the others are random. */
 export function sample(at: number, now: number): SessionView {
   const agent = pick(AGENTS, at);
   const id = `${agent}-${String(at).padStart(4, "0")}-7d1f-4c0e`;
@@ -132,7 +132,7 @@ export function sample(at: number, now: number): SessionView {
   };
 }
 
-/** The session a little later: fuller, and after its limit compacted. */
+/** The session a little later: fuller, or compacted after its limit. */
 export function later(view: SessionView, now: number): SessionView {
   const [main, ...rest] = view.threads;
   if (!main || main.window === null) return view;

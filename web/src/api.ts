@@ -1,4 +1,4 @@
-/** Asking the daemon. */
+/** Requests to the daemon's HTTP API. */
 
 import type {
   DaemonStatus,
@@ -13,7 +13,7 @@ import type {
 export type Formulas = Record<string, (number | null)[]>;
 
 /** The daemon refused a request or did not answer; `hint` says what to do, if that is known. */
-export class Refused extends Error {
+export class RequestFailed extends Error {
   constructor(
     readonly status: number,
     message: string,
@@ -23,47 +23,47 @@ export class Refused extends Error {
   }
 }
 
-async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
+async function request<T>(path: string, init: RequestInit = {}): Promise<T> {
   const answer = await fetch(path, { cache: "no-store", ...init }).catch(() => {
-    throw new Refused(0, "The daemon does not answer.", "Is `brimline serve` running?");
+    throw new RequestFailed(0, "The daemon does not answer.", "Start it with `brimline serve`.");
   });
-  // The secret was replaced, or the cookie is too old: the page itself then says how to sign in.
+  // The secret was replaced or the cookie expired: "/" then explains how to sign in.
   if (answer.status === 401) location.replace("/");
-  if (!answer.ok) throw await refusal(answer);
+  if (!answer.ok) throw await failureOf(answer);
   return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
 
-async function refusal(answer: Response): Promise<Refused> {
-  const told: unknown = await answer.json().catch(() => null);
-  const text = textOf(told, "error") ?? `The daemon answered ${answer.status}.`;
-  return new Refused(answer.status, text, textOf(told, "hint"));
+async function failureOf(answer: Response): Promise<RequestFailed> {
+  const body: unknown = await answer.json().catch(() => null);
+  const text = textOf(body, "error") ?? `The daemon answered ${answer.status}.`;
+  return new RequestFailed(answer.status, text, textOf(body, "hint"));
 }
 
-function textOf(told: unknown, key: string): string | null {
-  if (typeof told !== "object" || told === null) return null;
-  const value = (told as Record<string, unknown>)[key];
+function textOf(body: unknown, key: string): string | null {
+  if (typeof body !== "object" || body === null) return null;
+  const value = (body as Record<string, unknown>)[key];
   return typeof value === "string" ? value : null;
 }
 
-/** The address of what is behind a session's page. */
+/** The API path of a session, or of a part of it. */
 export function sessionPath(id: string, part = ""): string {
   return `/v1/sessions/${encodeURIComponent(id)}${part && `/${part}`}`;
 }
 
-export const sessions = (since: string) => ask<SessionView[]>(`/v1/sessions?since=${since}`);
-export const session = (id: string) => ask<SessionView>(sessionPath(id));
-export const timeline = (id: string) => ask<Timeline>(sessionPath(id, "timeline"));
-export const formulas = (id: string) => ask<Formulas>(sessionPath(id, "formulas"));
-export const messages = (id: string) => ask<Message[]>(sessionPath(id, "messages"));
-export const daemon = () => ask<DaemonStatus>("/v1/daemon");
-export const history = (since: string) => ask<History>(`/v1/history?since=${since}`);
+export const sessions = (since: string) => request<SessionView[]>(`/v1/sessions?since=${since}`);
+export const session = (id: string) => request<SessionView>(sessionPath(id));
+export const timeline = (id: string) => request<Timeline>(sessionPath(id, "timeline"));
+export const formulas = (id: string) => request<Formulas>(sessionPath(id, "formulas"));
+export const messages = (id: string) => request<Message[]>(sessionPath(id, "messages"));
+export const daemon = () => request<DaemonStatus>("/v1/daemon");
+export const history = (since: string) => request<History>(`/v1/history?since=${since}`);
 
 export async function handoffs(id: string): Promise<HandoffRow[]> {
-  return (await ask<{ handoffs: HandoffRow[] }>(sessionPath(id, "handoff"))).handoffs;
+  return (await request<{ handoffs: HandoffRow[] }>(sessionPath(id, "handoff"))).handoffs;
 }
 
 export async function send(id: string, text: string, urgent: boolean): Promise<string> {
-  const sent = await ask<{ id: string }>(sessionPath(id, "messages"), {
+  const sent = await request<{ id: string }>(sessionPath(id, "messages"), {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ text, urgent }),
@@ -73,5 +73,5 @@ export async function send(id: string, text: string, urgent: boolean): Promise<s
 
 export async function cancel(id: string, message: string): Promise<void> {
   const path = `${sessionPath(id, "messages")}/${encodeURIComponent(message)}`;
-  await ask<unknown>(path, { method: "DELETE" });
+  await request<unknown>(path, { method: "DELETE" });
 }

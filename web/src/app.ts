@@ -1,41 +1,40 @@
-/** What the views share: the sessions, the connection, and what is listed of them. */
+/** State shared by the views: sessions, connection, filter, order. */
 
 import { computed, effect, signal } from "@preact/signals";
 import type { SessionView } from "./api-types";
+import { SessionEventSource } from "./event-source";
 import { percent } from "./format";
-import { Live } from "./live";
-import { mainOf } from "./reading";
-import { Board } from "./state/board";
+import { mainThread } from "./reading";
 import { now } from "./state/clock";
-import { type Filter, listed, NO_FILTER, type Sort } from "./state/list";
+import { type Filter, NO_FILTER, type Sort, selectSessions } from "./state/session-list";
+import { SessionStore } from "./state/session-store";
 
-export const board = new Board();
-export const live = new Live(board);
+export const sessionStore = new SessionStore();
+export const eventSource = new SessionEventSource(sessionStore);
 export const filter = signal<Filter>(NO_FILTER);
 export const sort = signal<Sort>("fullest");
 export const helpOpen = signal(false);
 
-/** The ids that the overview shows, in order. An order that stays is the same array. */
+/** The ids that the overview shows, in order. The array is replaced only when the order changes. */
 export const order = signal<string[]>([]);
 
-/** Rows do not jump about more often than this and so much for each row; milliseconds. */
-const SETTLE = 800;
-const SETTLE_ROW = 2;
-/** Nor so soon after one scrolled. */
-const STILL = 300;
+/** Rows change places at most this often; longer with many rows, and not while scrolling. */
+const REORDER_INTERVAL_MS = 800;
+const REORDER_ROW_MS = 2;
+const AFTER_SCROLL_MS = 300;
 
-/** Keep the order true: at once when somebody chose another, else a little after a change. */
-export function followOrder(): void {
+/** Keep the order current: at once after a change of filter or sort, otherwise delayed. */
+export function keepOrder(): void {
   let waits = false;
   let last = Number.NEGATIVE_INFINITY;
   let scrolled = Number.NEGATIVE_INFINITY;
   const settle = () => {
     last = performance.now();
-    arrange();
+    updateOrder();
   };
   const later = () => {
-    const settled = last + SETTLE + SETTLE_ROW * order.peek().length;
-    const wait = Math.max(settled, scrolled + STILL) - performance.now();
+    const settled = last + REORDER_INTERVAL_MS + REORDER_ROW_MS * order.peek().length;
+    const wait = Math.max(settled, scrolled + AFTER_SCROLL_MS) - performance.now();
     waits = wait > 0;
     if (waits) setTimeout(later, wait);
     else settle();
@@ -44,56 +43,56 @@ export function followOrder(): void {
     scrolled = performance.now();
   });
   effect(() => {
-    if (filter.value.past) live.reachBack();
+    if (filter.value.past) eventSource.loadPast();
   });
   effect(() => {
     filter.value;
     sort.value;
-    board.known.value;
+    sessionStore.loaded.value;
     settle();
   });
   effect(() => {
-    board.version.value;
+    sessionStore.version.value;
     now.value;
     if (!waits) later();
   });
 }
 
-function arrange(): void {
-  const views = listed(board.views(), filter.peek(), sort.peek(), now.peek());
+function updateOrder(): void {
+  const views = selectSessions(sessionStore.views(), filter.peek(), sort.peek(), now.peek());
   const ids = views.map((view) => view.session.id);
   const before = order.peek();
   const same = ids.length === before.length && ids.every((id, at) => id === before[at]);
   if (!same) order.value = ids;
 }
 
-/** Sessions of any kind that there are: by it one tells "none at all" from "none that fit". */
-export const total = computed(() => {
-  board.version.value;
-  return board.size;
+/** The number of all known sessions: distinguishes "no sessions" from "no matches". */
+export const sessionCount = computed(() => {
+  sessionStore.version.value;
+  return sessionStore.size;
 });
 
-/** The fullest live session, whatever is listed. */
+/** The fullest live session, independent of the filter. */
 const fullest = computed<SessionView | undefined>(() => {
-  board.version.value;
-  return listed(board.views(), NO_FILTER, "fullest", now.value)[0];
+  sessionStore.version.value;
+  return selectSessions(sessionStore.views(), NO_FILTER, "fullest", now.value)[0];
 });
 
-/** Name the fullest session in the window's title, so that it is seen from another tab. */
-export function followTitle(): void {
+/** Show the fullest session in the window's title, visible from other tabs. */
+export function keepTitle(): void {
   effect(() => {
-    document.title = titleOf(fullest.value);
+    document.title = pageTitle(fullest.value);
   });
 }
 
-export function titleOf(view: SessionView | undefined): string {
-  const main = view && mainOf(view);
+export function pageTitle(view: SessionView | undefined): string {
+  const main = view && mainThread(view);
   if (!view || !main || main.percent === null) return "Brimline";
-  return `${percent(main.percent)} ${nameOf(view)} · Brimline`;
+  return `${percent(main.percent)} ${sessionName(view)} · Brimline`;
 }
 
-/** What a session is called: its project's folder, else its title, else its id. */
-export function nameOf(view: SessionView): string {
+/** The name of a session: its project's folder, its title, or its id. */
+export function sessionName(view: SessionView): string {
   const { project, title, id } = view.session;
   return (project && folder(project)) || title || id;
 }

@@ -1,9 +1,9 @@
-/** How figures are written. Unknown is said as such, never as 0. */
+/** Formats of figures. Unknown is "unknown", never 0. */
 
 export const UNKNOWN = "unknown";
 
 const WHOLE = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
-const TENTH = new Intl.NumberFormat("en-GB", {
+const ONE_DECIMAL = new Intl.NumberFormat("en-GB", {
   minimumFractionDigits: 1,
   maximumFractionDigits: 1,
 });
@@ -13,7 +13,7 @@ export function count(value: number | null): string {
   return value === null ? UNKNOWN : WHOLE.format(value);
 }
 
-/** Tokens, shortened: 940, 12.3K, 121K, 1M, 1.05M; no more is shown than three figures. */
+/** Tokens, shortened to three digits: 940, 12.3K, 121K, 1M, 1.05M. */
 export function tokens(value: number | null): string {
   if (value === null) return UNKNOWN;
   if (value < 1_000) return WHOLE.format(value);
@@ -28,43 +28,43 @@ function scaled(value: number, unit: number, letter: string): string {
 
 /** A percentage with one decimal: 61.0 %. */
 export function percent(value: number | null): string {
-  return value === null ? UNKNOWN : `${TENTH.format(value)} %`;
+  return value === null ? UNKNOWN : `${ONE_DECIMAL.format(value)} %`;
 }
 
-/** A place on the scale, without needless decimals: 50 %, 83.5 %. */
-export function place(value: number): string {
+/** A percentage without needless decimals: 50 %, 83.5 %. */
+export function shortPercent(value: number): string {
   return `${Number(value.toFixed(1))} %`;
 }
 
-/** Dollars: $0.50, $12.30, $1,204; less than a cent is said so. */
+/** Dollars: < $0.01, $0.50, $12.30, $1,204. */
 export function dollars(value: number | null): string {
   if (value === null) return UNKNOWN;
   if (value > 0 && value < 0.01) return "< $0.01";
   return value < 1_000 ? `$${value.toFixed(2)}` : `$${WHOLE.format(value)}`;
 }
 
-const STEPS: [number, string][] = [
+const DURATION_UNITS: [number, string][] = [
   [86_400, "d"],
   [3_600, "h"],
   [60, "min"],
 ];
 
-/** A span in its largest unit: 40 s, 12 min, 3 h, 2 d. */
-export function span(seconds: number): string {
-  const step = STEPS.find(([size]) => seconds >= size);
+/** A duration in its largest unit: 40 s, 12 min, 3 h, 2 d. */
+export function duration(seconds: number): string {
+  const step = DURATION_UNITS.find(([size]) => seconds >= size);
   return step ? `${Math.floor(seconds / step[0])} ${step[1]}` : `${Math.floor(seconds)} s`;
 }
 
-/** How long ago something was; clocks that differ by a little give "now". */
+/** How long ago something was; "now" for clocks that differ slightly. */
 export function ago(at: number | null, now: number): string {
   if (at === null) return UNKNOWN;
-  return now - at < 5 ? "now" : `${span(now - at)} ago`;
+  return now - at < 5 ? "now" : `${duration(now - at)} ago`;
 }
 
 const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
-/** A moment: 14:03:07, with its day where that is not today. */
+/** A time: 14:03:07, with the day if it is not today. */
 export function moment(at: number | null, now: number): string {
   if (at === null) return UNKNOWN;
   const then = new Date(at * 1000);
@@ -74,14 +74,14 @@ export function moment(at: number | null, now: number): string {
 
 const MINUTES = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
-/** A moment on an axis whose ticks are so many seconds apart: 14:03, with seconds or by the day. */
+/** A time on an axis with ticks `step` seconds apart: 14:03, 14:03:07 or 14 Nov. */
 export function clock(at: number, step: number): string {
   const then = new Date(at * 1000);
   if (step >= 86_400) return DATE.format(then);
   return (step < 60 ? CLOCK : MINUTES).format(then);
 }
 
-/** A day of the calendar as the history has it, 2026-11-14, shortened: 14 Nov. */
+/** An ISO date, 2026-11-14, shortened: 14 Nov. */
 export function day(iso: string): string {
   const then = new Date(`${iso}T12:00:00`);
   return Number.isNaN(then.getTime()) ? iso : DATE.format(then);

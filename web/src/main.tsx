@@ -1,29 +1,29 @@
-/** Where the page begins. */
+/** The entry point: starts the state, then renders the page. */
 
 import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/frame.css";
-import "./styles/signs.css";
+import "./styles/badges.css";
 import "./styles/bar.css";
 import "./styles/tables.css";
 import "./styles/help.css";
 import "./styles/overview.css";
 import "./styles/session.css";
 import "./styles/history.css";
-import { followOrder, followTitle, live } from "./app";
-import { followKeys } from "./keys";
+import { eventSource, keepOrder, keepTitle } from "./app";
+import { listenForKeys } from "./keys";
 import { startClock } from "./state/clock";
-import { followRoute } from "./state/route";
-import { Shell } from "./views/shell";
+import { keepRoute } from "./state/route";
+import { Page } from "./views/page";
 
-followRoute();
-followOrder();
-followTitle();
-followKeys();
-startClock(() => live.again());
-live.start();
+keepRoute();
+keepOrder();
+keepTitle();
+listenForKeys();
+startClock(() => eventSource.reconnect());
+eventSource.start();
 
 const page = document.getElementById("page");
-if (page) render(<Shell />, page);
+if (page) render(<Page />, page);

@@ -1,27 +1,23 @@
-/** What a reading means to somebody who looks: its level, its state, how old it is. */
+/** The meaning of a reading: level, state and age. Pure. */
 
 import type { SessionView, ThreadRow } from "./api-types";
-import { percent, place, span, tokens, UNKNOWN } from "./format";
+import { duration, percent, shortPercent, tokens, UNKNOWN } from "./format";
 
 export type Level = "unknown" | "low" | "medium" | "high" | "limit";
 
-/** From so many per cent of the window a thread is called medium, and high. */
-export const MEDIUM = 50;
-export const HIGH = 80;
+export const MEDIUM_PERCENT = 50;
+export const HIGH_PERCENT = 80;
 
-/** After so many seconds in which nothing was heard a reading is stale. */
-export const STALE_AFTER = 3_600;
+export const STALE_AFTER_S = 3_600;
 
-/** A session that was not heard for so long, or has ended, is no longer live. */
-export const LIVE_FOR = 24 * 3_600;
+export const LIVE_FOR_S = 24 * 3_600;
 
-/** What a bar is drawn from. */
-export type Fullness = Pick<
+export type Occupancy = Pick<
   ThreadRow,
   "state" | "sent" | "window" | "percent" | "percent_raw" | "percent_of_limit"
 >;
 
-export const LEVEL_WORDS: Record<Level, string> = {
+export const LEVEL_TEXTS: Record<Level, string> = {
   unknown: "unknown",
   low: "low",
   medium: "medium",
@@ -29,69 +25,69 @@ export const LEVEL_WORDS: Record<Level, string> = {
   limit: "at limit",
 };
 
-/** The level by what is shown; the limit, or without one the window's end, makes it "limit". */
-export function levelOf(thread: Fullness | undefined): Level {
+/** The level of a thread; "limit" at the limit, or at the end of the window. */
+export function levelOf(thread: Occupancy | undefined): Level {
   if (!thread || thread.percent === null) return "unknown";
   if (thread.percent_of_limit !== null && thread.percent_of_limit >= 100) return "limit";
   if (thread.percent >= 100) return "limit";
-  if (thread.percent >= HIGH) return "high";
-  return thread.percent >= MEDIUM ? "medium" : "low";
+  if (thread.percent >= HIGH_PERCENT) return "high";
+  return thread.percent >= MEDIUM_PERCENT ? "medium" : "low";
 }
 
-/** Whether more was sent than the window is believed to hold. */
-export function overshoots(thread: Fullness): boolean {
+/** Whether more was sent than the known window; then the window is probably wrong. */
+export function isOverWindow(thread: Occupancy): boolean {
   return thread.percent_raw !== null && thread.percent_raw > 100;
 }
 
-export function mainOf(view: SessionView): ThreadRow | undefined {
+export function mainThread(view: SessionView): ThreadRow | undefined {
   return view.threads.find((thread) => thread.thread === "main") ?? view.threads[0];
 }
 
-export function subagentsOf(view: SessionView): ThreadRow[] {
-  const main = mainOf(view);
+export function subagentThreads(view: SessionView): ThreadRow[] {
+  const main = mainThread(view);
   return view.threads.filter((thread) => thread !== main);
 }
 
-/** When anything was last heard of a session. */
-export function heardAt(view: SessionView): number {
+/** The time of the last event or reading of a session. */
+export function lastSeenAt(view: SessionView): number {
   return Math.max(view.session.seen_at, ...view.threads.map((thread) => thread.at ?? 0));
 }
 
 export function isLive(view: SessionView, now: number): boolean {
-  return view.session.ended_at === null && now - heardAt(view) < LIVE_FOR;
+  return view.session.ended_at === null && now - lastSeenAt(view) < LIVE_FOR_S;
 }
 
-/** The state as it is shown now: "ended" and "stale" are this surface's to say. */
+/** The state to show: the API's, or "ended" or "stale". */
 export function stateOf(view: SessionView, now: number): string {
   if (view.session.ended_at !== null) return "ended";
-  if (now - heardAt(view) > STALE_AFTER) return "stale";
-  return mainOf(view)?.state ?? "unknown";
+  if (now - lastSeenAt(view) > STALE_AFTER_S) return "stale";
+  return mainThread(view)?.state ?? "unknown";
 }
 
-/** The state in words; measured goes without saying. */
-export function stateWords(view: SessionView, now: number): string {
+/** The text of the state. */
+export function stateText(view: SessionView, now: number): string {
   const state = stateOf(view, now);
-  if (state === "stale") return `stale, ${span(now - heardAt(view))}`;
+  if (state === "stale") return `stale, ${duration(now - lastSeenAt(view))}`;
   if (state !== "unknown") return state;
-  const main = mainOf(view);
+  const main = mainThread(view);
   return main && main.cycle > 0 ? "unknown until the next reply" : "unknown before the first reply";
 }
 
-/** Where the limit lies on the window's scale, for a thread other than main; drawn, not told. */
-export function limitPlace(thread: ThreadRow): number | null {
+/** The limit in percent of the window, for drawing; the API has it for the main thread only. */
+export function limitPercent(thread: ThreadRow): number | null {
   if (thread.limit === null || thread.window === null || thread.window <= 0) return null;
   return (thread.limit / thread.window) * 100;
 }
 
-/** A bar in words, for those who do not see it. */
-export function barWords(thread: Fullness | undefined, limitAt: number | null): string {
-  if (!thread || thread.percent === null) return `Occupancy ${UNKNOWN}`;
+/** The text of a bar, for screen readers. */
+export function barText(thread: Occupancy | undefined, limitAt: number | null): string {
+  if (!thread || thread.percent === null) return `Context ${UNKNOWN}`;
   const parts = [
     `${percent(thread.percent)} of the window`,
     `${tokens(thread.sent)} of ${tokens(thread.window)} tokens`,
-    LEVEL_WORDS[levelOf(thread)],
-    limitAt === null ? "limit unknown" : `limit at ${place(limitAt)}`,
+    LEVEL_TEXTS[levelOf(thread)],
+    limitAt === null ? "limit unknown" : `limit at ${shortPercent(limitAt)}`,
   ];
-  if (overshoots(thread)) parts.push(`overshoot: ${percent(thread.percent_raw)}`);
+  if (isOverWindow(thread)) parts.push(`overshoot: ${percent(thread.percent_raw)}`);
   return parts.join(", ");
 }

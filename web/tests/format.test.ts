@@ -4,32 +4,32 @@ import {
   clock,
   count,
   dollars,
+  duration,
   moment,
   percent,
-  place,
   plural,
-  span,
+  shortPercent,
   tokens,
 } from "../src/format";
 
-test("unknown is said so by every format, never 0", () => {
+test("every format writes null as unknown, never as 0", () => {
   for (const format of [count, tokens, percent, dollars]) expect(format(null)).toBe("unknown");
   expect(ago(null, 1)).toBe("unknown");
   expect(moment(null, 1)).toBe("unknown");
   expect(tokens(0)).toBe("0");
 });
 
-test("tokens have three figures at most, and the unit that they round to", () => {
+test("tokens have at most three digits, and the unit that they round to", () => {
   const written = [999, 1_000, 1_234, 12_345, 121_308, 999_499, 999_500, 1_048_576].map(tokens);
   expect(written).toEqual(["999", "1K", "1.23K", "12.3K", "121K", "999K", "1M", "1.05M"]);
 });
 
-test("a percentage has one decimal, a place on the scale only where it needs it", () => {
+test("a percentage has one decimal, a short one only if needed", () => {
   expect([percent(61), percent(79.9), percent(100)]).toEqual(["61.0 %", "79.9 %", "100.0 %"]);
-  expect([place(50), place(83.5)]).toEqual(["50 %", "83.5 %"]);
+  expect([shortPercent(50), shortPercent(83.5)]).toEqual(["50 %", "83.5 %"]);
 });
 
-test("less than a cent is not written as nothing", () => {
+test("less than a cent is not written as $0.00", () => {
   expect([dollars(0), dollars(0.004), dollars(12.3), dollars(1_204.2)]).toEqual([
     "$0.00",
     "< $0.01",
@@ -38,8 +38,8 @@ test("less than a cent is not written as nothing", () => {
   ]);
 });
 
-test("a span is told in its largest unit", () => {
-  expect([40, 60, 3_599, 3_600, 86_400].map(span)).toEqual([
+test("a duration is written in its largest unit", () => {
+  expect([40, 60, 3_599, 3_600, 86_400].map(duration)).toEqual([
     "40 s",
     "1 min",
     "59 min",
@@ -48,12 +48,12 @@ test("a span is told in its largest unit", () => {
   ]);
 });
 
-test("a clock that is behind gives no negative age", () => {
+test("a clock that is behind does not give a negative age", () => {
   expect(ago(105, 100)).toBe("now");
   expect(ago(10, 100)).toBe("1 min ago");
 });
 
-test("an axis tells no more of a moment than its ticks are apart", () => {
+test("an axis shows times as precisely as its ticks", () => {
   const at = new Date(2026, 10, 14, 9, 5, 7).getTime() / 1000;
   expect([clock(at, 5), clock(at, 60), clock(at, 86_400)]).toEqual(["09:05:07", "09:05", "14 Nov"]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { blocks, inline } from "../src/timeline/markdown";
+import { blocks, inline } from "../src/markdown";
 
-test("headings, lists, code, quotes and paragraphs are told apart", () => {
+test("headings, lists, code, quotes and paragraphs are distinguished", () => {
   const source =
     "# Title #\ntext\ngoes on\n\n- one\n  and on\n* two\n1. first\n> said\n---\n```py\n# code\n```\n";
   expect(blocks(source).map((block) => block.kind)).toEqual([
@@ -15,7 +15,7 @@ test("headings, lists, code, quotes and paragraphs are told apart", () => {
   ]);
 });
 
-test("HTML and links stay the text that they are", () => {
+test("HTML and links stay text", () => {
   for (const hostile of [
     "<img src=x onerror=alert(1)>",
     "[a](javascript:alert(1))",
@@ -27,11 +27,11 @@ test("HTML and links stay the text that they are", () => {
   }
 });
 
-test("a fence that is never closed holds the rest, and nothing is lost", () => {
+test("an unclosed fence contains the rest of the document", () => {
   expect(blocks("```\na\n\n# b")).toEqual([{ kind: "code", text: "a\n\n# b" }]);
 });
 
-test("spans keep every character but their own marks", () => {
+test("spans keep every character except their own marks", () => {
   expect(inline("a `b*c*` **d** *e* 2 * 3 * 4")).toEqual([
     { kind: "text", text: "a " },
     { kind: "code", text: "b*c*" },
@@ -43,7 +43,7 @@ test("spans keep every character but their own marks", () => {
   ]);
 });
 
-test("a document as large as may be, made to be slow, is read all the same", () => {
+test("a large document built to be slow is parsed in time", () => {
   const lines = [
     "*".repeat(60_000),
     `# ${" #".repeat(30_000)}x`,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { CompactionRow, HandoffHead, SignalRow } from "../src/api-types";
-import { lanes } from "../src/timeline/draw";
-import { linesOf, saidAt } from "../src/timeline/lines";
+import { laneAssigner } from "../src/timeline/draw";
+import { formulaValuesAt, linesOf } from "../src/timeline/lines";
 import { injectedAfter, marksNear, marksOf } from "../src/timeline/marks";
 import { callAt, formulaLine, plotOf, sentOf } from "../src/timeline/plot";
 import { call, NOW, timeline } from "./views";
@@ -37,11 +37,11 @@ const HANDOFF: HandoffHead = {
   used_at: NOW + 35,
 };
 
-test("sent is what was not cached and what was, read and written; never the output", () => {
+test("sent is input, cache read and cache write, without the output", () => {
   expect(sentOf(call("x"))).toBe(111);
 });
 
-test("calls stand in the order in which they were made, each thread on its own line", () => {
+test("calls are in the order of their times, each thread on its own line", () => {
   const plot = plotOf(CALLS, "calls");
   expect(plot.x).toEqual([1, 2, 3, 3.5, 4]);
   expect(plot.threads.map((line) => line.thread)).toEqual(["main", "agent"]);
@@ -49,28 +49,28 @@ test("calls stand in the order in which they were made, each thread on its own l
   expect(plot.threads[1]?.values).toEqual([undefined, 114, undefined, undefined, undefined]);
 });
 
-test("a line stays broken where another thread goes on meanwhile", () => {
+test("a line stays broken while another thread continues", () => {
   const late = call("a2", { at: NOW + 39, thread: "agent" });
   const plot = plotOf([...CALLS, late], "time");
   expect(plot.threads[0]?.values).toEqual([111, undefined, 112, null, null, 113]);
 });
 
-test("over time the places are times, and a call without one is not drawn", () => {
+test("on the time axis a call without a time is not drawn", () => {
   const plot = plotOf([call("none", { at: null, thread: "late" }), ...CALLS], "time");
   expect(plot.x).toEqual([NOW, NOW + 10, NOW + 20, NOW + 30, NOW + 40]);
 });
 
-test("two calls of a thread in the same second are both there", () => {
+test("two calls of a thread in the same second are both drawn", () => {
   const plot = plotOf([call("one"), call("two")], "time");
   expect(plot.x).toEqual([NOW, NOW + 0.001]);
 });
 
-test("what is pointed at is a call, also where a line is broken", () => {
+test("the selected point is a call, also at a break of a line", () => {
   const plot = plotOf(CALLS, "calls");
   expect(plot.x.map((_, at) => callAt(plot, at)?.call)).toEqual(["m1", "a1", "m2", "m2", "m3"]);
 });
 
-test("a formula has a value for each call of main, and unknown is a gap", () => {
+test("a formula has a value for each call of main; unknown is a gap", () => {
   const plot = plotOf(CALLS, "calls");
   expect(formulaLine(plot, [7, null, 9])).toEqual([7, undefined, null, undefined, 9]);
   expect(
@@ -78,10 +78,10 @@ test("a formula has a value for each call of main, and unknown is a gap", () => 
   ).toEqual(["main", "agent", "effective"]);
 });
 
-test("a formula's figure is told where a call of main is, and unknown as such", () => {
+test("a formula's value is shown at calls of main, unknown included", () => {
   const plot = plotOf(CALLS, "calls");
   const lines = linesOf(plot, ["effective"], { effective: [7, null, 9] });
-  expect(plot.x.map((_, at) => saidAt(lines, at)[0]?.[1])).toEqual([
+  expect(plot.x.map((_, at) => formulaValuesAt(lines, at)[0]?.[1])).toEqual([
     7,
     undefined,
     null,
@@ -90,7 +90,7 @@ test("a formula's figure is told where a call of main is, and unknown as such", 
   ]);
 });
 
-test("marks lie between the calls that they happened between, on both axes", () => {
+test("marks lie between the calls before and after them, on both axes", () => {
   const told = timeline({ calls: CALLS, compactions: [COMPACTION], handoffs: [HANDOFF] });
   const byCalls = marksOf(told, plotOf(CALLS, "calls"));
   expect(byCalls.map((mark) => [mark.kind, mark.x])).toEqual([
@@ -103,12 +103,12 @@ test("marks lie between the calls that they happened between, on both axes", () 
   expect(byTime.map((mark) => mark.x)).toEqual([NOW + 15, NOW + 30, NOW + 35, NOW + 40]);
 });
 
-test("a compaction whose time is unknown stands where its cycle ended", () => {
+test("a compaction without a time is placed at the end of its cycle", () => {
   const told = timeline({ calls: CALLS, compactions: [{ ...COMPACTION, at: null }] });
   expect(marksOf(told, plotOf(CALLS, "calls"))[0]?.x).toBe(3.5);
 });
 
-test("a compaction is marked once, a level and a delivered message too, a queued one never", () => {
+test("a compaction, a level and a delivered message are marked once, a queued message never", () => {
   const signal = {
     session: "s",
     thread: "main",
@@ -151,7 +151,7 @@ test("a compaction is marked once, a level and a delivered message too, a queued
   expect(kinds).toEqual(["level", "message", "compaction", "model"]);
 });
 
-test("a compaction that a hook alone tells of is marked where it happened", () => {
+test("a compaction reported only by a hook is marked at its time", () => {
   const heard = {
     session: "s",
     thread: "main",
@@ -167,14 +167,14 @@ test("a compaction that a hook alone tells of is marked where it happened", () =
   ]);
 });
 
-test("a place is told the marks that are nearer to it than to its neighbours", () => {
+test("a point has the marks that are closer to it than to its neighbours", () => {
   const mark = (x: number) => ({ kind: "note" as const, x, at: null, thread: "main", text: "" });
   const marks = [1, 1.4, 1.9, 2.4, 9].map(mark);
   expect(marksNear(marks, [1, 2, 3], 1).map(({ x }) => x)).toEqual([1.9, 2.4]);
   expect(marksNear(marks, [1, 2, 3], 2).map(({ x }) => x)).toEqual([9]);
 });
 
-test("what was injected belongs to the compaction before it, and not to the next one", () => {
+test("an injected handoff belongs to the compaction before it", () => {
   const next = { ...COMPACTION, cycle: 1, at: NOW + 90 };
   const all = [COMPACTION, next];
   expect(injectedAfter(COMPACTION, all, [HANDOFF])?.id).toBe("h");
@@ -182,8 +182,8 @@ test("what was injected belongs to the compaction before it, and not to the next
   expect(injectedAfter(COMPACTION, all, [{ ...HANDOFF, used_at: null }])).toBeNull();
 });
 
-test("signs that would cover one another change lanes", () => {
-  const lane = lanes(10);
+test("symbols that would overlap are put in different lanes", () => {
+  const lane = laneAssigner(10);
   expect([0, 5, 9, 30, 31, 41].map(lane)).toEqual([0, 1, 2, 0, 1, 0]);
   expect([42, 43, 44].map(lane)).toEqual([1, 2, 0]);
 });

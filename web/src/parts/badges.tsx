@@ -1,9 +1,9 @@
-/** Small words beside a session: its handoff, its waiting messages. */
+/** Badges of a session: handoff and unread messages. */
 
 import type { HandoffStatus } from "../api-types";
 import { count, plural } from "../format";
 
-const HANDOFF_WORDS: Record<HandoffStatus["state"], string> = {
+const HANDOFF_TEXTS: Record<HandoffStatus["state"], string> = {
   none: "no handoff",
   fresh: "handoff fresh",
   old: "handoff old",
@@ -15,15 +15,15 @@ export function HandoffBadge({ handoff }: { handoff: HandoffStatus }) {
   const title = since === null ? undefined : `${plural(since, "call")} since it was written`;
   return (
     <span class="badge" data-handoff={handoff.state} data-testid="handoff" title={title}>
-      {HANDOFF_WORDS[handoff.state]}
+      {HANDOFF_TEXTS[handoff.state]}
     </span>
   );
 }
 
-export function Unread({ unread }: { unread: number }) {
+export function UnreadBadge({ unread }: { unread: number }) {
   if (unread === 0) return null;
   return (
-    <span class="badge unread" data-testid="unread" title="messages that wait">
+    <span class="badge unread" data-testid="unread" title="messages not yet delivered">
       {count(unread)} unread
     </span>
   );

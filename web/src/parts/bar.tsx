@@ -1,10 +1,10 @@
-/** How full a thread is, drawn: the window is the track, the limit and the levels are marks. */
+/** The bar of a thread: the track is the window, marks show the limit and the levels. */
 
-import { place } from "../format";
-import { barWords, type Fullness, levelOf, overshoots } from "../reading";
+import { shortPercent } from "../format";
+import { barText, isOverWindow, levelOf, type Occupancy } from "../reading";
 
 interface Props {
-  thread: Fullness | undefined;
+  thread: Occupancy | undefined;
   limitAt: number | null;
   levels?: number[];
   small?: boolean;
@@ -13,30 +13,32 @@ interface Props {
 export function Bar({ thread, limitAt, levels = [], small = false }: Props) {
   return (
     <div
-      {...spoken(thread, barWords(thread, limitAt))}
+      {...ariaProps(thread, barText(thread, limitAt))}
       class={small ? "bar bar-small" : "bar"}
       data-level={levelOf(thread)}
       data-state={thread?.state ?? "unknown"}
-      data-over={thread && overshoots(thread) ? "" : undefined}
+      data-over={thread && isOverWindow(thread) ? "" : undefined}
       data-testid="bar"
     >
       <div class="bar-track">
         <div class="bar-fill" style={{ "--fill": `${thread?.percent ?? 0}%` }} />
       </div>
       {levels.map((level) => (
-        <Tick key={level} kind="level" at={level} words={`level ${place(level)}`} />
+        <Tick key={level} kind="level" at={level} words={`level ${shortPercent(level)}`} />
       ))}
-      {limitAt !== null && <Tick kind="limit" at={limitAt} words={`limit at ${place(limitAt)}`} />}
+      {limitAt !== null && (
+        <Tick kind="limit" at={limitAt} words={`limit at ${shortPercent(limitAt)}`} />
+      )}
     </div>
   );
 }
 
-/** A meter has a value; what is unknown is a picture with its words. */
-function spoken(thread: Fullness | undefined, words: string) {
+/** A meter must have a value: an unknown one is an image with a label. */
+function ariaProps(thread: Occupancy | undefined, words: string) {
   if (!thread || thread.percent === null) return { role: "img", "aria-label": words } as const;
   return {
     role: "meter",
-    "aria-label": "Occupancy",
+    "aria-label": "Context",
     "aria-valuemin": 0,
     "aria-valuemax": 100,
     "aria-valuenow": thread.percent,

@@ -1,10 +1,10 @@
-/** The calls of a session, the last one first. */
+/** The calls of a session, latest first. */
 
 import { useSignal } from "@preact/signals";
 import type { CallRow } from "../api-types";
 import { count, moment } from "../format";
 import { now } from "../state/clock";
-import { placeAll, sentOf } from "../timeline/plot";
+import { placeCalls, sentOf } from "../timeline/plot";
 import { type Column, Table } from "./table";
 
 const PAGE = 25;
@@ -23,7 +23,7 @@ const COLUMNS: Column[] = [
 
 export function CallsTable({ calls }: { calls: CallRow[] }) {
   const shown = useSignal(PAGE);
-  const latest = placeAll(calls, "calls").reverse().slice(0, shown.value);
+  const latest = placeCalls(calls, "calls").reverse().slice(0, shown.value);
   return (
     <section class="panel" aria-labelledby="calls">
       <h2 id="calls">

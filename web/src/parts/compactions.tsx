@@ -1,4 +1,4 @@
-/** The compactions of a session: before, after, why, and what was brought back. */
+/** The compactions of a session: tokens before and after, trigger, injected handoff. */
 
 import type { CompactionRow, HandoffHead, Timeline } from "../api-types";
 import { count, moment } from "../format";
@@ -50,7 +50,7 @@ function Line({ row, injected }: { row: CompactionRow; injected: HandoffHead | n
       <td class="figure strong">{count(row.after)}</td>
       <td>
         {row.trigger ?? "unknown"}
-        {row.inferred && <span class="why">no record tells of it</span>}
+        {row.inferred && <span class="why">inferred from usage</span>}
       </td>
       <td>
         {injected ? `handoff ${injected.draft ? "draft" : `by ${injected.author}`}` : "nothing"}

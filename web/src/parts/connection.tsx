@@ -1,21 +1,21 @@
-/** Whether what one sees is live. */
+/** The state of the connection to the daemon. */
 
-import { live } from "../app";
-import type { Connection } from "../live";
+import { eventSource } from "../app";
+import type { Connection } from "../event-source";
 
-const WORDS: Record<Connection, string> = {
+const TEXTS: Record<Connection, string> = {
   connecting: "connecting",
   live: "live",
-  lost: "not connected, trying again",
+  lost: "disconnected, reconnecting",
 };
 
 export function ConnectionState() {
-  const state = live.connection.value;
+  const state = eventSource.connection.value;
   return (
     <span class="connection" data-connection={state} data-testid="connection" role="status">
       <span class="dot" aria-hidden="true" />
-      {WORDS[state]}
-      {live.daemon.value?.demo && <span class="badge">demo</span>}
+      {TEXTS[state]}
+      {eventSource.daemon.value?.demo && <span class="badge">demo</span>}
     </span>
   );
 }

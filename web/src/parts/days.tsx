@@ -1,9 +1,9 @@
-/** The days: how many sessions, how full, how many compactions, what they cost. */
+/** Sessions, peaks, compactions, tokens and cost by day. */
 
 import type { Day } from "../api-types";
 import { count, day, dollars, plural, tokens } from "../format";
 import { sentOf } from "../timeline/plot";
-import { Columns } from "./columns";
+import { ColumnChart } from "./column-chart";
 import { type Column, Table } from "./table";
 
 const COLUMNS: Column[] = [
@@ -13,7 +13,7 @@ const COLUMNS: Column[] = [
   { name: "peak", figure: true },
   { name: "compactions", figure: true },
   { name: "sent", figure: true },
-  { name: "of it cached", figure: true },
+  { name: "cache read", figure: true },
   { name: "output", figure: true },
   { name: "cost", figure: true },
 ];
@@ -41,10 +41,10 @@ export function Days({ days }: { days: Day[] }) {
       </h2>
       <div class="charts">
         {CHARTS.map((chart) => (
-          <Columns
+          <ColumnChart
             key={chart.title}
             title={chart.title}
-            most={mostOf(inOrder, chart)}
+            most={largestText(inOrder, chart)}
             values={valuesOf(inOrder, chart)}
           />
         ))}
@@ -68,7 +68,7 @@ function valuesOf(days: Day[], chart: Chart) {
   });
 }
 
-function mostOf(days: Day[], chart: Chart): string {
+function largestText(days: Day[], chart: Chart): string {
   const known = days.map(chart.value).filter((value) => value !== null);
   return known.length > 0 ? `up to ${chart.words(Math.max(...known))}` : "unknown";
 }

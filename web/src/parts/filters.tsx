@@ -1,13 +1,12 @@
 /** Search, filters and order of the overview. */
 
 import { useComputed } from "@preact/signals";
-import { board, filter, order, sort } from "../app";
+import { filter, order, sessionStore, sort } from "../app";
 import { plural } from "../format";
-import { choices, type Filter, SORTS } from "../state/list";
-import { Choice, Switch } from "./inputs";
+import { distinctValues, type Filter, SORTS } from "../state/session-list";
+import { Checkbox, Select } from "./inputs";
 
-/** The search box, for the key that goes there. */
-export const SEARCH = "search";
+export const SEARCH_ID = "search";
 
 const FIELDS = { agent: "all agents", project: "all projects", host: "all hosts" } as const;
 
@@ -17,11 +16,11 @@ export function Filters() {
   };
   return (
     <search class="filters" aria-label="Sessions">
-      <label class="unseen" for={SEARCH}>
+      <label class="unseen" for={SEARCH_ID}>
         Search
       </label>
       <input
-        id={SEARCH}
+        id={SEARCH_ID}
         type="search"
         placeholder="Search  ( / )"
         autocomplete="off"
@@ -33,7 +32,7 @@ export function Filters() {
       {(Object.keys(FIELDS) as (keyof typeof FIELDS)[]).map((field) => (
         <Field key={field} field={field} set={set} />
       ))}
-      <Choice
+      <Select
         label="order"
         value={sort.value}
         of={SORTS}
@@ -43,8 +42,8 @@ export function Filters() {
         testid="sort"
         quiet
       />
-      <Switch
-        label="ended and older too"
+      <Checkbox
+        label="show ended and older"
         on={filter.value.past}
         set={(past) => set({ past })}
         testid="past"
@@ -61,16 +60,16 @@ interface FieldProps {
   set: (part: Partial<Filter>) => void;
 }
 
-/** A filter by one field; drawn anew only when its values change. */
+/** A filter by one field; redrawn only when its values change. */
 function Field({ field, set }: FieldProps) {
   const values = useComputed(() => {
-    board.version.value;
-    return JSON.stringify(choices(board.views(), field));
+    sessionStore.version.value;
+    return JSON.stringify(distinctValues(sessionStore.views(), field));
   });
   const named = JSON.parse(values.value) as string[];
   const of = Object.fromEntries(named.map((value) => [value, value]));
   return (
-    <Choice
+    <Select
       label={field}
       value={filter.value[field]}
       of={{ "": FIELDS[field], ...of }}

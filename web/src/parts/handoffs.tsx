@@ -1,11 +1,11 @@
-/** The documents that a session handed over: the last one open, the others by choice. */
+/** The handoff documents of a session; shows the last one, or the selected one. */
 
 import { useSignal } from "@preact/signals";
 import type { HandoffRow, HandoffStatus } from "../api-types";
 import { moment, plural } from "../format";
 import { now } from "../state/clock";
-import { Choice } from "./inputs";
-import { Prose } from "./prose";
+import { Select } from "./inputs";
+import { MarkdownText } from "./markdown-text";
 
 export function Handoffs({ handoffs, now: state }: { handoffs: HandoffRow[]; now: HandoffStatus }) {
   const chosen = useSignal("");
@@ -22,7 +22,7 @@ export function Handoffs({ handoffs, now: state }: { handoffs: HandoffRow[]; now
         </p>
       )}
       {handoffs.length > 1 && shown && (
-        <Choice
+        <Select
           label="document"
           value={shown.id}
           of={labels}
@@ -42,15 +42,15 @@ function labelOf(row: HandoffRow): string {
 
 function Document({ row }: { row: HandoffRow }) {
   const used =
-    row.used_at === null ? "not used yet" : `injected ${moment(row.used_at, now.peek())}`;
+    row.used_at === null ? "not injected yet" : `injected ${moment(row.used_at, now.peek())}`;
   return (
     <>
       <p class="quiet">
-        by {row.author}, {moment(row.at, now.peek())}, cycle {row.cycle},{" "}
-        {row.calls !== null && `after ${plural(row.calls, "call")}`}; {used}
+        by {row.author}, {moment(row.at, now.peek())}, cycle {row.cycle}
+        {row.calls !== null && `, after ${plural(row.calls, "call")}`}; {used}
       </p>
       <p class="path">{row.path}</p>
-      <Prose text={row.text} />
+      <MarkdownText text={row.text} />
     </>
   );
 }

@@ -1,4 +1,4 @@
-/** A choice and a switch, each with its label. */
+/** A select and a checkbox, each with a label. */
 
 import { useId } from "preact/hooks";
 
@@ -8,11 +8,11 @@ interface ChoiceProps<T extends string> {
   of: Record<T, string>;
   set: (to: T) => void;
   testid?: string;
-  /** Where the choices say themselves what they are of, the label is for those who do not see. */
+  /** Show the label to screen readers only: the options explain themselves. */
   quiet?: boolean;
 }
 
-export function Choice<T extends string>({ label, value, of, set, testid, quiet }: ChoiceProps<T>) {
+export function Select<T extends string>({ label, value, of, set, testid, quiet }: ChoiceProps<T>) {
   const id = useId();
   return (
     <span class="choice">
@@ -43,7 +43,7 @@ interface SwitchProps {
   testid?: string;
 }
 
-export function Switch({ label, on, set, title, testid }: SwitchProps) {
+export function Checkbox({ label, on, set, title, testid }: SwitchProps) {
   return (
     <label class="switch" title={title}>
       <input

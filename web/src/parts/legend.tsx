@@ -1,4 +1,4 @@
-/** What the lines and signs of the timeline mean. */
+/** The legend of the timeline's lines and symbols. */
 
 import type { Line } from "../timeline/lines";
 import { MARKS, type Mark, type MarkKind } from "../timeline/marks";
@@ -21,7 +21,7 @@ export function Legend({ lines, marks }: { lines: Line[]; marks: Mark[] }) {
       ))}
       {kinds.map((kind) => (
         <li key={kind}>
-          <b class="sign">{MARKS[kind].sign}</b> {MARKS[kind].word}
+          <b class="sign">{MARKS[kind].symbol}</b> {MARKS[kind].word}
         </li>
       ))}
     </ul>

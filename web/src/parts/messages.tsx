@@ -1,11 +1,11 @@
-/** What was said to a session, and a form to say something. */
+/** The messages of a session, and a form to send one. */
 
 import { useSignal } from "@preact/signals";
 import * as api from "../api";
 import type { Message, SessionView, Timeline } from "../api-types";
-import { moment, place } from "../format";
+import { moment, shortPercent } from "../format";
 import { now } from "../state/clock";
-import { Switch } from "./inputs";
+import { Checkbox } from "./inputs";
 
 interface Props {
   view: SessionView;
@@ -21,7 +21,7 @@ export function Messages({ view, timeline, changed }: Props) {
       <SendForm id={view.session.id} changed={changed} />
       <ul class="messages" data-testid="messages">
         {messages.map((message) => (
-          <Sent key={message.id} message={message} changed={changed} />
+          <MessageItem key={message.id} message={message} changed={changed} />
         ))}
       </ul>
     </section>
@@ -31,17 +31,17 @@ export function Messages({ view, timeline, changed }: Props) {
 function SendForm({ id, changed }: { id: string; changed: () => void }) {
   const text = useSignal("");
   const urgent = useSignal(false);
-  const told = useSignal("");
+  const result = useSignal("");
   const submit = async (event: Event) => {
     event.preventDefault();
     if (!text.value.trim()) return;
-    told.value = await attempt(() => api.send(id, text.value, urgent.value), "Queued.");
-    if (told.value === "Queued.") text.value = "";
+    result.value = await attempt(() => api.send(id, text.value, urgent.value), "Queued.");
+    if (result.value === "Queued.") text.value = "";
     changed();
   };
   return (
     <form class="send" onSubmit={(event) => void submit(event)} data-testid="send">
-      <label for="message-text">Tell this agent something</label>
+      <label for="message-text">Send a message to this agent</label>
       <textarea
         id="message-text"
         rows={2}
@@ -51,15 +51,15 @@ function SendForm({ id, changed }: { id: string; changed: () => void }) {
         }}
       />
       <div class="send-line">
-        <Switch
+        <Checkbox
           label="urgent"
-          title="with the next tool result, not only when a turn begins or ends"
+          title="delivered after the next tool call instead of at the start or end of a turn"
           on={urgent.value}
           set={(on) => {
             urgent.value = on;
           }}
         />
-        <output aria-live="polite">{told.value}</output>
+        <output aria-live="polite">{result.value}</output>
         <button type="submit" disabled={!text.value.trim()}>
           Send
         </button>
@@ -68,14 +68,16 @@ function SendForm({ id, changed }: { id: string; changed: () => void }) {
   );
 }
 
-function Sent({ message, changed }: { message: Message; changed: () => void }) {
-  const told = useSignal("");
-  const stop = async () => {
-    told.value = await attempt(() => api.cancel(message.session, message.id), "");
+function MessageItem({ message, changed }: { message: Message; changed: () => void }) {
+  const error = useSignal("");
+  const cancel = async () => {
+    error.value = await attempt(() => api.cancel(message.session, message.id), "");
     changed();
   };
   const about =
-    message.level === null ? message.sender : `${message.sender}, level ${place(message.level)}`;
+    message.level === null
+      ? message.sender
+      : `${message.sender}, level ${shortPercent(message.level)}`;
   return (
     <li data-message={message.id} data-state={message.state}>
       <p class="message-head">
@@ -85,24 +87,25 @@ function Sent({ message, changed }: { message: Message; changed: () => void }) {
         </span>
         {message.urgency === "urgent" && <span class="badge">urgent</span>}
         {message.state === "queued" && (
-          <button type="button" onClick={() => void stop()}>
+          <button type="button" onClick={() => void cancel()}>
             Cancel
           </button>
         )}
       </p>
       <p class="message-text">{message.text}</p>
-      {told.value && <p role="alert">{told.value}</p>}
+      {error.value && <p role="alert">{error.value}</p>}
     </li>
   );
 }
 
-/** What to say of an attempt: the given words, or why it was refused. */
+/** Run an action; returns `done`, or why it failed. */
 async function attempt(act: () => Promise<unknown>, done: string): Promise<string> {
   try {
     await act();
     return done;
   } catch (error) {
-    if (error instanceof api.Refused) return [error.message, error.hint].filter(Boolean).join(" ");
+    if (error instanceof api.RequestFailed)
+      return [error.message, error.hint].filter(Boolean).join(" ");
     throw error;
   }
 }

@@ -1,10 +1,10 @@
-/** A table that scrolls by itself where it is wider than the page. */
+/** A table that scrolls sideways if it is wider than the page. */
 
 import type { ComponentChildren } from "preact";
 
 export interface Column {
   name: string;
-  /** Figures stand right, below one another. */
+  /** Aligned right. */
   figure?: boolean;
 }
 

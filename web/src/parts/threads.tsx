@@ -2,15 +2,15 @@
 
 import type { SessionView, ThreadRow } from "../api-types";
 import { ago, count, percent, tokens } from "../format";
-import { LEVEL_WORDS, levelOf, limitPlace } from "../reading";
+import { LEVEL_TEXTS, levelOf, limitPercent } from "../reading";
 import { now } from "../state/clock";
 import { Bar } from "./bar";
 import { type Column, Table } from "./table";
 
 const COLUMNS: Column[] = [
   { name: "thread" },
-  { name: "occupancy" },
-  { name: "per cent", figure: true },
+  { name: "context" },
+  { name: "percent", figure: true },
   { name: "level" },
   { name: "sent", figure: true },
   { name: "window", figure: true },
@@ -39,10 +39,10 @@ function Line({ thread }: { thread: ThreadRow }) {
     <tr data-thread={thread.thread}>
       <td>{thread.thread}</td>
       <td class="bar-cell">
-        <Bar thread={thread} limitAt={limitPlace(thread)} small />
+        <Bar thread={thread} limitAt={limitPercent(thread)} small />
       </td>
       <td class="figure strong">{percent(thread.percent)}</td>
-      <td>{LEVEL_WORDS[levelOf(thread)]}</td>
+      <td>{LEVEL_TEXTS[levelOf(thread)]}</td>
       <td class="figure">{count(thread.sent)}</td>
       <td class="figure">{tokens(thread.window)}</td>
       <td class="figure">{count(thread.calls)}</td>

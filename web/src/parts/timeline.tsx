@@ -1,27 +1,26 @@
-/** The timeline with its switches, and the exact figures of the call that is pointed at. */
+/** The timeline with its controls, and the figures of the selected call. */
 
 import { type Signal, useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import type { Formulas } from "../api";
 import type { SessionView, Timeline } from "../api-types";
 import { plural } from "../format";
-import { mainOf } from "../reading";
-import type { Detail } from "../state/detail";
-import type { Chart, Drawing } from "../timeline/chart";
-import { FORMULA_WORDS, linesOf, saidAt } from "../timeline/lines";
+import { mainThread } from "../reading";
+import type { SessionDetail } from "../state/session-detail";
+import type { Chart, ChartData } from "../timeline/chart";
+import { FORMULA_TEXTS, formulaValuesAt, linesOf } from "../timeline/lines";
 import { marksNear, marksOf } from "../timeline/marks";
-import { type Axis, callAt, callPlace, plotOf } from "../timeline/plot";
-import { Canvas, type Pointer } from "./canvas";
-import { Figures } from "./figures";
-import { Choice, Switch } from "./inputs";
+import { type Axis, callAt, nearestCallIndex, plotOf } from "../timeline/plot";
+import { CallFigures } from "./call-figures";
+import { Checkbox, Select } from "./inputs";
+import { LazyChart, type Pointer } from "./lazy-chart";
 import { Legend } from "./legend";
 
 interface Props {
   view: SessionView;
-  detail: Detail;
+  detail: SessionDetail;
 }
 
-/** How somebody wants the timeline to be drawn. */
 interface Choices {
   axis: Signal<Axis>;
   scale: Signal<"window" | "data">;
@@ -33,18 +32,16 @@ export function TimelinePanel({ view, detail }: Props) {
   return (
     <section class="panel" aria-labelledby="timeline">
       <h2 id="timeline">Timeline</h2>
-      {timeline === null && (
-        <p class="quiet">{detail.error.value?.message ?? "Asking the daemon ..."}</p>
-      )}
-      {timeline?.calls.length === 0 && <p class="quiet">No call was made yet.</p>}
+      {timeline === null && <p class="quiet">{detail.error.value?.message ?? "Loading ..."}</p>}
+      {timeline?.calls.length === 0 && <p class="quiet">No calls yet.</p>}
       {timeline && timeline.calls.length > 0 && (
-        <Drawn view={view} detail={detail} timeline={timeline} />
+        <TimelineChart view={view} detail={detail} timeline={timeline} />
       )}
     </section>
   );
 }
 
-function Drawn({ view, detail, timeline }: Props & { timeline: Timeline }) {
+function TimelineChart({ view, detail, timeline }: Props & { timeline: Timeline }) {
   const choices: Choices = {
     axis: useSignal<Axis>("calls"),
     scale: useSignal<"window" | "data">("window"),
@@ -62,23 +59,23 @@ function Drawn({ view, detail, timeline }: Props & { timeline: Timeline }) {
   const thread = view.threads.find((one) => one.thread === call?.thread);
   return (
     <>
-      <Tools choices={choices} pointer={pointer} />
+      <ChartTools choices={choices} pointer={pointer} />
       {/* biome-ignore lint/a11y/useSemanticElements: a chart has no element of its own */}
       <div
         class="chart"
         role="group"
-        aria-label={`Tokens sent, ${plural(timeline.calls.length, "call")}; arrow keys walk from call to call`}
+        aria-label={`Tokens sent, ${plural(timeline.calls.length, "call")}; use the arrow keys to move between calls`}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it is walked with the arrow keys
         tabIndex={0}
-        onKeyDown={(event) => walk(event, pointer, plot.x.length)}
+        onKeyDown={(event) => moveToCall(event, pointer, plot.x.length)}
         data-testid="chart"
       >
-        <Canvas drawing={drawing} pointer={pointer} />
+        <LazyChart drawing={drawing} pointer={pointer} />
       </div>
-      <Figures
+      <CallFigures
         call={call}
         source={thread?.source ?? "unknown"}
-        formulas={saidAt(lines, callPlace(plot, at))}
+        formulas={formulaValuesAt(lines, nearestCallIndex(plot, at))}
         near={marksNear(marks, plot.x, at)}
         last={pointer.at.value === null}
       />
@@ -88,14 +85,14 @@ function Drawn({ view, detail, timeline }: Props & { timeline: Timeline }) {
   );
 }
 
-/** What is drawn; the same value as long as nothing of it changed, so that pointing draws nothing. */
+/** The chart's data; the same object until it changes, so that hovering does not redraw. */
 function useDrawing(
   view: SessionView,
   timeline: Timeline,
   { axis, scale, formulas }: Choices,
   historic: Formulas | null,
-): Drawing {
-  const main = mainOf(view);
+): ChartData {
+  const main = mainThread(view);
   const plot = useMemo(() => plotOf(timeline.calls, axis.value), [timeline, axis.value]);
   const marks = useMemo(() => marksOf(timeline, plot), [timeline, plot]);
   const [window, limit, levels] = [main?.window ?? null, main?.limit ?? null, view.levels.join()];
@@ -106,17 +103,16 @@ function useDrawing(
   }, [plot, marks, window, limit, levels, scale.value, formulas.value, historic]);
 }
 
-/** The arrow keys go from call to call. */
-function walk(event: KeyboardEvent, pointer: Pointer, places: number): void {
+function moveToCall(event: KeyboardEvent, pointer: Pointer, places: number): void {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (step === undefined) return;
   event.preventDefault();
   const at = Math.min(places - 1, Math.max(0, (pointer.at.value ?? places - 1) + step));
-  pointer.chart.current?.point(at);
+  pointer.chart.current?.moveCursor(at);
   pointer.at.value = at;
 }
 
-function Tools({ choices, pointer }: { choices: Choices; pointer: Pointer }) {
+function ChartTools({ choices, pointer }: { choices: Choices; pointer: Pointer }) {
   const { axis, scale } = choices;
   const { zoomed, chart } = pointer;
   const over = (to: Axis) => {
@@ -125,17 +121,17 @@ function Tools({ choices, pointer }: { choices: Choices; pointer: Pointer }) {
   };
   return (
     <div class="tools">
-      <Choice
-        label="over"
+      <Select
+        label="x axis"
         value={axis.value}
         of={{ calls: "calls", time: "time" }}
         set={over}
         testid="axis"
       />
-      <Choice
+      <Select
         label="scale"
         value={scale.value}
-        of={{ window: "whole window", data: "what was sent" }}
+        of={{ window: "whole window", data: "tokens sent" }}
         set={(to) => {
           scale.value = to;
         }}
@@ -161,16 +157,16 @@ function Tools({ choices, pointer }: { choices: Choices; pointer: Pointer }) {
   );
 }
 
-function FormulaSwitches({ shown, detail }: { shown: Signal<string[]>; detail: Detail }) {
+function FormulaSwitches({ shown, detail }: { shown: Signal<string[]>; detail: SessionDetail }) {
   const turn = (name: string, on: boolean) => {
     shown.value = on ? [...shown.value, name] : shown.value.filter((one) => one !== name);
     detail.showFormulas();
   };
   return (
     <fieldset class="formulas" data-testid="formulas">
-      <legend>What the historic formulas would have said</legend>
-      {Object.entries(FORMULA_WORDS).map(([name, words]) => (
-        <Switch
+      <legend>Compare with historic formulas</legend>
+      {Object.entries(FORMULA_TEXTS).map(([name, words]) => (
+        <Checkbox
           key={name}
           label={name}
           title={words}

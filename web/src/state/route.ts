@@ -1,10 +1,10 @@
-/** Where one is on the page, by the address's hash. */
+/** The current view, kept in the hash of the address. */
 
 import { signal } from "@preact/signals";
 
 export type Route = { view: "overview" } | { view: "session"; id: string } | { view: "history" };
 
-/** The place that a hash names; anything unknown is the overview. */
+/** The route of a hash; anything unknown is the overview. */
 export function routeOf(hash: string): Route {
   const [view, rest] = split(hash.replace(/^#\/?/, ""));
   if (view === "session" && rest) return { view: "session", id: decoded(rest) };
@@ -30,8 +30,8 @@ export function sessionHash(id: string): string {
 
 export const route = signal<Route>({ view: "overview" });
 
-/** Follow the address from now on. */
-export function followRoute(): void {
+/** Keep `route` in sync with the address. */
+export function keepRoute(): void {
   const read = () => {
     route.value = routeOf(location.hash);
   };

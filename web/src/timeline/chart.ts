@@ -1,32 +1,40 @@
-/** The timeline drawn: uPlot with our lines, scales and marks. */
+/** The timeline's chart: uPlot with our lines, reference lines and marks. */
 
 import uPlot from "uplot";
-import { clock, place, tokens } from "../format";
-import { across, LANES, lanes, SIGN_WIDTH, series, sign, type Theme, themeOf } from "./draw";
+import { clock, shortPercent, tokens } from "../format";
+import {
+  drawHorizontalLine,
+  drawMark,
+  laneAssigner,
+  MAX_LANES,
+  SYMBOL_WIDTH_PX,
+  series,
+  type Theme,
+  themeOf,
+} from "./draw";
 import type { Line } from "./lines";
 import type { Mark } from "./marks";
 import type { Plot } from "./plot";
 
-/** Everything that is drawn. */
-export interface Drawing {
+export interface ChartData {
   plot: Plot;
   lines: Line[];
   marks: Mark[];
   window: number | null;
   limit: number | null;
   levels: number[];
-  /** Up to the window, or only as far as the data goes. */
+  /** Whether the y axis reaches up to the window, or only to the largest value. */
   whole: boolean;
 }
 
-const HEIGHT = 320;
-const TALLER = 440;
-const WIDE = 1_200;
-/** Room above the plot for the lanes of signs. */
-const TOP = 12 + 13 * LANES;
+const HEIGHT_PX = 320;
+const WIDE_HEIGHT_PX = 440;
+const WIDE_FROM_PX = 1_200;
+/** Space above the plot for the symbols of marks. */
+const TOP_PADDING_PX = 12 + 13 * MAX_LANES;
 
-/** The tallest value: the window where the whole is shown, and never less than any line. */
-export function topOf(drawing: Drawing): number {
+/** The top of the y axis. */
+export function maxValue(drawing: ChartData): number {
   let top = drawing.whole ? (drawing.window ?? 0) : 0;
   for (const line of drawing.lines) {
     for (const value of line.values) if (typeof value === "number" && value > top) top = value;
@@ -35,9 +43,9 @@ export function topOf(drawing: Drawing): number {
 }
 
 export class Chart {
-  private made: uPlot | null = null;
-  private kind = "";
-  private drawing: Drawing | null = null;
+  private uplot: uPlot | null = null;
+  private layoutKey = "";
+  private drawing: ChartData | null = null;
   private readonly size: ResizeObserver;
 
   constructor(
@@ -45,81 +53,81 @@ export class Chart {
     private readonly hover: (place: number | null) => void,
     private readonly zoomed: (zoomed: boolean) => void,
   ) {
-    this.size = new ResizeObserver(() => this.made?.setSize(this.room()));
+    this.size = new ResizeObserver(() => this.uplot?.setSize(this.plotSize()));
     this.size.observe(box);
   }
 
-  /** Draw anew; where only the values changed the zoom stays. */
-  show(drawing: Drawing): void {
+  /** Show new data; the zoom stays if only values changed. */
+  show(drawing: ChartData): void {
     this.drawing = drawing;
     const data = [drawing.plot.x, ...drawing.lines.map((line) => line.values)] as uPlot.AlignedData;
     const kind = [drawing.plot.axis, drawing.whole, ...drawing.lines.map((line) => line.name)].join(
       "\n",
     );
-    if (this.made && kind === this.kind) {
-      this.made.setData(data, !this.isZoomed());
-      this.made.redraw();
+    if (this.uplot && kind === this.layoutKey) {
+      this.uplot.setData(data, !this.isZoomed());
+      this.uplot.redraw();
       return;
     }
-    this.kind = kind;
-    this.made?.destroy();
-    this.made = new uPlot(this.options(drawing), data, this.box);
+    this.layoutKey = kind;
+    this.uplot?.destroy();
+    this.uplot = new uPlot(this.options(drawing), data, this.box);
     this.zoomed(false);
   }
 
-  /** Make it anew, as after a change of the colour scheme. */
+  /** Redraw with the current colours, after a change of the colour scheme. */
   restyle(): void {
-    this.kind = "";
+    this.layoutKey = "";
     if (this.drawing) this.show(this.drawing);
   }
 
-  /** Zoom to a part of what is seen, about its middle: less than 1 is nearer. */
+  /** Zoom around the middle by a factor; less than 1 zooms in. */
   zoom(by: number): void {
-    const scale = this.made?.scales.x;
-    if (!this.made || scale?.min == null || scale.max == null) return;
+    const scale = this.uplot?.scales.x;
+    if (!this.uplot || scale?.min == null || scale.max == null) return;
     const middle = (scale.min + scale.max) / 2;
     const half = ((scale.max - scale.min) / 2) * by;
-    this.made.setScale("x", this.within(middle - half, middle + half));
+    this.uplot.setScale("x", this.clampRange(middle - half, middle + half));
   }
 
   reset(): void {
-    const [min, max] = this.whole();
-    this.made?.setScale("x", { min, max });
+    const [min, max] = this.fullRange();
+    this.uplot?.setScale("x", { min, max });
   }
 
-  /** Put the cursor on a place, as the arrow keys do. */
-  point(at: number): void {
+  /** Move the cursor to a point. */
+  moveCursor(at: number): void {
     const x = this.drawing?.plot.x[at];
-    if (!this.made || x === undefined) return;
-    this.made.setCursor({ left: this.made.valToPos(x, "x"), top: 0 });
+    if (!this.uplot || x === undefined) return;
+    this.uplot.setCursor({ left: this.uplot.valToPos(x, "x"), top: 0 });
   }
 
   destroy(): void {
     this.size.disconnect();
-    this.made?.destroy();
-    this.made = null;
+    this.uplot?.destroy();
+    this.uplot = null;
   }
 
-  private room(): { width: number; height: number } {
+  private plotSize(): { width: number; height: number } {
     const width = Math.max(200, this.box.clientWidth);
-    return { width, height: width < WIDE ? HEIGHT : TALLER };
+    return { width, height: width < WIDE_FROM_PX ? HEIGHT_PX : WIDE_HEIGHT_PX };
   }
 
-  private whole(): [number, number] {
+  private fullRange(): [number, number] {
     const x = this.drawing?.plot.x ?? [];
     const [first, last] = [x[0] ?? 0, x.at(-1) ?? 1];
     const room = last > first ? (last - first) * 0.01 : 1;
     return [first - room, last + room];
   }
 
-  private within(min: number, max: number): { min: number; max: number } {
-    const [first, last] = this.whole();
+  private clampRange(min: number, max: number): { min: number; max: number } {
+    const [first, last] = this.fullRange();
     return { min: Math.max(min, first), max: Math.min(max, last) };
   }
 
   private isZoomed(): boolean {
-    const scale = this.made?.scales.x;
-    const x = this.made?.data[0] ?? [];
+    const scale = this.uplot?.scales.x;
+    const x = this.uplot?.data[0] ?? [];
     return (
       scale?.min != null &&
       scale.max != null &&
@@ -127,7 +135,7 @@ export class Chart {
     );
   }
 
-  private options(drawing: Drawing): uPlot.Options {
+  private options(drawing: ChartData): uPlot.Options {
     const theme = themeOf(this.box);
     const time = drawing.plot.axis === "time";
     const axis = {
@@ -137,17 +145,19 @@ export class Chart {
       ticks: { stroke: theme.grid, width: 1 },
     };
     return {
-      ...this.room(),
-      padding: [TOP, 12, 0, 0],
+      ...this.plotSize(),
+      padding: [TOP_PADDING_PX, 12, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: true, y: false, setScale: true }, points: { size: 7 }, y: false },
       scales: {
         x: {
           time,
           range: (_, min, max) =>
-            min === drawing.plot.x[0] && max === drawing.plot.x.at(-1) ? this.whole() : [min, max],
+            min === drawing.plot.x[0] && max === drawing.plot.x.at(-1)
+              ? this.fullRange()
+              : [min, max],
         },
-        y: { range: () => [0, this.drawing ? topOf(this.drawing) : 1] },
+        y: { range: () => [0, this.drawing ? maxValue(this.drawing) : 1] },
       },
       axes: [
         time
@@ -157,43 +167,44 @@ export class Chart {
       ],
       series: [{}, ...drawing.lines.map((line) => series(line, theme))],
       hooks: {
-        drawClear: [(plot) => this.scales(plot, theme)],
-        draw: [(plot) => this.marks(plot, theme)],
+        drawClear: [(plot) => this.drawReferenceLines(plot, theme)],
+        draw: [(plot) => this.drawMarks(plot, theme)],
         setCursor: [(plot) => this.hover(plot.cursor.idx ?? null)],
         setScale: [(_, key) => key === "x" && this.zoomed(this.isZoomed())],
       },
     };
   }
 
-  /** The window, the limit and the levels of main, as lines across. */
-  private scales(plot: uPlot, theme: Theme): void {
+  /** Horizontal lines for the window, the limit and the levels of the main thread. */
+  private drawReferenceLines(plot: uPlot, theme: Theme): void {
     const drawing = this.drawing;
     if (!drawing) return;
     const { window, limit, levels } = drawing;
     for (const level of window === null ? [] : levels) {
-      across(
+      drawHorizontalLine(
         plot,
         theme,
         ((window ?? 0) * level) / 100,
         theme.soft,
         [1, 4],
-        `level ${place(level)}`,
+        `level ${shortPercent(level)}`,
       );
     }
     if (limit !== null && limit !== window)
-      across(plot, theme, limit, theme.limit, [], `limit ${tokens(limit)}`);
-    if (window !== null) across(plot, theme, window, theme.ink, [], `window ${tokens(window)}`);
+      drawHorizontalLine(plot, theme, limit, theme.limit, [], `limit ${tokens(limit)}`);
+    if (window !== null)
+      drawHorizontalLine(plot, theme, window, theme.ink, [], `window ${tokens(window)}`);
   }
 
-  private marks(plot: uPlot, theme: Theme): void {
+  private drawMarks(plot: uPlot, theme: Theme): void {
     const { ctx, bbox } = plot;
-    const lane = lanes(SIGN_WIDTH * devicePixelRatio);
+    const lane = laneAssigner(SYMBOL_WIDTH_PX * devicePixelRatio);
     ctx.save();
     ctx.textAlign = "center";
     for (const mark of this.drawing?.marks ?? []) {
       const x = Math.round(plot.valToPos(mark.x, "x", true));
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
-      sign(plot, theme, mark, x, lane(x));
+      drawMark(plot, theme, mark, x, lane(x));
     }
     ctx.restore();
   }

@@ -1,4 +1,4 @@
-/** The parts of the timeline's drawing that uPlot leaves to us. */
+/** Drawing on uPlot's canvas: reference lines, labels and marks. */
 
 import type uPlot from "uplot";
 import type { Line } from "./lines";
@@ -18,7 +18,7 @@ const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
 
 export function themeOf(box: HTMLElement): Theme {
   const style = getComputedStyle(box);
-  const colour = (name: string) => style.getPropertyValue(name).trim();
+  const colour = (drawLabel: string) => style.getPropertyValue(drawLabel).trim();
   return {
     ink: colour("--ink"),
     soft: colour("--soft"),
@@ -41,7 +41,7 @@ export function series(line: Line, theme: Theme): uPlot.Series {
   };
 }
 
-export function across(
+export function drawHorizontalLine(
   plot: uPlot,
   theme: Theme,
   value: number,
@@ -65,7 +65,7 @@ export function across(
   ctx.restore();
 }
 
-/** A label that stays readable over lines. */
+/** A label with an outline, readable over lines. */
 function name(ctx: CanvasRenderingContext2D, theme: Theme, label: string, x: number, y: number) {
   ctx.font = scaledFont(theme);
   ctx.textAlign = "left";
@@ -76,13 +76,13 @@ function name(ctx: CanvasRenderingContext2D, theme: Theme, label: string, x: num
   ctx.fillText(label, x, y);
 }
 
-/** Signs nearer to one another than this, in pixels, stand in different lanes. */
-export const SIGN_WIDTH = 14;
-export const LANES = 3;
+/** Symbols closer to one another than this are put in different lanes. */
+export const SYMBOL_WIDTH_PX = 14;
+export const MAX_LANES = 3;
 
-/** Gives a function that tells the lane of each next sign, from left to right: the first with room. */
-export function lanes(width: number): (x: number) => number {
-  const last: number[] = new Array(LANES).fill(Number.NEGATIVE_INFINITY);
+/** Returns a function that gives each symbol, from left to right, the first lane with room. */
+export function laneAssigner(width: number): (x: number) => number {
+  const last: number[] = new Array(MAX_LANES).fill(Number.NEGATIVE_INFINITY);
   return (x) => {
     const free = last.findIndex((before) => x - before >= width);
     const lane = free < 0 ? last.indexOf(Math.min(...last)) : free;
@@ -91,8 +91,8 @@ export function lanes(width: number): (x: number) => number {
   };
 }
 
-/** A mark's sign above the plot, with a thin line down through it. */
-export function sign(plot: uPlot, theme: Theme, mark: Mark, x: number, lane: number): void {
+/** Draw a mark's symbol above the plot, with a thin line down through it. */
+export function drawMark(plot: uPlot, theme: Theme, mark: Mark, x: number, lane: number): void {
   const { ctx, bbox } = plot;
   const foot = bbox.top - (9 + 13 * lane) * devicePixelRatio;
   const end = mark.kind === "compaction" || mark.kind === "clear";
@@ -105,7 +105,7 @@ export function sign(plot: uPlot, theme: Theme, mark: Mark, x: number, lane: num
   ctx.stroke();
   ctx.fillStyle = theme.ink;
   ctx.font = `${end ? "600 " : ""}${scaledFont(theme)}`;
-  ctx.fillText(MARKS[mark.kind].sign, x, foot);
+  ctx.fillText(MARKS[mark.kind].symbol, x, foot);
 }
 
 function scaledFont(theme: Theme): string {

@@ -1,4 +1,4 @@
-/** Which lines a timeline has: each thread's, and those of the formulas that are switched on. */
+/** The lines of a timeline: one per thread, and one per selected formula. */
 
 import type { Formulas } from "../api";
 import { formulaLine, type Plot, type Values } from "./plot";
@@ -6,22 +6,22 @@ import { formulaLine, type Plot, type Values } from "./plot";
 export interface Line {
   name: string;
   values: Values;
-  /** Which of the theme's line colours, and whether it is a formula's. */
+  /** The index of the theme's line colour. */
   colour: number;
   formula: boolean;
 }
 
-/** The historic formulas that can be shown, and what each takes for the occupancy. */
-export const FORMULA_WORDS: Record<string, string> = {
+/** The historic formulas, and what each computes. */
+export const FORMULA_TEXTS: Record<string, string> = {
   max_cache_read_plus_sums: "max(cache_read) + sum(input) + sum(output)",
-  sum_cache_creation: "sum of everything that was written to the cache",
-  last_input: "the uncached input of the last call alone",
-  result_sums: "the sums that a result message tells",
-  effective: "sent - 0.9 x cache_read: the cost view",
+  sum_cache_creation: "sum of all tokens written to the cache",
+  last_input: "only the uncached input of the last call",
+  result_sums: "the totals of a result message",
+  effective: "sent - 0.9 x cache_read: by cost",
 };
 
-/** What the formulas that are drawn say at a place; one that has no value there is left out. */
-export function saidAt(lines: Line[], place: number): [string, number | null][] {
+/** The values of the selected formulas at a point; formulas without one are left out. */
+export function formulaValuesAt(lines: Line[], place: number): [string, number | null][] {
   return lines.flatMap(({ name, values, formula }) => {
     const value = values[place];
     return formula && value !== undefined ? [[name, value] as [string, number | null]] : [];
@@ -35,7 +35,7 @@ export function linesOf(plot: Plot, shown: string[], formulas: Formulas | null):
   const historic = shown.flatMap((name) => {
     const values = formulas?.[name];
     if (!values) return [];
-    const colour = 1 + Object.keys(FORMULA_WORDS).indexOf(name);
+    const colour = 1 + Object.keys(FORMULA_TEXTS).indexOf(name);
     return [{ name, values: formulaLine(plot, values), colour, formula: true }];
   });
   return [...threads, ...historic];

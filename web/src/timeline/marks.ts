@@ -1,20 +1,19 @@
 /** What happened in a session beside its calls, as marks on the timeline. Pure. */
 
 import type { CompactionRow, HandoffHead, SignalRow, Timeline } from "../api-types";
-import { count, place, tokens } from "../format";
+import { count, shortPercent, tokens } from "../format";
 import type { Placed, Plot } from "./plot";
 
 export type MarkKind = "compaction" | "clear" | "model" | "level" | "message" | "handoff" | "note";
 
-/** The sign and the word of each kind: the sign is what is drawn. */
-export const MARKS: Record<MarkKind, { sign: string; word: string }> = {
-  compaction: { sign: "C", word: "compaction" },
-  clear: { sign: "X", word: "clear" },
-  model: { sign: "M", word: "model switch" },
-  level: { sign: "L", word: "level" },
-  message: { sign: "@", word: "message delivered" },
-  handoff: { sign: "H", word: "handoff" },
-  note: { sign: "!", word: "note" },
+export const MARKS: Record<MarkKind, { symbol: string; word: string }> = {
+  compaction: { symbol: "C", word: "compaction" },
+  clear: { symbol: "X", word: "clear" },
+  model: { symbol: "M", word: "model switch" },
+  level: { symbol: "L", word: "level" },
+  message: { symbol: "@", word: "message delivered" },
+  handoff: { symbol: "H", word: "handoff" },
+  note: { symbol: "!", word: "note" },
 };
 
 export interface Mark {
@@ -37,21 +36,21 @@ export function marksOf(timeline: Timeline, plot: Plot): Mark[] {
   return marks.filter((mark) => Number.isFinite(mark.x)).sort((a, b) => a.x - b.x);
 }
 
-/** The place of a moment: on the axis of calls, between the call before it and the one after. */
-export function placeOf(at: number, plot: Plot): number {
+/** The x position of a time; on the axis of calls, between the calls before and after it. */
+export function positionOf(at: number, plot: Plot): number {
   if (plot.axis === "time") return at;
   return plot.placed.filter(({ time }) => time <= at).length + 0.5;
 }
 
 function compactionMark(row: CompactionRow, plot: Plot): Mark {
   const clear = row.trigger === "clear";
-  const told = `${tokens(row.before)} to ${tokens(row.after)}`;
+  const sizes = `${tokens(row.before)} to ${tokens(row.after)}`;
   return {
     kind: clear ? "clear" : "compaction",
-    x: cycleEnd(row, plot) ?? (row.at === null ? Number.NaN : placeOf(row.at, plot)),
+    x: cycleEnd(row, plot) ?? (row.at === null ? Number.NaN : positionOf(row.at, plot)),
     at: row.at,
     thread: row.thread,
-    text: clear ? "cleared" : `${row.trigger ?? "compaction"}, ${told}`,
+    text: clear ? "cleared" : `${row.trigger ?? "compaction"}, ${sizes}`,
   };
 }
 
@@ -66,20 +65,20 @@ function cycleEnd(row: CompactionRow, plot: Plot): number | null {
 
 function signalMarks(timeline: Timeline, plot: Plot): Mark[] {
   return timeline.signals.flatMap((row) => {
-    const kind = SIGNALS[row.kind];
+    const kind = MARK_OF_SIGNAL[row.kind];
     if (!kind || (kind === "compaction" && hasRow(row, timeline))) return [];
-    const level = row.kind === "level" ? `level ${place(row.level)}` : row.kind;
+    const level = row.kind === "level" ? `level ${shortPercent(row.level)}` : row.kind;
     const text = row.sent === null ? level : `${level}, ${count(row.sent)} sent`;
-    return [{ kind, x: placeOf(row.at, plot), at: row.at, thread: row.thread, text }];
+    return [{ kind, x: positionOf(row.at, plot), at: row.at, thread: row.thread, text }];
   });
 }
 
-/** A compaction has a row of its own where a file tells of it; a hook's word alone has none. */
+/** Whether a compaction has a row: those reported by a hook alone have none. */
 function hasRow({ thread, cycle }: SignalRow, { compactions }: Timeline): boolean {
   return compactions.some((row) => row.thread === thread && row.cycle === cycle);
 }
 
-const SIGNALS: Record<string, MarkKind> = {
+const MARK_OF_SIGNAL: Record<string, MarkKind> = {
   level: "level",
   compacted: "compaction",
   cleared: "clear",
@@ -94,14 +93,14 @@ function messageMarks(timeline: Timeline, plot: Plot): Mark[] {
     .map((row) => {
       const at = row.handed_at ?? row.at;
       const text = `from ${row.sender}: ${row.text}`;
-      return { kind: "message", x: placeOf(at, plot), at, thread: row.thread ?? "main", text };
+      return { kind: "message", x: positionOf(at, plot), at, thread: row.thread ?? "main", text };
     });
 }
 
 function handoffMarks(row: HandoffHead, plot: Plot): Mark[] {
   const what = row.draft ? "draft" : `by ${row.author}`;
   const mark = (at: number, text: string): Mark => {
-    return { kind: "handoff", x: placeOf(at, plot), at, thread: "main", text };
+    return { kind: "handoff", x: positionOf(at, plot), at, thread: "main", text };
   };
   const written = mark(row.at, `handoff ${what}`);
   return row.used_at === null
@@ -125,7 +124,7 @@ function modelMarks(plot: Plot): Mark[] {
   return marks;
 }
 
-/** The marks that are nearer to a place than to its neighbours. */
+/** The marks that are closer to a point than to its neighbours. */
 export function marksNear(marks: Mark[], x: number[], at: number): Mark[] {
   const here = x[at];
   if (here === undefined) return [];
@@ -134,7 +133,7 @@ export function marksNear(marks: Mark[], x: number[], at: number): Mark[] {
   return marks.filter((mark) => mark.x >= from && mark.x <= to);
 }
 
-/** The document that was brought back after a compaction, before the next one of its thread. */
+/** The handoff that was injected between a compaction and the next one of its thread. */
 export function injectedAfter(
   row: CompactionRow,
   all: CompactionRow[],

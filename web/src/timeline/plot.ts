@@ -4,34 +4,34 @@ import type { CallRow, DayUsage } from "../api-types";
 
 export type Axis = "calls" | "time";
 
-/** What a call sent: the one sum that the page makes. */
+/** The tokens sent: the only sum that the page computes. */
 export function sentOf(usage: CallRow | DayUsage): number {
   return usage.input + usage.cache_read + usage.cache_write;
 }
 
-/** A call with its place on the axis. */
+/** A call with its position on the x axis. */
 export interface Placed {
   call: CallRow;
   x: number;
-  /** Its own time, or where it has none that of the call before it. */
+  /** Its time, or that of the previous call of its thread. */
   time: number;
 }
 
-/** Values over shared places: null is a gap, undefined is no value of this line. */
+/** Values over shared x positions: null is a gap, undefined is no value of this line. */
 export type Values = (number | null | undefined)[];
 
 export interface Plot {
   axis: Axis;
   x: number[];
-  /** The call at each place; null where a line is broken. */
+  /** The call at each position; null at a break of a line. */
   at: (CallRow | null)[];
   threads: { thread: string; values: Values }[];
   placed: Placed[];
 }
 
-/** The lines of all threads, main first; a line is broken where a cycle ends. */
+/** The lines of all threads, main first; a line breaks when a cycle ends. */
 export function plotOf(calls: CallRow[], axis: Axis): Plot {
-  const placed = placeAll(calls, axis);
+  const placed = placeCalls(calls, axis);
   const breaks = breaksOf(placed);
   const at = new Map<number, CallRow | null>();
   for (const gap of breaks) at.set(gap.x, null);
@@ -45,8 +45,8 @@ export function plotOf(calls: CallRow[], axis: Axis): Plot {
   return { axis, x, at: x.map((value) => at.get(value) ?? null), threads, placed };
 }
 
-/** The calls in the order in which they were made, whatever their thread. */
-export function placeAll(calls: CallRow[], axis: Axis): Placed[] {
+/** The calls of all threads in the order of their times. */
+export function placeCalls(calls: CallRow[], axis: Axis): Placed[] {
   const last = new Map<string, number>();
   const timed = calls.map((call) => {
     const time = call.at ?? last.get(call.thread) ?? 0;
@@ -56,11 +56,11 @@ export function placeAll(calls: CallRow[], axis: Axis): Placed[] {
   timed.sort((a, b) => a.time - b.time);
   return axis === "calls"
     ? timed.map((item, place) => ({ ...item, x: place + 1 }))
-    : apart(timed.filter((item) => item.time > 0));
+    : separateEqualTimes(timed.filter((item) => item.time > 0));
 }
 
-/** By time; calls of the same thread at the same time are drawn a moment apart. */
-function apart(timed: Placed[]): Placed[] {
+/** Separate calls of the same thread at the same time by a millisecond. */
+function separateEqualTimes(timed: Placed[]): Placed[] {
   const last = new Map<string, number>();
   return timed.map((item) => {
     const before = last.get(item.call.thread);
@@ -76,7 +76,7 @@ function threadsOf(placed: Placed[]): string[] {
   return names.has("main") ? ["main", ...others] : others;
 }
 
-/** Between two calls of a thread that are of different cycles: what it held there is unknown. */
+/** Between two calls of a thread in different cycles: its occupancy there is unknown. */
 interface Break {
   thread: string;
   from: number;
@@ -116,7 +116,7 @@ function valuesOf(
   return values;
 }
 
-/** A formula's values, one for each call of main in its order, over the plot's places. */
+/** A formula's values, one for each call of the main thread, over the plot's positions. */
 export function formulaLine(plot: Plot, values: (number | null)[]): Values {
   const line: Values = new Array(plot.x.length).fill(undefined);
   const index = new Map(plot.x.map((value, place) => [value, place]));
@@ -128,12 +128,12 @@ export function formulaLine(plot: Plot, values: (number | null)[]): Values {
   return line;
 }
 
-/** A place where a call is: this one, or the one before it where a line is broken. */
-export function callPlace(plot: Plot, place: number): number {
+/** The index of the nearest call: this one, or a neighbour at a break of a line. */
+export function nearestCallIndex(plot: Plot, place: number): number {
   return [place, place - 1, place + 1].find((at) => plot.at[at]) ?? place;
 }
 
-/** The call at such a place. */
+/** The nearest call. */
 export function callAt(plot: Plot, place: number): CallRow | null {
-  return plot.at[callPlace(plot, place)] ?? null;
+  return plot.at[nearestCallIndex(plot, place)] ?? null;
 }

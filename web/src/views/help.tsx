@@ -3,19 +3,19 @@
 import { useEffect, useRef } from "preact/hooks";
 import { helpOpen } from "../app";
 import { Bar } from "../parts/bar";
-import { type Fullness, HIGH, MEDIUM } from "../reading";
+import { HIGH_PERCENT, MEDIUM_PERCENT, type Occupancy } from "../reading";
 
 const KEYS: [string, string][] = [
   ["j / k", "next, previous session"],
-  ["Enter", "open it"],
-  ["/", "search; Enter goes to the first that fits"],
+  ["Enter", "open the session"],
+  ["/", "search; Enter goes to the first match"],
   ["Esc", "clear the search, or go back"],
   ["o / h", "sessions, history"],
-  ["← / →", "on the timeline: from call to call"],
-  ["?", "these keys"],
+  ["← / →", "on the timeline: previous, next call"],
+  ["?", "this help"],
 ];
 
-const EXAMPLE: Fullness = {
+const EXAMPLE: Occupancy = {
   state: "measured",
   sent: 122_000,
   window: 200_000,
@@ -41,9 +41,10 @@ export function Help() {
         <Bar thread={EXAMPLE} limitAt={84} levels={[50, 65]} />
       </div>
       <p>
-        Its length is the window. The thick red mark is the limit, where the client compacts; the
-        thin ones are your levels. Below {MEDIUM} % of the window it is low, from {MEDIUM} % medium,
-        from {HIGH} % high; at the limit it is red.
+        The bar is as long as the context window. The thick red mark is the limit, at which the
+        client compacts; the thin marks are your levels. Below {MEDIUM_PERCENT} % of the window a
+        session is low, from {MEDIUM_PERCENT} % medium, from {HIGH_PERCENT} % high. At the limit the
+        bar turns red.
       </p>
       <h2>Keys</h2>
       <dl>

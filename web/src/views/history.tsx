@@ -1,16 +1,16 @@
-/** What was: days, learned limits, past sessions. */
+/** The history: days, learned limits, past sessions. */
 
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as api from "../api";
 import type { History } from "../api-types";
 import { Days } from "../parts/days";
-import { Choice } from "../parts/inputs";
-import { LimitsTable } from "../parts/limits";
-import { PastSessions } from "../parts/past";
+import { Select } from "../parts/inputs";
+import { LimitsTable } from "../parts/learned-limits";
+import { PastSessions } from "../parts/past-sessions";
 
 const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days", "365d": "a year" };
-const AGAIN = 60_000;
+const REFRESH_MS = 60_000;
 
 export function HistoryView() {
   const since = useSignal<keyof typeof SPANS>("30d");
@@ -20,17 +20,17 @@ export function HistoryView() {
     let gone = false;
     const load = async () => {
       try {
-        const told = await api.history(since.value);
+        const loaded = await api.history(since.value);
         if (gone) return;
-        history.value = told;
+        history.value = loaded;
         error.value = "";
       } catch (refused) {
-        if (!(refused instanceof api.Refused)) throw refused;
+        if (!(refused instanceof api.RequestFailed)) throw refused;
         error.value = refused.message;
       }
     };
     void load();
-    const timer = setInterval(() => void load(), AGAIN);
+    const timer = setInterval(() => void load(), REFRESH_MS);
     return () => {
       gone = true;
       clearInterval(timer);
@@ -40,7 +40,7 @@ export function HistoryView() {
     <article class="history" data-testid="history" aria-label="History">
       <header class="history-head">
         <h1>History</h1>
-        <Choice
+        <Select
           label="last"
           value={since.value}
           of={SPANS}
@@ -51,19 +51,15 @@ export function HistoryView() {
         />
         {error.value && <p role="alert">{error.value}</p>}
       </header>
-      {history.value ? (
-        <Whole history={history.value} />
-      ) : (
-        <p class="quiet">Asking the daemon ...</p>
-      )}
+      {history.value ? <HistoryTables history={history.value} /> : <p class="quiet">Loading ...</p>}
     </article>
   );
 }
 
-function Whole({ history }: { history: History }) {
+function HistoryTables({ history }: { history: History }) {
   const { days, limits, sessions } = history;
   if (days.length + limits.length + sessions.length === 0) {
-    return <p class="quiet">Nothing was heard in this time.</p>;
+    return <p class="quiet">No sessions in this period.</p>;
   }
   return (
     <>

@@ -1,41 +1,41 @@
 /** All live sessions, fullest first. */
 
 import { useLayoutEffect } from "preact/hooks";
-import { board, filter, live, order, total } from "../app";
+import { eventSource, filter, order, sessionCount, sessionStore } from "../app";
 import { plural } from "../format";
 import { Filters } from "../parts/filters";
-import { Row } from "../parts/row";
-import { NO_FILTER } from "../state/list";
-import { Empty } from "./empty";
+import { OverviewRow } from "../parts/overview-row";
+import { NO_FILTER } from "../state/session-list";
+import { NoSessions } from "./no-sessions";
 
 export function Overview() {
   return (
     <>
       <h1 class="unseen">Sessions</h1>
-      {total.value > 0 && <Filters />}
-      <List />
+      {sessionCount.value > 0 && <Filters />}
+      <SessionRows />
     </>
   );
 }
 
-function List() {
+function SessionRows() {
   const ids = order.value;
   const held = focusedRow();
   useLayoutEffect(() => {
-    // A row that is moved loses the focus: whoever walks by keyboard must keep it.
+    // A moved row loses the focus: give it back, for keyboard users.
     if (held && document.activeElement === document.body) held.focus({ preventScroll: true });
   }, [ids]);
   if (ids.length > 0) {
     return (
       <ol class="rows" aria-label="Sessions" data-testid="sessions">
         {ids.map((id) => (
-          <Row key={id} id={id} />
+          <OverviewRow key={id} id={id} />
         ))}
       </ol>
     );
   }
-  if (!board.known.value) return <Waiting />;
-  return total.value === 0 ? <Empty /> : <NoneFits />;
+  if (!sessionStore.loaded.value) return <NotLoaded />;
+  return sessionCount.value === 0 ? <NoSessions /> : <NoMatches />;
 }
 
 function focusedRow(): HTMLElement | null {
@@ -43,32 +43,29 @@ function focusedRow(): HTMLElement | null {
   return active instanceof HTMLElement && active.matches(".row-name") ? active : null;
 }
 
-function Waiting() {
+function NotLoaded() {
   const words =
-    live.connection.value === "lost" ? "The daemon does not answer." : "Asking the daemon ...";
+    eventSource.connection.value === "lost" ? "The daemon does not answer." : "Loading ...";
   return (
     <section class="note" data-testid="waiting">
       <h2>{words}</h2>
-      {live.connection.value === "lost" && (
+      {eventSource.connection.value === "lost" && (
         <p>
-          Start it with <code>brimline serve</code>; this page goes on by itself.
+          Start it with <code>brimline serve</code>. This page then reconnects.
         </p>
       )}
     </section>
   );
 }
 
-function NoneFits() {
+function NoMatches() {
   const all = () => {
     filter.value = { ...NO_FILTER, past: true };
   };
   return (
     <section class="note" data-testid="none-fits">
-      <h2>No session fits</h2>
-      <p>
-        {plural(total.value, "session is", "sessions are")} known in all, ended and older ones
-        counted.
-      </p>
+      <h2>No matching sessions</h2>
+      <p>{plural(sessionCount.value, "session")} in total, including ended and older ones.</p>
       <button type="button" onClick={all}>
         Show all
       </button>

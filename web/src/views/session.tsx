@@ -1,39 +1,39 @@
-/** One session: what it holds now, what happened before, and what can be told to it. */
+/** One session: reading, timeline, messages and handoffs. */
 
 import { useEffect, useMemo } from "preact/hooks";
 import type { SessionView as View } from "../api-types";
-import { board, nameOf } from "../app";
+import { sessionName, sessionStore } from "../app";
 import { CallsTable } from "../parts/calls";
 import { CompactionsTable } from "../parts/compactions";
 import { Handoffs } from "../parts/handoffs";
-import { Facts, Head } from "../parts/head";
-import { Behind } from "../parts/json";
+import { JsonPanel } from "../parts/json-panel";
 import { Messages } from "../parts/messages";
+import { ReadingFacts, SessionHeader } from "../parts/session-header";
 import { ThreadsTable } from "../parts/threads";
 import { TimelinePanel } from "../parts/timeline";
-import { Detail } from "../state/detail";
+import { SessionDetail } from "../state/session-detail";
 
 export function SessionView({ id }: { id: string }) {
-  const detail = useMemo(() => new Detail(id), [id]);
+  const detail = useMemo(() => new SessionDetail(id), [id]);
   useEffect(() => () => detail.close(), [detail]);
-  // A session that comes with the stream later is drawn when it is there.
-  board.version.value;
-  const view = board.of(id)?.value;
+  // Redraw when a session arrives later with the stream.
+  sessionStore.version.value;
+  const view = sessionStore.get(id)?.value;
   const gone = view === undefined;
   useEffect(() => {
-    // It was there and is not: the daemon says why.
+    // The session was deleted: reload to get the daemon's error.
     if (gone && detail.timeline.peek()) void detail.refresh();
   }, [gone]);
   if (!view) return <Missing detail={detail} />;
-  return <Whole view={view} detail={detail} />;
+  return <SessionPage view={view} detail={detail} />;
 }
 
-function Missing({ detail }: { detail: Detail }) {
+function Missing({ detail }: { detail: SessionDetail }) {
   const error = detail.error.value;
   return (
     <section class="note" data-testid="missing">
       <h1>{error ? "No such session" : "Session"}</h1>
-      <p>{error ? error.message : "Asking the daemon ..."}</p>
+      <p>{error ? error.message : "Loading ..."}</p>
       {error?.hint && <p>{error.hint}</p>}
       <p>
         <a href="#/">All sessions</a>
@@ -42,16 +42,16 @@ function Missing({ detail }: { detail: Detail }) {
   );
 }
 
-function Whole({ view, detail }: { view: View; detail: Detail }) {
+function SessionPage({ view, detail }: { view: View; detail: SessionDetail }) {
   const timeline = detail.timeline.value;
   return (
     <article
       class="session"
       data-testid="session-page"
       data-session={view.session.id}
-      aria-label={nameOf(view)}
+      aria-label={sessionName(view)}
     >
-      <Head view={view} />
+      <SessionHeader view={view} />
       <div class="session-body">
         <div class="session-main">
           <TimelinePanel view={view} detail={detail} />
@@ -60,10 +60,10 @@ function Whole({ view, detail }: { view: View; detail: Detail }) {
           {timeline && <CallsTable calls={timeline.calls} />}
         </div>
         <div class="session-side">
-          <Facts view={view} />
+          <ReadingFacts view={view} />
           <Messages view={view} timeline={timeline} changed={() => void detail.refresh()} />
           <Handoffs handoffs={detail.handoffs.value} now={view.handoff} />
-          <Behind view={view} />
+          <JsonPanel view={view} />
         </div>
       </div>
     </article>

@@ -1,28 +1,28 @@
-/** The timeline's drawing; its code is fetched when the first one is shown. */
+/** The timeline's chart; its code is loaded when the first one is shown. */
 
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type { Chart, Drawing } from "../timeline/chart";
+import type { Chart, ChartData } from "../timeline/chart";
 
-type Code = typeof import("../timeline/chart");
+type ChartModule = typeof import("../timeline/chart");
 
 export interface Pointer {
-  /** The place that is pointed at, if any is. */
+  /** The index of the point under the cursor, if any. */
   at: Signal<number | null>;
   zoomed: Signal<boolean>;
   chart: { current: Chart | null };
 }
 
-export function Canvas({ drawing, pointer }: { drawing: Drawing; pointer: Pointer }) {
+export function LazyChart({ drawing, pointer }: { drawing: ChartData; pointer: Pointer }) {
   const box = useRef<HTMLDivElement>(null);
   const latest = useRef(drawing);
   const failed = useSignal(false);
   latest.current = drawing;
   useEffect(() => {
     const gone = new AbortController();
-    const begin = ({ Chart }: Code) => {
+    const begin = ({ Chart }: ChartModule) => {
       if (gone.signal.aborted || !box.current) return;
-      pointer.chart.current = made(Chart, box.current, pointer, gone.signal);
+      pointer.chart.current = createChart(Chart, box.current, pointer, gone.signal);
       pointer.chart.current.show(latest.current);
     };
     import("../timeline/chart").then(begin, () => {
@@ -33,24 +33,29 @@ export function Canvas({ drawing, pointer }: { drawing: Drawing; pointer: Pointe
   useEffect(() => pointer.chart.current?.show(drawing), [drawing]);
   return (
     <div class="chart-box" ref={box}>
-      {failed.value && <NotFetched />}
+      {failed.value && <LoadFailed />}
     </div>
   );
 }
 
-/** The daemon went meanwhile, or another version of it came: a new page has what fits it. */
-function NotFetched() {
+/** The daemon stopped or was updated; a reload gets matching code. */
+function LoadFailed() {
   return (
     <p role="alert">
-      The timeline could not be fetched.{" "}
+      The timeline could not be loaded.{" "}
       <button type="button" onClick={() => location.reload()}>
-        Load the page anew
+        Reload the page
       </button>
     </p>
   );
 }
 
-function made(Kind: typeof Chart, box: HTMLElement, pointer: Pointer, signal: AbortSignal): Chart {
+function createChart(
+  Kind: typeof Chart,
+  box: HTMLElement,
+  pointer: Pointer,
+  signal: AbortSignal,
+): Chart {
   const chart = new Kind(
     box,
     (at) => {

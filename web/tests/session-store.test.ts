@@ -1,65 +1,65 @@
 import { effect } from "@preact/signals";
 import { expect, test } from "vitest";
-import { Board } from "../src/state/board";
-import { gather } from "../src/state/gather";
+import { SessionStore } from "../src/state/session-store";
+import { throttleByKey } from "../src/state/throttle";
 import { view } from "./views";
 
-function titles(board: Board): (string | null)[] {
+function titles(board: SessionStore): (string | null)[] {
   return board.views().map((one) => one.session.title);
 }
 
-test("a change of one session draws that session alone", () => {
-  const board = new Board();
+test("a change of one session redraws only that session", () => {
+  const board = new SessionStore();
   board.put([view({ id: "a" }), view({ id: "b" })]);
   const drawn = { a: 0, b: 0 };
   effect(() => {
-    board.of("a")?.value;
+    board.get("a")?.value;
     drawn.a += 1;
   });
   effect(() => {
-    board.of("b")?.value;
+    board.get("b")?.value;
     drawn.b += 1;
   });
   board.put([view({ id: "b", title: "new" })]);
   expect(drawn).toEqual({ a: 1, b: 2 });
 });
 
-test("a snapshot takes away what the daemon has forgotten", () => {
-  const board = new Board();
+test("a snapshot removes sessions that the daemon deleted", () => {
+  const board = new SessionStore();
   board.put([view({ id: "a" }), view({ id: "b" })]);
-  board.replace([view({ id: "b" })], board.mark());
-  expect(board.of("a")).toBeUndefined();
-  expect(board.known.value).toBe(true);
+  board.applySnapshot([view({ id: "b" })], board.currentTick());
+  expect(board.get("a")).toBeUndefined();
+  expect(board.loaded.value).toBe(true);
 });
 
-test("a snapshot says nothing about sessions that are older than it reaches", () => {
-  const board = new Board();
+test("a snapshot keeps sessions that are older than its start", () => {
+  const board = new SessionStore();
   board.put([view({ id: "old", seen_at: 50 }), view({ id: "late", seen_at: 150 })]);
-  board.replace([], board.mark(), 100);
+  board.applySnapshot([], board.currentTick(), 100);
   expect(board.views().map((one) => one.session.id)).toEqual(["old"]);
 });
 
-test("a snapshot is no news about what the stream told after it was asked for", () => {
-  const board = new Board();
+test("a snapshot does not replace what the stream sent after it was requested", () => {
+  const board = new SessionStore();
   board.put([view({ title: "old" })]);
-  const asked = board.mark();
+  const asked = board.currentTick();
   board.put([view({ title: "new" }), view({ id: "c", title: "born" })]);
-  board.replace([view({ title: "old" })], asked);
+  board.applySnapshot([view({ title: "old" })], asked);
   expect(titles(board)).toEqual(["new", "born"]);
 });
 
-test("after a restart with another store the snapshot is the truth", () => {
-  const board = new Board();
+test("after a restart with another store the snapshot replaces everything", () => {
+  const board = new SessionStore();
   board.put([view({ title: "much later" })]);
-  board.replace([view({ title: "from the beginning" })], board.mark());
+  board.applySnapshot([view({ title: "from the beginning" })], board.currentTick());
   expect(titles(board)).toEqual(["from the beginning"]);
 });
 
-test("what comes in quick succession goes through together, the last of each key", () => {
+test("items in quick succession are delivered together, the last of each key", () => {
   const taken: string[][] = [];
   const asked: [() => void, number][] = [];
   let time = 1_000;
-  const put = gather<string>(
+  const put = throttleByKey<string>(
     (item) => item.charAt(0),
     (items) => taken.push(items),
     250,

@@ -1,9 +1,9 @@
-/** The frame of the page: the way around above, the daemon's word on itself below. */
+/** The page: navigation, the current view, and the daemon's status below. */
 
-import { helpOpen, live } from "../app";
+import { eventSource, helpOpen } from "../app";
 import { ago, count } from "../format";
 import { ConnectionState } from "../parts/connection";
-import { StoreProblems } from "../parts/problems";
+import { StoreProblems } from "../parts/store-problems";
 import { now } from "../state/clock";
 import { type Route, route } from "../state/route";
 import { Help } from "./help";
@@ -11,7 +11,7 @@ import { HistoryView } from "./history";
 import { Overview } from "./overview";
 import { SessionView } from "./session";
 
-export function Shell() {
+export function Page() {
   return (
     <>
       <button
@@ -19,14 +19,14 @@ export function Shell() {
         class="skip"
         onClick={() => document.getElementById("content")?.focus()}
       >
-        To the content
+        Skip to content
       </button>
       <Top view={route.value.view} />
       <StoreProblems />
       <main id="content" tabIndex={-1} data-view={route.value.view}>
         <Content route={route.value} />
       </main>
-      <Foot />
+      <Footer />
       <Help />
     </>
   );
@@ -77,15 +77,15 @@ function Mark() {
   );
 }
 
-function Foot() {
-  const daemon = live.daemon.value;
+function Footer() {
+  const daemon = eventSource.daemon.value;
   return (
     <footer class="foot">
       {daemon && (
         <p data-testid="daemon">
           brimline {daemon.version}
           {daemon.demo && " (demo)"} at {daemon.address}, started {ago(daemon.since, now.value)};{" "}
-          {count(daemon.heard)} heard, {count(daemon.malformed)} malformed, {count(daemon.dropped)}{" "}
+          {count(daemon.heard)} events, {count(daemon.malformed)} malformed, {count(daemon.dropped)}{" "}
           dropped
         </p>
       )}

@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
 import type { SessionView } from "../src/api-types";
-import { choices, type Filter, listed, NO_FILTER, type Sort } from "../src/state/list";
+import {
+  distinctValues,
+  type Filter,
+  NO_FILTER,
+  type Sort,
+  selectSessions,
+} from "../src/state/session-list";
 import { full, NOW, threadRow, view } from "./views";
 
 const UNKNOWN = threadRow({ percent: null, percent_raw: null, percent_of_limit: null });
@@ -17,24 +23,24 @@ function ids(
   sort: Sort = "fullest",
   of: SessionView[] = VIEWS,
 ): string {
-  return listed(of, { ...NO_FILTER, ...filter }, sort, NOW)
+  return selectSessions(of, { ...NO_FILTER, ...filter }, sort, NOW)
     .map((one) => one.session.id)
     .join("");
 }
 
-test("the fullest is first by what was sent, an overshoot before a full window, unknown last", () => {
+test("the fullest session is first, an overshoot before a full window, unknown last", () => {
   expect(ids()).toBe("bdac");
 });
 
-test("the order does not depend on the order in which sessions came", () => {
+test("the order does not depend on the order of arrival", () => {
   expect(ids({}, "fullest", VIEWS.toReversed())).toBe("bdac");
 });
 
-test("what has ended is there when it is asked for", () => {
+test("ended sessions are listed only on request", () => {
   expect(ids({ past: true })).toBe("bdeac");
 });
 
-test("filters and search leave what fits all of them", () => {
+test("filters and search keep the sessions that match all of them", () => {
   expect(ids({ project: "/src/zebra" })).toBe("ac");
   expect(ids({ project: "/src/zebra", host: "two" })).toBe("c");
   expect(ids({ agent: "codex" })).toBe("a");
@@ -42,13 +48,13 @@ test("filters and search leave what fits all of them", () => {
   expect(ids({ search: "login zebra" })).toBe("");
 });
 
-test("other orders", () => {
+test("sessions sort by limit, time, project and agent", () => {
   expect(ids({}, "limit")).toBe("dabc");
   expect(ids({}, "latest")).toBe("abcd");
   expect(ids({}, "project")).toBe("dbac");
 });
 
-test("a choice has each known value once, in order", () => {
-  expect(choices(VIEWS, "host")).toEqual(["one", "two"]);
-  expect(choices(VIEWS, "agent")).toEqual(["claude", "codex"]);
+test("distinct values are sorted and have no duplicates", () => {
+  expect(distinctValues(VIEWS, "host")).toEqual(["one", "two"]);
+  expect(distinctValues(VIEWS, "agent")).toEqual(["claude", "codex"]);
 });

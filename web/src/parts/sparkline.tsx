@@ -1,10 +1,10 @@
-/** The trend of the present cycle as a small line, with its last point. */
+/** The trend of the current cycle as a small line with its last point. */
 
 const WIDTH = 96;
 const HEIGHT = 24;
 const PAD = 3;
 
-/** The points of a line through values, scaled to the box: lowest at the foot, at least from `floor`. */
+/** The points of an SVG polyline: 0 is at the bottom, `top` at the top. */
 export function points(values: number[], top: number, width = WIDTH, height = HEIGHT): string {
   const step = values.length > 1 ? (width - 2 * PAD) / (values.length - 1) : 0;
   const size = top > 0 ? (height - 2 * PAD) / top : 0;
@@ -17,7 +17,7 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-export function Spark({ trend }: { trend: number[] }) {
+export function Sparkline({ trend }: { trend: number[] }) {
   const line = points(trend, Math.max(0, ...trend));
   const [x, y] = line.slice(line.lastIndexOf(" ") + 1).split(",");
   return (

@@ -1,73 +1,72 @@
-/** What one session's page shows beyond its row; asked for anew as the session changes. */
+/** The data of one session's page; reloaded when the session changes. */
 
 import { effect, signal } from "@preact/signals";
 import * as api from "../api";
 import type { HandoffRow, Timeline } from "../api-types";
-import { board } from "../app";
+import { sessionStore } from "../app";
 
-/** Not asked more often than this, in milliseconds; and never while an answer is under way. */
-const PAUSE = 1_000;
+const MIN_INTERVAL_MS = 1_000;
 
-export class Detail {
+export class SessionDetail {
   readonly timeline = signal<Timeline | null>(null);
   readonly handoffs = signal<HandoffRow[]>([]);
   readonly formulas = signal<api.Formulas | null>(null);
-  readonly error = signal<api.Refused | null>(null);
+  readonly error = signal<api.RequestFailed | null>(null);
   private wantsFormulas = false;
-  private busy = false;
-  private again = false;
-  private closed = false;
+  private isLoading = false;
+  private refreshAgain = false;
+  private isClosed = false;
   private readonly stop: () => void;
 
   constructor(readonly id: string) {
     this.stop = effect(() => {
-      board.known.value;
-      board.of(id)?.value;
+      sessionStore.loaded.value;
+      sessionStore.get(id)?.value;
       void this.refresh();
     });
   }
 
-  /** The historic formulas are asked for when somebody first wants to see one. */
+  /** Load the historic formulas too, from now on. */
   showFormulas(): void {
     this.wantsFormulas = true;
     void this.refresh();
   }
 
   async refresh(): Promise<void> {
-    if (this.busy) {
-      this.again = true;
+    if (this.isLoading) {
+      this.refreshAgain = true;
       return;
     }
-    this.busy = true;
+    this.isLoading = true;
     await this.load();
-    await new Promise((done) => setTimeout(done, PAUSE));
-    this.busy = false;
-    if (this.again && !this.closed) {
-      this.again = false;
+    await new Promise((done) => setTimeout(done, MIN_INTERVAL_MS));
+    this.isLoading = false;
+    if (this.refreshAgain && !this.isClosed) {
+      this.refreshAgain = false;
       void this.refresh();
     }
   }
 
   close(): void {
-    this.closed = true;
+    this.isClosed = true;
     this.stop();
   }
 
   private async load(): Promise<void> {
     try {
-      if (!board.of(this.id)) board.put([await api.session(this.id)]);
+      if (!sessionStore.get(this.id)) sessionStore.put([await api.session(this.id)]);
       const [timeline, handoffs, formulas] = await Promise.all([
         api.timeline(this.id),
         api.handoffs(this.id),
         this.wantsFormulas ? api.formulas(this.id) : null,
       ]);
-      if (this.closed) return;
+      if (this.isClosed) return;
       this.timeline.value = timeline;
       this.handoffs.value = handoffs;
       if (formulas) this.formulas.value = formulas;
       this.error.value = null;
     } catch (error) {
-      if (!(error instanceof api.Refused)) throw error;
+      if (!(error instanceof api.RequestFailed)) throw error;
       this.error.value = error;
     }
   }

@@ -1,36 +1,36 @@
-/** The head of a session's page: who it is, how full, and where each figure is from. */
+/** The header of a session's page, and its reading with the origin of each figure. */
 
 import type { ComponentChildren } from "preact";
 import type { SessionView } from "../api-types";
-import { nameOf } from "../app";
-import { ago, count, percent, place, plural, tokens } from "../format";
-import { LEVEL_WORDS, levelOf, mainOf, overshoots, stateOf, stateWords } from "../reading";
+import { sessionName } from "../app";
+import { ago, count, percent, plural, shortPercent, tokens } from "../format";
+import { isOverWindow, LEVEL_TEXTS, levelOf, mainThread, stateOf, stateText } from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
-import { HandoffBadge, Unread } from "./badges";
+import { HandoffBadge, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
 
-export function Head({ view }: { view: SessionView }) {
-  const main = mainOf(view);
+export function SessionHeader({ view }: { view: SessionView }) {
+  const main = mainThread(view);
   const level = levelOf(main);
   const state = stateOf(view, now.value);
   return (
     <header class="head" data-level={level}>
-      <nav class="crumbs" aria-label="Where you are">
-        <a href="#/">Sessions</a> <span aria-hidden="true">/</span> <span>{nameOf(view)}</span>
+      <nav class="crumbs" aria-label="Breadcrumb">
+        <a href="#/">Sessions</a> <span aria-hidden="true">/</span> <span>{sessionName(view)}</span>
       </nav>
       <div class="head-line">
         <h1>
           <span class="agent" data-agent={view.session.agent}>
             {view.session.agent}
           </span>{" "}
-          {nameOf(view)}
+          {sessionName(view)}
         </h1>
         <span class="state" data-state={state} data-testid="state">
-          <span class="state-word">{stateWords(view, now.value)}</span>
+          <span class="state-word">{stateText(view, now.value)}</span>
         </span>
         <HandoffBadge handoff={view.handoff} />
-        <Unread unread={view.unread} />
+        <UnreadBadge unread={view.unread} />
       </div>
       {view.session.title && <p class="head-title">{view.session.title}</p>}
       <div class="head-full">
@@ -38,9 +38,9 @@ export function Head({ view }: { view: SessionView }) {
           {main && main.percent !== null ? percent(main.percent) : "unknown"}
         </span>
         <span class="level" data-level={level} data-testid="level">
-          {LEVEL_WORDS[level]}
+          {LEVEL_TEXTS[level]}
         </span>
-        {main && overshoots(main) && (
+        {main && isOverWindow(main) && (
           <span class="over" data-testid="over">
             overshoot {percent(main.percent_raw)}
           </span>
@@ -49,7 +49,7 @@ export function Head({ view }: { view: SessionView }) {
           {count(main?.sent ?? null)} of {count(main?.window ?? null)} tokens
         </span>
         <span class="head-limit">
-          {view.limit_at === null ? "limit unknown" : `limit at ${place(view.limit_at)}`}
+          {view.limit_at === null ? "limit unknown" : `limit at ${shortPercent(view.limit_at)}`}
           {view.calls_left !== null && `, about ${plural(view.calls_left, "call")} left`}
         </span>
       </div>
@@ -58,9 +58,9 @@ export function Head({ view }: { view: SessionView }) {
   );
 }
 
-/** Every figure of the main thread with what it stands on. */
-export function Facts({ view }: { view: SessionView }) {
-  const main = mainOf(view);
+/** The figures of the main thread, each with its origin. */
+export function ReadingFacts({ view }: { view: SessionView }) {
+  const main = mainThread(view);
   const { session } = view;
   const size = (value: number | null | undefined) => count(value ?? null);
   return (
@@ -75,7 +75,7 @@ export function Facts({ view }: { view: SessionView }) {
         <Fact name="limit" why={main?.limit_why}>
           {size(main?.limit)}
         </Fact>
-        <Fact name="of the limit">{percent(main?.percent_of_limit ?? null)}</Fact>
+        <Fact name="percent of limit">{percent(main?.percent_of_limit ?? null)}</Fact>
         <Fact name="peak sent">{tokens(main?.peak_sent ?? null)}</Fact>
         <Fact name="calls, cycle">{main ? `${count(main.calls)}, ${main.cycle}` : "unknown"}</Fact>
         <Fact name="source">{main ? `${main.source}, ${ago(main.at, now.value)}` : "unknown"}</Fact>
@@ -86,7 +86,7 @@ export function Facts({ view }: { view: SessionView }) {
         <Fact name="session">{session.id}</Fact>
         {session.parent && <Fact name="parent">{session.parent}</Fact>}
         {session.became && (
-          <Fact name="cleared, goes on as">
+          <Fact name="cleared, continued as">
             <a href={sessionHash(session.became)}>{session.became}</a>
           </Fact>
         )}

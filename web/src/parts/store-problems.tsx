@@ -1,14 +1,14 @@
-/** What happened to the store: shown above every view until the user has dealt with it. */
+/** Problems of the store's file, shown above every view until they are resolved. */
 
-import { live } from "../app";
+import { eventSource } from "../app";
 import { ago } from "../format";
 import { now } from "../state/clock";
 
 /** `brimline doctor` lists all of them. */
-const MOST_SHOWN = 3;
+const MAX_SHOWN = 3;
 
 export function StoreProblems() {
-  const problems = (live.daemon.value?.problems ?? []).slice(-MOST_SHOWN);
+  const problems = (eventSource.daemon.value?.problems ?? []).slice(-MAX_SHOWN);
   if (problems.length === 0) return null;
   return (
     <div class="problems" role="alert" data-testid="problems">

@@ -1,11 +1,11 @@
-/** The sessions of a time, in an order that one chooses. */
+/** The sessions of a period, in a selectable order. */
 
 import { useSignal } from "@preact/signals";
 import type { PastSession } from "../api-types";
 import { count, dollars, moment, tokens } from "../format";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
-import { Choice } from "./inputs";
+import { Select } from "./inputs";
 import { type Column, Table } from "./table";
 
 const COLUMNS: Column[] = [
@@ -25,7 +25,7 @@ const ORDERS: Record<By, string> = {
   last: "latest first",
   peak_sent: "highest peak",
   compactions: "most compactions",
-  cost: "dearest",
+  cost: "most expensive",
   calls: "most calls",
 };
 
@@ -41,7 +41,7 @@ export function PastSessions({ sessions }: { sessions: PastSession[] }) {
         <h2 id="past">
           Sessions <span class="amount">{count(sessions.length)}</span>
         </h2>
-        <Choice
+        <Select
           label="order"
           value={by.value}
           of={ORDERS}

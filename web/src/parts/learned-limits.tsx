@@ -1,4 +1,4 @@
-/** Where compactions happened, per model and client version: the learned limits. */
+/** The learned limits: where each model and client version was compacted. */
 
 import type { LearnedLimit } from "../api-types";
 import { count, tokens } from "../format";
@@ -23,7 +23,7 @@ export function LimitsTable({ limits }: { limits: LearnedLimit[] }) {
   return (
     <section class="panel" aria-labelledby="limits">
       <h2 id="limits">Where compactions happened</h2>
-      {limits.length === 0 && <p class="quiet">None in this time.</p>}
+      {limits.length === 0 && <p class="quiet">No compactions in this period.</p>}
       {limits.length > 0 && (
         <Table label="Learned limits" columns={columns(top)} testid="limits">
           {limits.map((row) => (
@@ -53,7 +53,7 @@ function Line({ row, top }: { row: LearnedLimit; top: number }) {
   );
 }
 
-/** From the lowest to the highest, with the median, on one scale for all rows. */
+/** The range from lowest to highest with the median; all rows have the same scale. */
 function Range({ row, top }: { row: LearnedLimit; top: number }) {
   const { lowest, median, highest } = row;
   if (lowest === null || median === null || highest === null) return <>unknown</>;

@@ -1,11 +1,11 @@
-/** The JSON behind a session's page. */
+/** Links to the API's JSON of a session, and its last view. */
 
 import { sessionPath } from "../api";
 import type { SessionView } from "../api-types";
 
 const PARTS = ["", "timeline", "formulas", "messages", "handoff"];
 
-export function Behind({ view }: { view: SessionView }) {
+export function JsonPanel({ view }: { view: SessionView }) {
   return (
     <section class="panel" aria-labelledby="json">
       <h2 id="json">JSON</h2>
@@ -19,7 +19,7 @@ export function Behind({ view }: { view: SessionView }) {
         ))}
       </ul>
       <details>
-        <summary>This session as the daemon told it last</summary>
+        <summary>This session as last received</summary>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
         <pre tabIndex={0} data-testid="json">
           {JSON.stringify(view, null, 2)}

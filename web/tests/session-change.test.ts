@@ -1,16 +1,19 @@
 import { expect, test } from "vitest";
 import type { SessionView } from "../src/api-types";
-import { Board } from "../src/state/board";
-import { applyChange } from "../src/state/change";
-import { Incoming } from "../src/state/incoming";
+import { applyChange } from "../src/state/session-change";
+import { SessionStore } from "../src/state/session-store";
+import { StreamBuffer } from "../src/state/stream-buffer";
 import { threadRow, view } from "./views";
 
 const NOBODY = () => Promise.resolve(undefined);
 
 /** Events that go to the board when the returned function is called. */
-function incoming(board: Board, ask: (id: string) => Promise<SessionView | undefined> = NOBODY) {
+function incoming(
+  board: SessionStore,
+  ask: (id: string) => Promise<SessionView | undefined> = NOBODY,
+) {
   const waiting = new Map<string, SessionView>();
-  const events = new Incoming(board, (one) => waiting.set(one.session.id, one), ask);
+  const events = new StreamBuffer(board, (one) => waiting.set(one.session.id, one), ask);
   const flush = () => {
     events.flush([...waiting.values()]);
     waiting.clear();
@@ -18,7 +21,7 @@ function incoming(board: Board, ask: (id: string) => Promise<SessionView | undef
   return { events, flush };
 }
 
-test("a change sets the fields that it has, and leaves the others", () => {
+test("a change sets its own fields and keeps the others", () => {
   const before = view({ title: "old", host: "h" }, [threadRow(), threadRow({ thread: "sub" })], {
     trend: [1, 2, 3],
     unread: 1,
@@ -45,28 +48,28 @@ test("a list of threads replaces the list", () => {
   expect(applyChange(view(), { id: "s", threads }).threads).toEqual(threads);
 });
 
-test("a thread named like a property of every object is only a name", () => {
+test("a thread named like an Object property is treated as a name", () => {
   const before = view({}, [threadRow({ thread: "constructor" })]);
   expect(applyChange(before, { id: "s", threads: {} })).toEqual(before);
 });
 
-test("changes that come before the board is drawn are merged, none is lost", () => {
-  const board = new Board();
+test("changes that arrive before a redraw are merged, none is lost", () => {
+  const board = new SessionStore();
   const { events, flush } = incoming(board);
   events.put(view({ title: "a" }));
-  void events.change({ id: "s", session: { host: "h" } });
-  void events.change({ id: "s", unread: 2 });
-  expect(board.of("s")).toBeUndefined();
+  void events.applyChange({ id: "s", session: { host: "h" } });
+  void events.applyChange({ id: "s", unread: 2 });
+  expect(board.get("s")).toBeUndefined();
   flush();
-  void events.change({ id: "s", calls_left: 3 });
+  void events.applyChange({ id: "s", calls_left: 3 });
   flush();
-  const shown = board.of("s")?.value;
+  const shown = board.get("s")?.value;
   expect([shown?.session.title, shown?.session.host]).toEqual(["a", "h"]);
   expect([shown?.unread, shown?.calls_left]).toEqual([2, 3]);
 });
 
-test("a session that is not known is asked for once, and what changed meanwhile is applied", async () => {
-  const board = new Board();
+test("an unknown session is loaded once, and changes that arrive meanwhile are applied", async () => {
+  const board = new SessionStore();
   const asked: string[] = [];
   let answer = (_: SessionView | undefined) => {};
   const { events, flush } = incoming(board, (id) => {
@@ -75,20 +78,20 @@ test("a session that is not known is asked for once, and what changed meanwhile 
       answer = done;
     });
   });
-  const first = events.change({ id: "s", unread: 1 });
-  void events.change({ id: "s", unread: 2 });
+  const first = events.applyChange({ id: "s", unread: 1 });
+  void events.applyChange({ id: "s", unread: 2 });
   answer(view({ title: "asked for" }));
   await first;
   flush();
   expect(asked).toEqual(["s"]);
-  expect(board.of("s")?.value.session.title).toBe("asked for");
-  expect(board.of("s")?.value.unread).toBe(2);
+  expect(board.get("s")?.value.session.title).toBe("asked for");
+  expect(board.get("s")?.value.unread).toBe(2);
 });
 
-test("a session that is gone when it is asked for stays unknown", async () => {
-  const board = new Board();
+test("a session that is deleted before it is loaded stays unknown", async () => {
+  const board = new SessionStore();
   const { events, flush } = incoming(board);
-  await events.change({ id: "s", unread: 1 });
+  await events.applyChange({ id: "s", unread: 1 });
   flush();
-  expect(board.of("s")).toBeUndefined();
+  expect(board.get("s")).toBeUndefined();
 });

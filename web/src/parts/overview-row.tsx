@@ -1,34 +1,33 @@
-/** One session of the overview: everything that one wants to know of it at a glance. */
+/** One session of the overview. */
 
 import { useComputed } from "@preact/signals";
 import { memo } from "preact/compat";
 import type { SessionView, ThreadRow } from "../api-types";
-import { board, nameOf } from "../app";
-import { ago, percent, place, plural, tokens } from "../format";
+import { sessionName, sessionStore } from "../app";
+import { ago, percent, plural, shortPercent, tokens } from "../format";
 import {
-  heardAt,
-  LEVEL_WORDS,
+  isOverWindow,
+  LEVEL_TEXTS,
+  lastSeenAt,
   levelOf,
-  limitPlace,
-  mainOf,
-  overshoots,
+  limitPercent,
+  mainThread,
   stateOf,
-  stateWords,
-  subagentsOf,
+  stateText,
+  subagentThreads,
 } from "../reading";
 import { now } from "../state/clock";
 import { sessionHash } from "../state/route";
-import { HandoffBadge, Unread } from "./badges";
+import { HandoffBadge, UnreadBadge } from "./badges";
 import { Bar } from "./bar";
-import { Spark } from "./spark";
+import { Sparkline } from "./sparkline";
 
-/** So many subagents are drawn; the rest is counted. */
-const MOST_SUBAGENTS = 4;
+const MAX_SUBAGENTS = 4;
 
-export const Row = memo(function Row({ id }: { id: string }) {
-  const view = board.of(id)?.value;
+export const OverviewRow = memo(function Row({ id }: { id: string }) {
+  const view = sessionStore.get(id)?.value;
   if (!view) return null;
-  const main = mainOf(view);
+  const main = mainThread(view);
   return (
     <li
       class="row"
@@ -38,20 +37,20 @@ export const Row = memo(function Row({ id }: { id: string }) {
       data-agent={view.session.agent}
     >
       <div class="row-in">
-        <Who view={view} />
+        <SessionName view={view} />
         <div class="row-bar">
           <Bar thread={main} limitAt={view.limit_at} levels={view.levels} />
-          <Scale view={view} main={main} />
+          <BarCaption view={view} main={main} />
         </div>
         <Percent main={main} />
-        <div class="row-spark" title="trend of this cycle">
-          <Spark trend={view.trend} />
+        <div class="row-spark" title="tokens sent in this cycle">
+          <Sparkline trend={view.trend} />
         </div>
         <div class="row-state">
           <State view={view} />
           <span class="row-badges">
             <HandoffBadge handoff={view.handoff} />
-            <Unread unread={view.unread} />
+            <UnreadBadge unread={view.unread} />
           </span>
         </div>
         <Subagents view={view} />
@@ -60,7 +59,7 @@ export const Row = memo(function Row({ id }: { id: string }) {
   );
 });
 
-function Who({ view }: { view: SessionView }) {
+function SessionName({ view }: { view: SessionView }) {
   const { agent, model, host, title, project, id } = view.session;
   return (
     <div class="row-who">
@@ -68,7 +67,7 @@ function Who({ view }: { view: SessionView }) {
         <span class="agent" data-agent={agent}>
           {agent}
         </span>{" "}
-        <span class="name">{nameOf(view)}</span>
+        <span class="name">{sessionName(view)}</span>
       </a>
       <div class="row-sub">
         <span class="model">{model ?? "model unknown"}</span>
@@ -79,15 +78,15 @@ function Who({ view }: { view: SessionView }) {
   );
 }
 
-/** The words below the bar: what is sent of which window, and where the limit is. */
-function Scale({ view, main }: { view: SessionView; main: ThreadRow | undefined }) {
+/** The text below the bar: tokens, window, limit and calls left. */
+function BarCaption({ view, main }: { view: SessionView; main: ThreadRow | undefined }) {
   return (
     <div class="row-scale">
       <span data-testid="tokens">
         <b>{tokens(main?.sent ?? null)}</b> of {tokens(main?.window ?? null)}
       </span>
       <span class="limit-at">
-        {view.limit_at === null ? "limit unknown" : `limit at ${place(view.limit_at)}`}
+        {view.limit_at === null ? "limit unknown" : `limit at ${shortPercent(view.limit_at)}`}
       </span>
       {view.calls_left !== null && (
         <span class="left" data-testid="calls-left">
@@ -107,11 +106,15 @@ function Percent({ main }: { main: ThreadRow | undefined }) {
       </span>
       {level !== "unknown" && (
         <span class="level" data-level={level} data-testid="level">
-          {LEVEL_WORDS[level]}
+          {LEVEL_TEXTS[level]}
         </span>
       )}
-      {main && overshoots(main) && (
-        <span class="over" data-testid="over" title="more was sent than the window holds">
+      {main && isOverWindow(main) && (
+        <span
+          class="over"
+          data-testid="over"
+          title="more tokens were sent than the known window holds"
+        >
           overshoot {percent(main.percent_raw)}
         </span>
       )}
@@ -121,10 +124,14 @@ function Percent({ main }: { main: ThreadRow | undefined }) {
 
 function State({ view }: { view: SessionView }) {
   const state = useComputed(() =>
-    stateOf(board.of(view.session.id)?.value ?? view, now.value),
+    stateOf(sessionStore.get(view.session.id)?.value ?? view, now.value),
   ).value;
-  const words = useComputed(() => stateWords(board.of(view.session.id)?.value ?? view, now.value));
-  const age = useComputed(() => ago(heardAt(board.of(view.session.id)?.value ?? view), now.value));
+  const words = useComputed(() =>
+    stateText(sessionStore.get(view.session.id)?.value ?? view, now.value),
+  );
+  const age = useComputed(() =>
+    ago(lastSeenAt(sessionStore.get(view.session.id)?.value ?? view), now.value),
+  );
   return (
     <span class="state" data-state={state} data-testid="state">
       <span class="state-word">{words}</span>
@@ -134,9 +141,9 @@ function State({ view }: { view: SessionView }) {
 }
 
 function Subagents({ view }: { view: SessionView }) {
-  const all = subagentsOf(view);
+  const all = subagentThreads(view);
   if (all.length === 0) return null;
-  const shown = all.slice(0, MOST_SUBAGENTS);
+  const shown = all.slice(0, MAX_SUBAGENTS);
   return (
     <ul class="subagents" aria-label="Subagents">
       {shown.map((thread) => (
@@ -144,7 +151,7 @@ function Subagents({ view }: { view: SessionView }) {
           <span class="sub-name" title={thread.thread}>
             {thread.thread}
           </span>
-          <Bar thread={thread} limitAt={limitPlace(thread)} small />
+          <Bar thread={thread} limitAt={limitPercent(thread)} small />
           <span class="sub-percent">
             {thread.percent === null ? "unknown" : percent(thread.percent)}
           </span>

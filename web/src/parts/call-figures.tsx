@@ -1,4 +1,4 @@
-/** The exact figures of one call, as the provider counted them. */
+/** The exact figures of one call, from the provider's usage. */
 
 import type { CallRow } from "../api-types";
 import { count, moment } from "../format";
@@ -6,21 +6,20 @@ import { now } from "../state/clock";
 import { MARKS, type Mark } from "../timeline/marks";
 import { sentOf } from "../timeline/plot";
 
-/** So many marks are told of at one place. */
-const MOST = 4;
+const MAX_MARKS = 4;
 
 interface Props {
   call: CallRow | null;
   source: string;
-  /** What the formulas that are switched on would have said after it. */
+  /** The values of the selected historic formulas after the call. */
   formulas: [string, number | null][];
-  /** What happened just there. */
+  /** The marks at the call. */
   near: Mark[];
-  /** Whether nothing is pointed at, so that the last call is shown. */
+  /** Whether this is the last call, shown when no point is selected. */
   last: boolean;
 }
 
-export function Figures({ call, source, formulas, near, last }: Props) {
+export function CallFigures({ call, source, formulas, near, last }: Props) {
   if (!call) return null;
   const figures: [string, string][] = [
     ["sent", count(sentOf(call))],
@@ -50,22 +49,22 @@ export function Figures({ call, source, formulas, near, last }: Props) {
         ))}
       </dl>
       <p class="figures-source">
-        the provider's usage of <code>{call.call}</code>; the thread is read from the {source}
+        usage of <code>{call.call}</code> as the provider reported it; thread read from: {source}
       </p>
-      <Near near={near} />
+      <NearbyMarks near={near} />
     </div>
   );
 }
 
-function Near({ near }: { near: Mark[] }) {
+function NearbyMarks({ near }: { near: Mark[] }) {
   return (
     <p class="figures-marks">
-      {near.slice(0, MOST).map((mark, at) => (
+      {near.slice(0, MAX_MARKS).map((mark, at) => (
         <span key={at}>
           <b>{MARKS[mark.kind].word}</b> {mark.text}
         </span>
       ))}
-      {near.length > MOST && <span>{near.length - MOST} more</span>}
+      {near.length > MAX_MARKS && <span>{near.length - MAX_MARKS} more</span>}
     </p>
   );
 }

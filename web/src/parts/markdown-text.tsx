@@ -1,18 +1,18 @@
-/** A handed-over document, drawn from plain values: nothing in it is ever taken for HTML. */
+/** A handoff document, rendered from a parsed tree: nothing in it is treated as HTML. */
 
-import { type Block, blocks, type Inline } from "../timeline/markdown";
+import { type Block, blocks, type Inline } from "../markdown";
 
-export function Prose({ text }: { text: string }) {
+export function MarkdownText({ text }: { text: string }) {
   return (
     <div class="prose" data-testid="handoff-text">
       {blocks(text).map((block, at) => (
-        <Part key={at} block={block} />
+        <BlockElement key={at} block={block} />
       ))}
     </div>
   );
 }
 
-function Part({ block }: { block: Block }) {
+function BlockElement({ block }: { block: Block }) {
   switch (block.kind) {
     case "heading":
       return (

@@ -1,14 +1,14 @@
-/** Which sessions are listed, and in which order. Pure. */
+/** Filter and order of the session list. Pure. */
 
 import type { SessionView } from "../api-types";
-import { heardAt, isLive, mainOf } from "../reading";
+import { isLive, lastSeenAt, mainThread } from "../reading";
 
 export type Sort = "fullest" | "limit" | "latest" | "project" | "agent";
 
 export const SORTS: Record<Sort, string> = {
   fullest: "fullest first",
-  limit: "nearest the limit",
-  latest: "last heard",
+  limit: "closest to the limit",
+  latest: "latest first",
   project: "project",
   agent: "agent",
 };
@@ -18,14 +18,14 @@ export interface Filter {
   project: string;
   host: string;
   search: string;
-  /** Also sessions that have ended, or were not heard for a day. */
+  /** Also sessions that ended, or had no events for a day. */
   past: boolean;
 }
 
 export const NO_FILTER: Filter = { agent: "", project: "", host: "", search: "", past: false };
 
-/** The sessions that a filter lets through, in order. */
-export function listed(
+/** The sessions that match a filter, in order. */
+export function selectSessions(
   views: Iterable<SessionView>,
   filter: Filter,
   sort: Sort,
@@ -35,7 +35,7 @@ export function listed(
   const fitting = [...views].filter(
     (view) => (filter.past || isLive(view, now)) && matches(view, filter, words),
   );
-  return fitting.sort((a, b) => ORDERS[sort](a, b) || byName(a.session.id, b.session.id));
+  return fitting.sort((a, b) => COMPARATORS[sort](a, b) || compareText(a.session.id, b.session.id));
 }
 
 function matches(view: SessionView, filter: Filter, words: string[]): boolean {
@@ -43,36 +43,37 @@ function matches(view: SessionView, filter: Filter, words: string[]): boolean {
   if (filter.agent && session.agent !== filter.agent) return false;
   if (filter.project && session.project !== filter.project) return false;
   if (filter.host && session.host !== filter.host) return false;
-  return words.length === 0 || found(view, words);
+  return words.length === 0 || hasWords(view, words);
 }
 
-function found(view: SessionView, words: string[]): boolean {
+function hasWords(view: SessionView, words: string[]): boolean {
   const { agent, project, host, model, title, id } = view.session;
   const text = [agent, project, host, model, title, id].join("\n").toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
-type Order = (a: SessionView, b: SessionView) => number;
+type Comparator = (a: SessionView, b: SessionView) => number;
 
-const ORDERS: Record<Sort, Order> = {
-  fullest: (a, b) => down(mainOf(a)?.percent_raw, mainOf(b)?.percent_raw),
-  limit: (a, b) => down(mainOf(a)?.percent_of_limit, mainOf(b)?.percent_of_limit),
-  latest: (a, b) => heardAt(b) - heardAt(a),
-  project: (a, b) => byName(a.session.project ?? "", b.session.project ?? ""),
-  agent: (a, b) => byName(a.session.agent, b.session.agent),
+const COMPARATORS: Record<Sort, Comparator> = {
+  fullest: (a, b) => compareDescending(mainThread(a)?.percent_raw, mainThread(b)?.percent_raw),
+  limit: (a, b) =>
+    compareDescending(mainThread(a)?.percent_of_limit, mainThread(b)?.percent_of_limit),
+  latest: (a, b) => lastSeenAt(b) - lastSeenAt(a),
+  project: (a, b) => compareText(a.session.project ?? "", b.session.project ?? ""),
+  agent: (a, b) => compareText(a.session.agent, b.session.agent),
 };
 
-/** Larger first; what is unknown comes last. */
-function down(a: number | null | undefined, b: number | null | undefined): number {
+/** Larger first, unknown last. */
+function compareDescending(a: number | null | undefined, b: number | null | undefined): number {
   return (b ?? -1) - (a ?? -1);
 }
 
-function byName(a: string, b: string): number {
+function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The values that a field of the sessions has, for a choice. */
-export function choices(
+/** The distinct values of a field, sorted. */
+export function distinctValues(
   views: Iterable<SessionView>,
   field: "agent" | "project" | "host",
 ): string[] {
@@ -81,5 +82,5 @@ export function choices(
     const value = view.session[field];
     if (value) values.add(value);
   }
-  return [...values].sort(byName);
+  return [...values].sort(compareText);
 }

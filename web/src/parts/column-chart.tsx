@@ -1,26 +1,25 @@
-/** A row of columns, one a day, each with its words; the table below has the figures. */
+/** A column chart with one column per day; the table below has the figures. */
 
 interface Props {
   title: string;
   values: { key: string; value: number | null; words: string }[];
-  /** The largest value in words, beside the title. */
+  /** The text beside the title: the largest value. */
   most: string;
 }
 
 const WIDTH = 300;
 const HEIGHT = 64;
-/** A few days do not fill the box. */
-const WIDEST = 24;
+const MAX_COLUMN_WIDTH = 24;
 
-/** The heights of columns, the largest as tall as the box; what is unknown has none. */
+/** The heights of the columns: the largest value is as tall as the box, unknown is 0. */
 export function heights(values: (number | null)[], box: number): number[] {
   const top = Math.max(0, ...values.map((value) => value ?? 0));
   return values.map((value) => (top > 0 && value !== null ? (value / top) * box : 0));
 }
 
-export function Columns({ title, values, most }: Props) {
+export function ColumnChart({ title, values, most }: Props) {
   const step = WIDTH / Math.max(1, values.length);
-  const wide = Math.min(step * 0.76, WIDEST);
+  const wide = Math.min(step * 0.76, MAX_COLUMN_WIDTH);
   const tall = heights(
     values.map(({ value }) => value),
     HEIGHT - 2,

@@ -1,20 +1,20 @@
-/** What changed in a session, as the stream sends it, and the view after it. Pure. */
+/** Apply the changes that the stream sends. Pure. */
 
 import type { SessionChange, SessionView, ThreadRow } from "../api-types";
 
-/** The view after a change; it sets values, and so may be applied twice. */
+/** The view after a change. A change sets values, so it may be applied twice. */
 export function applyChange(view: SessionView, change: SessionChange): SessionView {
   const { id: _, session, threads, trend, ...rest } = change;
   return {
     ...view,
     ...rest,
     session: { ...view.session, ...session },
-    threads: threads === undefined ? view.threads : threadsAfter(view.threads, threads),
+    threads: threads === undefined ? view.threads : applyThreads(view.threads, threads),
     trend: trend === undefined ? view.trend : [...view.trend.slice(0, trend.keep), ...trend.add],
   };
 }
 
-function threadsAfter(
+function applyThreads(
   before: ThreadRow[],
   change: NonNullable<SessionChange["threads"]>,
 ): ThreadRow[] {

@@ -1,0 +1,142 @@
+/** The client of the daemon's event stream; reconnects whenever the stream ends. */
+
+import { signal } from "@preact/signals";
+import * as api from "./api";
+import type { DaemonStatus, SessionChange, SessionView } from "./api-types";
+import { LIVE_FOR_S } from "./reading";
+import type { SessionStore } from "./state/session-store";
+import { StreamBuffer } from "./state/stream-buffer";
+import { throttleByKey } from "./state/throttle";
+
+const REDRAW_INTERVAL_MS = 500;
+const MIN_RETRY_MS = 1_000;
+const MAX_RETRY_MS = 15_000;
+/** The daemon is checked this often: EventSource does not report the stream's heartbeat. */
+const CHECK_INTERVAL_MS = 20_000;
+
+/** Sessions this close to the age limit are kept: clocks differ and requests take time. */
+const CLOCK_SLACK_S = 60;
+
+export type Connection = "connecting" | "live" | "lost";
+
+export class SessionEventSource {
+  readonly connection = signal<Connection>("connecting");
+  readonly daemon = signal<DaemonStatus | null>(null);
+  private stream: EventSource | null = null;
+  private retryDelayMs = MIN_RETRY_MS;
+  private includesPast = false;
+  private retryTimer: number | undefined;
+  private readonly buffer: StreamBuffer;
+
+  constructor(private readonly board: SessionStore) {
+    const later = throttleByKey<SessionView>(
+      (view) => view.session.id,
+      (views) => this.buffer.flush(views),
+      REDRAW_INTERVAL_MS,
+    );
+    this.buffer = new StreamBuffer(board, later, fetchSession);
+  }
+
+  /** Connect, and reconnect after sleep, network loss or a restart of the daemon. */
+  start(): void {
+    this.open();
+    addEventListener("online", () => this.reconnect());
+    addEventListener("offline", () => this.markLost());
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) void this.loadSnapshot();
+    });
+    setInterval(() => void this.check(), CHECK_INTERVAL_MS);
+  }
+
+  /** Load past sessions too, when the user first asks for them. */
+  loadPast(): void {
+    if (this.includesPast) return;
+    this.includesPast = true;
+    void this.loadSnapshot();
+  }
+
+  /** Replace the connection at once. */
+  reconnect(): void {
+    this.retryDelayMs = MIN_RETRY_MS;
+    this.open();
+  }
+
+  private open(): void {
+    clearTimeout(this.retryTimer);
+    this.stream?.close();
+    const stream = new EventSource("/v1/stream");
+    this.stream = stream;
+    stream.onopen = () => this.opened();
+    stream.onerror = () => this.failed(stream);
+    stream.addEventListener("session", (event: MessageEvent<string>) => {
+      this.buffer.put(JSON.parse(event.data) as SessionView);
+    });
+    stream.addEventListener("change", (event: MessageEvent<string>) => {
+      void this.buffer.applyChange(JSON.parse(event.data) as SessionChange);
+    });
+  }
+
+  private opened(): void {
+    this.retryDelayMs = MIN_RETRY_MS;
+    this.connection.value = "live";
+    void this.loadSnapshot();
+  }
+
+  /** The browser retries by itself, except after an HTTP error, which closes the stream. */
+  private failed(stream: EventSource): void {
+    this.markLost();
+    if (stream.readyState !== EventSource.CLOSED) return;
+    clearTimeout(this.retryTimer);
+    this.retryTimer = window.setTimeout(() => this.open(), this.retryDelayMs);
+    this.retryDelayMs = Math.min(this.retryDelayMs * 2, MAX_RETRY_MS);
+  }
+
+  private markLost(): void {
+    this.connection.value = "lost";
+  }
+
+  /** Load all sessions: the stream does not report deleted sessions or another store. */
+  private async loadSnapshot(): Promise<void> {
+    const asked = this.board.currentTick();
+    const from = this.includesPast ? 0 : Date.now() / 1000 - LIVE_FOR_S + CLOCK_SLACK_S;
+    try {
+      const since = this.includesPast ? "all" : "24h";
+      const [views, daemon] = await Promise.all([api.sessions(since), api.daemon()]);
+      this.board.applySnapshot(views, asked, from);
+      this.noteDaemon(daemon);
+    } catch (error) {
+      if (!(error instanceof api.RequestFailed)) throw error;
+      this.markLost();
+    }
+  }
+
+  private async check(): Promise<void> {
+    if (document.hidden) return;
+    try {
+      this.noteDaemon(await api.daemon());
+    } catch (error) {
+      if (!(error instanceof api.RequestFailed)) throw error;
+      this.markLost();
+      return;
+    }
+    if (this.connection.peek() === "lost") this.reconnect();
+  }
+
+  /** Reconnect if the daemon restarted: its store may differ, so the stream must start over. */
+  private noteDaemon(daemon: DaemonStatus): void {
+    const before = this.daemon.peek();
+    this.daemon.value = daemon;
+    const restarted = before?.pid !== daemon.pid || before.since !== daemon.since;
+    if (before !== null && restarted) this.reconnect();
+  }
+}
+
+/** A session; undefined if the daemon does not know it or does not answer. */
+async function fetchSession(id: string): Promise<SessionView | undefined> {
+  try {
+    return await api.session(id);
+  } catch (error) {
+    if (!(error instanceof api.RequestFailed)) throw error;
+    return undefined;
+  }
+}
