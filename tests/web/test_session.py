@@ -74,7 +74,7 @@ def test_hover(story: Story, screen: Screen) -> None:
         expect(screen.find("hover")).to_have_attribute("data-call", row["call"])
         assert shown(screen) == (row["call"], figures(row))
         expect(screen.find("hover")).to_contain_text(f"· {row['thread']} · cycle {row['cycle']} ·")
-        expect(screen.find("hover")).to_contain_text(f"read from the {sources[row['thread']]}")
+        expect(screen.find("hover")).to_contain_text(f"read from: {sources[row['thread']]}")
 
 
 def test_reading(story: Story, screen: Screen) -> None:
