@@ -13,7 +13,7 @@ from statistics import median
 
 import msgspec
 
-from brimline.agents import AGENTS, source
+from brimline.agents import agent_names, display_name, source
 from brimline.formulas import FORMULAS, off_by
 from brimline.tracker import Session, fold, main_thread
 from brimline.transcripts.source import Transcript
@@ -132,12 +132,13 @@ def _number(count: int, noun: str) -> str:
 
 def section(measured: Sequence[Thread]) -> str:
     """The part of the page that is made: one table of all, one for each agent."""
-    agents = [agent for agent in AGENTS if any(one.agent == agent for one in measured)]
+    agents = [agent for agent in agent_names() if any(one.agent == agent for one in measured)]
     corpus = f"a corpus of {_number(len(measured), 'real transcript')}"
     agents_text = f"{NUMBERS[len(agents)]} agent{'' if len(agents) == 1 else 's'}"
     parts = [f"Measured on {corpus} of {agents_text}.", part("All", measured)]
     parts += [
-        part(AGENTS[agent], [one for one in measured if one.agent == agent]) for agent in agents
+        part(display_name(agent), [one for one in measured if one.agent == agent])
+        for agent in agents
     ]
     return "\n\n".join(parts)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents import AGENTS, source
+from brimline.agents import agent_names, get_agent, source
 from brimline.agents.content import (
     ClientText,
     CompactionSummary,
@@ -19,7 +19,6 @@ from brimline.agents.content import (
     ToolCall,
     ToolResult,
     UserText,
-    content_reader,
     read_content,
     read_stream_line,
 )
@@ -31,7 +30,7 @@ STREAMS = sorted(FIXTURES.glob("*/*/stream-*.jsonl"))
 
 def line_pieces(agent: str, *lines: bytes) -> list[Piece]:
     """The pieces of some stream lines."""
-    reader = content_reader(agent)
+    reader = get_agent(agent).content_reader()
     return [piece for line in lines for piece in reader.read_line(line)]
 
 
@@ -218,7 +217,7 @@ def test_summary_of_tool_call(arguments: object, summary: str) -> None:
 @pytest.mark.parametrize("path", STREAMS, ids=lambda p: f"{p.parts[-3]}-{p.parts[-2]}-{p.stem}")
 def test_recorded_line_is_malformed(path: Any) -> None:
     """Every line of a real client can be read, and every outcome has its mark."""
-    reader = content_reader(path.parts[-3])
+    reader = get_agent(path.parts[-3]).content_reader()
     for line in path.read_bytes().splitlines():
         if any(isinstance(piece, RunOutcome) for piece in reader.read_line(line)):
             assert any(mark in line for mark in reader.outcome_marks)
@@ -228,7 +227,7 @@ def test_recorded_line_is_malformed(path: Any) -> None:
 def test_silent_line_has_content(path: Any) -> None:
     """Lines that are not decoded have neither pieces nor usage."""
     agent = path.parts[-3]
-    reader, parser = content_reader(agent), source(agent).stream()
+    reader, parser = get_agent(agent).content_reader(), source(agent).stream()
     for line in path.read_bytes().splitlines():
         events = parser.feed(line)
         if line.startswith(reader.silent_prefixes):
@@ -311,10 +310,10 @@ def damaged(draw: st.DrawFn, agent: str) -> bytes:
     return draw(st.binary() | st.just(line[:first] + draw(st.binary(max_size=4)) + line[last:]))
 
 
-@pytest.mark.parametrize("agent", list(AGENTS))
+@pytest.mark.parametrize("agent", agent_names())
 @given(data=st.data())
 def test_malformed_line_raises(agent: str, data: st.DataObject) -> None:
     """No line, whatever it holds, ends a run."""
-    reader = content_reader(agent)
+    reader = get_agent(agent).content_reader()
     for line in data.draw(st.lists(damaged(agent), max_size=5)):
         assert isinstance(read_stream_line(reader, line), list)

@@ -242,7 +242,7 @@ def test_stdin_of_nobody(user: User, data: bytes) -> None:
     """What is no agent's: 2, and how to say whose it is."""
     done = user.run("inspect", "-", stdin=data)
     assert (done.code, done.out) == (2, "")
-    assert "--agent (claude, codex, pi, gemini, opencode)" in done.err
+    assert "--agent (claude, codex, gemini, opencode, pi)" in done.err
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini", "opencode"])

@@ -323,7 +323,7 @@ def test_nothing(user: User) -> None:
     """A user without any agent's files is told so."""
     done = user.run("report")
     assert (done.code, done.err) == (0, "")
-    assert done.out == "No agent's files (Claude Code, Codex, Pi, Gemini CLI, opencode).\n"
+    assert done.out == "No agent's files (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
 
 
 @pytest.mark.slow

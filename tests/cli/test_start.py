@@ -147,7 +147,7 @@ def test_unknown_agent(user: User, command: list[str]) -> None:
     assert done == (
         2,
         "",
-        "brimline: unknown agent 'vim'\nKnown agents: claude, codex, pi, gemini, opencode.\n",
+        "brimline: unknown agent 'vim'\nKnown agents: claude, codex, gemini, opencode, pi.\n",
     )
 
 

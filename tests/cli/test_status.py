@@ -246,7 +246,7 @@ def test_many_subagents(user: User) -> None:
 
 def test_no_agent_here(user: User) -> None:
     """`status` says in a line that there is nothing; `brimline` alone plays the demo, too."""
-    said = "No agent's files on this machine (Claude Code, Codex, Pi, Gemini CLI, opencode).\n"
+    said = "No agent's files on this machine (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
     assert user.run("status") == (0, said, "")
     done = user.run()
     assert (done.code, done.err) == (0, "")

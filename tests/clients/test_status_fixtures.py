@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.agents import AGENTS
+from brimline.agents import agent_names
 from brimline.events import MAIN
 from brimline.survey.files import find_transcripts
 from brimline.survey.index import TranscriptIndex
@@ -16,7 +16,7 @@ from brimline.windows import NO_OVERRIDES
 from .fixture import load_fixture
 
 SUBAGENTS = ("claude/subagent-sync", "codex/subagent", "gemini/subagent", "opencode/subagent")
-LOOPS = tuple(f"{agent}/tool-loop" for agent in AGENTS)
+LOOPS = tuple(f"{agent}/tool-loop" for agent in agent_names())
 
 
 def places_of(scene: str, tmp_path: Path) -> Places:
@@ -27,7 +27,7 @@ def places_of(scene: str, tmp_path: Path) -> Places:
 
 def looked(places: Places, tmp_path: Path) -> StatusSurvey:
     """All sessions of a home."""
-    return survey_sessions(places, AGENTS, None, NO_OVERRIDES, tmp_path / "cache")
+    return survey_sessions(places, agent_names(), None, NO_OVERRIDES, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("scene", LOOPS)
@@ -54,7 +54,7 @@ def test_report_counts_every_thread(scene: str, tmp_path: Path) -> None:
     there = find_transcripts(places)
     knowledge = TranscriptIndex.load(tmp_path / "cache")
     knowledge.update(there)
-    knowledge.dedupe_calls(there, AGENTS)
+    knowledge.dedupe_calls(there, agent_names())
     total = build_report(summaries(knowledge, there), "session", ReportFilter()).total
     calls = sum(
         len(thread.calls)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents import AGENTS
+from brimline.agents import agent_names
 from brimline.errors import UnknownAgent
 from brimline.handoff import MAX_DRAFT_TOKENS, draft_handoff, files_changed_since, redact
 from brimline.handoff.digest import MAX_TEXT_BYTES, digest_transcript, shorten
@@ -198,7 +198,7 @@ def bounded(records: Iterable[bytes], agent: str = "claude") -> None:
 @given(st.lists(broken(RECORDS), max_size=8))
 def test_garbage(records: list[bytes]) -> None:
     """Whatever a transcript holds, its draft is bounded and nothing is raised."""
-    for agent in AGENTS:
+    for agent in agent_names():
         bounded(records, agent)
 
 

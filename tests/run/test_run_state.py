@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.agents import AGENTS, source
+from brimline.agents import agent_names, source
 from brimline.events import MAIN
 from brimline.run.result import SessionResult
 from brimline.run.run_state import RunState
@@ -63,7 +63,7 @@ def test_context(agent: str, scene: str, tmp_path: Path) -> None:
     assert made.peak_context_tokens == max(sent)
 
 
-@pytest.mark.parametrize("agent", list(AGENTS))
+@pytest.mark.parametrize("agent", agent_names())
 def test_window(agent: str, tmp_path: Path) -> None:
     """The window is known, or set by the user; for everything, if they say so."""
     track = run(agent, "tool-loop", tmp_path, overrides=Overrides(windows={"*": 128_000}))
@@ -117,7 +117,7 @@ def test_resumed(agent: str, scene: str, tmp_path: Path) -> None:
     assert made.num_turns == len([one for one in calls if one.thread == "main"])
 
 
-@pytest.mark.parametrize("agent", list(AGENTS))
+@pytest.mark.parametrize("agent", agent_names())
 def test_plain_text(agent: str, tmp_path: Path) -> None:
     """A run without a stream is known by its transcript alone."""
     track = RunState(job_of(agent, home_of(agent, "tool-loop", tmp_path)), 0.0)

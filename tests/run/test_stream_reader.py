@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents import AGENTS, source
+from brimline.agents import agent_names, source
 from brimline.events import MAIN
 from brimline.run.stream_reader import StreamReader, TextSearch
 from brimline.tracker import Session, fold
@@ -36,7 +36,7 @@ def test_is_the_fold_of_the_stream(path: object) -> None:
     assert tapped(data, agent).session == fold(Session(agent=agent), events)
 
 
-@pytest.mark.parametrize("agent", list(AGENTS))
+@pytest.mark.parametrize("agent", agent_names())
 @pytest.mark.parametrize("size", [1, 7, 64, 1_000])
 def test_pieces_change_nothing(agent: str, size: int) -> None:
     """However its output is cut into pieces, the same is known of it."""
@@ -48,7 +48,7 @@ def test_pieces_change_nothing(agent: str, size: int) -> None:
     assert pieces.tally == whole.tally
 
 
-@pytest.mark.parametrize("agent", list(AGENTS))
+@pytest.mark.parametrize("agent", agent_names())
 def test_recognised_by_its_first_lines(agent: str) -> None:
     """Whose stream it is need not be told; nothing of it is missed."""
     data = recorded(agent)
@@ -110,7 +110,7 @@ def test_endless_line() -> None:
     assert tap.text_found
 
 
-@given(st.lists(st.binary(max_size=40), max_size=20), st.sampled_from([None, *AGENTS]))
+@given(st.lists(st.binary(max_size=40), max_size=20), st.sampled_from([None, *agent_names()]))
 def test_garbage(pieces: list[bytes], agent: str | None) -> None:
     """Whatever is printed, looking at it never fails."""
     tap = StreamReader(agent, "x")
@@ -140,7 +140,7 @@ def test_until(data: bytes, found: bool) -> None:
 
 def test_prompt_is_not_the_agents_word() -> None:
     """What was asked is printed too by some agents, and is not what they say."""
-    for agent in AGENTS:
+    for agent in agent_names():
         assert not tapped(recorded(agent), agent, "Go.").text_found
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.agents import AGENTS
+from brimline.agents import agent_names
 from brimline.errors import WorkerFailed
 from brimline.events import MAIN
 from brimline.survey import index
@@ -37,7 +37,7 @@ def learned(machine: Machine, tails: bool = False) -> TranscriptIndex:
     transcript_index = TranscriptIndex.load(machine.cache)
     found = machine.found()
     transcript_index.update(found, tails)
-    transcript_index.dedupe_calls(found, AGENTS)
+    transcript_index.dedupe_calls(found, agent_names())
     transcript_index.save()
     return transcript_index
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from brimline.agents import AGENTS
+from brimline.agents import agent_names
 from brimline.prices import cost
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.report import (
@@ -29,7 +29,7 @@ def made(machine: Machine, by: GroupBy = "day", chosen: ReportFilter = EVERYTHIN
     index = TranscriptIndex.load(machine.cache)
     found = machine.found()
     index.update(found)
-    index.dedupe_calls(found, AGENTS)
+    index.dedupe_calls(found, agent_names())
     return build_report(summaries(index, found), by, chosen)
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.tmux.composers import COMPOSERS, Composer, has_queued, read_composer
+from brimline.agents import agent_names
+from brimline.tmux.composers import Composer, has_queued, read_composer
 from brimline.tmux.screen import Screen, parse_screen
 
 SCREENS = sorted(Path(__file__).parent.glob("screens/*/*.txt"))
@@ -55,7 +56,7 @@ def test_hint_below_queued_words() -> None:
 
 def test_every_agent_was_recorded() -> None:
     """For each agent there is a pane that is empty, one that is busy and one with text."""
-    states = {agent: set[str]() for agent in COMPOSERS}
+    states = {agent: set[str]() for agent in agent_names()}
     for path in SCREENS:
         states[path.parent.name].add(recorded(path)[0]["state"])
     assert all({"empty", "busy", "typed"} <= seen for seen in states.values())
@@ -65,7 +66,7 @@ def test_every_agent_was_recorded() -> None:
 def test_other_agents_composer(path: Path) -> None:
     """No other agent's pane is taken for an empty composer, but by Pi, which has no mark."""
     _, seen = recorded(path)
-    others = set(COMPOSERS) - {path.parent.name, "pi"}
+    others = set(agent_names()) - {path.parent.name, "pi"}
     assert not [agent for agent in others if read_composer(agent, seen).state == "empty"]
 
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from brimline.agents import AGENTS
-from brimline.cli.current_session import MARKS, SESSION
+from brimline.agents import agent_names, all_agents
 from brimline.errors import CommandFailed, UnknownAgent
 from brimline.tmux.spawn import (
-    CLIENT_COMMANDS,
     client_command,
     exec_client,
     open_window,
@@ -33,8 +31,7 @@ def stand_in(folder: Path) -> dict[str, str]:
 
 def test_every_agent_can_be_started() -> None:
     """Each agent's client is started with the prompt as one word, the last."""
-    assert set(CLIENT_COMMANDS) == set(AGENTS)
-    for agent in AGENTS:
+    for agent in agent_names():
         assert client_command(agent, "/work/my notes.md", "/work").arguments[-1] == PROMPT
     with pytest.raises(UnknownAgent):
         client_command("somebody", "/x", "/")
@@ -116,7 +113,10 @@ def test_folder_that_is_gone(tmp_path: Path) -> None:
 
 def test_nothing_of_the_agent() -> None:
     """Nothing that tells inside which agent a command runs is handed on to the next one."""
-    assert without_agent_variables(dict.fromkeys((*SESSION, *MARKS), "x")) == {}
+    names = ["BRIMLINE_SESSION"]
+    for agent in all_agents():
+        names += agent.capabilities.session_id_variables + agent.capabilities.marker_variables
+    assert without_agent_variables(dict.fromkeys(names, "x")) == {}
 
 
 def test_environment_of_the_user() -> None:

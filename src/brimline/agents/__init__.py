@@ -1,50 +1,88 @@
-"""The agents that we know, each a folder with its paths, its wire types and its events."""
+"""The registry of agents: each agent is a folder of this package, and no other code names one.
 
+A part of an agent is imported when it is first used, so that a command pays only for what it reads.
+"""
+
+from functools import cache, cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
 
 from brimline.errors import UnknownAgent
 
 if TYPE_CHECKING:
+    from brimline.agents.capabilities import Capabilities
+    from brimline.agents.content import ContentReader
     from brimline.transcripts.source import Places, Source
 
-AGENTS: dict[str, str] = {
-    "claude": "Claude Code",
-    "codex": "Codex",
-    "pi": "Pi",
-    "gemini": "Gemini CLI",
-    "opencode": "opencode",
-}
-"""Our name of an agent, and its own."""
+
+class Agent:
+    """One agent; its parts are imported from its folder when they are first used."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def _part(self, module: str) -> Any:
+        return import_module(f"{__name__}.{self.name}.{module}")
+
+    @cached_property
+    def source(self) -> "Source":
+        """Where its transcripts are, and the events in them."""
+        return self._part("source").SOURCE
+
+    @cached_property
+    def capabilities(self) -> "Capabilities":
+        """What its client can do, and its environment variables."""
+        return self._part("capabilities").CAPABILITIES
+
+    def content_reader(self) -> "ContentReader":
+        """Return a new reader for the content of one transcript or run."""
+        return self._part("content").CONTENT_READER()
 
 
-SIGNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "claude": (("CLAUDE_CONFIG_DIR",), (".claude", ".config/claude")),
-    "codex": (("CODEX_HOME",), (".codex",)),
-    "pi": (("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"), (".pi",)),
-    "gemini": (("GEMINI_CLI_HOME",), (".gemini",)),
-    "opencode": (("XDG_DATA_HOME", "OPENCODE_DB"), (".local/share/opencode",)),
-}
-"""What tells that an agent may be here: a variable that moves its files, or a folder in home."""
+@cache
+def agent_names() -> tuple[str, ...]:
+    """The names of all agents, which are the folders of this package."""
+    return tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
 
 
-def present(places: "Places") -> list[str]:
-    """The agents that may have files here; the others need not even be imported."""
-    return [
-        agent
-        for agent, (variables, folders) in SIGNS.items()
-        if any(places.env.get(name) for name in variables)
-        or any((places.home / folder).exists() for folder in folders)
-    ]
+@cache
+def get_agent(name: str) -> Agent:
+    """Return an agent by its name; raises UnknownAgent."""
+    if name not in agent_names():
+        raise UnknownAgent(name, agent_names())
+    return Agent(name)
 
 
-def known(agent: str) -> str:
-    """The name, if it is an agent's; UnknownAgent otherwise."""
-    if agent not in AGENTS:
-        raise UnknownAgent(agent, AGENTS)
-    return agent
+def all_agents() -> list[Agent]:
+    """Return every agent, in the order of their names."""
+    return [get_agent(name) for name in agent_names()]
 
 
 def source(agent: str) -> "Source":
-    """The source of an agent by its name; imported when it is asked for."""
-    return cast("Source", import_module(f"brimline.agents.{known(agent)}.source").SOURCE)
+    """Return the source of an agent by its name; raises UnknownAgent."""
+    return get_agent(agent).source
+
+
+def display_name(agent: str) -> str:
+    """Return the name that a client has for itself; an unknown agent's name stays as it is."""
+    return get_agent(agent).capabilities.display_name if agent in agent_names() else agent
+
+
+def capabilities_of(agent: str | None) -> "Capabilities":
+    """Return what an agent can do; the defaults if the agent is unknown."""
+    if agent in agent_names():
+        return get_agent(agent).capabilities
+    from brimline.agents.capabilities import Capabilities
+
+    return Capabilities(display_name=agent or "unknown agent")
+
+
+def agents_present(places: "Places") -> list[str]:
+    """Return the agents that may have files here: their variable is set, or their folder exists."""
+    return [
+        agent.name
+        for agent in all_agents()
+        if any(places.env.get(name) for name in agent.capabilities.location_variables)
+        or any((places.home / folder).exists() for folder in agent.capabilities.home_folders)
+    ]

@@ -5,12 +5,11 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from importlib import import_module
-from typing import Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from brimline.agents import known
+from brimline.agents import get_agent
 from brimline.transcripts.lines import MALFORMED, recover_objects
 from brimline.usage import Usage
 
@@ -220,15 +219,9 @@ class ContentReader(Protocol):
         ...
 
 
-def content_reader(agent: str) -> ContentReader:
-    """A new reader for one transcript or run. Raises UnknownAgent."""
-    module = import_module(f"brimline.agents.{known(agent)}.content")
-    return cast("ContentReader", module.CONTENT_READER())
-
-
 def read_content(records: Iterable[bytes], agent: str) -> Iterator[Piece]:
     """Yield the pieces of a transcript; records that cannot be read are skipped."""
-    reader = content_reader(agent)
+    reader = get_agent(agent).content_reader()
     for record in records:
         try:
             yield from reader.read_record(record)

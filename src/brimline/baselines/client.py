@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.claude.capabilities import SESSION_VARIABLES
 from brimline.baselines.process import Talk, TookTooLong
 from brimline.errors import BaselineFailed
 from brimline.transcripts.source import Places
@@ -14,18 +15,6 @@ from brimline.transcripts.source import Places
 AGENT = "claude"
 INSTALLED = (".local/bin/claude", ".claude/local/claude")
 """Where its installers put it, below home, when it is not in the PATH."""
-
-SESSION_VARIABLES = (
-    "CLAUDECODE",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_SSE_PORT",
-    "CLAUDE_EFFORT",
-    "CLAUDE_ENV_FILE",
-    "CLAUDE_PID",
-    "CLAUDE_PROJECT_DIR",
-)
-"""What a session tells the commands that it runs; a new session is not to take it for its own."""
 
 INSTALL = "Install Claude Code, or put `claude` into the PATH."
 LOOK = "See what `claude -p /context` says."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.agents import AGENTS, known, source
+from brimline.agents import display_name, get_agent, source
 from brimline.baselines import cache, request
 from brimline.baselines.answers import Answer, Category, Source
 from brimline.baselines.cache import Kept
@@ -60,7 +60,7 @@ def baseline(
     The client is started in `cwd` and asked; `timeout` is for each start, in seconds. What it said
     is remembered for a day, by its version, the model and the configuration; `fresh` asks anew.
     """
-    _supported(known(agent))
+    _supported(get_agent(agent).name)
     places = places or Places.here()
     folder = _folder(cwd)
     chosen = settings or load(places.env, places.home, folder)
@@ -80,7 +80,7 @@ def baseline(
 
 def _supported(agent: str) -> None:
     if agent != AGENT:
-        name = AGENTS[agent]
+        name = display_name(agent)
         reason = f"not supported, because {name} has no way to ask for it without a model call"
         hint = f"Claude Code can be asked. Of {name}, the first call of a session tells `sent`."
         raise BaselineFailed(agent, reason, hint)

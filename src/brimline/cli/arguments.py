@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from brimline._version import __version__
-from brimline.agents import AGENTS
+from brimline.agents import agent_names
 from brimline.cli import daemon_arguments
 from brimline.cli.context import Context
 from brimline.errors import BrimlineError
@@ -155,7 +155,7 @@ def _run_arguments(to: argparse.ArgumentParser) -> None:
         help="pretty: text for people; plain: byte for byte; json: what it came to, and nothing of "
         "the child; none (default: pretty on a terminal, else plain)",
     )
-    names = ", ".join(AGENTS)
+    names = ", ".join(agent_names())
     to.add_argument("--agent", metavar="A", help=f"whose command it is: {names}")
     to.add_argument(
         "--iterations", type=int, default=1, metavar="N", help="run it up to so often (default 1)"
@@ -198,7 +198,7 @@ def _demo_arguments(to: argparse.ArgumentParser) -> None:
 
 
 def _agent(to: argparse.ArgumentParser, default: str | None = None) -> None:
-    names = ", ".join(AGENTS)
+    names = ", ".join(agent_names())
     to.add_argument("--agent", metavar="A", default=default, help=f"one agent only: {names}")
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from brimline.agents import AGENTS, known
+from brimline.agents import display_name
 from brimline.baselines import Baseline, Category, baseline
 from brimline.cli.context import Context, emit_json
 from brimline.terminal.text import Cell, Column, colourize, format_age, format_table, strip_control
@@ -21,7 +21,7 @@ COLUMNS = (
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Ask the client, or remember what it said, and show it."""
-    with _waiting(AGENTS[known(options.agent)]):
+    with _waiting(display_name(options.agent)):
         found = baseline(
             options.agent,
             model=options.model,
@@ -52,7 +52,11 @@ def _waiting(name: str) -> Generator[None]:
 
 
 def _text(context: Context, found: Baseline) -> list[str]:
-    facts = [AGENTS[found.agent], found.version, strip_control(found.model or "unknown model")]
+    facts = [
+        display_name(found.agent),
+        found.version,
+        strip_control(found.model or "unknown model"),
+    ]
     return [
         colourize("  ".join(facts), "bold", context.colour),
         *format_table(COLUMNS, _rows(found), context.width, context.colour),

@@ -5,25 +5,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from brimline.agents import all_agents
 from brimline.process_tree import upwards
 
-SESSION = {
-    "BRIMLINE_SESSION": None,
-    "CLAUDE_CODE_SESSION_ID": "claude",
-    "CODEX_SESSION_ID": "codex",
-    "CODEX_THREAD_ID": "codex",
-    "PI_SESSION_ID": "pi",
-    "OPENCODE_SESSION_ID": "opencode",
-}
-"""Where an agent's own commands find the id of its session, and whose that is."""
-
-MARKS = {
-    "CLAUDECODE": "claude",
-    "GEMINI_CLI": "gemini",
-    "PI_CODING_AGENT": "pi",
-    "OPENCODE": "opencode",
-}
-"""What agents tell their commands beside it: Gemini CLI tells no id at all."""
+SESSION_VARIABLE = "BRIMLINE_SESSION"
 
 
 class Inside(msgspec.Struct, frozen=True):
@@ -38,9 +23,14 @@ def inside(env: Mapping[str, str]) -> Inside | None:
 
     Where that cannot be told, the first of our own order.
     """
-    agents = {name: agent for name, agent in (*SESSION.items(), *MARKS.items()) if env.get(name)}
+    sessions: dict[str, str | None] = {SESSION_VARIABLE: None}
+    markers: dict[str, str | None] = {}
+    for agent in all_agents():
+        sessions.update(dict.fromkeys(agent.capabilities.session_id_variables, agent.name))
+        markers.update(dict.fromkeys(agent.capabilities.marker_variables, agent.name))
+    agents = {name: agent for name, agent in (sessions | markers).items() if env.get(name)}
     if not agents:
         return None
     above = list(upwards(os.getppid(), agents)) if len(set(agents.values())) > 1 else []
     nearest = min(agents, key=lambda name: sum(each.get(name) == env[name] for each in above))
-    return Inside(agents[nearest], env[nearest] if nearest in SESSION else None)
+    return Inside(agents[nearest], env[nearest] if nearest in sessions else None)

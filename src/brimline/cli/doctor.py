@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 
 from brimline._version import __version__
-from brimline.agents import AGENTS, present
+from brimline.agents import agents_present, display_name
 from brimline.cli import background, service
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
@@ -53,10 +53,10 @@ def _lines(context: Context, check: Check) -> Iterator[str]:
 
 def _checks(context: Context) -> Iterator[Check]:
     wish = wish_of(context)
-    agents = present(context.places)
+    agents = agents_present(context.places)
     heard = _heard(context)
     yield _brimline(wish)
-    names = ", ".join(AGENTS[agent] for agent in agents)
+    names = ", ".join(display_name(agent) for agent in agents)
     yield Check("agents", bool(agents), names or "none found", "Start one, or `brimline demo`.")
     found = {agent: _found(context, agent, wish) for agent in agents if agent in RECIPES}
     for agent, places in found.items():

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from brimline.agents import AGENTS
+from brimline.agents import agent_names
 from brimline.cli import handoff_draft
 from brimline.cli.ask import Refused, SessionRef, ask, of_session, resolve_session
 from brimline.cli.context import Context, emit_json
@@ -157,7 +157,7 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
     here = inside(context.places.env)
     agent = options.agent or row.get("agent") or (here and here.agent)
     if agent is None:
-        raise Refused("which agent?", f"Say --agent: {', '.join(AGENTS)}.")
+        raise Refused("which agent?", f"Say --agent: {', '.join(agent_names())}.")
     new = client_command(agent, path, row.get("project") or str(Path.cwd()))
     env = context.places.env if here is None else without_agent_variables(context.places.env)
     pane = open_window(new, context.places.env)

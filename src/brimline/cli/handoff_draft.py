@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from brimline.agents import AGENTS, known
+from brimline.agents import agent_names, get_agent
 from brimline.cli.ask import Refused
 from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import inside
@@ -24,7 +24,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     if target is None:
         raise Refused("which session?", "Name it: --draft SESSION.")
     files = find_session(
-        context.places, target, [known(options.agent)] if options.agent else AGENTS
+        context.places, target, [get_agent(options.agent).name] if options.agent else agent_names()
     )
     own = files.transcripts[0]
     text = _drafted(own, files.session)

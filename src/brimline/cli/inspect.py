@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from brimline.agents import AGENTS, known, source
+from brimline.agents import display_name, get_agent, source
 from brimline.chart import of_thread
 from brimline.cli.context import Context, emit_json
 from brimline.events import MAIN
@@ -92,7 +92,7 @@ class Inspected(msgspec.Struct, frozen=True):
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show one transcript or stream."""
     if options.agent is not None:
-        known(options.agent)
+        get_agent(options.agent)
     folded = load_target(options.target, context.places, sys.stdin.buffer, options.agent)
     for problem in folded.problems:
         print(f"brimline: {strip_control(problem)}", file=sys.stderr)
@@ -177,7 +177,7 @@ def iso(at: float | None) -> str | None:
 
 def _text(context: Context, folded: LoadedSession, series: bool) -> list[str]:
     session = folded.session
-    name = AGENTS.get(session.agent or "", session.agent or "unknown agent")
+    name = display_name(session.agent or "unknown agent")
     place = shorten_home(session.project, context.places.home) if session.project else None
     facts = [name, session.version, place, f"session {session.id}" if session.id else None]
     lines = [colourize(strip_control("  ".join(f for f in facts if f)), "bold", context.colour)]

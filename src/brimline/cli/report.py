@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from brimline.agents import AGENTS, known
+from brimline.agents import agent_names, display_name, get_agent
 from brimline.cli.context import Context, as_json
 from brimline.settings import seconds
 from brimline.survey.files import find_transcripts
@@ -33,7 +33,7 @@ FIELDS = (
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    agents = [known(options.agent)] if options.agent else list(AGENTS)
+    agents = [get_agent(options.agent).name] if options.agent else agent_names()
     transcripts = find_transcripts(context.places, agents)
     index = TranscriptIndex.load(context.cache)
     index.update(transcripts, progress=_progress())
@@ -57,7 +57,11 @@ def _rendered(context: Context, options: argparse.Namespace, report: Report, fil
         return _csv(report)
     if report.lines:
         return "\n".join(_table(context, report)) + "\n"
-    return "No calls found.\n" if files else f"No agent's files ({', '.join(AGENTS.values())}).\n"
+    return (
+        "No calls found.\n"
+        if files
+        else f"No agent's files ({', '.join(map(display_name, agent_names()))}).\n"
+    )
 
 
 def _csv(report: Report) -> str:

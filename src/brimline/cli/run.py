@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.agents import known
+from brimline.agents import get_agent
 from brimline.cli.context import Context, emit_json
 from brimline.cli.loop_table import table_of
 from brimline.cli.run_output import RunOutput, make_output, print_json
@@ -55,7 +55,7 @@ def plan(context: Context, options: argparse.Namespace) -> RunPlan:
         command=tuple(command),
         places=context.places,
         folder=str(Path.cwd()),
-        agent=known(options.agent) if options.agent else detect_agent(command),
+        agent=get_agent(options.agent).name if options.agent else detect_agent(command),
         overrides=_overrides(context, options.config),
         until=options.until,
     )

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from brimline.agents import AGENTS, known, present
+from brimline.agents import agent_names, agents_present, get_agent
 from brimline.cli import service
 from brimline.cli.context import Context, emit_json
 from brimline.cli.setup_diff import Shown, carried_out, lines, shown
@@ -46,17 +46,17 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 def _agents(context: Context, options: argparse.Namespace) -> list[str]:
     """Those that are named; else all that are found, unless something else is asked for."""
-    named = [known(agent) for agent in options.agents]
+    named = [get_agent(agent).name for agent in options.agents]
     if named or _beside(options):
         return named
-    found = present(context.places)
+    found = agents_present(context.places)
     return [*found, *_left(context, options, found)] if options.remove else found
 
 
 def _left(context: Context, options: argparse.Namespace, found: list[str]) -> Iterator[str]:
     """Agents that are not here, or not any more, and have something of ours all the same."""
     wish = wish_of(context, options)
-    for agent in AGENTS:
+    for agent in agent_names():
         if agent not in found and find(agent, context.places, wish, options.scope).events:
             yield agent
 
@@ -95,7 +95,7 @@ def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> 
     elif options.remove:
         if not _beside(options) and service.here(context, _state(context)).path.exists():
             print(LEFT)
-    elif written := [one.agent for one in told if one.written and one.agent in AGENTS]:
+    elif written := [one.agent for one in told if one.written and one.agent in agent_names()]:
         print(NEXT if _starts(context, options, written) else f"{BY_HAND}\n{NEXT}")
 
 

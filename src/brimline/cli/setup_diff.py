@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from brimline.agents import AGENTS
+from brimline.agents import display_name
 from brimline.cli.context import Context
 from brimline.errors import InvalidSettings
 from brimline.setup.file import backup_of
 from brimline.setup.plan import Change, apply
 from brimline.terminal.text import Shade, colourize, shorten_home, strip_control
 
-TITLES = {**AGENTS, "service": "The service", "parent": "The parent"}
+TITLES = {"service": "The service", "parent": "The parent"}
 TOKEN = re.compile(r"Bearer [0-9a-f]{64}")
 UNTOUCHED = "The file is as it was."
 SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
@@ -87,7 +87,9 @@ def lines(context: Context, told: Shown) -> Iterator[str]:
     """What is told of a change."""
     home, done = context.places.home, f"{told.what[:1].upper()}{told.what[1:]}"
     place = f"  {strip_control(shorten_home(told.path, home))}" if told.path else ""
-    yield colourize(f"{TITLES[told.agent]}{place}", "bold", context.colour)
+    yield colourize(
+        f"{TITLES.get(told.agent) or display_name(told.agent)}{place}", "bold", context.colour
+    )
     for line in told.diff.split("\n")[2:]:
         yield colourize(
             strip_control(line.expandtabs(4)), SHADES.get(line[:1], "none"), context.colour

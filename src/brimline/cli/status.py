@@ -5,7 +5,7 @@ import sys
 
 import msgspec
 
-from brimline.agents import AGENTS, known
+from brimline.agents import agent_names, display_name, get_agent
 from brimline.cli.context import Context, emit_json
 from brimline.cli.store_problems import print_store_problems
 from brimline.events import MAIN
@@ -62,7 +62,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show every active session."""
-    agents = [known(options.agent)] if options.agent else list(AGENTS)
+    agents = [get_agent(options.agent).name] if options.agent else agent_names()
     since = None if options.all else context.now - seconds(context.settings.since)
     found = survey_sessions(
         context.places, agents, since, context.settings.overrides, context.cache
@@ -83,7 +83,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _nothing(context: Context, options: argparse.Namespace) -> int:
-    print(NOTHING_FOUND.format(agents=", ".join(AGENTS.values())))
+    print(NOTHING_FOUND.format(agents=", ".join(map(display_name, agent_names()))))
     if options.command is None:
         from brimline.cli import demo
 

@@ -3,13 +3,13 @@
 import re
 from typing import Protocol
 
+from brimline.agents import get_agent
 from brimline.agents.content import (
     ContentReader,
     ErrorText,
     Piece,
     ReplyText,
     ToolCall,
-    content_reader,
     read_stream_line,
 )
 from brimline.cli.progress_bar import put
@@ -108,7 +108,7 @@ class TextRenderer:
             self._write_raw(line)
             return
         if self._reader is None:
-            self._reader = content_reader(agent)
+            self._reader = get_agent(agent).content_reader()
         for piece in read_stream_line(self._reader, line):
             self._render(piece)
 

@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from brimline.agents import AGENTS, known
+from brimline.agents import agent_names, get_agent
 from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
 from brimline.cli.store_problems import print_store_problems
@@ -22,7 +22,7 @@ from brimline.tui.styled_text import Line, Span, to_ansi
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Watch until the user quits, or print one frame."""
-    agents = (known(options.agent),) if options.agent else tuple(AGENTS)
+    agents = (get_agent(options.agent).name,) if options.agent else agent_names()
     files = TranscriptFiles(
         context.places, context.settings, context.cache, agents, bool(options.all)
     )

@@ -4,7 +4,7 @@ import argparse
 
 import msgspec
 
-from brimline.agents import AGENTS, known, source
+from brimline.agents import agent_names, display_name, get_agent, source
 from brimline.cli.context import Context, emit_json
 from brimline.terminal.text import Cell, Column, format_table, strip_control
 from brimline.windows import (
@@ -42,7 +42,7 @@ class Beliefs(msgspec.Struct, frozen=True):
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show what we believe about a model, or the whole client table."""
-    agents = [known(options.agent)] if options.agent else list(AGENTS)
+    agents = [get_agent(options.agent).name] if options.agent else list(agent_names())
     if options.model is None:
         _clients(context, agents, options.json)
     else:
@@ -57,7 +57,7 @@ def _model(context: Context, model: str, agents: list[str], as_json: bool) -> No
         emit_json(Beliefs(model, row, believed))
         return
     for one in believed:
-        print(f"{AGENTS[one.agent or '']}, {strip_control(model)}")
+        print(f"{display_name(one.agent or '')}, {strip_control(model)}")
         print("  window " + (_said(one.window) or "unknown: no client row, not in the catalogue"))
         print("  limit  " + (_said(one.limit) or "unknown"))
     print(f"catalogue ({catalogue().made_from}): {_row(row)}")

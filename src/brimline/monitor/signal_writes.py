@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from brimline.agents import capabilities_of
 from brimline.events import MAIN
 from brimline.forecast import calls_left
 from brimline.inbox import MESSAGE_LIFETIME_S, Message, Urgency
@@ -19,10 +20,6 @@ from brimline.tracker import Reading
 
 RECENT = 101
 """So many last calls tell the pace."""
-
-
-UNHEARD_SUBAGENTS = frozenset({"codex", "gemini", "opencode"})
-"""The agents whose subagents have no hooks that could be answered."""
 
 
 def key(*parts: str) -> str:
@@ -134,7 +131,7 @@ class SignalWriter(msgspec.Struct, frozen=True):
 
     def _of_level(self, signal: SignalRow) -> tuple[Message, ...]:
         last = self.said.level == self._levels()[-1]
-        if self.thread != MAIN and self.watched.agent in UNHEARD_SUBAGENTS:
+        if self.thread != MAIN and not capabilities_of(self.watched.agent).answers_subagent_hooks:
             return ()
         own = self._own("urgent" if last or self.thread != MAIN else "sequential")
         if not last or self.thread != MAIN:

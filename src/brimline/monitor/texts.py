@@ -9,6 +9,7 @@ from string import Formatter
 
 import msgspec
 
+from brimline.agents import capabilities_of
 from brimline.errors import InvalidSettings
 from brimline.events import MAIN
 from brimline.settings import Text
@@ -40,9 +41,6 @@ TEXTS: Mapping[Text, str] = {
         "minutes. What it is given does not fit its context."
     ),
 }
-
-KNOWN_BY_ENVIRONMENT = frozenset({"claude", "codex", "pi", "opencode"})
-"""The agents that tell their tools which session they work for; others have to name it."""
 
 FIELDS: tuple[str, ...] = (
     "size",
@@ -89,7 +87,9 @@ class Figures(msgspec.Struct, frozen=True):
             "project": self.project or "unknown",
             "place": f" in {self.project}" if self.project else "",
             "compactions": str(self.compactions),
-            "whose": "" if self.agent in KNOWN_BY_ENVIRONMENT else f" --session {self.session}",
+            "whose": ""
+            if capabilities_of(self.agent).session_id_variables
+            else f" --session {self.session}",
         }
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from brimline.agents import AGENTS
+from brimline.agents import display_name
 from brimline.events import MAIN
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
@@ -65,7 +65,7 @@ class NoticePolicy:
         """Return the notice about a signal."""
         reading = session.last[signal.thread]
         window = reading.window.tokens if reading.window else None
-        subject = f"{AGENTS.get(session.agent, session.agent)} {session.id[:8]}"
+        subject = f"{display_name(session.agent)} {session.id[:8]}"
         if signal.thread != MAIN:
             subject = f"A subagent of {subject}"
         place = f" in {session.project}" if session.project else ""

@@ -4,17 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from brimline.agents import AGENTS
-
-# npm packages of the agents, as `npx` takes them
-PACKAGES = {
-    "@anthropic-ai/claude-code": "claude",
-    "@openai/codex": "codex",
-    "@mariozechner/pi-coding-agent": "pi",
-    "@earendil-works/pi-coding-agent": "pi",
-    "@google/gemini-cli": "gemini",
-    "opencode-ai": "opencode",
-}
+from brimline.agents import agent_names, all_agents
 
 # commands that run the command behind them
 WRAPPERS = frozenset(
@@ -36,11 +26,17 @@ def detect_agent(command: Sequence[str]) -> str | None:
     """
     for word in command:
         name = _VERSION.sub("", word)
-        if agent := PACKAGES.get(name):
+        if agent := _agent_of_package(name):
             return agent
         name = _SUFFIX.sub("", os.path.basename(name))
-        if name in AGENTS:
+        if name in agent_names():
             return name
         if name not in WRAPPERS and not _SKIPPED_WORD.fullmatch(word):
             return None
     return None
+
+
+def _agent_of_package(package: str) -> str | None:
+    """The agent that an npm package installs."""
+    agents = all_agents()
+    return next((one.name for one in agents if package in one.capabilities.npm_packages), None)

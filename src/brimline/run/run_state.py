@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from brimline.agents import source
+from brimline.agents import capabilities_of, source
 from brimline.run.result import SessionResult
 from brimline.run.stream_reader import StreamReader
 from brimline.run.totals import RunView, list_price
@@ -13,12 +13,6 @@ from brimline.tracker import Reading, Session, read
 from brimline.transcripts.source import Places
 from brimline.usage import Usage
 from brimline.windows import NO_CLIENT_SETTINGS, NO_OVERRIDES, ClientSettings, Overrides
-
-# Agents whose stream has totals only, or no model: the context is then read from the transcript.
-INCOMPLETE_STREAMS = frozenset({"codex", "gemini", "opencode"})
-
-# Agents whose stream ends with the usage of the whole run.
-STREAMS_WITH_TOTALS = frozenset({"gemini"})
 
 
 class RunTarget(msgspec.Struct, frozen=True):
@@ -43,6 +37,10 @@ class RunState:
         self.stream = StreamReader(target.agent, target.until)
 
     @property
+    def _stream_suffices(self) -> bool:
+        return capabilities_of(self.agent).stream_reports_context
+
+    @property
     def agent(self) -> str | None:
         return self.stream.agent
 
@@ -59,14 +57,14 @@ class RunState:
 
     def read_transcript(self) -> None:
         """Read on in the transcript, if the stream alone is not enough."""
-        if self.agent in INCOMPLETE_STREAMS or not self.stream.is_stream:
+        if not self._stream_suffices or not self.stream.is_stream:
             self._read_transcript(last=False)
 
     def close(self) -> None:
         """Read the last line, and the transcript if something is missing."""
         self.stream.close()
         has_totals = self.stream.outcome.billed is not None or self._stream_is_complete
-        if self.agent in INCOMPLETE_STREAMS or not has_totals:
+        if not self._stream_suffices or not has_totals:
             self._read_transcript(last=True)
 
     def _read_transcript(self, last: bool) -> None:
@@ -91,7 +89,7 @@ class RunState:
     @property
     def _stream_is_complete(self) -> bool:
         """Whether the stream has every call with its final usage."""
-        if self.agent in INCOMPLETE_STREAMS:
+        if not self._stream_suffices:
             return False
         calls = self._stream_view.all_calls
         return bool(calls) and all(call.final for call in calls)
@@ -149,6 +147,8 @@ class RunState:
     def _billed(self) -> Usage | None:
         if self.stream.outcome.billed is not None:
             return self.stream.outcome.billed
-        if self.agent in STREAMS_WITH_TOTALS and (total := self._stream_view.total):
+        if capabilities_of(self.agent).stream_ends_with_total and (
+            total := self._stream_view.total
+        ):
             return total
         return self._billing_view.total or self._stream_view.total

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from brimline.agents import AGENTS, source
+from brimline.agents import agent_names, get_agent, source
 from brimline.agents.content import (
     ContentReader,
     ReplyText,
     RunOutcome,
-    content_reader,
     read_stream_line,
 )
 from brimline.events import AnyEvent
@@ -51,7 +50,7 @@ class StreamReader:
         self.tally = Tally()
         self.outcome = RunOutcome()
         self._parser: Parser | None = source(agent).stream() if agent else None
-        self._reader: ContentReader | None = content_reader(agent) if agent else None
+        self._reader: ContentReader | None = get_agent(agent).content_reader() if agent else None
         self._silent = self._reader.silent_prefixes if self._reader else ()
         self._search = TextSearch(until) if until else None
         self._session = Session(agent=agent)
@@ -123,7 +122,7 @@ class StreamReader:
             self._search_plain_line(line)
             return
         self.agent, self._parser = agent, source(agent).stream()
-        self._reader = content_reader(agent)
+        self._reader = get_agent(agent).content_reader()
         self._silent = self._reader.silent_prefixes
         self._session = msgspec.structs.replace(self._session, agent=agent)
         for early_line in self._head:
@@ -162,6 +161,6 @@ class StreamReader:
             self._search.add(line.decode("utf-8", "replace") + "\n")
 
 
-def detect_stream(head: bytes, agents: Sequence[str] = tuple(AGENTS)) -> str | None:
+def detect_stream(head: bytes, agents: Sequence[str] = agent_names()) -> str | None:
     """The agent whose stream begins like this."""
     return next((one for one in agents if source(one).recognise(head) == "stream"), None)

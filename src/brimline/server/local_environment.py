@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from brimline.agents import AGENTS, source
+from brimline.agents import agent_names, source
 from brimline.bounded_reads import CachedReads
 from brimline.errors import InvalidSettings
 from brimline.hooks.client import exchange
@@ -89,7 +89,7 @@ def _settings_reader(places: Places) -> Callable[[_SettingsKey], ClientSettings]
 
     def read(key: _SettingsKey) -> ClientSettings:
         agent, project, env = key
-        if agent not in AGENTS:
+        if agent not in agent_names():
             return NO_CLIENT_SETTINGS
         told = places.env if env is None else {**others, **dict(env)}
         return source(agent).settings(Places(home=places.home, env=told), project)

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from brimline.agents import AGENTS
+from brimline.agents import agent_names
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.monitor import Monitor
 from brimline.notify.notices import clear_failure_notice
@@ -36,7 +36,7 @@ class TmuxWiring:
         """What brings messages that no hook of ours will."""
 
         def hooked(row: SessionRow) -> bool:
-            if row.agent not in AGENTS:
+            if row.agent not in agent_names():
                 return True  # a program's own, which no pane shows as we know it
             return hooks_installed_at(self._state, row.agent, row.project) is not None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from brimline.agents import present, source
+from brimline.agents import agents_present, source
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.monitor.monitor import Monitor
 from brimline.observations import Observation
@@ -83,7 +83,7 @@ class TranscriptWatcher:
         """Whose folders are there; one inside another is watched with it."""
         found = {
             os.path.realpath(folder): agent
-            for agent in present(self._places)
+            for agent in agents_present(self._places)
             for folder in source(agent).folders(self._places)
             if Path(folder).is_dir()
         }

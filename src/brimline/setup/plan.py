@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.agents import AGENTS, known
+from brimline.agents import display_name, get_agent
 from brimline.errors import InvalidSettings
 from brimline.setup import claude, codex, extension, gemini, opencode, pi
 from brimline.setup.command import holds_token
@@ -64,7 +64,7 @@ class Change(msgspec.Struct, frozen=True):
 
 def plan(agents: Iterable[str], places: Places, wish: SetupOptions) -> list[Change]:
     """What would become of the files of these agents. Nothing is written."""
-    return [_planned(known(agent), places, wish) for agent in agents]
+    return [_planned(get_agent(agent).name, places, wish) for agent in agents]
 
 
 def apply(change: Change) -> Change:
@@ -222,6 +222,6 @@ def _notes(job: Job, before: bytes | None, outcome: FileChange) -> tuple[str, ..
 def _notes_of(recipe: Recipe, wish: SetupOptions) -> Iterator[str]:
     """What is to be known whatever the file holds."""
     if wish.transport == "http" and not recipe.over_http:
-        yield f"{AGENTS[recipe.agent]} posts nothing by itself: its hooks are commands."
+        yield f"{display_name(recipe.agent)} posts nothing by itself: its hooks are commands."
     if wish.scope == "project":
         yield PATHS

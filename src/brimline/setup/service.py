@@ -4,12 +4,13 @@ import os
 import plistlib
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents import all_agents
 from brimline.errors import InvalidSettings
 from brimline.hooks.client.autostart import COMMAND, LOG
 from brimline.setup.managed_file import Beside
@@ -29,14 +30,14 @@ VARIABLES = (
     "BRIMLINE_CONFIG",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
-    "CLAUDE_CONFIG_DIR",
-    "CODEX_HOME",
-    "GEMINI_CLI_HOME",
-    "OPENCODE_DB",
-    "PI_CODING_AGENT_DIR",
-    "PI_CODING_AGENT_SESSION_DIR",
 )
 """What a service manager does not know of the user: where things are."""
+
+
+def _variables() -> Iterator[str]:
+    yield from VARIABLES
+    for agent in all_agents():
+        yield from agent.capabilities.location_variables
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -115,7 +116,7 @@ def _problem(words: Words, env: Mapping[str, str]) -> str | None:
 
 def _env(env: Mapping[str, str]) -> dict[str, str]:
     return {
-        name: env[name] for name in VARIABLES if env.get(name, "").isprintable() and name in env
+        name: env[name] for name in _variables() if env.get(name, "").isprintable() and name in env
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from brimline.agents import AGENTS, present, source
+from brimline.agents import agent_names, agents_present, source
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
 from brimline.tracker import Session, fold
@@ -43,8 +43,8 @@ class LoadedSession(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def find_transcripts(places: Places, agents: Iterable[str] = AGENTS) -> list[Transcript]:
-    here = present(places)
+def find_transcripts(places: Places, agents: Iterable[str] = agent_names()) -> list[Transcript]:
+    here = agents_present(places)
     return [t for agent in agents if agent in here for t in source(agent).transcripts(places)]
 
 
@@ -87,7 +87,7 @@ def add_tally(tally: Tally, other: Tally) -> None:
     tally.malformed += other.malformed - len(other.places)
 
 
-def find_session(places: Places, name: str, agents: Iterable[str] = AGENTS) -> SessionFiles:
+def find_session(places: Places, name: str, agents: Iterable[str] = agent_names()) -> SessionFiles:
     """Return the session with this id, or the only one whose id starts with it.
 
     Raises UnknownSession if there is none, or more than one.
@@ -102,7 +102,7 @@ def find_session(places: Places, name: str, agents: Iterable[str] = AGENTS) -> S
 
 def detect_agent(head: bytes, place: str) -> tuple[str, Form]:
     """Return the agent whose file or stream starts like this, and which of the two it is."""
-    for agent in AGENTS:
+    for agent in agent_names():
         if form := source(agent).recognise(head):
             return agent, form
-    raise UnrecognisedFormat(place, AGENTS)
+    raise UnrecognisedFormat(place, agent_names())

@@ -5,7 +5,7 @@ import os
 import stat
 from typing import Any, BinaryIO, cast
 
-from brimline.agents import AGENTS, known, source
+from brimline.agents import agent_names, get_agent, source
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.survey.files import (
@@ -28,7 +28,7 @@ def load_target(
 ) -> LoadedSession:
     """Load a session; `agent` says whose it is, and is detected if None."""
     if agent is not None:
-        known(agent)
+        get_agent(agent)
     try:
         return _load(target, places, stdin, agent)
     except OSError as error:
@@ -43,7 +43,7 @@ def _load(target: str, places: Places, stdin: BinaryIO, agent: str | None) -> Lo
     if os.sep in target:
         hint = "`brimline status --all` lists the sessions on this machine."
         raise UnreadableTranscript(target, "no such file", hint)
-    return load_session(find_session(places, target, [agent] if agent else AGENTS))
+    return load_session(find_session(places, target, [agent] if agent else agent_names()))
 
 
 def _load_file(path: str, places: Places, agent: str | None) -> LoadedSession:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from brimline.agents import capabilities_of
 from brimline.errors import CommandFailed
 from brimline.events import MAIN
 from brimline.handoff import Document
@@ -34,10 +35,6 @@ from brimline.tmux.screen import conversation_hashes, is_cleared
 from brimline.tmux.typist import STATE_REASONS, PaneView, Typist, remove_blanks
 
 COMMAND = "/clear"
-
-# The agents that can be cleared, and whether a hook confirms it at once. Codex's hook runs only
-# with the next prompt, so its screen alone has to confirm the clear.
-CONFIRMED_BY_HOOK = {"claude": True, "codex": False}
 
 NOT_CONFIRMED = f"{COMMAND} was typed, but no hook confirmed it"
 PROMPTED = "the user sent another prompt before the turn ended"
@@ -73,7 +70,7 @@ class SessionClearer:
         self, session: str, agent: str, pane: Pane, document: Document
     ) -> ClearRequest:
         """Save a request; it is carried out when the turn ends, or now if no turn is running."""
-        if agent not in CONFIRMED_BY_HOOK:
+        if capabilities_of(agent).clear_confirmed_by_hook is None:
             reason = f"{agent} has no way to confirm a clear"
             raise CommandFailed(COMMAND, reason, "Use `--spawn` to start a new session instead.")
         now = self._clock()
@@ -269,7 +266,8 @@ class SessionClearer:
             await self._end(session, "failed", reason)
 
     async def _is_confirmed(self, request: ClearRequest) -> bool:
-        return not CONFIRMED_BY_HOOK[request.agent] or await self._wait_for_hook(request.session)
+        is_confirmed = capabilities_of(request.agent).clear_confirmed_by_hook
+        return not is_confirmed or await self._wait_for_hook(request.session)
 
     async def _wait_for_hook(self, session: str) -> bool:
         """Whether a hook reports in time as which session the cleared one continues."""

@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents import capabilities_of
+from brimline.agents.capabilities import ComposerPatterns
 from brimline.tmux.screen import Screen
 
 # busy, compacting: the composer is empty while the agent or its client works.
@@ -17,7 +19,6 @@ ComposerState: TypeAlias = Literal["empty", "typed", "busy", "compacting", "scro
 
 STATUS_ROWS = 12  # rows above a composer that can show the client's status; above is conversation
 MAX_COMPOSER_ROWS = 60
-NEVER = r"(?!)"
 
 
 class Composer(msgspec.Struct, frozen=True):
@@ -30,68 +31,6 @@ class Composer(msgspec.Struct, frozen=True):
 UNKNOWN, SCROLLED = Composer("unknown"), Composer("scrolled")
 
 
-class ComposerPatterns(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client draws its composer: regular expressions over the text of rows.
-
-    A composer begins at the first row, upwards from the cursor, that matches `first` below rows
-    that match `above`, and ends before the first rows that match `below`.
-    """
-
-    above: str = r".*\n.*"  # the two rows above
-    first: str  # the beginning of the first row; the text starts after it
-    rest: str = r".*"  # each other row
-    below: str  # one or more rows
-    cursor_visible: bool = False  # whether the client shows the terminal's own cursor
-    placeholder: str | None = None  # the hint of an empty composer; None: any dim text
-    busy_above: str = NEVER
-    busy_below: str = NEVER
-    compacting: str = NEVER
-    queued: str = NEVER  # prompts that were submitted and not yet read by the agent
-
-
-COMPOSERS: dict[str, ComposerPatterns] = {
-    "claude": ComposerPatterns(
-        above=r".*\n─{10,}.*",
-        first="❯[\N{NO-BREAK SPACE} ]",
-        rest=r"(?!─{10,}).*",
-        below=r"─{10,}",
-        busy_above=r"^[·✢✳✶✻✽*] \w[^…\n]*…( \(.*)?$",
-        busy_below=r"esc to interrupt",
-        compacting=r"^\S (Compacting conversation|Running P(re|ost)Compact hooks)",
-        queued=r"^  \S+( \S+)? to send now$|^❯.Press up to .*queued",
-    ),
-    "codex": ComposerPatterns(
-        first=r"›.",
-        rest=r"(  .*)?",
-        below=r"\n(.*\n)?.+\s*\Z",  # a blank row, then one or two rows to the end of the screen
-        cursor_visible=True,
-        busy_above=r"^\S \w.*esc to interrupt\)",
-    ),
-    "gemini": ComposerPatterns(
-        above=r".*\n▄{10,}",
-        first=r" [*>] ",
-        rest=r"(?!▄{10,}).*",
-        below=r"▀{10,}",
-        placeholder=r"Type your message or @path/to/file",
-        busy_above=r"^ \S .*\(esc to cancel",
-    ),
-    "pi": ComposerPatterns(
-        above=r".*\n─{2,}.*─",
-        first=r"",
-        below=r"─{2,}.*─",
-        busy_above=r"^──+ [^─↑\s].*─$",
-    ),
-    "opencode": ComposerPatterns(
-        above=r"(?! *┃).*\n *┃",
-        first=r" *┃  ",
-        rest=r" *┃.*",
-        below=r" *┃\n *┃  \S.* · \S.*\n *╹▀{10,}",  # a blank row, agent and model, the edge
-        placeholder=r"Ask anything\.\.\..*",
-        busy_below=r"esc interrupt",
-    ),
-}
-
-
 class ComposerBox(msgspec.Struct, frozen=True):
     """The composer's rows, from `top` to before `bottom`; its text begins at column `left`."""
 
@@ -102,7 +41,7 @@ class ComposerBox(msgspec.Struct, frozen=True):
 
 def read_composer(agent: str, screen: Screen) -> Composer:
     """Return what an agent's composer contains; unknown unless the screen matches for certain."""
-    patterns = COMPOSERS.get(agent)
+    patterns = capabilities_of(agent).composer
     box = _find_box(patterns, screen) if patterns is not None else None
     if patterns is None or box is None:
         return UNKNOWN
@@ -119,7 +58,7 @@ def read_composer(agent: str, screen: Screen) -> Composer:
 
 def has_queued(agent: str, screen: Screen) -> bool:
     """Whether a prompt of the user waits above the composer to be read by the agent."""
-    patterns = COMPOSERS.get(agent)
+    patterns = capabilities_of(agent).composer
     box = _find_box(patterns, screen) if patterns is not None else None
     if patterns is None or box is None:
         return False

@@ -9,32 +9,15 @@ from typing import NoReturn
 
 import msgspec
 
-from brimline.errors import CommandFailed, UnknownAgent
+from brimline.agents import all_agents, get_agent
+from brimline.errors import CommandFailed
 from brimline.observations import Pane
 from brimline.tmux.clear_requests import continuation_prompt
 from brimline.tmux.command import run_tmux
 from brimline.tmux.pane import pane_from_environment
 
-# The command of an interactive client, before its first prompt.
-CLIENT_COMMANDS: dict[str, tuple[str, ...]] = {
-    "claude": ("claude",),
-    "codex": ("codex",),
-    "gemini": ("gemini", "--prompt-interactive"),
-    "pi": ("pi",),
-    "opencode": ("opencode", "--prompt"),
-}
-
-# Variables with these prefixes tell a program inside which agent it runs ...
-AGENT_PREFIXES = (
-    "CLAUDECODE", "CLAUDE_CODE_", "CODEX_", "GEMINI_CLI", "OPENCODE", "PI_CODING_AGENT",
-    "PI_SESSION_ID", "BRIMLINE_SESSION",
-)  # fmt: skip
-# ... except these, which are the user's own settings.
-USER_PREFIXES = (
-    "CODEX_HOME", "GEMINI_CLI_HOME", "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR",
-    "CLAUDE_CODE_USE_", "CLAUDE_CODE_AUTO_COMPACT", "CLAUDE_CODE_MAX_", "CLAUDE_CODE_DISABLE_",
-    "OPENCODE_CONFIG", "OPENCODE_DISABLE_",
-)  # fmt: skip
+# A variable that begins like this tells a program inside which session it runs.
+SESSION_PREFIX = "BRIMLINE_SESSION"
 
 
 class ClientCommand(msgspec.Struct, frozen=True):
@@ -51,9 +34,8 @@ class ClientCommand(msgspec.Struct, frozen=True):
 
 def client_command(agent: str, path: str, folder: str) -> ClientCommand:
     """Return the command that continues from a document; raises UnknownAgent."""
-    if agent not in CLIENT_COMMANDS:
-        raise UnknownAgent(agent, CLIENT_COMMANDS)
-    return ClientCommand((*CLIENT_COMMANDS[agent], continuation_prompt(path)), folder)
+    start_command = get_agent(agent).capabilities.start_command
+    return ClientCommand((*start_command, continuation_prompt(path)), folder)
 
 
 def open_window(command: ClientCommand, env: Mapping[str, str]) -> Pane | None:
@@ -86,10 +68,13 @@ def exec_client(command: ClientCommand, env: Mapping[str, str]) -> NoReturn:
 
 def without_agent_variables(env: Mapping[str, str]) -> dict[str, str]:
     """Remove the variables that tell a program inside which agent it runs."""
+    every = [agent.capabilities for agent in all_agents()]
+    inside = (SESSION_PREFIX, *(prefix for one in every for prefix in one.inside_prefixes))
+    user = tuple(prefix for one in every for prefix in one.user_prefixes)
     return {
         name: value
         for name, value in env.items()
-        if not name.startswith(AGENT_PREFIXES) or name.startswith(USER_PREFIXES)
+        if not name.startswith(inside) or name.startswith(user)
     }
 
 

@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents import capabilities_of
 from brimline.events import Call
 from brimline.tracker.state import Session, Thread
 from brimline.usage import percent, percent_raw, whole_percent
@@ -130,20 +131,17 @@ def _state(thread: Thread, now: Call | None) -> ReadingState:
     return "measured" if now.final else "streaming"
 
 
-BESIDE = {"codex": 12_000, "claude": 20_000}
-"""What a client takes off the window before it divides: its own prompt, the room for a reply."""
-
-
 def client_shows(
     agent: str | None, held: int | None, sent: int | None, window: Window | None
 ) -> str | None:
-    """What the client's own display says at this moment, where it divides other numbers than we."""
-    if window is None or held is None or sent is None:
+    """Return the client's own figure, if it divides other numbers than we do."""
+    display = capabilities_of(agent).display
+    if display is None or window is None or held is None or sent is None:
         return None
-    whole = window.tokens - BESIDE.get(agent or "", window.tokens)
-    if whole <= 0:
+    usable = window.tokens - display.reserved_tokens
+    if usable <= 0:
         return None
-    if agent == "codex":
-        left = whole - max(0, held - BESIDE["codex"])
-        return f"{whole_percent(max(0, left), whole)}% left"
-    return f"{whole_percent(sent, whole)}% of {whole:,} in the footer"
+    if display.shows == "left":
+        left = usable - max(0, held - display.reserved_tokens)
+        return f"{whole_percent(max(0, left), usable)}% left"
+    return f"{whole_percent(sent, usable)}% of {usable:,} in the footer"

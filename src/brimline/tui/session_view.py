@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.agents import AGENTS
+from brimline.agents import display_name
 from brimline.chart import chart
 from brimline.events import MAIN
 from brimline.inbox import Message
@@ -48,7 +48,7 @@ class SessionPage(msgspec.Struct, frozen=True):
 
     def _header_lines(self, view: SessionView, thread: str) -> list[Line]:
         session, main = view.session, view.main
-        name = AGENTS.get(session.agent, session.agent)
+        name = display_name(session.agent)
         model = bars.model_text((main and main.model) or session.model)
         state = bars.state_text(view, main, self.now)
         facts = [f"session {session.id}", session.host, session.version, session.title]

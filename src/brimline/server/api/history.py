@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from brimline.agents import AGENTS
+from brimline.agents import agent_names
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json_response, read_since
 from brimline.store.base import Store
@@ -132,7 +132,7 @@ def read_history(places: Places, cache: Path) -> list[TranscriptSummary]:
     found = find_transcripts(places)
     index = TranscriptIndex.load(cache)
     index.update(found)
-    index.dedupe_calls(found, list(AGENTS))
+    index.dedupe_calls(found, agent_names())
     index.save()
     return summaries(index, found)
 

@@ -7,17 +7,9 @@ started by such a process has the id in the environment that its own processes b
 import re
 from collections.abc import Mapping
 
+from brimline.agents import all_agents
 from brimline.observations import Pane
 from brimline.process_tree import upwards
-
-VARIABLES = (
-    "CLAUDE_CODE_SESSION_ID",
-    "CODEX_SESSION_ID",
-    "GEMINI_SESSION_ID",
-    "PI_SESSION_ID",
-    "OPENCODE_SESSION_ID",
-)
-"""By which the agents tell the id of a session to what they run in it."""
 
 _PANE = re.compile(r"%[0-9]+", re.ASCII)
 
@@ -28,9 +20,10 @@ def spawner(pid: int, session: str) -> str | None:
     Of two that a process was told of, the one that is not known further up is the nearer. It reads
     other processes, which may take some time.
     """
+    variables = [name for agent in all_agents() if (name := agent.capabilities.spawn_variable)]
     near: list[str] = []
-    for told in upwards(pid, VARIABLES):
-        sessions = [told[name] for name in VARIABLES if _is_text(told.get(name))]
+    for told in upwards(pid, variables):
+        sessions = [told[name] for name in variables if _is_text(told.get(name))]
         known = [other for other in sessions if other != session]
         gone = [other for other in near if other not in known]
         if gone:

@@ -1,0 +1,63 @@
+"""What an agent's client can do and how it is found, as data: `agents/<name>/capabilities.py`."""
+
+from typing import Literal
+
+import msgspec
+
+NEVER = r"(?!)"  # a pattern that matches nothing
+
+
+class ComposerPatterns(msgspec.Struct, frozen=True, kw_only=True):
+    """How a client draws its composer: regular expressions over the text of rows.
+
+    A composer begins at the first row, upwards from the cursor, that matches `first` below rows
+    that match `above`, and ends before the first rows that match `below`.
+    """
+
+    above: str = r".*\n.*"  # the two rows above
+    first: str  # the beginning of the first row; the text starts after it
+    rest: str = r".*"  # each other row
+    below: str  # one or more rows
+    cursor_visible: bool = False  # whether the client shows the terminal's own cursor
+    placeholder: str | None = None  # the hint of an empty composer; None: any dim text
+    busy_above: str = NEVER
+    busy_below: str = NEVER
+    compacting: str = NEVER
+    queued: str = NEVER  # prompts that were submitted and not yet read by the agent
+
+
+class ClientDisplay(msgspec.Struct, frozen=True):
+    """How a client computes the percentage that it shows itself.
+
+    It takes `reserved_tokens` off the window first, for its own prompt or for a reply.
+    """
+
+    reserved_tokens: int
+    shows: Literal["left", "used"]
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What one agent's client can do; the defaults are for agents about which we know less."""
+
+    display_name: str
+    home_folders: tuple[str, ...] = ()  # below home; one of them exists if the client was used
+
+    # Environment variables, by role.
+    location_variables: tuple[str, ...] = ()  # move the client's files
+    settings_variables: tuple[str, ...] = ()  # change the client's window or compaction
+    session_id_variables: tuple[str, ...] = ()  # the session's id, for commands the agent runs
+    spawn_variable: str | None = None  # the session's id, for all processes below the client
+    marker_variables: tuple[str, ...] = ()  # set for commands that the agent runs
+    hook_variables: tuple[str, ...] = ()  # set for hooks, and read from their requests
+    inside_prefixes: tuple[str, ...] = ()  # a client started by the agent must not inherit these
+    user_prefixes: tuple[str, ...] = ()  # except these, which are the user's settings
+
+    start_command: tuple[str, ...] = ()  # the interactive client, before its first prompt
+    npm_packages: tuple[str, ...] = ()
+    composer: ComposerPatterns | None = None
+    # Whether a hook confirms /clear at once; None: Brimline cannot clear this client.
+    clear_confirmed_by_hook: bool | None = None
+    answers_subagent_hooks: bool = True  # False: messages for subagents cannot be delivered
+    stream_reports_context: bool = True  # False: a run is measured by its transcript
+    stream_ends_with_total: bool = False  # the stream's last line has the usage of the whole run
+    display: ClientDisplay | None = None

@@ -1,0 +1,56 @@
+"""What Claude Code can do. Recorded with 2.1.139 to the version in tests/clients/versions.toml."""
+
+from brimline.agents.capabilities import Capabilities, ClientDisplay, ComposerPatterns
+
+PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"  # where the session began; a hook's `cwd` may be elsewhere
+
+# What a session sets for the commands that it runs. A client that we start must not inherit it.
+SESSION_VARIABLES = (
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_EFFORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    PROJECT_VARIABLE,
+)
+
+CAPABILITIES = Capabilities(
+    display_name="Claude Code",
+    home_folders=(".claude", ".config/claude"),
+    location_variables=("CLAUDE_CONFIG_DIR",),
+    settings_variables=(
+        "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+        "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+        "DISABLE_AUTO_COMPACT",
+        "DISABLE_COMPACT",
+        "CLAUDE_CODE_DISABLE_1M_CONTEXT",
+        "CLAUDE_CONFIG_DIR",
+    ),
+    session_id_variables=("CLAUDE_CODE_SESSION_ID",),
+    spawn_variable="CLAUDE_CODE_SESSION_ID",
+    marker_variables=("CLAUDECODE",),
+    hook_variables=(PROJECT_VARIABLE, "CLAUDE_CODE_SESSION_ID"),
+    inside_prefixes=("CLAUDECODE", "CLAUDE_CODE_"),
+    user_prefixes=(
+        "CLAUDE_CODE_USE_",
+        "CLAUDE_CODE_AUTO_COMPACT",
+        "CLAUDE_CODE_MAX_",
+        "CLAUDE_CODE_DISABLE_",
+    ),
+    start_command=("claude",),
+    npm_packages=("@anthropic-ai/claude-code",),
+    composer=ComposerPatterns(
+        above=r".*\n─{10,}.*",
+        first="❯[\N{NO-BREAK SPACE} ]",
+        rest=r"(?!─{10,}).*",
+        below=r"─{10,}",
+        busy_above=r"^[·✢✳✶✻✽*] \w[^…\n]*…( \(.*)?$",
+        busy_below=r"esc to interrupt",
+        compacting=r"^\S (Compacting conversation|Running P(re|ost)Compact hooks)",
+        queued=r"^  \S+( \S+)? to send now$|^❯.Press up to .*queued",
+    ),
+    clear_confirmed_by_hook=True,
+    display=ClientDisplay(20_000, "used"),  # room for a reply
+)

@@ -1,0 +1,27 @@
+"""What Codex can do."""
+
+from brimline.agents.capabilities import Capabilities, ClientDisplay, ComposerPatterns
+
+CAPABILITIES = Capabilities(
+    display_name="Codex",
+    home_folders=(".codex",),
+    location_variables=("CODEX_HOME",),
+    settings_variables=("CODEX_HOME",),
+    session_id_variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"),
+    spawn_variable="CODEX_SESSION_ID",
+    inside_prefixes=("CODEX_",),
+    user_prefixes=("CODEX_HOME",),
+    start_command=("codex",),
+    npm_packages=("@openai/codex",),
+    composer=ComposerPatterns(
+        first=r"›.",
+        rest=r"(  .*)?",
+        below=r"\n(.*\n)?.+\s*\Z",  # a blank row, then one or two rows to the end of the screen
+        cursor_visible=True,
+        busy_above=r"^\S \w.*esc to interrupt\)",
+    ),
+    clear_confirmed_by_hook=False,  # its SessionStart hook comes with the next prompt
+    answers_subagent_hooks=False,
+    stream_reports_context=False,  # totals only
+    display=ClientDisplay(12_000, "left"),  # its own prompt
+)

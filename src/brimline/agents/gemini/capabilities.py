@@ -1,0 +1,27 @@
+"""What Gemini CLI can do."""
+
+from brimline.agents.capabilities import Capabilities, ComposerPatterns
+
+CAPABILITIES = Capabilities(
+    display_name="Gemini CLI",
+    home_folders=(".gemini",),
+    location_variables=("GEMINI_CLI_HOME",),
+    settings_variables=("GEMINI_CLI_HOME",),
+    spawn_variable="GEMINI_SESSION_ID",  # for hooks; the commands of its tools get no id
+    marker_variables=("GEMINI_CLI",),
+    inside_prefixes=("GEMINI_CLI",),
+    user_prefixes=("GEMINI_CLI_HOME",),
+    start_command=("gemini", "--prompt-interactive"),
+    npm_packages=("@google/gemini-cli",),
+    composer=ComposerPatterns(
+        above=r".*\n▄{10,}",
+        first=r" [*>] ",
+        rest=r"(?!▄{10,}).*",
+        below=r"▀{10,}",
+        placeholder=r"Type your message or @path/to/file",
+        busy_above=r"^ \S .*\(esc to cancel",
+    ),
+    answers_subagent_hooks=False,
+    stream_reports_context=False,
+    stream_ends_with_total=True,
+)

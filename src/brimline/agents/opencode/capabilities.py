@@ -1,0 +1,27 @@
+"""What opencode can do."""
+
+from brimline.agents.capabilities import Capabilities, ComposerPatterns
+
+CAPABILITIES = Capabilities(
+    display_name="opencode",
+    home_folders=(".local/share/opencode",),
+    location_variables=("XDG_DATA_HOME", "OPENCODE_DB"),
+    settings_variables=("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_DISABLE_AUTOCOMPACT"),
+    session_id_variables=("OPENCODE_SESSION_ID",),
+    spawn_variable="OPENCODE_SESSION_ID",
+    marker_variables=("OPENCODE",),
+    inside_prefixes=("OPENCODE",),
+    user_prefixes=("OPENCODE_CONFIG", "OPENCODE_DISABLE_"),
+    start_command=("opencode", "--prompt"),
+    npm_packages=("opencode-ai",),
+    composer=ComposerPatterns(
+        above=r"(?! *┃).*\n *┃",
+        first=r" *┃  ",
+        rest=r" *┃.*",
+        below=r" *┃\n *┃  \S.* · \S.*\n *╹▀{10,}",  # a blank row, agent and model, the edge
+        placeholder=r"Ask anything\.\.\..*",
+        busy_below=r"esc interrupt",
+    ),
+    answers_subagent_hooks=False,
+    stream_reports_context=False,  # it names no model
+)

@@ -1,0 +1,23 @@
+"""What Pi can do."""
+
+from brimline.agents.capabilities import Capabilities, ComposerPatterns
+
+CAPABILITIES = Capabilities(
+    display_name="Pi",
+    home_folders=(".pi",),
+    location_variables=("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"),
+    settings_variables=("PI_CODING_AGENT_DIR",),
+    session_id_variables=("PI_SESSION_ID",),
+    spawn_variable="PI_SESSION_ID",
+    marker_variables=("PI_CODING_AGENT",),
+    inside_prefixes=("PI_CODING_AGENT", "PI_SESSION_ID"),
+    user_prefixes=("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"),
+    start_command=("pi",),
+    npm_packages=("@mariozechner/pi-coding-agent", "@earendil-works/pi-coding-agent"),
+    composer=ComposerPatterns(
+        above=r".*\n─{2,}.*─",
+        first=r"",
+        below=r"─{2,}.*─",
+        busy_above=r"^──+ [^─↑\s].*─$",
+    ),
+)
