@@ -46,7 +46,7 @@ class Bare(asyncio.Protocol):
 
 async def main():
     server = await asyncio.get_running_loop().create_unix_server(Bare, sys.argv[1])
-    print("serves at", sys.argv[1], flush=True)
+    print("is running at", sys.argv[1], flush=True)
     await server.serve_forever()
 
 asyncio.run(main())
@@ -154,9 +154,9 @@ def serving(work: Path, words: Sequence[str] = ()) -> Generator[Daemon]:
         assert process.stdout is not None
         try:
             line = process.stdout.readline()
-            if "serves at" not in line:
+            if "is running at" not in line:
                 raise SystemExit("bench: the daemon did not start")
-            address = line.partition("serves at ")[2].split()[0]
+            address = line.partition("is running at ")[2].split()[0]
             yield Daemon(process.pid, work / "state", time.perf_counter() - begun, address)
         finally:
             process.terminate()

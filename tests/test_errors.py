@@ -86,7 +86,7 @@ def test_agent() -> None:
     """An unknown agent is told which ones are known."""
     error = UnknownAgent("emacs", ("claude", "codex"))
     assert (error.name, error.known) == ("emacs", ("claude", "codex"))
-    assert str(error) == "unknown agent 'emacs'\nKnown agents: claude, codex."
+    assert str(error) == "unknown agent 'emacs'\nhint: Known agents: claude, codex."
 
 
 def test_session_that_is_not_there() -> None:
@@ -101,8 +101,8 @@ def test_session_that_is_not_clear() -> None:
     """A beginning that fits several sessions names them."""
     error = UnknownSession("ab", ("abc", "abd"))
     assert error.candidates == ("abc", "abd")
-    told = "It could be abc, abd: write more of it, or say --agent."
-    assert str(error) == f"more than one session begins with 'ab'\n{told}"
+    told = "Matches: abc, abd. Give a longer prefix, or pass --agent."
+    assert str(error) == f"more than one session starts with 'ab'\nhint: {told}"
 
 
 def test_transcript_with_and_without_a_hint() -> None:
@@ -110,14 +110,14 @@ def test_transcript_with_and_without_a_hint() -> None:
     assert str(UnreadableTranscript("x", "No such file")) == "cannot read x: No such file"
     hinted = UnreadableTranscript("x", "locked", "Try again.")
     assert (hinted.path, hinted.reason, hinted.hint) == ("x", "locked", "Try again.")
-    assert str(hinted) == "cannot read x: locked\nTry again."
+    assert str(hinted) == "cannot read x: locked\nhint: Try again."
 
 
 def test_format() -> None:
     """An unrecognised stream is told how to say whose it is."""
     error = UnrecognisedFormat("stdin", ("claude", "pi"))
     assert (error.place, error.known) == ("stdin", ("claude", "pi"))
-    assert str(error).endswith("Say whose it is with --agent (claude, pi).")
+    assert str(error).endswith("Pass --agent (claude, pi) if you know whose it is.")
 
 
 def test_object() -> None:
@@ -125,8 +125,8 @@ def test_object() -> None:
     error = UnrecognisedObject("builtins.int", ("an Anthropic message", "an OpenAI response"))
     assert (error.kind, len(error.supported)) == ("builtins.int", 2)
     assert str(error) == (
-        "cannot observe builtins.int: it tells no usage in a shape that we know\n"
-        "Supported: an Anthropic message; an OpenAI response."
+        "cannot observe builtins.int: no usage in a known shape\n"
+        "hint: Supported: an Anthropic message; an OpenAI response."
     )
 
 
@@ -134,7 +134,7 @@ def test_state() -> None:
     """A state that is none says what to do."""
     error = InvalidState("it is no JSON")
     assert error.problem == "it is no JSON"
-    assert str(error).startswith("this is no tracker's state: it is no JSON\nBegin with")
+    assert str(error).startswith("not a tracker state: it is no JSON\nhint: Start with")
 
 
 def test_policy() -> None:
@@ -149,7 +149,7 @@ def test_baseline() -> None:
     error = BaselineFailed("claude", "it is not installed", "Install it.")
     assert (error.agent, error.reason) == ("claude", "it is not installed")
     assert str(error) == (
-        "claude did not tell what a fresh session holds: it is not installed\nInstall it."
+        "cannot get the baseline of claude: it is not installed\nhint: Install it."
     )
 
 
@@ -164,15 +164,17 @@ def test_handoff() -> None:
     """A file that is no handoff is named, with the reason and what to do."""
     error = InvalidHandoff("handoff.md", "it is empty", "Write it.")
     assert (error.path, error.reason, error.hint) == ("handoff.md", "it is empty", "Write it.")
-    assert str(error) == "cannot take handoff.md as a handoff: it is empty\nWrite it."
+    told = "cannot use handoff.md as a handoff: it is empty\nhint: Write it."
+    assert str(error) == told
 
 
 def test_daemon() -> None:
     """A place that is taken, or where nobody answers, says what to do."""
     taken = AlreadyRunning("127.0.0.1:8420", "Address already in use")
     assert (taken.place, taken.reason) == ("127.0.0.1:8420", "Address already in use")
-    assert str(taken).startswith("127.0.0.1:8420 is taken: Address already in use\n")
+    assert str(taken).startswith("127.0.0.1:8420 is in use: Address already in use\n")
     assert "brimline serve --status" in str(AlreadyRunning("the lock"))
     assert str(NotRunning("the socket")) == (
-        "no daemon answers at the socket\n`brimline serve --background` starts it."
+        "the daemon is not running (no answer at the socket)\n"
+        "hint: `brimline serve --background` starts it."
     )

@@ -25,13 +25,13 @@ from collections.abc import Iterable
 
 
 class BrimlineError(Exception):
-    """The base of all; `hint` says what to do about it."""
+    """Base of all errors; `hint` says what to do about it."""
 
     hint: str | None = None
 
     def __str__(self) -> str:
         text = super().__str__()
-        return f"{text}\n{self.hint}" if self.hint else text
+        return f"{text}\nhint: {self.hint}" if self.hint else text
 
 
 class InvalidUsage(BrimlineError):
@@ -68,10 +68,10 @@ class UnknownSession(BrimlineError):
     def __init__(self, name: str, candidates: Iterable[str] = ()) -> None:
         self.name, self.candidates = name, tuple(candidates)
         listed = ", ".join(self.candidates)
-        found = f"It could be {listed}: write more of it, or say --agent." if listed else None
+        found = f"Matches: {listed}. Give a longer prefix, or pass --agent." if listed else None
         self.hint = found or "`brimline status --all` lists the sessions on this machine."
         kind = (
-            "more than one session begins with" if self.candidates else "no file or session named"
+            "more than one session starts with" if self.candidates else "no file or session named"
         )
         super().__init__(f"{kind} {name!r}")
 
@@ -101,10 +101,8 @@ class UnrecognisedFormat(BrimlineError):
 
     def __init__(self, place: str, known: Iterable[str]) -> None:
         self.place, self.known = place, tuple(known)
-        self.hint = f"Say whose it is with --agent ({', '.join(self.known)})."
-        super().__init__(
-            f"{place}: the first lines are no transcript or stream of an agent we know"
-        )
+        self.hint = f"Pass --agent ({', '.join(self.known)}) if you know whose it is."
+        super().__init__(f"{place}: not a transcript or stream of a known agent")
 
 
 class UnrecognisedObject(BrimlineError):
@@ -113,7 +111,7 @@ class UnrecognisedObject(BrimlineError):
     def __init__(self, kind: str, supported: Iterable[str]) -> None:
         self.kind, self.supported = kind, tuple(supported)
         self.hint = f"Supported: {'; '.join(self.supported)}."
-        super().__init__(f"cannot observe {kind}: it tells no usage in a shape that we know")
+        super().__init__(f"cannot observe {kind}: no usage in a known shape")
 
 
 class InvalidState(BrimlineError):
@@ -121,8 +119,8 @@ class InvalidState(BrimlineError):
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
-        self.hint = "Begin with a new Tracker, or store what Tracker.state() gives."
-        super().__init__(f"this is no tracker's state: {problem}")
+        self.hint = "Start with a new Tracker, or store what Tracker.state() returns."
+        super().__init__(f"not a tracker state: {problem}")
 
 
 class InvalidPolicy(BrimlineError):
@@ -138,7 +136,7 @@ class BaselineFailed(BrimlineError):
 
     def __init__(self, agent: str, reason: str, hint: str | None = None) -> None:
         self.agent, self.reason, self.hint = agent, reason, hint
-        super().__init__(f"{agent} did not tell what a fresh session holds: {reason}")
+        super().__init__(f"cannot get the baseline of {agent}: {reason}")
 
 
 class CommandFailed(BrimlineError):
@@ -154,7 +152,7 @@ class InvalidHandoff(BrimlineError):
 
     def __init__(self, path: str, reason: str, hint: str | None = None) -> None:
         self.path, self.reason, self.hint = path, reason, hint
-        super().__init__(f"cannot take {path} as a handoff: {reason}")
+        super().__init__(f"cannot use {path} as a handoff: {reason}")
 
 
 class UnsafeFolder(BrimlineError):
@@ -170,8 +168,8 @@ class AlreadyRunning(BrimlineError):
 
     def __init__(self, place: str, reason: str | None = None) -> None:
         self.place, self.reason = place, reason
-        self.hint = "`brimline serve --status` tells of the one that runs, `--stop` ends it."
-        super().__init__(f"{place} is taken" + (f": {reason}" if reason else ""))
+        self.hint = "`brimline serve --status` shows the running daemon, `--stop` stops it."
+        super().__init__(f"{place} is in use" + (f": {reason}" if reason else ""))
 
 
 class NotRunning(BrimlineError):
@@ -181,4 +179,5 @@ class NotRunning(BrimlineError):
 
     def __init__(self, place: str, why: str | None = None) -> None:
         self.place = place
-        super().__init__(f"no daemon answers at {place}" + (f": {why}" if why else ""))
+        reason = f": {why}" if why else ""
+        super().__init__(f"the daemon is not running (no answer at {place}{reason})")

@@ -75,8 +75,8 @@ def test_remembered(asker: User) -> None:
     """The second time says that it was remembered, and how to ask anew."""
     asker.run("baseline")
     again = asker.run("baseline").lines[-1]
-    assert again.startswith("source get_context_usage, asked ")
-    assert again.endswith(" ago and kept; --fresh asks anew")
+    assert again.startswith("source get_context_usage, cached ")
+    assert again.endswith(" ago; --fresh asks again")
     assert asker.run("baseline", "--fresh").lines[-1].endswith("asked just now")
 
 
@@ -98,7 +98,7 @@ def test_guess(asker: User) -> None:
     """A guess is shown as one."""
     install(asker, USAGE | {"categories": USAGE["categories"][:4]})
     assert asker.run("baseline").lines[-1] == (
-        "estimated: the client's API did not count, and it guessed"
+        "estimated by the client: its API did not count the tokens"
     )
 
 
@@ -133,7 +133,9 @@ def test_progress_is_taken_back_on_failure(user: User) -> None:
     user.env["PATH"] = "/nowhere"
     done = user.on_terminal("baseline")
     assert done.code == 2
-    assert done.out.startswith("asking Claude Code ...\r\x1b[Kbrimline: claude did not tell")
+    assert done.out.startswith(
+        "asking Claude Code ...\r\x1b[Kbrimline: cannot get the baseline of claude"
+    )
 
 
 def failed(done: Done) -> str:
@@ -146,8 +148,8 @@ def test_not_installed(user: User) -> None:
     """A client that is not there is said to be so, with what to do."""
     user.env = dict(environment(user, PATH="/nowhere"))
     assert failed(user.run("baseline")) == (
-        "brimline: claude did not tell what a fresh session holds: Claude Code is not installed\n"
-        "Install Claude Code, or put `claude` into the PATH.\n"
+        "brimline: cannot get the baseline of claude: Claude Code is not installed\n"
+        "hint: Install Claude Code, or put `claude` into the PATH.\n"
     )
 
 

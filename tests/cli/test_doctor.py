@@ -90,9 +90,9 @@ def test_nothing_is_set_up(user: User) -> None:
     assert code == 1
     wrong = {about: check["hint"] for about, check in told.items() if not check["well"]}
     assert wrong == {
-        "claude hooks": "`brimline setup claude` puts them in.",
+        "claude hooks": "`brimline setup claude` installs them.",
         "daemon": START,
-        "autostart": "`brimline setup --autostart` switches it on.",
+        "autostart": "`brimline setup --autostart` turns it on.",
     }
 
 
@@ -123,7 +123,7 @@ def test_text(user: User, capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert "!!  claude hooks   none installed" in lines
     hint = lines[lines.index("!!  claude hooks   none installed") + 1]
-    assert hint.strip() == "`brimline setup claude` puts them in."
+    assert hint.strip() == "`brimline setup claude` installs them."
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
@@ -136,9 +136,9 @@ def test_status_line_that_is_gone(user: User, scope: str) -> None:
     settings["statusLine"]["command"] = "mine"
     path.write_text(json.dumps(settings))
     line = user.doctor()[1]["status line"]
-    assert (line["well"], line["told"]) == (False, f"not ours any more in {path}")
+    assert (line["well"], line["told"]) == (False, f"no longer Brimline's in {path}")
     more = " --scope project" if scope == "project" else ""
-    assert line["hint"] == f"`brimline setup claude{more}` puts it back."
+    assert line["hint"] == f"`brimline setup claude{more}` restores it."
     user.set_up(scope=scope, agents=["claude"], remove=True)
     assert "status line" not in user.doctor()[1]
 
@@ -150,8 +150,8 @@ def test_switched_off_in_the_project(user: User) -> None:
     path.parent.mkdir()
     path.write_text('{"disableAllHooks": true}')
     told = user.doctor()[1]["claude hooks"]
-    assert told["told"] == f"switched off by disableAllHooks in {path}"
-    assert told["hint"] == f"Take `disableAllHooks` out of {path}."
+    assert told["told"] == f"disabled by disableAllHooks in {path}"
+    assert told["hint"] == f"Remove `disableAllHooks` from {path}."
 
 
 def test_daemon_that_does_not_answer(user: User) -> None:
@@ -194,9 +194,9 @@ INSTALLED = Found("claude", Path("/s"), events=("Stop",), autostart=True)
 def test_heard_of_late(user: User) -> None:
     """An agent that was not used for long is as well as one that was."""
     told = hooks(user.context, "claude", [INSTALLED], heard(hooks={"claude": NOW - 90_000}))
-    assert (told.well, told.told) == (True, "1 hook installed, heard 1d ago")
+    assert (told.well, told.told) == (True, "1 hook installed, last event 1d ago")
     told = hooks(user.context, "claude", [INSTALLED], heard(session(5), hooks={"codex": NOW}))
-    assert (told.well, told.told) == (True, "1 hook installed, nothing to hear yet")
+    assert (told.well, told.told) == (True, "1 hook installed, no events yet")
 
 
 def test_daemon_that_does_not_tell_what_it_heard(user: User) -> None:
@@ -217,7 +217,7 @@ def written(user: User, at: float) -> None:
 @pytest.mark.parametrize(
     ("times", "at", "said"),
     [
-        ({}, NOW - 5, "since the daemon started 10m ago, and a transcript was written"),
+        ({}, NOW - 5, "since the daemon started 10m ago, but a transcript was written"),
         ({"claude": NOW - 300}, NOW - 5, "since a transcript was written"),
         ({"claude": NOW - 30}, NOW - 5, None),
         ({}, NOW - 700, None),
@@ -235,7 +235,7 @@ def test_hooks_that_are_not_run(
     told = hooks(user.context, "claude", [INSTALLED], heard(session(1), hooks=times))
     assert told.well is (said is None)
     if said is not None:
-        assert told.told == f"1 hook installed, not heard {said}"
+        assert told.told == f"1 hook installed, no event {said}"
         assert told.hint
 
 
@@ -244,12 +244,12 @@ def test_posted_to_another_port(user: User) -> None:
     found = Found("claude", Path("/s"), ("Stop",), posts=("http://127.0.0.1:8420",))
     told = hooks(user.context, "claude", [found], heard(address="http://127.0.0.1:9"))
     assert not told.well
-    assert told.told == "posted to http://127.0.0.1:8420, and the daemon is at http://127.0.0.1:9"
+    assert told.told == "sent to http://127.0.0.1:8420, but the daemon is at http://127.0.0.1:9"
     assert "`brimline serve --background --port 8420`" in str(told.hint)
     assert "`brimline setup claude --transport command`" in str(told.hint)
     for other in (heard(), Heard(problem="none")):
         told = hooks(user.context, "claude", [found], other)
-        assert (told.well, told.told) == (True, "1 hook installed, posted by the client")
+        assert (told.well, told.told) == (True, "1 hook installed, sent over HTTP")
 
 
 @pytest.mark.parametrize(
@@ -257,10 +257,10 @@ def test_posted_to_another_port(user: User) -> None:
     [
         (Found("claude", Path("/s"), problem="/s: line 1"), "/s: line 1"),
         (Found("claude", Path("/s"), ("Stop",), missing=("PreCompact",)), "none for PreCompact"),
-        (Found("claude", Path("/s"), ("Stop",), old=("Stop",)), "those of another installation"),
+        (Found("claude", Path("/s"), ("Stop",), old=("Stop",)), "from another installation"),
         (
             Found("claude", Path("/s"), ("Stop",), switched_off=Off("x", Path("/t"))),
-            "switched off by x in /t",
+            "disabled by x in /t",
         ),
     ],
     ids=["broken", "missing", "old", "off"],
@@ -288,7 +288,7 @@ def test_old_client() -> None:
 def test_clock() -> None:
     """A word from the future tells of a clock that is wrong."""
     told = {check.about: check for check in heard_from(heard(session(-600)), NOW)}
-    assert (told["clock"].well, told["clock"].told) == (False, "10m behind what was heard")
+    assert (told["clock"].well, told["clock"].told) == (False, "10m behind the events")
     assert all(check.well for check in heard_from(heard(session(5), session(-2)), NOW))
 
 
@@ -309,7 +309,7 @@ def test_store(tmp_path: Path) -> None:
     assert (full.well, full.hint) == (False, ROOM)
     assert full.told.endswith(" free on its disk")
     taken = store(tmp_path / "brimline.db")
-    assert (taken.well, taken.told) == (False, f"{tmp_path}/brimline.db is no folder")
+    assert (taken.well, taken.told) == (False, f"{tmp_path}/brimline.db is not a folder")
     assert "BRIMLINE_STATE_DIR" in str(taken.hint)
 
 
@@ -337,8 +337,8 @@ def test_spool(tmp_path: Path) -> None:
     assert spool(tmp_path / ("x" * 300)).told == "empty"
     for size, said in ((1, "1 KB"), (3_400, "3 KB"), (100_000, "0.1 MB")):
         (tmp_path / "spool").write_bytes(b"x" * size)
-        assert spool(tmp_path).told == f"{said} wait for the daemon"
+        assert spool(tmp_path).told == f"{said} waiting for the daemon"
     (tmp_path / "spool").write_bytes(b"x" * 2_000_000)
     (tmp_path / "spool.dropped").write_bytes(b"...")
     told = spool(tmp_path)
-    assert (told.well, told.told) == (False, "2.0 MB wait for the daemon, 3 events lost")
+    assert (told.well, told.told) == (False, "2.0 MB waiting for the daemon, 3 events lost")

@@ -90,14 +90,14 @@ def test_draft_of_the_session_itself(user: User) -> None:
 def test_draft_of_nothing(user: User) -> None:
     """A session that is not there, and one that is not named, is told so."""
     assert "no file or session" in user.run("handoff", "--draft", "nobody").err
-    assert "which session?" in user.run("handoff", "--draft").err
+    assert "no session given" in user.run("handoff", "--draft").err
 
 
 @pytest.mark.parametrize("words", [("--clear",), ("--spawn",)])
 def test_which_document(user: User, words: tuple[str, ...]) -> None:
     """What goes on from a document needs one."""
     done = user.run("handoff", *words, "--session", "s1")
-    assert (done.code, "which document?" in done.err) == (2, True)
+    assert (done.code, "no document given" in done.err) == (2, True)
 
 
 def test_show_and_list(daemon: Running, tmp_path: Path) -> None:
@@ -126,12 +126,12 @@ def test_show_and_list(daemon: Running, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("intent", "line"),
     [
-        (("waiting", None, None), "to be cleared when the turn ends, asked for 5m ago (/n.md)"),
-        (("clearing", None, None), "is being cleared (/n.md)"),
+        (("waiting", None, None), "will be cleared when the turn ends, requested 5m ago (/n.md)"),
+        (("clearing", None, None), "clearing now (/n.md)"),
         (("failed", None, "the agent is busy"), "not cleared, 5m ago: the agent is busy (/n.md)"),
         (
             ("done", "22222222-x", None),
-            "cleared 5m ago, and goes on from /n.md as session 22222222",
+            "cleared 5m ago; continues from /n.md as session 22222222",
         ),
     ],
 )
@@ -189,9 +189,9 @@ def test_spawn_without_a_terminal(user: User) -> None:
     done = user.run("handoff", "notes.md", "--spawn", "--agent", "gemini")
     assert done.code == 2
     assert f"cd {user.cwd} && gemini --prompt-interactive 'Read {user.cwd}/notes.md" in done.err
-    assert "which agent?" in user.run("handoff", "notes.md", "--spawn").err
+    assert "no agent given" in user.run("handoff", "notes.md", "--spawn").err
     bad = user.run("handoff", "nothing.md", "--spawn", "--agent", "gemini")
-    assert "cannot take" in bad.err
+    assert "cannot use" in bad.err
 
 
 def nested(daemon: Running, outer: dict[str, str], inner: dict[str, str], *words: str) -> str:
@@ -212,9 +212,9 @@ def test_agent_inside_an_agent(daemon: Running, tmp_path: Path) -> None:
     notes.write_text("Go on.")
     claude = {"CLAUDE_CODE_SESSION_ID": "aaaa"}
     told = nested(daemon, claude, {"CODEX_THREAD_ID": "bbbb"}, "handoff", str(notes))
-    assert told.startswith("kept 6 characters for session bbbb")
+    assert told.startswith("Saved 6 characters for session bbbb")
     told = nested(daemon, claude, {"GEMINI_CLI": "test"}, "handoff", str(notes))
-    assert "which session?" in told
+    assert "no session given" in told
 
 
 @pytest.mark.parametrize(
@@ -238,8 +238,8 @@ def test_session_to_come(daemon: Running, tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("Go on.")
     done = daemon.command("handoff", str(tmp_path / "notes.md"), "--session", "nosuch")
     assert done.stdout == (
-        "kept 6 characters for session nosuch\n"
-        "no such session was heard of yet: it is kept for one with just this id\n"
+        "Saved 6 characters for session nosuch\n"
+        "unknown session: the document is kept in case a session with this id starts\n"
     )
     shown = daemon.command("handoff", "--show", "--session", "nosuch")
     assert shown.stdout.endswith("; since then: calls unknown, files unknown\n\nGo on.\n")
@@ -247,23 +247,23 @@ def test_session_to_come(daemon: Running, tmp_path: Path) -> None:
     assert json.loads(listed.stdout)["handoffs"][0]["text"] == "Go on."
     unknown = daemon.command("handoff", "--show", "--session", "other")
     assert unknown.returncode == 2
-    assert "no session 'other'\n`brimline status --all` lists" in unknown.stderr
+    assert "no session 'other'\nhint: `brimline status --all` lists" in unknown.stderr
     assert "/v1/" not in unknown.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["x.md", "--session", ""], "argument --session: expected an id"),
-        (["--draft", ""], "argument --draft: expected an id"),
+        (["x.md", "--session", ""], "argument --session: expected a session id"),
+        (["--draft", ""], "argument --draft: expected a session id"),
         (["x.md", "--show"], "argument PATH: not allowed with --show"),
         (["x.md", "--list"], "argument PATH: not allowed with --show"),
         (["--draft", "s1", "--", "x.md"], "argument PATH: not allowed with --show"),
         (["x.md", "--output", "y.md"], "argument --output: not allowed without --draft"),
         (["x.md", "--agent", "pi"], "argument --agent: not allowed without --draft"),
         (["--draft", "s1", "--session", "s2"], "argument --session: not allowed with --draft"),
-        (["a\nb"], "argument PATH: expected a path in one line: got 'a\\nb'"),
-        ([""], "argument PATH: expected a path in one line: got ''"),
+        (["a\nb"], "argument PATH: expected a path on one line: got 'a\\nb'"),
+        ([""], "argument PATH: expected a path on one line: got ''"),
     ],
 )
 def test_refused(user: User, words: list[str], why: str) -> None:
@@ -276,7 +276,7 @@ def test_refused(user: User, words: list[str], why: str) -> None:
 
 def test_missing_document(daemon: Running, user: User) -> None:
     """A document that is not there is told with what to do, handed over or gone on from."""
-    hint = "Name a file that is there, and that you can read.\n"
+    hint = "hint: Name a file that exists and that you can read.\n"
     kept = daemon.command("handoff", "/none/x.md", "--session", SESSION)
     assert kept.returncode == 2
     assert kept.stderr.endswith(f"No such file or directory\n{hint}")

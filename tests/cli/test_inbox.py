@@ -32,7 +32,7 @@ def daemon(tmp_path: Path) -> Iterator[Running]:
 
 def test_all_that_wait(daemon: Running) -> None:
     """Without a session, what waits for any is listed: also for one that was never heard of."""
-    assert daemon.command("inbox").stdout == "no messages wait\n"
+    assert daemon.command("inbox").stdout == "no pending messages\n"
     daemon.hook({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"})
     for session, text in ((SESSION, "delivered already"), ("to-come", "for later")):
         assert daemon.command("send", session, text).returncode == 0
@@ -77,7 +77,7 @@ def test_no_session(user: User, words: list[str]) -> None:
     """A session without a name is none: not every one, and not the only one."""
     done = user.run(*words)
     assert (done.code, done.out) == (2, "")
-    assert "argument SESSION: expected an id, or its beginning: got nothing" in done.err
+    assert "argument SESSION: expected a session id or prefix: got nothing" in done.err
     assert "`brimline status`" in done.err
 
 
@@ -93,7 +93,7 @@ def test_no_utf_8(user: User, words: list[bytes], argument: str) -> None:
         command, env=user.env, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 2
-    assert f"argument {argument}: expected UTF-8: got other bytes" in done.stderr
+    assert f"argument {argument}: expected UTF-8: invalid from character" in done.stderr
 
 
 class Older(BaseHTTPRequestHandler):
@@ -124,7 +124,10 @@ def test_daemon_that_says_nothing(user: User, tmp_path: Path, words: list[str]) 
     with InstanceLock(state / LOCK_NAME):
         done = user.run(*words, BRIMLINE_STATE_DIR=str(state))
     assert done.code == 2
-    assert f"process {os.getpid()} holds {state / LOCK_NAME}, and no daemon answers" in done.err
+    assert (
+        f"process {os.getpid()} holds {state / LOCK_NAME}, but the daemon does not answer"
+        in done.err
+    )
     assert "--background" not in done.err
 
 

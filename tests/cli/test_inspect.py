@@ -88,7 +88,7 @@ def test_unknown_after_a_compaction(user: User) -> None:
 
 PEOPLE = """\
 Claude Code  2.1.325  ~/project  session s1
-8 records read, 1 of a kind we do not know
+8 records read, 1 of an unknown kind
 
 main  claude-sonnet-4-5  Context: 20% (40K/200K)  24.6% of the limit  3 calls  cycle 1
    200K ┤
@@ -276,7 +276,7 @@ def test_no_file(user: User) -> None:
     """A directory, a link to nothing: 2, and why."""
     (user.cwd / "x.jsonl").mkdir()
     assert no_file(user, user.cwd / "x.jsonl").endswith(
-        ": it is a directory\nName a transcript inside it.\n"
+        ": it is a directory\nhint: Name a transcript file inside it.\n"
     )
     (user.cwd / "y.jsonl").symlink_to("none")
     assert "No such file" in no_file(user, user.cwd / "y.jsonl")

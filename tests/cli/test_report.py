@@ -40,7 +40,7 @@ session  agents  sessions  calls  peak  end  compactions  input  cache read  out
 s1       claude         1      4  160K  40K            1     12        488K      40    $0.16
 s2       claude         1      1   10K  10K            0      3        9.4K      10  unknown
 total    claude         2      5  160K                 1     15        497K      50    $0.16
-Not in the cost: 1 call on models whose price is not known.
+Not in the cost: 1 call on models without a known price.
 """
 
 
@@ -323,7 +323,7 @@ def test_nothing(user: User) -> None:
     """A user without any agent's files is told so."""
     done = user.run("report")
     assert (done.code, done.err) == (0, "")
-    assert done.out == "No agent's files (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
+    assert done.out == "No transcripts found (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
 
 
 @pytest.mark.slow

@@ -458,8 +458,8 @@ def test_ralph_yaml_that_cannot_be_read(user: User) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "expected a command to run, behind --"),
-        (["--"], "expected a command to run, behind --"),
+        ([], "expected a command to run after --"),
+        (["--"], "expected a command to run after --"),
         (["--iterations", "0", "--", "true"], "argument: iterations: expected 1 or more: got 0"),
         (["--agent", "vim", "--", "true"], "unknown agent 'vim'"),
         (["--warn", "65,50", "--", "true"], "strictly increasing"),

@@ -53,8 +53,8 @@ def silent(user: User) -> str:
     lock = state(user) / "lock"
     pid = lock.read_text().strip()
     return (
-        f"process {pid} holds {lock}, and no daemon answers\n"
-        f"Wait a moment where it was just started, or is busy; else `kill -9 {pid}` ends it.\n"
+        f"process {pid} holds {lock}, but the daemon does not answer\n"
+        f"hint: If it just started or is busy, wait a moment; else stop it: `kill -9 {pid}`.\n"
     )
 
 
@@ -89,7 +89,8 @@ def test_no_daemon(user: User, tmp_path: Path) -> None:
     """Where there is none, it is said how one is started; a lock that is left says nothing."""
     user.env["BRIMLINE_STATE_DIR"] = str(tmp_path)
     (tmp_path / "lock").write_text("1\n")
-    said = f"no daemon answers at {tmp_path}/http.sock\n`brimline serve --background` starts it.\n"
+    problem = f"the daemon is not running (no answer at {tmp_path}/http.sock)\n"
+    said = f"{problem}hint: `brimline serve --background` starts it.\n"
     assert user.run("serve", "--status") == (3, said, "")
     assert user.run("serve", "--stop") == (2, "", f"brimline: {said}")
     assert user.run("serve", "--status", "--json").json == {"running": False, "pid": None}
@@ -105,7 +106,7 @@ def test_folder_that_may_not_be_written_to(
     assert (done.code, done.out) == (2, "")
     assert f"brimline: cannot start 'brimline serve': {folder}/" in done.err
     assert "Permission denied\n" in done.err
-    assert "BRIMLINE_STATE_DIR names another" in done.err
+    assert "set BRIMLINE_STATE_DIR to another" in done.err
 
 
 PRESSED = """

@@ -94,10 +94,10 @@ usage: brimline inspect [-h] [--colour {auto,always,never}] [--agent A]
                         [--series] [--json]
                         PATH|SESSION|-
 
-One transcript or stream, call by call.
+Show one transcript or stream, call by call.
 
 positional arguments:
-  PATH|SESSION|-        a file, a session's id, or - for stdin
+  PATH|SESSION|-        a file, a session id, or - for stdin
 """
 
 
@@ -147,7 +147,7 @@ def test_unknown_agent(user: User, command: list[str]) -> None:
     assert done == (
         2,
         "",
-        "brimline: unknown agent 'vim'\nKnown agents: claude, codex, gemini, opencode, pi.\n",
+        "brimline: unknown agent 'vim'\nhint: Known agents: claude, codex, gemini, opencode, pi.\n",
     )
 
 
@@ -175,7 +175,7 @@ def test_unknown_session(user: User) -> None:
     assert (done.code, done.out) == (2, "")
     assert done.err == (
         "brimline: no file or session named 'nope'\n"
-        "`brimline status --all` lists the sessions on this machine.\n"
+        "hint: `brimline status --all` lists the sessions on this machine.\n"
     )
 
 
@@ -296,7 +296,7 @@ def test_home_that_is_not_there(user: User) -> None:
     for command in ("status", "report"):
         done = user.run(command, **missing)
         assert (done.code, done.err) == (0, "")
-        assert "No agent's files" in done.out
+        assert "No transcripts found" in done.out
 
 
 def test_nothing_is_written_in_the_home(user: User) -> None:
@@ -333,4 +333,4 @@ def test_folder_that_is_gone(user: User, tmp_path: Path, command: str) -> None:
 
     done = user.run(command, first=go_there)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("brimline: the folder that you work in is not there any more\n")
+    assert done.err.startswith("brimline: the working directory no longer exists\n")

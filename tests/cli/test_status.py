@@ -221,7 +221,7 @@ def test_nothing_active(user: User) -> None:
     user.session("old", user.call("m2", 9_000), age=9 * 86_400)
     assert user.run("status") == (
         0,
-        "No session was active in the last 24h; --all or --since 7d shows older ones.\n",
+        "No session was active in the last 24h; use --all or --since 7d for older ones.\n",
         "",
     )
 
@@ -246,7 +246,7 @@ def test_many_subagents(user: User) -> None:
 
 def test_no_agent_here(user: User) -> None:
     """`status` says in a line that there is nothing; `brimline` alone plays the demo, too."""
-    said = "No agent's files on this machine (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
+    said = "No transcripts found on this machine (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
     assert user.run("status") == (0, said, "")
     done = user.run()
     assert (done.code, done.err) == (0, "")

@@ -31,7 +31,7 @@ def test_unknown_model(user: User) -> None:
     done = user.run("windows", "my-model", "--agent", "pi")
     assert done.lines == [
         "Pi, my-model",
-        "  window unknown: no client row, not in the catalogue",
+        "  window unknown: not in the client table or the catalogue",
         "  limit  unknown",
         "catalogue (genai-prices 0.2.1): not in it",
     ]
@@ -56,7 +56,7 @@ def test_json(user: User) -> None:
     assert list(made) == ["model", "catalogue", "agents"]
     assert made["catalogue"]["window"] == 200_000
     assert [belief["agent"] for belief in made["agents"]] == [
-        "claude", "codex", "pi", "gemini", "opencode",
+        "claude", "codex", "gemini", "opencode", "pi",
     ]  # fmt: skip
     assert made["agents"][0]["limit"]["tokens"] == 167_000
 
@@ -96,8 +96,8 @@ def test_demo_in_a_pipe(user: User) -> None:
     assert (done.code, done.err) == (0, "")
     assert "\x1b" not in done.out
     assert "\r" not in done.out
-    assert done.lines[0] == "A recorded Claude Code session, replayed (Ctrl-C ends it):"
-    assert "unknown until the next reply, never 0 %." in done.out
+    assert done.lines[0] == "A recorded Claude Code session (Ctrl-C stops it):"
+    assert "usage is unknown until the next reply." in done.out
     assert done.lines[-1].startswith("Next: `brimline status`")
     assert max(map(cells, done.lines)) <= 88
     chart = [line for line in done.lines if {"┤", "└", "┼"} & set(line)]

@@ -77,7 +77,7 @@ def test_two_sessions_at_once(machine: Machine) -> None:
     assert machine.status(2)["heard"] == 2
     assert not (machine.agent.folder / "spool").exists()
     log = (machine.agent.folder / "serve.log").read_text()
-    assert log.count("serves at") == 1
+    assert log.count("is running at") == 1
     assert "taken" not in log
 
 
@@ -94,7 +94,7 @@ def test_fifty_sessions_at_once(machine: Machine, compiled: Path) -> None:
         rows = database.execute("SELECT id FROM sessions").fetchall()
     assert sorted(sessions) == sorted(row[0] for row in rows)
     log = (agent.folder / "serve.log").read_text()
-    assert (log.count("serves at"), log.count("Traceback")) == (1, 0)
+    assert (log.count("is running at"), log.count("Traceback")) == (1, 0)
 
 
 def test_daemon_keeps_the_start_lock_to_itself(machine: Machine) -> None:
@@ -136,7 +136,7 @@ def test_background(machine: Machine) -> None:
     """`serve --background` comes back when the daemon answers; a second time it says so."""
     done = machine.command("serve", "--background")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "serves at http://127.0.0.1:" in done.stdout
+    assert "is running at http://127.0.0.1:" in done.stdout
     first = machine.status(0)["pid"]
     assert "already" in machine.command("serve", "--background").stdout
     assert machine.status(0)["pid"] == first
@@ -157,4 +157,4 @@ def test_log_is_put_aside(machine: Machine) -> None:
     machine.start("one")
     machine.status(1)
     assert log.with_name("serve.log.1").stat().st_size == (1 << 20) + 1
-    assert "serves at" in log.read_text()
+    assert "is running at" in log.read_text()

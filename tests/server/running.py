@@ -89,7 +89,7 @@ class Running:
         )
         assert self.process.stdout is not None
         self.boot_log = ""
-        while "serves at" not in self.boot_log:
+        while "is running at" not in self.boot_log:
             line = self.process.stdout.readline()
             assert line, self.boot_log
             self.boot_log += line

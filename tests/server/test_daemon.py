@@ -262,7 +262,7 @@ def test_sessions_by_their_beginning(daemon: Running, tmp_path: Path) -> None:
     assert "handoff.md" in daemon.command("handoff", "--list", "--session", "111").stdout
     twice = daemon.command("send", "2222", "to whom?")
     assert twice.returncode == 2
-    assert "more than one session begins with '2222': 22222222-a, 22222222-b" in twice.stderr
+    assert "more than one session starts with '2222': 22222222-a, 22222222-b" in twice.stderr
     assert "Write more of it." in twice.stderr
 
 
@@ -370,7 +370,7 @@ def test_one_per_user(daemon: Running) -> None:
     """A second one says that one is running, and ends."""
     done = daemon.command("serve", "--port", str(free_port()))
     assert done.returncode == 0
-    assert f"serves at http://127.0.0.1:{daemon.port} already" in done.stdout
+    assert f"already running at http://127.0.0.1:{daemon.port}" in done.stdout
 
 
 @pytest.mark.parametrize("port", ["0", "99999", "-1", "http"])
@@ -389,7 +389,7 @@ def test_port_that_is_taken(tmp_path: Path) -> None:
         other.listen()
         done = running.command("serve", "--port", str(running.port))
     assert done.returncode == 2
-    assert f"127.0.0.1:{running.port} is taken" in done.stderr
+    assert f"127.0.0.1:{running.port} is in use" in done.stderr
     assert not running.socket.exists()
 
 
@@ -397,7 +397,7 @@ def test_status_and_stop(daemon: Running) -> None:
     """`--status` tells of it, `--stop` ends it; then `--status` says so."""
     daemon.hook(hook_input("UserPromptSubmit"))
     told = daemon.command("serve", "--status")
-    assert "1 hooks and status lines heard" in told.stdout
+    assert "1 hooks and status lines received" in told.stdout
     assert json.loads(daemon.command("serve", "--status", "--json").stdout)["running"] is True
     assert daemon.command("serve", "--stop").stdout == "stopped\n"
     assert daemon.process is not None

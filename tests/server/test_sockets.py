@@ -54,8 +54,8 @@ def test_one_holds_it(tmp_path: Path) -> None:
         holds = find_unresponsive(lock)
         assert holds is not None
         assert (holds.pid, holds.place) == (os.getpid(), str(lock))
-        assert f"process {os.getpid()} holds {lock}, and no daemon answers\n" in str(holds)
-        assert f"`kill -9 {os.getpid()}` ends it." in str(holds)
+        assert f"process {os.getpid()} holds {lock}, but the daemon does not answer\n" in str(holds)
+        assert f"stop it: `kill -9 {os.getpid()}`." in str(holds)
     assert find_unresponsive(lock) is None
     with InstanceLock(lock):
         pass
@@ -72,7 +72,7 @@ def test_holder_that_does_not_say_who_it_is(tmp_path: Path, text: bytes) -> None
     assert holds is not None
     assert holds.pid is None
     assert "an unknown process holds" in str(holds)
-    assert f"`fuser -k {lock}` ends it" in str(holds)
+    assert f"stop it: `fuser -k {lock}`" in str(holds)
 
 
 def test_who_asks_is_no_holder(tmp_path: Path) -> None:

@@ -81,10 +81,10 @@ def test_shows_and_writes(user: User) -> None:
     assert '-  "model": "opus"' in lines
     assert '+  "model": "opus",' in lines
     assert "9 hooks and the status line." in lines
-    assert "The file as it was: ~/.claude/settings.json.brimline-backup" in lines
+    assert "Backup: ~/.claude/settings.json.brimline-backup" in lines
     extension = lines[lines.index("Pi  ~/.pi/agent/extensions/brimline.js") :]
     assert "Our extension." in extension
-    assert lines[-1] == "Start an agent, and `brimline serve --status` tells what was heard."
+    assert lines[-1] == "Start an agent, then check with `brimline serve --status`."
     assert not any("Codex" in line for line in lines)
 
 
@@ -106,7 +106,7 @@ def test_dry_run_writes_nothing(user: User) -> None:
     code, out = user.run(dry_run=True)
     assert (code, sorted(user.home.rglob("*"))) == (0, before)
     assert '"SessionStart"' in out
-    assert out.endswith("Nothing was written: this is what would be.\n")
+    assert out.endswith("Dry run: nothing was changed.\n")
 
 
 def test_second_time(user: User) -> None:
@@ -148,7 +148,7 @@ def test_remove_where_nothing_is(user: User) -> None:
     """On a machine without agents there is nothing to take out, and nothing wrong with that."""
     for folder in (".claude", ".pi"):
         (user.home / folder).rmdir()
-    assert user.run(remove=True) == (0, "There is nothing of ours here.\n")
+    assert user.run(remove=True) == (0, "Brimline is not installed here.\n")
     assert user.json(remove=True) == (0, [])
     assert user.run()[0] == 1
     assert user.json() == (1, [])
@@ -165,8 +165,10 @@ def test_remove_that_is_not_forgotten(user: User) -> None:
     state.chmod(0o700)
     assert (code, user.settings.read_text()) == (1, "{}")
     assert "setup.json: file: cannot be written: Permission denied" in out
-    assert "Our entries are taken out all the same. Mend that, and run it again." in out
-    assert "The file is as it was." not in out
+    assert (
+        "Our entries are taken out, but with the problem above. Fix it and run setup again." in out
+    )
+    assert "The file was not changed." not in out
     assert user.run(agents=["claude"], remove=True)[0] == 0
 
 
@@ -177,7 +179,7 @@ def test_broken_file(user: User) -> None:
     code, out = user.run()
     assert code == 1
     assert f"{user.settings}: line 2, column 3: expected a key" in out
-    assert "The file is as it was." in out
+    assert "The file was not changed." in out
     assert (user.home / ".codex/hooks.json").exists()
     assert user.settings.read_text() == "{\n  oops\n}"
 
@@ -285,7 +287,7 @@ def test_no_session_starts_the_daemon(user: User, way: dict[str, bool]) -> None:
     """Switched off by an argument or in the settings, it is said how to start it."""
     _, out = user.run(agents=["claude"], **way)
     assert set(kinds(user).values()) == {"hook"}
-    assert "`brimline serve --background` starts the daemon" in out
+    assert "start the daemon with `brimline serve --background`" in out
     assert "Set up already." in user.run(agents=["claude"])[1]
     assert set(kinds(user).values()) == {"hook"}
     user.run(agents=["claude"], autostart=True)
@@ -326,7 +328,7 @@ def test_service(user: User, manager: Path) -> None:
     code, out = user.run(service=True)
     assert (code, out.splitlines()[0]) == (0, f"The service  ~/{unit.relative_to(user.home)}")
     assert f'+ExecStart="{sys.executable}" -P -m brimline serve' in out.splitlines()
-    assert "It is started now, and whenever you log in." in out
+    assert "It is running, and starts when you log in." in out
     assert manager.read_text().split() == ["enable", "daemon-reload", "restart"]
     assert not user.settings.exists()
     _, out = user.run(service=True)
@@ -353,8 +355,8 @@ def test_service_manager_that_does_not_answer(user: User, manager: Path) -> None
     code, [told] = user.json(service=True)
     assert (code, told["agent"], told["written"]) == (0, "service", True)
     problem, left = told["notes"]
-    assert problem == "systemd did not do all of it: no bus."
-    assert left.startswith("Run this where it answers: systemctl --user enable brimline.service")
+    assert problem == "systemd failed: no bus."
+    assert left.startswith("Run this yourself: systemctl --user enable brimline.service")
     assert left.endswith("&& systemctl --user restart brimline.service")
 
 
@@ -364,7 +366,7 @@ def test_service_that_is_left(user: User, manager: Path) -> None:
     user.run(service=True, agents=["claude"])
     assert user.settings.exists()
     _, out = user.run(remove=True)
-    assert out.endswith("`brimline setup --service --remove` takes it out.\n")
+    assert out.endswith("`brimline setup --service --remove` removes it.\n")
     assert "stop" not in manager.read_text()
 
 

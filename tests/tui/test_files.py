@@ -98,7 +98,7 @@ def test_screen_without_a_daemon(machine: Machine, tmp_path: Path, nobody: Path)
         await seen.shows("messages: unknown without the daemon")
         await seen.shows("2 calls")
         await seen.press("m", "x", "enter")
-        await seen.shows("not sent: no daemon answers")
+        await seen.shows("not sent: the daemon is not running")
 
     look_at(watch(nobody, tmp_path), test, (100, 40))
 

@@ -15,8 +15,8 @@ from brimline.settings import load
 from brimline.terminal.text import strip_control
 from brimline.transcripts.source import Places
 
-NOWHERE = "brimline: the folder that you work in is not there any more\nGo to another: cd"
-ABOUT = "Tells how full the context windows of AI coding agents are."
+NO_WORKING_FOLDER = "brimline: the working directory no longer exists\nhint: cd to another one"
+ABOUT = "Shows how full the context windows of AI coding agents are."
 
 
 def run(arguments: list[str]) -> int:
@@ -31,7 +31,7 @@ def run(arguments: list[str]) -> int:
         print(f"brimline {__version__}")
         return 0
     if _is_nowhere():
-        print(NOWHERE, file=sys.stderr)
+        print(NO_WORKING_FOLDER, file=sys.stderr)
         return 2
     try:
         context = _context(options)
@@ -93,54 +93,54 @@ def _colour(to: argparse.ArgumentParser, default: str | None) -> None:
         dest="colour",
         choices=("auto", "always", "never"),
         default=default,
-        help="colours: auto (on a terminal, unless NO_COLOR is set), always, never",
+        help="use colours: auto (on a terminal, unless NO_COLOR is set), always or never",
     )
 
 
 def _status_arguments(to: argparse.ArgumentParser, bare: bool = False) -> None:
     default = argparse.SUPPRESS if not bare else None
-    to.add_argument("--all", action="store_true", default=default, help="also older sessions")
+    to.add_argument("--all", action="store_true", default=default, help="include older sessions")
     _agent(to, default)
     _since(to, default)
-    to.add_argument("--json", action="store_true", default=default, help="JSON instead of a table")
+    to.add_argument(
+        "--json", action="store_true", default=default, help="print JSON instead of a table"
+    )
 
 
 def _watch_arguments(to: argparse.ArgumentParser) -> None:
     _status_arguments(to)
-    to.add_argument("--once", action="store_true", help="print one frame, and end")
+    to.add_argument("--once", action="store_true", help="print one frame and exit")
     to.add_argument(
-        "--files", action="store_true", help="read the files, whatever the daemon knows"
+        "--files", action="store_true", help="read the transcripts, even if the daemon is running"
     )
 
 
 def _inspect_arguments(to: argparse.ArgumentParser) -> None:
-    to.add_argument(
-        "target", metavar="PATH|SESSION|-", help="a file, a session's id, or - for stdin"
-    )
+    to.add_argument("target", metavar="PATH|SESSION|-", help="a file, a session id, or - for stdin")
     _agent(to)
-    to.add_argument("--series", action="store_true", help="every call in the output")
-    to.add_argument("--json", action="store_true", help="JSON instead of a chart and a table")
+    to.add_argument("--series", action="store_true", help="list every call")
+    to.add_argument("--json", action="store_true", help="print JSON instead of a chart and a table")
 
 
 def _report_arguments(to: argparse.ArgumentParser) -> None:
     _agent(to)
     _since(to)
-    to.add_argument("--project", metavar="TEXT", help="only projects whose path contains this")
+    to.add_argument("--project", metavar="TEXT", help="only projects whose path contains TEXT")
     to.add_argument(
         "--by",
         choices=("day", "session", "project", "model"),
         default="day",
-        help="what a line stands for (default: day)",
+        help="group by this (default: day)",
     )
     form = to.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="JSON instead of a table")
-    form.add_argument("--csv", action="store_true", help="CSV instead of a table")
+    form.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
 
 
 def _windows_arguments(to: argparse.ArgumentParser) -> None:
-    to.add_argument("model", nargs="?", metavar="MODEL", help="a model's id, as the agent names it")
+    to.add_argument("model", nargs="?", metavar="MODEL", help="a model id, as the agent writes it")
     _agent(to)
-    to.add_argument("--json", action="store_true", help="JSON instead of text")
+    to.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
 RUN_USAGE = """brimline run [OPTIONS] -- COMMAND [ARGUMENT ...]
@@ -152,71 +152,92 @@ def _run_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument(
         "--render",
         choices=("pretty", "plain", "json", "none"),
-        help="pretty: text for people; plain: byte for byte; json: what it came to, and nothing of "
-        "the child; none (default: pretty on a terminal, else plain)",
+        help="pretty: readable text; plain: the child's output unchanged; json: only the result; "
+        "none: nothing (default: pretty on a terminal, else plain)",
     )
     names = ", ".join(agent_names())
-    to.add_argument("--agent", metavar="A", help=f"whose command it is: {names}")
+    to.add_argument("--agent", metavar="A", help=f"the agent that COMMAND runs: {names}")
     to.add_argument(
-        "--iterations", type=int, default=1, metavar="N", help="run it up to so often (default 1)"
+        "--iterations",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run the command up to N times (default 1)",
     )
-    to.add_argument("--until", metavar="TEXT", help="end the loop when the agent says this")
     to.add_argument(
-        "--hat", action="append", metavar="NAME", help="names the iterations; several take turns"
+        "--until", metavar="TEXT", help="stop the loop when the agent's output contains TEXT"
     )
-    to.add_argument("--events", metavar="FILE", help="append a row for each iteration to this file")
+    to.add_argument(
+        "--hat",
+        action="append",
+        metavar="NAME",
+        help="name of the iterations; several names take turns",
+    )
+    to.add_argument("--events", metavar="FILE", help="append one row per iteration to FILE")
     _level_arguments(to)
     to.add_argument(
-        "--config", metavar="FILE", help="a Ralph YAML: event_loop.context_window_tokens is read"
+        "--config",
+        metavar="FILE",
+        help="read event_loop.context_window_tokens from a Ralph YAML file",
     )
     to.add_argument(
-        "--summary", metavar="FILE", help="run nothing: show last and peak by hat of such a file"
+        "--summary",
+        metavar="FILE",
+        help="run nothing; show last and peak usage by hat from an --events file",
     )
-    to.add_argument("--json", action="store_true", help="with --summary: JSON instead of a table")
-    to.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="what to run")
+    to.add_argument(
+        "--json", action="store_true", help="with --summary: print JSON instead of a table"
+    )
+    to.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="the command to run"
+    )
 
 
 def _level_arguments(to: argparse.ArgumentParser) -> None:
-    to.add_argument("--warn", metavar="P[,P]", help="say so when it is so full, in per cent")
-    to.add_argument("--on-warn", metavar="CMD", help="run this with sh when a --warn is reached")
-    to.add_argument("--stop-at", metavar="P", help="end the child gently when it is so full")
+    to.add_argument("--warn", metavar="P[,P]", help="warn when the context reaches P percent")
+    to.add_argument("--on-warn", metavar="CMD", help="run CMD with sh at each --warn level")
+    to.add_argument(
+        "--stop-at", metavar="P", help="stop the child at P percent (SIGINT, then TERM, KILL)"
+    )
 
 
 def _baseline_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument(
-        "--agent", metavar="A", default="claude", help="which agent's (default: claude)"
+        "--agent", metavar="A", default="claude", help="the agent to ask (default: claude)"
     )
-    to.add_argument("--model", metavar="M", help="the model, as the agent names it")
-    to.add_argument("--fresh", action="store_true", help="ask the client, whatever is cached")
-    to.add_argument("--json", action="store_true", help="JSON instead of a table")
+    to.add_argument("--model", metavar="M", help="the model id, as the agent writes it")
+    to.add_argument(
+        "--fresh", action="store_true", help="ask the client again, and ignore the cache"
+    )
+    to.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def _demo_arguments(to: argparse.ArgumentParser) -> None:
     to.add_argument(
-        "--speed", type=float, default=1.0, metavar="X", help="times as fast (default 1)"
+        "--speed", type=float, default=1.0, metavar="X", help="replay X times as fast (default 1)"
     )
 
 
 def _agent(to: argparse.ArgumentParser, default: str | None = None) -> None:
     names = ", ".join(agent_names())
-    to.add_argument("--agent", metavar="A", default=default, help=f"one agent only: {names}")
+    to.add_argument("--agent", metavar="A", default=default, help=f"only this agent: {names}")
 
 
 def _since(to: argparse.ArgumentParser, default: str | None = None) -> None:
     to.add_argument(
-        "--since", metavar="SPAN", default=default, help="how far back: 90m, 24h, 7d, 2w"
+        "--since", metavar="SPAN", default=default, help="how far to look back: 90m, 24h, 7d, 2w"
     )
 
 
 COMMANDS: daemon_arguments.Table = {
-    "status": ("every active session, fullest first", _status_arguments),
-    "watch": ("every session in the terminal, as it changes", _watch_arguments),
-    "inspect": ("one transcript or stream, call by call", _inspect_arguments),
-    "report": ("sessions, calls, peaks, compactions, cost", _report_arguments),
-    "windows": ("which windows and limits we believe, and why", _windows_arguments),
-    "run": ("a headless agent, its output untouched, its context tracked", _run_arguments),
-    "baseline": ("what a fresh session holds before anything is said", _baseline_arguments),
+    "status": ("list active sessions, the fullest first", _status_arguments),
+    "watch": ("watch all sessions live in the terminal", _watch_arguments),
+    "inspect": ("show one transcript or stream, call by call", _inspect_arguments),
+    "report": ("total calls, tokens, peaks, compactions and cost", _report_arguments),
+    "windows": ("show the window and limit of each model, and why", _windows_arguments),
+    "run": ("run a headless agent and track its context", _run_arguments),
+    "baseline": ("show the tokens that a fresh session starts with", _baseline_arguments),
     **daemon_arguments.COMMANDS,
-    "demo": ("a recorded session, replayed at speed", _demo_arguments),
+    "demo": ("replay a recorded session", _demo_arguments),
 }
 """The commands in the order of the help."""

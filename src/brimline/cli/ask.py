@@ -19,7 +19,7 @@ from brimline.store.rows import SessionRow
 
 PATIENCE = 5.0
 
-ANOTHER = "Is it of another version? `brimline serve --stop` ends it, `--background` starts one."
+ANOTHER = "It may be another version: restart it with `brimline serve --stop`, then `--background`."
 
 
 class Refused(BrimlineError):
@@ -62,7 +62,9 @@ def resolve_session(context: Context, name: str) -> SessionRef:
     fitting = [name] if name in rows else sorted(id for id in rows if id.startswith(name))
     if len(fitting) > 1:
         some = ", ".join(fitting[:5])
-        raise Refused(f"more than one session begins with {name!r}: {some}", "Write more of it.")
+        raise Refused(
+            f"more than one session starts with {name!r}: {some}", "Give a longer prefix."
+        )
     if not fitting:
         return SessionRef(name, known=False)
     return SessionRef(fitting[0], known=True, row=msgspec.convert(rows[fitting[0]], SessionRow))

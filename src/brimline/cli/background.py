@@ -31,21 +31,21 @@ PATIENCE, STOPPING, PAUSE = 15.0, 15.0, 0.05
 One that ends waits for the requests that are under way, and some seconds for each hook's word.
 """
 
-UNWRITABLE = "It must be a file that is yours to write; BRIMLINE_STATE_DIR names another folder."
+UNWRITABLE = "Make the file writable, or set BRIMLINE_STATE_DIR to another folder."
 
 
 def start(context: Context, port: int | None, output: TextIO | None = None) -> int:
     """Start one and come back when it answers: 0; or say why it does not: 1."""
     if address := answers(context):
-        print(f"brimline serves at {address} already", file=output)
+        print(f"Brimline is already running at {address}", file=output)
         return 0
     log = log_of(context)
     with os.fdopen(opened(log), "ab") as file:
         begin = file.tell()
         child = _spawned(context, log, file.fileno(), port)
     if address := _came_up(context, child):
-        stops = "`brimline open` opens its page, `brimline serve --stop` ends it"
-        print(f"brimline serves at {address} ({stops})", file=output)
+        stops = "`brimline open` opens the dashboard, `brimline serve --stop` stops it"
+        print(f"Brimline is running at {address} ({stops})", file=output)
         return 0
     return _failed(child, log, begin)
 
@@ -78,12 +78,16 @@ def _came_up(context: Context, child: "subprocess.Popen[bytes]") -> str | None:
 
 def _failed(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> int:
     if child.poll() is None:
-        print(f"brimline: it does not answer yet; what it says is in {log}", file=sys.stderr)
+        print(
+            f"brimline: the daemon does not answer yet\nhint: see its log, {log}", file=sys.stderr
+        )
         return 1
     with log.open("rb") as file:
         file.seek(begin)
         said = file.read().decode("utf-8", "replace").strip().splitlines()[-LINES:]
-    print("\n".join(said) or f"brimline: it ended with {child.returncode}", file=sys.stderr)
+    print(
+        "\n".join(said) or f"brimline: the daemon exited with {child.returncode}", file=sys.stderr
+    )
     return 1
 
 

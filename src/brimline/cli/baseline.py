@@ -102,14 +102,14 @@ def _origin(context: Context, found: Baseline) -> str:
     asked = f"source {found.source}, "
     if not found.cached:
         return asked + "asked just now"
-    return asked + f"asked {format_age(context.now - found.at)} ago and kept; --fresh asks anew"
+    return asked + f"cached {format_age(context.now - found.at)} ago; --fresh asks again"
 
 
 def _doubts(found: Baseline) -> list[str]:
     doubts: list[str] = []
     if found.estimated:
-        doubts.append("estimated: the client's API did not count, and it guessed")
+        doubts.append("estimated by the client: its API did not count the tokens")
     if found.without:
         late = strip_control(", ".join(found.without))
-        doubts.append(f"without the MCP servers that did not connect in time: {late}")
+        doubts.append(f"without MCP servers that did not connect in time: {late}")
     return doubts

@@ -20,68 +20,71 @@ HANDOFF_USAGE = """brimline handoff PATH [--clear | --spawn] [OPTIONS]
 def _setup(to: argparse.ArgumentParser) -> None:
     to.usage = SETUP_USAGE
     to.add_argument(
-        "agents", nargs="*", metavar="AGENT", help="which (default: all that are found)"
+        "agents", nargs="*", metavar="AGENT", help="agents to set up (default: all installed)"
     )
-    to.add_argument("--dry-run", action="store_true", help="show the change, and write nothing")
-    to.add_argument("--remove", action="store_true", help="take our entries out again")
+    to.add_argument("--dry-run", action="store_true", help="show the changes without writing them")
+    to.add_argument("--remove", action="store_true", help="remove Brimline's entries")
     to.add_argument(
         "--scope",
         choices=("user", "project"),
         default="user",
-        help="whose settings: the user's (default), or those of the working folder",
+        help="settings to change: the user's (default) or the current project's",
     )
     to.add_argument(
         "--transport",
         choices=("command", "http"),
-        help="how Claude Code's hooks reach the daemon (default: as it is set up, else command)",
+        help="how Claude Code's hooks reach the daemon (default: unchanged, else command)",
     )
     to.add_argument(
         "--status-line",
         choices=("prepend", "append", "replace"),
-        help="where ours goes beside your own (default: as it is set up, else append)",
+        help="how to combine with your own status line (default: unchanged, else append)",
     )
     to.add_argument(
         "--autostart",
         action=argparse.BooleanOptionalAction,
-        help="whether a session's start starts the daemon (default: as the settings say, else yes)",
+        help="start the daemon when a session starts (default: from the settings, else yes)",
     )
     to.add_argument(
-        "--service", action="store_true", help="the daemon as a service of systemd or launchd"
+        "--service", action="store_true", help="run the daemon as a systemd or launchd service"
     )
     to.add_argument(
         "--parent",
         nargs="?",
         const="",
         metavar="SESSION",
-        help="the session that is told of this project's (--scope project), or of all others",
+        help="session to notify about all sessions, or this project's (--scope project)",
     )
-    to.add_argument("--json", action="store_true", help="JSON instead of diffs")
+    to.add_argument("--json", action="store_true", help="print JSON instead of diffs")
 
 
 def _doctor(to: argparse.ArgumentParser) -> None:
-    to.add_argument("--json", action="store_true", help="JSON instead of text")
+    to.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
 def _serve(to: argparse.ArgumentParser) -> None:
     to.usage = SERVE_USAGE
     to.add_argument(
-        "--port", type=_port, metavar="N", help="on loopback (8420); `any` other where it is taken"
+        "--port",
+        type=_port,
+        metavar="N",
+        help="port on 127.0.0.1 (default 8420; `any`: pick a free one)",
     )
     which = to.add_mutually_exclusive_group()
     which.add_argument(
-        "--background", action="store_true", help="start it, and come back when it answers"
+        "--background", action="store_true", help="start the daemon and return when it is ready"
     )
     which.add_argument(
         "--autostart",
         action="store_true",
-        help="as a session's start does: no word, see `serve.log`",
+        help="start silently, as the SessionStart hook does; log to serve.log",
     )
     which.add_argument(
-        "--demo", action="store_true", help="show recorded sessions instead, beside a daemon"
+        "--demo", action="store_true", help="serve sample sessions on a port of their own"
     )
-    which.add_argument("--status", action="store_true", help="tell of the one that runs")
-    which.add_argument("--stop", action="store_true", help="end the one that runs")
-    to.add_argument("--json", action="store_true", help="with --status: JSON instead of text")
+    which.add_argument("--status", action="store_true", help="show the running daemon")
+    which.add_argument("--stop", action="store_true", help="stop the running daemon")
+    to.add_argument("--json", action="store_true", help="with --status: print JSON instead of text")
 
 
 ANY = 0
@@ -100,21 +103,21 @@ def _text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        told = f"expected UTF-8: got other bytes, from character {error.start + 1} on"
+        told = f"expected UTF-8: invalid from character {error.start + 1}"
         raise argparse.ArgumentTypeError(told) from error
     return text
 
 
 def _session(text: str) -> str:
     if not text.strip():
-        told = "expected an id, or its beginning: got nothing (`brimline status` lists sessions)"
+        told = "expected a session id or prefix: got nothing (`brimline status` lists sessions)"
         raise argparse.ArgumentTypeError(told)
     return _text(text)
 
 
 def _path(text: str) -> str:
     if not text or len(text.splitlines()) > 1:
-        raise argparse.ArgumentTypeError(f"expected a path in one line: got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a path on one line: got {text!r}")
     return _text(text)
 
 
@@ -125,13 +128,15 @@ def _open(to: argparse.ArgumentParser) -> None:
 
 def _send(to: argparse.ArgumentParser) -> None:
     to.add_argument(
-        "session", type=_session, metavar="SESSION", help="the session's id, or its beginning"
+        "session", type=_session, metavar="SESSION", help="a session id or a unique prefix"
     )
-    to.add_argument("text", type=_text, metavar="TEXT", help="what to tell it")
+    to.add_argument("text", type=_text, metavar="TEXT", help="the message")
     to.add_argument(
-        "--urgent", action="store_true", help="at the next tool result, not at the next turn"
+        "--urgent",
+        action="store_true",
+        help="deliver at the next tool result instead of the next turn",
     )
-    to.add_argument("--json", action="store_true", help="JSON instead of text")
+    to.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
 def _inbox(to: argparse.ArgumentParser) -> None:
@@ -140,9 +145,9 @@ def _inbox(to: argparse.ArgumentParser) -> None:
         type=_session,
         nargs="?",
         metavar="SESSION",
-        help="its id, or the beginning of it (default: what waits, for all)",
+        help="a session id or a unique prefix (default: pending messages of all sessions)",
     )
-    to.add_argument("--json", action="store_true", help="JSON instead of a table")
+    to.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 OWN = True
@@ -153,24 +158,30 @@ def _handoff(to: argparse.ArgumentParser) -> None:
     to.usage = HANDOFF_USAGE
     to.set_defaults(wrong=to.error)
     to.add_argument(
-        "path", type=_path, nargs="?", metavar="PATH", help="the document; without it, --show"
+        "path",
+        type=_path,
+        nargs="?",
+        metavar="PATH",
+        help="the document to hand over (default: --show)",
     )
     to.add_argument(
         "--session",
         type=_session,
         metavar="ID",
-        help="whose, by its id or its beginning (default: the agent that runs this)",
+        help="a session id or a unique prefix (default: the session this runs in)",
     )
     which = to.add_mutually_exclusive_group()
-    which.add_argument("--show", action="store_true", help="the last one that was handed over")
-    which.add_argument("--list", action="store_true", help="all, and what became of --clear")
+    which.add_argument("--show", action="store_true", help="show the last handoff")
+    which.add_argument(
+        "--list", action="store_true", help="list all handoffs and the result of each --clear"
+    )
     which.add_argument(
         "--clear",
         action="store_true",
-        help="when the turn ends, clear the session in its tmux pane and go on from the document",
+        help="when the turn ends, clear the session in tmux and continue from the document",
     )
     which.add_argument(
-        "--spawn", action="store_true", help="start the client anew, to go on from the document"
+        "--spawn", action="store_true", help="start a new session that continues from the document"
     )
     which.add_argument(
         "--draft",
@@ -178,20 +189,20 @@ def _handoff(to: argparse.ArgumentParser) -> None:
         nargs="?",
         const=OWN,
         metavar="SESSION",
-        help="one made from the transcript, without a model",
+        help="write a draft from the transcript, without a model",
     )
-    to.add_argument("--output", metavar="FILE", help="with --draft: write it there")
-    to.add_argument("--agent", metavar="A", help="with --spawn, --clear or --draft: whose")
-    to.add_argument("--json", action="store_true", help="JSON instead of text")
+    to.add_argument("--output", metavar="FILE", help="with --draft: write it to FILE")
+    to.add_argument("--agent", metavar="A", help="with --spawn, --clear or --draft: the agent")
+    to.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
 COMMANDS: Table = {
-    "setup": ("our hooks and status line in the agents' settings", _setup),
-    "doctor": ("what is there, what is heard from, what to do about the rest", _doctor),
-    "serve": ("the daemon: hears the agents' hooks, serves the API", _serve),
+    "setup": ("install hooks and status line in the agents' settings", _setup),
+    "doctor": ("check hooks, daemon and store, and suggest fixes", _doctor),
+    "serve": ("run the daemon that monitors sessions and serves the API", _serve),
     "open": ("open the dashboard in a browser", _open),
-    "send": ("a message for a session, delivered by its hooks", _send),
-    "inbox": ("the messages that wait; of a session all, and what became of them", _inbox),
-    "handoff": ("hand a document over, to be brought back after a compaction", _handoff),
+    "send": ("send a message to a session", _send),
+    "inbox": ("list pending messages, or all messages of one session", _inbox),
+    "handoff": ("save a handoff document; it is re-injected after compaction", _handoff),
 }
 """These commands, in the order of the help."""

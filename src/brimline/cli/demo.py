@@ -27,7 +27,7 @@ def play(context: Context, speed: float = 1.0) -> int:
     events = recorded()
     pause = SECONDS / max(1, len(events)) / speed if live and speed > 0 else 0.0
     session = Session(agent="claude")
-    print("A recorded Claude Code session, replayed (Ctrl-C ends it):\n")
+    print("A recorded Claude Code session (Ctrl-C stops it):\n")
     for event in events:
         session = fold(session, [event])
         thread = session.threads.get(MAIN)
@@ -56,7 +56,7 @@ def _context(reading: Reading) -> str:
 def _compaction(thread: Thread) -> str:
     made = thread.compactions[-1]
     before = "unknown" if made.before is None else format_tokens(made.before)
-    return f"The client compacts at {before}: unknown until the next reply, never 0 %."
+    return f"The client compacts at {before}: usage is unknown until the next reply."
 
 
 def _say(text: str, live: bool) -> None:

@@ -99,9 +99,9 @@ def _service(context: Context, wish: SetupOptions, heard: Heard) -> Check:
     try:
         made = service.here(context, wish.state)
     except InvalidSettings as error:
-        return Check("service", True, f"none can be: {error}")
+        return Check("service", True, f"not supported: {error}")
     if not made.path.exists():
-        return Check("service", True, "none; `brimline setup --service` makes one")
+        return Check("service", True, "none; `brimline setup --service` installs one")
     if service.is_active(context, made):
         return Check("service", True, f"{made.manager} runs it")
     told = f"installed, but {made.manager} does not run it"
@@ -111,8 +111,8 @@ def _service(context: Context, wish: SetupOptions, heard: Heard) -> Check:
 def _autostart(context: Context, found: list[Found], heard: Heard) -> Check:
     """Whether a session's start starts the daemon."""
     if not context.settings.daemon.autostart:
-        return Check("autostart", True, "switched off in the settings")
+        return Check("autostart", True, "disabled in the settings")
     if any(one.autostart for one in found):
-        return Check("autostart", True, "on: a session's start starts the daemon")
-    told = "off: no hook that is installed starts the daemon"
-    return Check("autostart", heard.runs, told, "`brimline setup --autostart` switches it on.")
+        return Check("autostart", True, "on: a new session starts the daemon")
+    told = "off: no installed hook starts the daemon"
+    return Check("autostart", heard.runs, told, "`brimline setup --autostart` turns it on.")

@@ -26,15 +26,15 @@ BEHIND = 60.0
 LEAST = 16 << 20
 """A disk with fewer bytes left is full before anybody looks again."""
 
-START = "`brimline serve --background` starts it. So does a session, where autostart is on."
-AGAIN = "`brimline serve --stop` ends it, `brimline serve --background` starts one."
-ELSEWHERE = "name another folder: BRIMLINE_STATE_DIR."
-ROOM = "Free some space there: what is heard cannot be kept."
-FULL = "The spool was full while no daemon ran: `brimline setup --service` keeps one running."
+START = "`brimline serve --background` starts it. With autostart on, the next session starts it."
+AGAIN = "Restart it: `brimline serve --stop`, then `brimline serve --background`."
+ELSEWHERE = "set BRIMLINE_STATE_DIR to another folder."
+ROOM = "Free some disk space: events cannot be stored."
+FULL = "The spool was full while the daemon was off: `brimline setup --service` keeps it running."
 
 LINES: dict[Line, str] = {
-    "old": "that of another installation",
-    "gone": "not ours any more",
+    "old": "from another installation",
+    "gone": "no longer Brimline's",
 }
 """What is wrong with a status line."""
 
@@ -75,15 +75,15 @@ def hooks(context: Context, agent: str, found: Sequence[Found], heard: Heard) ->
     about = f"{agent} hooks"
     broken = next((one.problem for one in found if one.problem), None)
     if broken:
-        return Check(about, False, broken, "Mend the file, then set it up.")
+        return Check(about, False, broken, "Fix the file, then run `brimline setup`.")
     placed = [one for one in found if one.events]
     if not placed:
-        return Check(about, False, "none installed", f"`brimline setup {agent}` puts them in.")
+        return Check(about, False, "none installed", f"`brimline setup {agent}` installs them.")
     for one in placed:
         if wrong := _wrong(about, one, heard):
             return wrong
     told = f"{count_of(len(placed[0].events), 'hook')} installed"
-    told += ", posted by the client" if placed[0].posts else ""
+    told += ", sent over HTTP" if placed[0].posts else ""
     return _with_heard(context, agent, Check(about, True, told), heard)
 
 
@@ -91,23 +91,23 @@ def _wrong(about: str, found: Found, heard: Heard) -> Check | None:
     """What keeps the hooks in one file from being run, or from being heard."""
     off, address = found.switched_off, heard.told.get("address")
     if off:
-        told, hint = f"{off.setting} in {off.path}", f"Take `{off.setting}` out of {off.path}."
-        return Check(about, False, f"switched off by {told}", hint)
+        told, hint = f"{off.setting} in {off.path}", f"Remove `{off.setting}` from {off.path}."
+        return Check(about, False, f"disabled by {told}", hint)
     if found.missing:
         told = f"none for {', '.join(found.missing)}"
     elif found.old:
-        told = f"those of another installation for {', '.join(found.old)}"
+        told = f"from another installation for {', '.join(found.old)}"
     elif heard.runs and any(one != address for one in found.posts):
         return _elsewhere(about, found, str(address))
     else:
         return None
-    return Check(about, False, f"{told} in {found.path}", f"`{_setup(found)}` puts them in.")
+    return Check(about, False, f"{told} in {found.path}", f"`{_setup(found)}` installs them.")
 
 
 def _elsewhere(about: str, found: Found, address: str) -> Check:
     """Hooks that are posted to where the daemon is not."""
     place = next(one for one in found.posts if one != address)
-    told = f"posted to {place}, and the daemon is at {address}"
+    told = f"sent to {place}, but the daemon is at {address}"
     port = place.rpartition(":")[2]
     back = f"`brimline serve --stop`, then `brimline serve --background --port {port}`"
     return Check(about, False, told, f"{back}; or `{_setup(found)} --transport command`.")
@@ -127,13 +127,13 @@ def _with_heard(context: Context, agent: str, check: Check, heard: Heard) -> Che
     written, due = _written(context, agent), since if last is None else last + BEHIND
     if written is None or written <= due:
         said = (
-            "nothing to hear yet" if last is None else f"heard {format_age(context.now - last)} ago"
+            "no events yet" if last is None else f"last event {format_age(context.now - last)} ago"
         )
         return Check(check.about, True, f"{check.told}, {said}")
-    said = "not heard since a transcript was written"
+    said = "no event since a transcript was written"
     if last is None:
         begun = format_age(context.now - since)
-        said = f"not heard since the daemon started {begun} ago, and a transcript was written"
+        said = f"no event since the daemon started {begun} ago, but a transcript was written"
     return Check(check.about, False, f"{check.told}, {said}", RECIPES[agent].then)
 
 
@@ -147,7 +147,7 @@ def status_line(found: Sequence[Found]) -> Iterator[Check]:
         yield Check("status line", True, "ours")
         return
     told = f"{LINES[wrong.line]} in {wrong.path}"
-    yield Check("status line", False, told, f"`{_setup(wrong)}` puts it back.")
+    yield Check("status line", False, told, f"`{_setup(wrong)}` restores it.")
 
 
 def _written(context: Context, agent: str) -> float | None:
@@ -173,7 +173,7 @@ def daemon(heard: Heard, now: float) -> Iterator[Check]:
         yield Check("daemon", False, heard.problem, heard.hint)
         return
     told = heard.told
-    hint = f"It is of another version. {AGAIN}"
+    hint = f"It is another version. {AGAIN}"
     line = f"{told['version']}, for {format_age(now - told['since'])}, at {told['address']}"
     yield Check("daemon", told["version"] == __version__, line, hint)
     lost = f"{told['malformed']:,} not understood, {told['dropped']:,} dropped"
@@ -186,13 +186,13 @@ def heard_from(heard: Heard, now: float) -> Iterator[Check]:
         return
     seen = [one["seen_at"] for one in heard.sessions]
     if not seen:
-        yield Check("heard", False, "nothing yet", "Start an agent that has our hooks.")
+        yield Check("heard", False, "nothing yet", "Start an agent that has Brimline's hooks.")
         return
     last = now - max(seen)
     told = f"{count_of(len(seen), 'session')}, the last seen {format_age(max(0.0, last))} ago"
     yield Check("heard", True, told)
     right = last > -AHEAD
-    shown = "agrees with what was heard" if right else f"{format_age(-last)} behind what was heard"
+    shown = "agrees with the events" if right else f"{format_age(-last)} behind the events"
     yield Check("clock", right, shown, "Set this machine's clock.")
 
 
@@ -201,11 +201,11 @@ def store(state: Path, least: int = LEAST) -> Check:
     path = state / "brimline.db"
     folder = next(place for place in (state, *state.parents) if os.path.exists(place))
     if not folder.is_dir():
-        return Check("store", False, f"{folder} is no folder", f"Move it away, or {ELSEWHERE}")
+        return Check("store", False, f"{folder} is not a folder", f"Move it away, or {ELSEWHERE}")
     places = [folder, path] if os.access(path, os.F_OK) else [folder]
     told = f"{_amount(_size(path))} at {path}" if path in places else "none yet"
     if not all(os.access(place, os.W_OK) for place in places):
-        hint = f"It cannot be written: look at its owner, or {ELSEWHERE}"
+        hint = f"It is not writable: check its owner, or {ELSEWHERE}"
         return Check("store", False, f"{told}, in {folder}", hint)
     free = shutil.disk_usage(folder).free
     told += f", and {_amount(free)} free on its disk" if free < least else ""
@@ -223,9 +223,9 @@ def spool(state: Path) -> Check:
     """Whether anything waits to be taken in, or was lost."""
     size = sum(_size(state / name) for name in ("spool", "spool.taking"))
     lost = _size(state / "spool.dropped")
-    told = f"{_amount(size)} wait for the daemon" if size else "empty"
+    told = f"{_amount(size)} waiting for the daemon" if size else "empty"
     told += f", {count_of(lost, 'event')} lost" if lost else ""
-    return Check("spool", not size and not lost, told, "`brimline serve --background` takes it in.")
+    return Check("spool", not size and not lost, told, "`brimline serve --background` reads it.")
 
 
 def _amount(size: int) -> str:

@@ -37,8 +37,8 @@ from brimline.tmux.spawn import (
     without_agent_variables,
 )
 
-READABLE = "Name a file that is there, and that you can read."
-TO_COME = "no such session was heard of yet: it is kept for one with just this id"
+READABLE = "Name a file that exists and that you can read."
+TO_COME = "unknown session: the document is kept in case a session with this id starts"
 
 COLUMNS = (
     Column("age", right=True),
@@ -54,12 +54,12 @@ def run(context: Context, options: argparse.Namespace) -> int:
     if options.draft is not None:
         return handoff_draft.run(context, options)
     if options.path is None and (options.clear or options.spawn):
-        raise Refused("which document?", "Write it first, and name it: PATH.")
+        raise Refused("no document given", "Write it first, then pass its PATH.")
     session = _meant(context, options.session)
     if options.spawn:
         return _spawn(context, session.id if session else None, options)
     if session is None:
-        raise Refused("which session?", "Run it inside an agent, or say --session ID.")
+        raise Refused("no session given", "Run this inside an agent, or pass --session ID.")
     if options.path is None:
         return _show(context, session.id, options)
     return _hand_over(context, session, options)
@@ -110,15 +110,15 @@ def _handed_over(session: SessionRef, told: Any, clear: bool) -> list[str]:
     short = strip_control(session.id[:8])
     if clear:
         return [
-            f"when this turn ends, session {short} is cleared and goes on from",
+            f"When this turn ends, session {short} is cleared and continues from",
             f"{strip_control(told['path'])}. End your turn now.",
         ]
-    kept = f"kept {len(told['text']):,} characters for session {short}"
+    kept = f"Saved {len(told['text']):,} characters for session {short}"
     if not session.known:
         return [kept, TO_COME]
     return [
-        f"{kept}: the first request",
-        "after a compaction will hold them. Go on with your work.",
+        f"{kept}. They are re-injected",
+        "after the next compaction. Continue your work.",
     ]
 
 
@@ -157,12 +157,12 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
     here = inside(context.places.env)
     agent = options.agent or row.get("agent") or (here and here.agent)
     if agent is None:
-        raise Refused("which agent?", f"Say --agent: {', '.join(agent_names())}.")
+        raise Refused("no agent given", f"Pass --agent: {', '.join(agent_names())}.")
     new = client_command(agent, path, row.get("project") or str(Path.cwd()))
     env = context.places.env if here is None else without_agent_variables(context.places.env)
     pane = open_window(new, context.places.env)
     if pane is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("there is no terminal to start it in", f"Start it yourself: {new.shell_line}")
+        raise Refused("no terminal to start it in", f"Start it yourself: {new.shell_line}")
     if pane is None:
         exec_client(new, env)
     _tell_start(new, pane.id, options.json)
@@ -181,7 +181,7 @@ def _tell_start(new: ClientCommand, pane: str, json: bool) -> None:
     if json:
         emit_json({"command": new.arguments, "folder": new.folder, "pane": pane})
     else:
-        print(f"{new.arguments[0]} was started in a new window of tmux ({pane}), in {new.folder}")
+        print(f"Started {new.arguments[0]} in a new tmux window ({pane}), in {new.folder}")
 
 
 def _show(context: Context, session: str, options: argparse.Namespace) -> int:
@@ -266,10 +266,10 @@ def _outcome(intent: ClearRequest, now: float) -> str:
     match intent.step:
         case "done":
             after = f" as session {strip_control(intent.after)[:8]}" if intent.after else ""
-            return f"cleared {when} ago, and goes on from {path}{after}"
+            return f"cleared {when} ago; continues from {path}{after}"
         case "failed":
             return f"not cleared, {when} ago: {strip_control(intent.why or 'unknown')} ({path})"
         case "waiting":
-            return f"to be cleared when the turn ends, asked for {when} ago ({path})"
+            return f"will be cleared when the turn ends, requested {when} ago ({path})"
         case _:
-            return f"is being cleared ({path})"
+            return f"clearing now ({path})"

@@ -22,14 +22,14 @@ def run(context: Context, options: argparse.Namespace) -> int:
     said = options.session if options.draft is OWN else options.draft
     target = said or (here.session if here else None)
     if target is None:
-        raise Refused("which session?", "Name it: --draft SESSION.")
+        raise Refused("no session given", "Pass it: --draft SESSION.")
     files = find_session(
         context.places, target, [get_agent(options.agent).name] if options.agent else agent_names()
     )
     own = files.transcripts[0]
     text = _drafted(own, files.session)
     if not text:
-        raise Refused(f"{own.path} tells nothing yet", None)
+        raise Refused(f"nothing to draft from in {own.path} yet", None)
     if options.output is not None:
         _write(options.output, text)
     if options.json:
@@ -62,4 +62,4 @@ def _write(path: str, text: str) -> None:
         Path(path).write_text(text, "utf-8", "replace")
     except OSError as error:
         why = f"cannot write {path}: {error.strerror or error}"
-        raise Refused(why, "Name a file in a folder that is there: --output FILE.") from error
+        raise Refused(why, "Pass a file in an existing folder: --output FILE.") from error

@@ -43,5 +43,5 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 def _none(one: SessionRef | None) -> str:
     if one is None:
-        return "no messages wait"
-    return "no messages" if one.known else "no messages, and no such session"
+        return "no pending messages"
+    return "no messages" if one.known else "no messages: unknown session"

@@ -191,7 +191,7 @@ def _counts(folded: LoadedSession) -> list[str]:
     tally = folded.tally
     text = f"{count_of(tally.records, 'record')} read"
     if tally.unknown:
-        text += f", {tally.unknown:,} of a kind we do not know"
+        text += f", {tally.unknown:,} of an unknown kind"
     if tally.malformed:
         text += f", {tally.malformed:,} malformed"
     if not folded.session.threads:
@@ -234,13 +234,13 @@ def _origins(reading: Reading) -> list[str]:
             f"window {reading.window.tokens:,} ({reading.window.origin}): {reading.window.why}"
         )
     else:
-        lines.append("window unknown: set it in [windows] of Brimline's settings")
+        lines.append("window unknown: set it under [windows] in Brimline's settings")
     if reading.limit:
         lines.append(
             f"limit  {reading.limit.tokens:,} ({reading.limit.origin}): {reading.limit.why}"
         )
     if reading.client_shows:
-        lines.append(f"the client itself shows {reading.client_shows}")
+        lines.append(f"the client shows {reading.client_shows}")
     return lines
 
 

@@ -60,7 +60,7 @@ def _rendered(context: Context, options: argparse.Namespace, report: Report, fil
     return (
         "No calls found.\n"
         if files
-        else f"No agent's files ({', '.join(map(display_name, agent_names()))}).\n"
+        else f"No transcripts found ({', '.join(map(display_name, agent_names()))}).\n"
     )
 
 
@@ -102,7 +102,7 @@ def _table(context: Context, report: Report) -> list[str]:
     lines = format_table(columns, rows, context.width, context.colour)
     if report.total.unpriced:
         unpriced = count_of(report.total.unpriced, "call")
-        lines.append(f"Not in the cost: {unpriced} on models whose price is not known.")
+        lines.append(f"Not in the cost: {unpriced} on models without a known price.")
     return lines
 
 

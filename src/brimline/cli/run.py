@@ -47,7 +47,7 @@ def plan(context: Context, options: argparse.Namespace) -> RunPlan:
     """What the arguments ask for; a BrimlineError for what cannot be done."""
     command = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not command:
-        raise InvalidSettings("argument", "COMMAND", "expected a command to run, behind --")
+        raise InvalidSettings("argument", "COMMAND", "expected a command to run after --")
     if options.iterations < 1:
         problem = f"expected 1 or more: got {options.iterations}"
         raise InvalidSettings("argument", "iterations", problem)
@@ -82,7 +82,7 @@ def _levels(name: str, text: str | None) -> tuple[float, ...]:
     try:
         return check_levels(float(part) for part in (text or "").split(",") if part.strip())
     except ValueError as error:
-        raise InvalidPolicy(name, text, "numbers above 0, with commas between them") from error
+        raise InvalidPolicy(name, text, "numbers above 0, separated by commas") from error
 
 
 def _level(name: str, text: str | None) -> float | None:
@@ -122,5 +122,5 @@ def _summary(context: Context, path: Path, as_json: bool) -> int:
     elif loop.overall.iterations:
         print("\n".join(table_of(loop, context.width, context.colour)))
     else:
-        print(f"No row of an iteration in {strip_control(str(path))}.")
+        print(f"No iterations in {strip_control(str(path))}.")
     return 0

@@ -28,11 +28,9 @@ def _note(row: SessionRow | None) -> str | None:
     """What the sender should know of a session that does not live."""
     hours = f"{MESSAGE_LIFETIME_S / 3_600:g} hours"
     if row is None:
-        return f"no such session was heard of yet: it waits for one with just this id, {hours}"
+        return f"unknown session: the message is kept for {hours} in case it starts"
     if row.continued_as is not None:
-        return (
-            f"it was cleared and goes on as {strip_control(row.continued_as)}: the message follows"
-        )
+        return f"it was cleared and continues as {strip_control(row.continued_as)}: delivered there"
     if not row.has_ended:
         return None
-    return f"it has ended: the message waits until it is resumed, {hours}"
+    return f"it has ended: the message is kept for {hours} in case it is resumed"

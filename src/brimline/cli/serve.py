@@ -41,7 +41,7 @@ def _in_the_foreground(context: Context, port: int | None) -> int:
         return _here(context, (read_port(state) or DEFAULT_PORT) if port is None else port, _ready)
     except AlreadyRunning:
         if address := background.answers(context):
-            print(f"brimline serves at {address} already (`brimline serve --stop` ends it)")
+            print(f"Brimline is already running at {address} (`brimline serve --stop` stops it)")
             print(f"{PRINTED}\n{background.page_link(context)}")
             return 0
         if (one := background.held(context)) is not None:
@@ -60,7 +60,7 @@ def _demo(port: int | None) -> int:
 
 
 def _shows(link: str) -> None:
-    print(f"brimline shows recorded sessions at {_address(link)} (Ctrl-C ends it)")
+    print(f"Brimline shows sample sessions at {_address(link)} (Ctrl-C stops it)")
     print(f"{PRINTED}\n{link}", flush=True)
 
 
@@ -88,9 +88,9 @@ def _started_by_hook(context: Context, port: int | None) -> int:
 
 def _ready(link: str) -> None:
     """Say where it serves; a log, which may be shown to others, gets no link."""
-    print(f"brimline serves at {_address(link)} (Ctrl-C ends it)")
+    print(f"Brimline is running at {_address(link)} (Ctrl-C stops it)")
     if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
-        print("`brimline open` opens its page")
+        print("`brimline open` opens the dashboard")
     else:
         print(f"{PRINTED}\n{link}")
     sys.stdout.flush()
@@ -120,9 +120,9 @@ def _status(context: Context, as_json: bool) -> int:
         return 0
     since = format_age(context.now - told["since"])
     print(f"running since {since}, process {told['pid']}, version {told['version']}")
-    print(f"at {told['address']}; {told['heard']:,} hooks and status lines heard")
+    print(f"at {told['address']}; {told['heard']:,} hooks and status lines received")
     if told["malformed"] or told["dropped"]:
-        print(f"{told['malformed']:,} could not be read, {told['dropped']:,} were dropped")
+        print(f"{told['malformed']:,} malformed, {told['dropped']:,} dropped")
     return 0
 
 
@@ -130,5 +130,5 @@ def _stop(context: Context) -> int:
     if background.stop(context):
         print("stopped")
         return 0
-    print("brimline: it is still running", file=sys.stderr)
+    print("brimline: the daemon is still running", file=sys.stderr)
     return 1

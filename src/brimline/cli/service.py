@@ -15,8 +15,8 @@ from brimline.errors import NotRunning
 from brimline.setup.plan import Change, plan_beside
 from brimline.setup.service import Ran, Service, Words, beside, run, service
 
-STARTED = "It is started now, and whenever you log in."
-GONE = "It is stopped, and is not started any more."
+STARTED = "It is running, and starts when you log in."
+GONE = "It is stopped, and no longer starts when you log in."
 
 
 def here(context: Context, state: Path) -> Service:
@@ -69,8 +69,8 @@ def _outcome(made: Service, ran: Sequence[Ran], done: str) -> tuple[str, ...]:
     if not left:
         return (done,)
     return (
-        f"{made.manager} did not do all of it: {_problem(ran)}.",
-        f"Run this where it answers: {_shell(left)}",
+        f"{made.manager} failed: {_problem(ran)}.",
+        f"Run this yourself: {_shell(left)}",
     )
 
 
@@ -80,7 +80,7 @@ def _problem(ran: Sequence[Ran]) -> str | None:
 
 def _would(made: Service, remove: bool) -> tuple[str, ...]:
     commands = [*made.stop, *made.forget] if remove else [*made.enable, made.start]
-    return (f"Then this would be run: {_shell(commands)}",)
+    return (f"Would run: {_shell(commands)}",)
 
 
 def _shell(commands: Sequence[Words]) -> str:

@@ -20,12 +20,12 @@ from brimline.setup.install import SetupOptions
 from brimline.setup.installed import find
 from brimline.setup.plan import Change, plan, plan_beside
 
-NONE = "brimline: no agent is found here. Name the one that is to be set up: brimline setup claude"
-GONE = "There is nothing of ours here."
-DRY = "Nothing was written: this is what would be."
-NEXT = "Start an agent, and `brimline serve --status` tells what was heard."
-BY_HAND = "`brimline serve --background` starts the daemon: no session does."
-LEFT = "The service is still there: `brimline setup --service --remove` takes it out."
+NONE = "brimline: no agent found\nhint: name the agent to set up: `brimline setup claude`"
+GONE = "Brimline is not installed here."
+DRY = "Dry run: nothing was changed."
+NEXT = "Start an agent, then check with `brimline serve --status`."
+BY_HAND = "Autostart is off: start the daemon with `brimline serve --background`."
+LEFT = "The service is still installed: `brimline setup --service --remove` removes it."
 
 
 def run(context: Context, options: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from brimline.terminal.text import Shade, colourize, shorten_home, strip_control
 
 TITLES = {"service": "The service", "parent": "The parent"}
 TOKEN = re.compile(r"Bearer [0-9a-f]{64}")
-UNTOUCHED = "The file is as it was."
+UNTOUCHED = "The file was not changed."
 SHADES: dict[str, Shade] = {"+": "low", "-": "high", "@": "dim"}
 
 
@@ -96,9 +96,13 @@ def lines(context: Context, told: Shown) -> Iterator[str]:
         )
     if told.problem:
         yield colourize(strip_control(told.problem), "high", context.colour)
-        yield f"{done} all the same. Mend that, and run it again." if told.written else UNTOUCHED
+        yield (
+            f"{done}, but with the problem above. Fix it and run setup again."
+            if told.written
+            else UNTOUCHED
+        )
         return
     yield f"{done}."
     if told.backup:
-        yield f"The file as it was: {strip_control(shorten_home(told.backup, home))}"
+        yield f"Backup: {strip_control(shorten_home(told.backup, home))}"
     yield from map(strip_control, told.notes)

@@ -33,8 +33,10 @@ SUBAGENTS = 4
 NAME = 12
 """How much of a subagent's name is shown."""
 
-NOTHING_FOUND = "No agent's files on this machine ({agents})."
-NOTHING_ACTIVE = "No session was active in the last {since}; --all or --since 7d shows older ones."
+NOTHING_FOUND = "No transcripts found on this machine ({agents})."
+NOTHING_ACTIVE = (
+    "No session was active in the last {since}; use --all or --since 7d for older ones."
+)
 
 
 class Shown(msgspec.Struct, frozen=True):

@@ -58,7 +58,9 @@ def _model(context: Context, model: str, agents: list[str], as_json: bool) -> No
         return
     for one in believed:
         print(f"{display_name(one.agent or '')}, {strip_control(model)}")
-        print("  window " + (_said(one.window) or "unknown: no client row, not in the catalogue"))
+        print(
+            "  window " + (_said(one.window) or "unknown: not in the client table or the catalogue")
+        )
         print("  limit  " + (_said(one.limit) or "unknown"))
     print(f"catalogue ({catalogue().made_from}): {_row(row)}")
 

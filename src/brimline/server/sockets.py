@@ -26,15 +26,15 @@ FileIdentity: TypeAlias = tuple[int, int, int]
 
 
 class DaemonUnresponsive(NotRunning):
-    """A process holds the lock of the daemon, and nobody answers; `pid` is what it said it is."""
+    """A process holds the daemon's lock but does not answer; `pid` is from the lock file."""
 
     def __init__(self, lock: Path, pid: int | None) -> None:
         super().__init__(str(lock))
         self.pid = pid
         who = f"process {pid}" if pid else "an unknown process"
-        self.args = (f"{who} holds {lock}, and no daemon answers",)
-        end = f"`kill -9 {pid}` ends it" if pid else f"`fuser -k {lock}` ends it"
-        self.hint = f"Wait a moment where it was just started, or is busy; else {end}."
+        self.args = (f"{who} holds {lock}, but the daemon does not answer",)
+        kill = f"kill -9 {pid}" if pid else f"fuser -k {lock}"
+        self.hint = f"If it just started or is busy, wait a moment; else stop it: `{kill}`."
 
 
 class InstanceLock:
