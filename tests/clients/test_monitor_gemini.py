@@ -49,4 +49,4 @@ def test_compression_without_a_hook_is_found(agent: Gemini) -> None:
 def test_draft_after_a_compression(agent: Gemini) -> None:
     """If no document was handed over, the agent gets a draft once."""
     run = agent.compress(agent.shell("echo one"))
-    assert agent.conversation(run)[-1].count("a draft that Brimline made") == 1
+    assert agent.conversation(run)[-1].count("a draft that Brimline generated") == 1
