@@ -80,7 +80,7 @@ def test_changes_lead_to_the_last_view_from_any_later_start(
 
 
 @given(VIEWS, VIEWS)
-def test_a_change_differs_from_its_schema(before: Json, after: Json) -> None:
+def test_changes_match_the_openapi_document(before: Json, after: Json) -> None:
     """Every change has the shape that the OpenAPI document gives, and no other fields."""
     change = send(before, after)
     if change is not None:

@@ -25,5 +25,5 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeDaemon]:
 
 @pytest.fixture
 def nobody(tmp_path: Path) -> Path:
-    """A socket at which nobody listens."""
+    """A socket without a listener."""
     return tmp_path / "nobody.sock"

@@ -1,4 +1,4 @@
-"""A daemon for the terminal: the same API on a Unix socket, told by the test what to say."""
+"""A fake daemon: the same API on a Unix socket, with answers set by the test."""
 
 import asyncio
 import json
@@ -155,7 +155,7 @@ def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def message(session: str, text: str, urgent: bool = False, **fields: Any) -> Json:
-    """A message as the API tells it."""
+    """A message as the API serves it."""
     urgency = "urgent" if urgent else "sequential"
     told = {"id": f"m-{text}", "session": session, "text": text, "at": 0.0, "urgency": urgency}
     return {**told, "sender": "user", "state": "queued", **fields}

@@ -26,7 +26,7 @@ def thread(
 
 
 def view(id: str, sent: int | None, *others: Json, main: Json | None = None, **fields: Any) -> Json:
-    """A session as the API tells it; `fields` are the session's own, or the view's."""
+    """A session as the API serves it; `fields` are those of the session or the view."""
     session: Json = {
         "id": id, "agent": "claude", "seen_at": NOW - 12, "host": "box",
         "project": f"/home/ada/{id}", "model": "claude-sonnet-4-5", "version": "2.1.325",

@@ -13,13 +13,13 @@ from brimline.tui.api_types import SessionView, Timeline, decode_timeline, decod
 
 from .daemon import message
 from .scene import Json, calls, scene
-from .scene import timeline as told_timeline
-from .scene import view as told_view
+from .scene import timeline as sample_timeline
+from .scene import view as sample_view
 
 
-def packed(told: object) -> bytes:
+def encode(data_sent: object) -> bytes:
     """As it comes."""
-    return json.dumps(told).encode()
+    return json.dumps(data_sent).encode()
 
 
 def options(schema: Json, schemas: Json) -> list[Json]:
@@ -40,7 +40,7 @@ def type_of(schema: Json) -> str:
 def mismatches(
     ours: Json, our_schemas: Json, served: Json, served_schemas: Json, place: str
 ) -> Iterator[str]:
-    """Each place where a value of the served schema does not fit ours, or a field is missing."""
+    """Each place at which a served value does not fit our type, or a field is missing."""
     accepted = {type_of(option): option for option in options(ours, our_schemas)}
     for option in options(served, served_schemas):
         if type_of(option) not in accepted:
@@ -59,7 +59,7 @@ def mismatches(
 
 
 @pytest.mark.parametrize(("kind", "name"), [(SessionView, "SessionView"), (Timeline, "Timeline")])
-def test_a_field_differs_from_the_api(kind: type[Any], name: str) -> None:
+def test_fields_match_the_openapi_document(kind: type[Any], name: str) -> None:
     """Every field that the terminal reads is in the OpenAPI document, with a type that it takes."""
     schemas, ours = msgspec.json.schema_components([kind], ref_template="#/{name}")
     served = build_document(ENDPOINTS)["components"]["schemas"]
@@ -68,7 +68,7 @@ def test_a_field_differs_from_the_api(kind: type[Any], name: str) -> None:
     assert not list(mismatches(schemas[0], ours, served[name], served, name))
 
 
-def test_a_difference_from_the_api_is_noticed() -> None:
+def test_mismatches_with_the_api_are_reported() -> None:
     """A missing field, a field of another type and one that may be null are each reported."""
     schemas, ours = msgspec.json.schema_components([SessionView], ref_template="#/{name}")
     served = build_document(ENDPOINTS)["components"]["schemas"]
@@ -83,11 +83,13 @@ def test_a_difference_from_the_api_is_noticed() -> None:
     ]
 
 
-def test_every_session_is_taken() -> None:
-    """What the API tells now is taken as it is."""
-    taken = decode_views(packed(scene()))
-    assert [one.session.id for one in taken] == [told["session"]["id"] for told in scene()]
-    shop = next(one for one in taken if one.session.id == "shop-backend")
+def test_all_sessions_of_the_api_are_decoded() -> None:
+    """The API's current answer is decoded completely."""
+    decoded = decode_views(encode(scene()))
+    assert [one.session.id for one in decoded] == [
+        data_sent["session"]["id"] for data_sent in scene()
+    ]
+    shop = next(one for one in decoded if one.session.id == "shop-backend")
     assert shop.main is not None
     assert (shop.main.percent, shop.main.limit, shop.unread, shop.levels) == (
         76.0, 167_000, 2, (50.0, 65.0)
@@ -95,52 +97,57 @@ def test_every_session_is_taken() -> None:
     assert [thread.thread for thread in shop.subagents] == ["explore-tests", "plan"]
 
 
-def test_what_is_missing_is_unknown() -> None:
-    """An older daemon, which tells less: nothing is made up."""
+def test_missing_fields_are_none() -> None:
+    """Fields that an older daemon does not send are None."""
     session = {"id": "s", "agent": "claude", "seen_at": 1.0}
     thread = {"thread": "main", "state": "measured", "source": "hook"}
-    taken = decode_view(packed({"session": session, "threads": [thread]}))
-    assert taken is not None
-    assert (taken.unread, taken.handoff, taken.calls_left, taken.limit_at) == (None,) * 4
-    assert taken.main is not None
-    assert (taken.main.sent, taken.main.calls, taken.main.cycle) == (None, None, None)
+    decoded = decode_view(encode({"session": session, "threads": [thread]}))
+    assert decoded is not None
+    assert (decoded.unread, decoded.handoff, decoded.calls_left, decoded.limit_at) == (None,) * 4
+    assert decoded.main is not None
+    assert (decoded.main.sent, decoded.main.calls, decoded.main.cycle) == (None, None, None)
 
 
-def test_what_is_new_is_left() -> None:
-    """A newer daemon, which tells more, also in a thread."""
-    told = told_view("s", 1_000, main={"mood": "good"}, colour="blue")
-    assert decode_view(packed(told)) == decode_view(packed(told_view("s", 1_000)))
+def test_unknown_fields_are_ignored() -> None:
+    """Fields that a newer daemon adds, also in a thread, are ignored."""
+    data_sent = sample_view("s", 1_000, main={"mood": "good"}, colour="blue")
+    assert decode_view(encode(data_sent)) == decode_view(encode(sample_view("s", 1_000)))
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"session": 1}', b"null", b"\xff"])
-def test_a_session_that_cannot_be_read(data: bytes) -> None:
+def test_undecodable_session_is_none(data: bytes) -> None:
     """It is no session; nothing is raised."""
     assert decode_view(data) is None
 
 
-def test_one_bad_session_spoils_no_other() -> None:
-    """The others are taken."""
-    told: list[object] = [told_view("a", 1), {"session": "x"}, 5, told_view("b", 2)]
-    assert [one.session.id for one in decode_views(packed(told))] == ["a", "b"]
+def test_undecodable_session_does_not_hide_others() -> None:
+    """The others are decoded."""
+    data_sent: list[object] = [sample_view("a", 1), {"session": "x"}, 5, sample_view("b", 2)]
+    assert [one.session.id for one in decode_views(encode(data_sent))] == ["a", "b"]
 
 
-def test_no_list() -> None:
-    """What is no list of sessions comes from no daemon of ours."""
+def test_data_that_is_not_a_list_raises() -> None:
+    """An answer that is not a list is not from a Brimline daemon."""
     with pytest.raises(msgspec.DecodeError):
         decode_views(b'{"error": "no"}')
 
 
-def test_timeline_counts_what_it_cannot_read() -> None:
-    """Records that are malformed are counted, the rest is taken."""
-    told: Json = told_timeline("s") | {"calls": [*calls("s", 900), {"call": 1}], "new": [1]}
-    taken = decode_timeline(packed(told), packed([message("s", "hello"), "no message"]))
-    assert (len(taken.calls), len(taken.compactions), len(taken.signals)) == (1, 1, 3)
-    assert taken.messages is not None
-    assert [one.text for one in taken.messages] == ["hello"]
-    assert taken.unreadable == 2
+def test_timeline_counts_undecodable_items() -> None:
+    """Records that are malformed are counted, the rest is decoded."""
+    data_sent: Json = sample_timeline("s") | {"calls": [*calls("s", 900), {"call": 1}], "new": [1]}
+    decoded = decode_timeline(encode(data_sent), encode([message("s", "hello"), "no message"]))
+    assert (len(decoded.calls), len(decoded.compactions), len(decoded.signals)) == (1, 1, 3)
+    assert decoded.messages is not None
+    assert [one.text for one in decoded.messages] == ["hello"]
+    assert decoded.unreadable == 2
 
 
-def test_timeline_of_an_older_daemon() -> None:
+def test_timeline_without_some_lists_is_decoded() -> None:
     """Without compactions and documents, there are none."""
-    taken = decode_timeline(packed({"calls": calls("s", 900, 1_200), "signals": []}), b"[]")
-    assert (len(taken.calls), taken.compactions, taken.handoffs, taken.unreadable) == (2, (), (), 0)
+    decoded = decode_timeline(encode({"calls": calls("s", 900, 1_200), "signals": []}), b"[]")
+    assert (len(decoded.calls), decoded.compactions, decoded.handoffs, decoded.unreadable) == (
+        2,
+        (),
+        (),
+        0,
+    )

@@ -1,4 +1,4 @@
-"""The application: what is on the screen, what a key does, and what a change does."""
+"""The application: its screens, keys and updates."""
 
 from pathlib import Path
 
@@ -16,13 +16,13 @@ FULLEST_FIRST = [
 ]  # fmt: skip
 
 
-def chosen(lines: list[str], project: str) -> bool:
-    """Whether the choice is at this project."""
+def is_selected(lines: list[str], project: str) -> bool:
+    """Whether this project's session is selected."""
     return any("▸" in line and project in line for line in lines)
 
 
-def test_fullest_first(daemon: FakeDaemon, tmp_path: Path) -> None:
-    """The fullest session is on top, what is unknown at the end, what ended is not there."""
+def test_fullest_session_is_first(daemon: FakeDaemon, tmp_path: Path) -> None:
+    """The fullest session is on top, unknown ones are last, ended ones are hidden."""
 
     async def test(seen: Seen) -> None:
         await seen.shows("● live")
@@ -46,12 +46,12 @@ def test_subagents_are_below_their_session(daemon: FakeDaemon, tmp_path: Path) -
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_keys_move(daemon: FakeDaemon, tmp_path: Path) -> None:
-    """j and k go down and up, G to the last, g to the first; Enter shows, Esc comes back."""
+def test_keys_move_the_selection(daemon: FakeDaemon, tmp_path: Path) -> None:
+    """j, k, G and g move the selection; Enter opens, Esc goes back."""
 
     async def test(seen: Seen) -> None:
         async def at(project: str) -> None:
-            await seen.until(lambda lines: chosen(lines, project))
+            await seen.until(lambda lines: is_selected(lines, project))
 
         await at("~/crawler")
         await seen.press("j")
@@ -70,13 +70,15 @@ def test_keys_move(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_chosen_session_stays_chosen(daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_selected_session_stays_selected_when_the_order_changes(
+    daemon: FakeDaemon, tmp_path: Path
+) -> None:
     """A session that rises to the top takes the choice with it."""
 
     async def test(seen: Seen) -> None:
         await seen.shows("~/docs-site")
         await seen.press("j", "j")
-        await seen.until(lambda lines: chosen(lines, "~/shop-backend"))
+        await seen.until(lambda lines: is_selected(lines, "~/shop-backend"))
         daemon.put(view("shop-backend", 300_000))
         await seen.until(lambda _: seen.projects()[0] == "~/shop-backend")
         assert "▸" in seen.line("~/shop-backend")
@@ -84,7 +86,7 @@ def test_chosen_session_stays_chosen(daemon: FakeDaemon, tmp_path: Path) -> None
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_filter(daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_filter_shows_only_matching_sessions(daemon: FakeDaemon, tmp_path: Path) -> None:
     """What is written after / narrows at once, by all words; Enter keeps it, Esc drops it."""
 
     async def test(seen: Seen) -> None:
@@ -103,7 +105,7 @@ def test_filter(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_sort(daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_sort_key_cycles_through_the_orders(daemon: FakeDaemon, tmp_path: Path) -> None:
     """s goes through the orders and comes back to the fullest."""
 
     async def test(seen: Seen) -> None:
@@ -119,7 +121,7 @@ def test_sort(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_all(daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_a_toggles_old_sessions(daemon: FakeDaemon, tmp_path: Path) -> None:
     """a shows also what ended, and hides it again."""
 
     async def test(seen: Seen) -> None:
@@ -132,7 +134,9 @@ def test_all(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_session_page(daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_session_screen_shows_figures_chart_and_messages(
+    daemon: FakeDaemon, tmp_path: Path
+) -> None:
     """Figures with their source, the chart with its marks, and the messages."""
 
     async def test(seen: Seen) -> None:
@@ -158,7 +162,7 @@ def test_session_page(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test, (100, 50))
 
 
-def test_threads(daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_t_shows_the_next_thread(daemon: FakeDaemon, tmp_path: Path) -> None:
     """t shows the next thread, and at last the first again."""
 
     async def test(seen: Seen) -> None:
@@ -175,7 +179,9 @@ def test_threads(daemon: FakeDaemon, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "urgency"), [("m", "sequential"), ("u", "urgent")])
-def test_message(daemon: FakeDaemon, tmp_path: Path, key: str, urgency: str) -> None:
+def test_message_is_sent_with_its_urgency(
+    daemon: FakeDaemon, tmp_path: Path, key: str, urgency: str
+) -> None:
     """A message is written, sent, and among the session's messages then."""
 
     async def test(seen: Seen) -> None:
@@ -192,7 +198,7 @@ def test_message(daemon: FakeDaemon, tmp_path: Path, key: str, urgency: str) -> 
     look_at(watch(daemon.socket, tmp_path), test, (100, 50))
 
 
-def test_message_that_is_refused(daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_refused_message_shows_the_reason(daemon: FakeDaemon, tmp_path: Path) -> None:
     """What the daemon says against a message is shown; Esc sends nothing."""
 
     async def test(seen: Seen) -> None:
@@ -208,8 +214,8 @@ def test_message_that_is_refused(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_live_update(daemon: FakeDaemon, tmp_path: Path) -> None:
-    """A change that the stream tells is on the screen: in the overview and on the page."""
+def test_changes_are_drawn(daemon: FakeDaemon, tmp_path: Path) -> None:
+    """A change from the stream is drawn in the overview and on the session screen."""
 
     async def test(seen: Seen) -> None:
         await seen.shows("12.0% low")
@@ -227,7 +233,9 @@ def test_live_update(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_session_that_changes_faster_than_it_is_told(daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_session_that_changes_faster_than_it_loads_is_drawn(
+    daemon: FakeDaemon, tmp_path: Path
+) -> None:
     """Its chart comes all the same: one question is waited for before the next is asked."""
     daemon.slow = 1.0
 
@@ -244,8 +252,8 @@ def test_session_that_changes_faster_than_it_is_told(daemon: FakeDaemon, tmp_pat
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_reconnects(daemon: FakeDaemon, tmp_path: Path) -> None:
-    """A daemon that goes is told; when it is back, what happened meanwhile is shown."""
+def test_restarted_daemon_is_used_again(daemon: FakeDaemon, tmp_path: Path) -> None:
+    """A lost daemon is reported; after its return the latest sessions are shown."""
 
     async def test(seen: Seen) -> None:
         await seen.shows("● live")
@@ -260,7 +268,7 @@ def test_reconnects(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_mouse(daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_click_selects_and_second_click_opens(daemon: FakeDaemon, tmp_path: Path) -> None:
     """A click chooses a session, another one shows it; below the last there is nothing to click."""
 
     async def test(seen: Seen) -> None:
@@ -268,15 +276,15 @@ def test_mouse(daemon: FakeDaemon, tmp_path: Path) -> None:
         at = next(number for number, line in enumerate(lines) if "~/importer" in line)
         await seen.click(21)
         await seen.click(at)
-        await seen.until(lambda lines: chosen(lines, "~/importer"))
+        await seen.until(lambda lines: is_selected(lines, "~/importer"))
         await seen.click(at + 1)
         await seen.shows("session importer")
 
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_session_that_goes(daemon: FakeDaemon, tmp_path: Path) -> None:
-    """A session that the daemon forgot is told so, with what is known; and when it is gone."""
+def test_deleted_session_is_reported(daemon: FakeDaemon, tmp_path: Path) -> None:
+    """A session that the daemon deleted is reported, first with its last figures."""
     daemon.forgotten.add("crawler")
 
     async def test(seen: Seen) -> None:
@@ -293,8 +301,8 @@ def test_session_that_goes(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_help(daemon: FakeDaemon, tmp_path: Path) -> None:
-    """? tells the keys and the signs, over whatever screen; Esc comes back to it."""
+def test_help_opens_and_closes(daemon: FakeDaemon, tmp_path: Path) -> None:
+    """? shows keys and symbols over any screen; Esc returns to it."""
 
     async def test(seen: Seen) -> None:
         await seen.shows("~/crawler")
@@ -308,8 +316,8 @@ def test_help(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test)
 
 
-def test_too_small(daemon: FakeDaemon, tmp_path: Path) -> None:
-    """A terminal that is too small is told so; larger again it goes on, and keys still work."""
+def test_small_terminal_shows_a_notice(daemon: FakeDaemon, tmp_path: Path) -> None:
+    """A small terminal shows a notice; after enlarging it, keys still work."""
 
     async def test(seen: Seen) -> None:
         await seen.shows("~/crawler")
@@ -317,13 +325,13 @@ def test_too_small(daemon: FakeDaemon, tmp_path: Path) -> None:
         assert await seen.shows("needs 60x10")
         await seen.resize(80, 24)
         await seen.press("j")
-        await seen.until(lambda lines: chosen(lines, "~/importer"))
+        await seen.until(lambda lines: is_selected(lines, "~/importer"))
 
     look_at(watch(daemon.socket, tmp_path), test)
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
-def test_quit(daemon: FakeDaemon, tmp_path: Path, key: str) -> None:
+def test_quit_keys_quit(daemon: FakeDaemon, tmp_path: Path, key: str) -> None:
     """q and Ctrl-C end it cleanly, Ctrl-C also while something is written."""
     app = watch(daemon.socket, tmp_path)
 
@@ -338,8 +346,8 @@ def test_quit(daemon: FakeDaemon, tmp_path: Path, key: str) -> None:
 EVIL = "[bold red]x[/] \x1b[31m\x07 {y} <b>"
 
 
-def test_text_is_text(daemon: FakeDaemon, tmp_path: Path) -> None:
-    """What an agent writes is shown as it is: no markup, nothing that a terminal would obey."""
+def test_markup_and_escapes_are_shown_as_text(daemon: FakeDaemon, tmp_path: Path) -> None:
+    """Text of an agent is shown literally: no markup, no escape sequences."""
     fields: Json = dict.fromkeys(("model", "title", "host", "version"), EVIL)
     handoff = {"state": EVIL, "at": NOW, "path": EVIL, "calls_since": 1}
     other = thread("evil", 1_000, EVIL, model=EVIL, window_why=EVIL, source=EVIL, state=EVIL)
@@ -364,7 +372,7 @@ def test_text_is_text(daemon: FakeDaemon, tmp_path: Path) -> None:
     look_at(watch(daemon.socket, tmp_path), test, (180, 40))
 
 
-def test_hundreds(daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_hundreds_of_sessions_stay_responsive(daemon: FakeDaemon, tmp_path: Path) -> None:
     """Hundreds of sessions are all there, and a storm of changes loses none."""
     daemon.put(*(view(f"many-{number}", number * 300) for number in range(500)))
 

@@ -24,7 +24,7 @@ def user(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> User:
 
 
 def fresh(user: User, id: str, sent: int) -> Json:
-    """A session that was heard of just now."""
+    """A session with a recent event."""
     return view(id, sent, main={"at": user.now}, seen_at=user.now)
 
 
@@ -38,8 +38,8 @@ no daemon, read from transcripts  2 sessions
 """
 
 
-def test_frame_of_the_files(user: User) -> None:
-    """Without a daemon one frame of what the files tell, and it is said."""
+def test_once_prints_a_frame_from_transcripts(user: User) -> None:
+    """Without a daemon the frame is from the transcripts, and says so."""
     assert user.run("watch", "--once", COLUMNS="80") == (0, AT_80, "")
 
 
@@ -48,14 +48,14 @@ def test_pipe_gets_one_frame(user: User) -> None:
     assert user.run("watch", COLUMNS="80").out == AT_80
 
 
-def test_frame_in_colours(user: User) -> None:
-    """Colours where they are wanted."""
+def test_frame_has_colours_on_request(user: User) -> None:
+    """`--colour always` colours the frame."""
     done = user.run("watch", "--once", "--colour", "always")
     assert "\x1b[33m" in done.out
 
 
-def test_frame_of_the_daemon(user: User) -> None:
-    """With a daemon what it tells, fullest first; --files reads the files all the same."""
+def test_frame_of_a_daemon_matches_its_api(user: User) -> None:
+    """With a daemon the frame has its sessions, fullest first; --files reads the transcripts."""
     with serving(Path(user.env["BRIMLINE_STATE_DIR"]) / "http.sock") as daemon:
         daemon.put(fresh(user, "low", 20_000), fresh(user, "high", 190_000))
         done = user.run("watch", "--once")
@@ -67,8 +67,8 @@ def test_frame_of_the_daemon(user: User) -> None:
         assert "/srv/other" in user.run("watch", "--once", "--files").out
 
 
-def test_json_of_the_files(user: User) -> None:
-    """The same shape as the API's; what the files do not tell is null."""
+def test_json_has_null_for_unknown(user: User) -> None:
+    """The JSON has the API's shape; fields that transcripts lack are null."""
     told = user.run("watch", "--once", "--json").json
     assert [one["session"]["id"] for one in told] == ["s2", "s1"]
     main = told[0]["threads"][0]
@@ -76,14 +76,14 @@ def test_json_of_the_files(user: User) -> None:
     assert (told[0]["unread"], told[0]["handoff"]) == (None, None)
 
 
-def test_narrow_terminal(user: User) -> None:
-    """A frame is never narrower than what it has to say needs."""
+def test_narrow_terminal_gets_the_minimum_width(user: User) -> None:
+    """A frame has at least the minimum width."""
     shown = user.run("watch", "--once", COLUMNS="20").lines
     assert max(len(line) for line in shown[1:]) <= 60
     assert "75.0% medium" in "".join(shown)
 
 
-def test_one_agent_only(user: User) -> None:
+def test_agent_option_hides_other_agents(user: User) -> None:
     """--agent narrows; one that we do not know is refused."""
     shown = user.run("watch", "--once", "--agent", "codex").lines
     assert shown[:2] == ["no daemon, read from transcripts  0 sessions", "  No sessions yet."]
@@ -92,7 +92,7 @@ def test_one_agent_only(user: User) -> None:
     assert (done.code, done.out) == (2, "")
 
 
-def test_old_sessions(user: User) -> None:
+def test_old_sessions_need_all(user: User) -> None:
     """--since and --all reach further back."""
     user.session("s3", user.call("o1", 9_000, 90_000, sessionId="s3"), age=90_000)
     assert len(user.run("watch", "--once", "--json").json) == 2
@@ -109,7 +109,7 @@ def imported(user: User, *words: str) -> str:
     return done.stderr
 
 
-def test_textual_is_for_the_screen_alone(user: User) -> None:
+def test_frame_does_not_import_textual(user: User) -> None:
     """A frame needs no Textual, and other commands nothing of `watch`."""
     frame = imported(user, "watch", "--once")
     assert "brimline.tui.rows" in frame
@@ -118,7 +118,7 @@ def test_textual_is_for_the_screen_alone(user: User) -> None:
     assert "brimline.tui" not in imported(user, "status")
 
 
-def test_terminal_is_left_as_it_was(user: User) -> None:
+def test_terminal_is_restored_on_exit(user: User) -> None:
     """An interrupt from outside ends it cleanly: the other screen is left, the cursor shown."""
     done = user.on_terminal("watch", columns=80, interrupt="other")
     assert done.code == 0
@@ -127,8 +127,8 @@ def test_terminal_is_left_as_it_was(user: User) -> None:
     assert done.out.rindex("\x1b[?25h") > done.out.rindex("\x1b[?25l")
 
 
-def test_real_daemon(user: User, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What the real daemon heard of a session is in the frame."""
+def test_frame_of_a_real_daemon(user: User, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The frame has the session that a real daemon knows."""
     daemon = Running(tmp_path_factory.mktemp("d"))
     daemon.start()
     try:

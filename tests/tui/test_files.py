@@ -31,8 +31,8 @@ def files(machine: Machine, settings: Settings | None = None) -> TranscriptFiles
     )
 
 
-def test_figures_are_those_of_status(machine: Machine) -> None:
-    """What `brimline status` reads is what is shown, and nothing is computed anew."""
+def test_figures_equal_those_of_status(machine: Machine) -> None:
+    """The figures equal those of `brimline status`."""
     found = survey_sessions(machine.places, ["claude"], None, NO_OVERRIDES, machine.cache).sessions
     views = files(machine).read_views(NOON)
     assert len(views) == len(found) == 2
@@ -49,8 +49,8 @@ def test_figures_are_those_of_status(machine: Machine) -> None:
         assert (view.unread, view.handoff) == (None, None)
 
 
-def test_levels(machine: Machine) -> None:
-    """Levels lie on the bar where the settings have them, whatever they are of."""
+def test_levels_of_the_settings_apply(machine: Machine) -> None:
+    """Levels are in percent of the window, whatever the settings measure them by."""
     for settings, levels in (
         (Settings(), (50.0, 65.0)),
         (Settings(levels=(40_000.0,), levels_of="tokens"), (20.0,)),
@@ -59,7 +59,7 @@ def test_levels(machine: Machine) -> None:
         assert [view.levels for view in files(machine, settings).read_views(NOON)] == [levels] * 2
 
 
-def test_detail(machine: Machine) -> None:
+def test_detail_has_calls_and_compactions(machine: Machine) -> None:
     """A session read whole: every call in its cycle, the compaction, and what a glance misses."""
     made = files(machine)
     view = next(one for one in made.read_views(NOON) if one.session.id == "s1")
@@ -75,8 +75,8 @@ def test_detail(machine: Machine) -> None:
     assert (main.calls, main.cycle, main.peak_sent) == (2, 1, 120_000)
 
 
-def test_session_that_is_gone(machine: Machine) -> None:
-    """A session whose file was deleted meanwhile is told so."""
+def test_deleted_session_raises(machine: Machine) -> None:
+    """A session whose transcript was deleted is reported."""
     made = files(machine)
     view = next(one for one in made.read_views(NOON) if one.session.id == "s2")
     (machine.projects / "-project" / "s2.jsonl").unlink()
@@ -84,8 +84,10 @@ def test_session_that_is_gone(machine: Machine) -> None:
         made.read_detail(view)
 
 
-def test_screen_without_a_daemon(machine: Machine, tmp_path: Path, nobody: Path) -> None:
-    """It says so, shows the files, follows them as they grow, and tells that nothing is sent."""
+def test_screen_shows_transcripts_without_a_daemon(
+    machine: Machine, tmp_path: Path, nobody: Path
+) -> None:
+    """Without a daemon the screen follows the transcripts and refuses to send messages."""
 
     async def test(seen: Seen) -> None:
         await seen.shows("◌ no daemon, reading transcripts")
@@ -103,7 +105,7 @@ def test_screen_without_a_daemon(machine: Machine, tmp_path: Path, nobody: Path)
     look_at(watch(nobody, tmp_path), test, (100, 40))
 
 
-def test_screen_with_nothing_at_all(tmp_path: Path) -> None:
+def test_empty_screen_says_what_to_do(tmp_path: Path) -> None:
     """No daemon, no files: what to do next."""
 
     async def test(seen: Seen) -> None:

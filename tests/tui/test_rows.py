@@ -1,4 +1,4 @@
-"""The lines of the overview, also at widths that nobody has."""
+"""The lines of the overview, at any width."""
 
 import json
 from pathlib import Path
@@ -27,8 +27,8 @@ from .scene import view as told_view
 HOME = Path("/home/ada")
 
 
-def taken(*told: dict[str, Any]) -> list[SessionView]:
-    """Sessions as they are taken."""
+def decode(*told: dict[str, Any]) -> list[SessionView]:
+    """Sessions as they are decode."""
     found = decode_views(json.dumps(told).encode())
     assert len(found) == len(told)
     return found
@@ -41,7 +41,7 @@ def lines(view: SessionView, width: int = 80) -> list[str]:
 
 def own(sent: int | None, **fields: Any) -> SessionView:
     """A session that sent so much."""
-    return taken(told_view("s", sent, main=fields))[0]
+    return decode(told_view("s", sent, main=fields))[0]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,9 @@ def own(sent: int | None, **fields: Any) -> SessionView:
         (260_000, "130%!", "over", "full"),
     ],
 )
-def test_how_full(sent: int, percent: str, word: str, shade: str) -> None:
+def test_percent_word_and_shade_match_the_occupancy(
+    sent: int, percent: str, word: str, shade: str
+) -> None:
     """Low, medium from 50, high from 80 % of the window; the limit alone turns it red."""
     view = own(sent)
     assert view.main is not None
@@ -66,14 +68,14 @@ def test_how_full(sent: int, percent: str, word: str, shade: str) -> None:
     assert bars.thread_shade(view.main) == shade
 
 
-def test_over_a_window_without_a_limit() -> None:
+def test_overshoot_without_a_limit_is_marked() -> None:
     """More than the window is red too, whatever is known of the limit."""
     view = own(260_000, limit=None, percent_of_limit=None)
     assert view.main is not None
     assert (bars.thread_shade(view.main), bars.shade_word(view.main)) == ("full", "over")
 
 
-def test_unknown_is_no_zero() -> None:
+def test_unknown_is_not_shown_as_zero() -> None:
     """After a compaction and without a window nothing is claimed."""
     assert "unknown" in lines(own(None))[1]
     assert "?/200K" in lines(own(None))[1]
@@ -94,14 +96,14 @@ def test_unknown_is_no_zero() -> None:
         (90_000, "unknown", "stale 1d"),
     ],
 )
-def test_state(ago: float, state: str, said: str) -> None:
-    """What a session does; and that nothing was heard for more than an hour."""
+def test_state_text_shows_age_of_stale_sessions(ago: float, state: str, said: str) -> None:
+    """The state of a session; `stale` after an hour without events."""
     view = own(5_000, ago=ago, state=state)
     assert bars.state_text(view, view.main, NOW) == said
 
 
-def test_marks_on_the_bar() -> None:
-    """Levels and limit lie on the bar where they are, over what is full and what is not."""
+def test_bar_has_marks_for_levels_and_limit() -> None:
+    """Levels and limit are marked on the full and the empty part of the bar."""
     bar = "".join(p.text for p in bars.draw_thread_bar(*_main(own(120_000)), 100))
     assert len(bar) == 100
     assert (bar[50], bar[65], bar[83]) == ("╎", "╎", "┃")
@@ -109,9 +111,9 @@ def test_marks_on_the_bar() -> None:
     assert bar[66:83] == "░" * 17
 
 
-def test_limit_that_is_the_window() -> None:
+def test_limit_equal_to_the_window_has_no_mark() -> None:
     """Where nothing is compacted before the window is full, there is no mark."""
-    view = taken(told_view("s", 1_000, limit_at=100.0))[0]
+    view = decode(told_view("s", 1_000, limit_at=100.0))[0]
     assert "┃" not in "".join(lines(view))
 
 
@@ -120,27 +122,27 @@ def _main(view: SessionView) -> tuple[SessionView, ThreadView]:
     return view, view.main
 
 
-def test_session_without_a_thread() -> None:
-    """A session that was only just heard of has a line, and claims nothing."""
-    view = taken(told_view("s", 1_000) | {"threads": []})[0]
+def test_session_without_a_thread_is_unknown() -> None:
+    """A session without a reading has a line without figures."""
+    view = decode(told_view("s", 1_000) | {"threads": []})[0]
     assert "~/s" in lines(view)[0]
     assert "%" not in "".join(lines(view) + lines(view, 200))
 
 
-def test_many_subagents() -> None:
+def test_only_the_latest_subagents_are_shown() -> None:
     """The latest four are shown, the others are counted."""
     others = [thread("s", 1_000, f"a{n}") for n in range(7)]
-    shown = lines(taken(told_view("s", 1_000, *others))[0])
+    shown = lines(decode(told_view("s", 1_000, *others))[0])
     assert [line.split()[1] for line in shown[2:6]] == ["a0", "a1", "a2", "a3"]
     assert shown[6:] == ["  + 3 other subagents"]
 
 
 @given(st.integers(60, 400))
-def test_every_line_fits(width: int) -> None:
-    """At every width a line takes at most that, and a session as many lines as it says."""
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    """No line is wider than the terminal, and `height` is the number of lines."""
     rows = OverviewRows(width, NOW, HOME)
     assert line_width(rows.header()) <= width
-    for view in taken(*scene()):
+    for view in decode(*scene()):
         made = rows.lines(view)
         assert len(made) == rows.height(view)
         assert max(map(line_width, made)) <= width
@@ -150,10 +152,10 @@ TEXT = st.text(max_size=60)
 
 
 @given(TEXT, TEXT, TEXT, st.sampled_from([60, 80, 139, 140, 200]))
-def test_whatever_it_is_called(project: str, model: str, name: str, width: int) -> None:
+def test_lines_with_any_names_fit(project: str, model: str, name: str, width: int) -> None:
     """No name breaks a line, or gets a control character through."""
     told = told_view("s", 1_000, thread("s", 1, name), project=project, main={"model": model})
-    for line in OverviewRows(width, NOW, HOME).lines(taken(told)[0]):
+    for line in OverviewRows(width, NOW, HOME).lines(decode(told)[0]):
         assert line_width(line) <= width
         assert to_plain(line).isprintable()
 
@@ -169,14 +171,14 @@ def test_columns_fill_the_line(width: int) -> None:
         assert min(found) > 0
 
 
-def test_project_is_cut_at_its_beginning() -> None:
-    """The end of a path tells more than its beginning."""
-    view = taken(told_view("s", 1_000, project="/srv/" + "deep/" * 20 + "end"))[0]
+def test_long_project_keeps_its_end() -> None:
+    """A long path is shortened at its start."""
+    view = decode(told_view("s", 1_000, project="/srv/" + "deep/" * 20 + "end"))[0]
     assert "/end " in lines(view)[0]
     assert "…" in lines(view)[0]
 
 
-def test_colours() -> None:
+def test_frame_without_colours_has_no_escapes() -> None:
     """The shade is in the colour, and without colours there is no escape at all."""
     line: Line = OverviewRows(80, NOW, HOME).lines(own(190_000))[1]
     assert "\x1b[1;31m" in to_ansi(line, True)
@@ -186,11 +188,11 @@ def test_colours() -> None:
 def names(sort: str, **fields: Any) -> list[str]:
     """The sessions of the scene, sorted and narrowed."""
     look = ListOptions(HOME, sort=next(one for one in SORTS if one == sort), **fields)
-    return [view.session.id for view in select_sessions(taken(*scene()), look)]
+    return [view.session.id for view in select_sessions(decode(*scene()), look)]
 
 
-def test_orders() -> None:
-    """Each order, and the fullest first within what is equal."""
+def test_sessions_sort_by_each_order() -> None:
+    """Each order works; equal sessions are sorted fullest first."""
     assert names("fullest")[:3] == ["crawler", "importer", "shop-backend"]
     assert names("fullest")[-1] == "mobile-app"
     assert names("latest")[-1] == "billing"
@@ -198,7 +200,7 @@ def test_orders() -> None:
     assert names("agent")[-2:] == ["docs-site", "ledger"]
 
 
-def test_narrowed() -> None:
+def test_filter_matches_all_words() -> None:
     """By agent, by words in any field in any case, by time; an ended session is not live."""
     assert names("fullest", agents=("codex",)) == ["docs-site"]
     assert names("fullest", words=("BOX", "shop")) == ["shop-backend"]

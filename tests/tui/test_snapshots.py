@@ -27,7 +27,7 @@ from .watching import Seen, look_at, watch
         ("small", (50, 8), True, "", "needs 60x10"),
     ],
 )
-def test_picture(
+def test_screen_matches_its_snapshot(
     daemon: FakeDaemon,
     tmp_path: Path,
     name: str,
@@ -36,7 +36,7 @@ def test_picture(
     keys: str,
     there: str,
 ) -> None:
-    """The screen looks as it did when it was last looked at."""
+    """The screen equals its recorded snapshot."""
 
     async def test(seen: Seen) -> None:
         await seen.shows("needs" if name == "small" else "~/crawler")
@@ -44,12 +44,12 @@ def test_picture(
         await seen.shows(there)
         if "enter" in keys:
             await seen.until(lambda lines: any("200K ┤" in line for line in lines))
-        _same(seen.svg, SNAPSHOTS / f"{name}.svg")
+        _check_snapshot(seen.svg, SNAPSHOTS / f"{name}.svg")
 
     look_at(watch(daemon.socket, tmp_path, colour), test, size)
 
 
-def _same(svg: str, kept: Path) -> None:
+def _check_snapshot(svg: str, kept: Path) -> None:
     made = neutral(svg)
     if os.environ.get("BRIMLINE_SNAPSHOTS") == "write":
         kept.parent.mkdir(exist_ok=True)
@@ -59,7 +59,7 @@ def _same(svg: str, kept: Path) -> None:
     assert made == before
 
 
-def test_pictures_are_neutral() -> None:
+def test_snapshots_name_no_machine() -> None:
     """No picture has anything of a machine in it, or of another site."""
     kept = sorted(SNAPSHOTS.glob("*.svg"))
     assert len(kept) == 9

@@ -65,7 +65,7 @@ def tmux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tmux]:
 
 
 def command(daemon: FakeDaemon, home: Path, **env: str) -> str:
-    """`brimline watch --all` in a shell that tells how it ended, and stays."""
+    """`brimline watch --all` in a shell that prints the exit code and stays open."""
     told = {
         "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
         "TERM": "screen-256color", "BRIMLINE_STATE_DIR": str(daemon.socket.parent), **env,
@@ -76,11 +76,11 @@ def command(daemon: FakeDaemon, home: Path, **env: str) -> str:
 
 
 def ended(screen: str) -> bool:
-    """Whether the shell tells how it ended."""
+    """Whether the shell printed the exit code."""
     return re.search(r"^ended \d", screen, re.MULTILINE) is not None
 
 
-def test_in_tmux(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_watch_runs_in_tmux(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
     """Overview, a session, back, smaller, larger; Ctrl-C ends it and leaves the terminal sound."""
     tmux.start(command(daemon, tmp_path), 80, 24)
     screen = tmux.until(lambda screen: "crawler" in screen and "● live" in screen)
@@ -103,7 +103,7 @@ def test_in_tmux(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
     assert "crawler" not in screen
 
 
-def test_typing_ahead(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_keys_typed_ahead_are_not_lost(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
     """Whoever types faster than it draws loses no letter, and presses no other key with it."""
     tmux.start(command(daemon, tmp_path), 80, 24)
     tmux.until(lambda screen: "mobile-app" in screen)
@@ -119,7 +119,7 @@ def test_typing_ahead(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
     tmux.until(ended)
 
 
-def test_without_colours(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
+def test_no_color_prints_no_colours(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
     """NO_COLOR: no colour at all, on no screen, and all signs are there."""
     tmux.start(command(daemon, tmp_path, NO_COLOR="1"), 80, 24)
     screen = tmux.until(lambda screen: "mobile-app" in screen)

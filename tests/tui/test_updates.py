@@ -33,67 +33,71 @@ async def no_files() -> list[SessionView]:
     return []
 
 
-async def heard(
+async def collect_updates(
     daemon: Daemon | None,
     enough: Callable[[list[Update]], object],
     read: Callable[[], Awaitable[list[SessionView]]] = no_files,
     pace: Intervals = QUICK,
     after: dict[int, Step] | None = None,
 ) -> list[Update]:
-    """The news until they are enough; `after` so many of them, something is done."""
-    news: list[Update] = []
+    """Collect updates until `enough`; after `after` of them, call `then`."""
+    updates: list[Update] = []
     async with (
         contextlib.aclosing(follow_sessions(daemon, read, pace)) as told,
         asyncio.timeout(30),
     ):
         async for one in told:
-            news.append(one)
-            if after and len(news) in after:
-                await asyncio.to_thread(after.pop(len(news)))
-            if enough(news):
+            updates.append(one)
+            if after and len(updates) in after:
+                await asyncio.to_thread(after.pop(len(updates)))
+            if enough(updates):
                 break
-    return news
+    return updates
 
 
-def ids(news: list[Update]) -> list[str]:
-    """The sessions that were told as changed."""
-    return [one.view.session.id for one in news if isinstance(one, SessionChanged)]
+def ids(updates: list[Update]) -> list[str]:
+    """The ids of the changed sessions."""
+    return [one.view.session.id for one in updates if isinstance(one, SessionChanged)]
 
 
-def states(news: list[Update]) -> list[str]:
+def states(updates: list[Update]) -> list[str]:
     """The states of the connection, each once in a row."""
     links = [
         one if isinstance(one, Connection) else one.connection
-        for one in news
+        for one in updates
         if not isinstance(one, SessionChanged)
     ]
     return [link.state for n, link in enumerate(links) if not n or links[n - 1] != link]
 
 
-def test_everything_then_changes(daemon: FakeDaemon) -> None:
-    """First all sessions at once, then each as the stream tells it."""
-    news = asyncio.run(heard(Daemon(daemon.socket), lambda news: len(news) > 8))
-    assert isinstance(news[0], AllSessions)
-    assert len(news[0].views) == 8
-    assert news[0].connection == Connection("live")
-    assert ids(news) == list(daemon.views)
+def test_all_sessions_come_before_changes(daemon: FakeDaemon) -> None:
+    """All sessions come first, then each change of the stream."""
+    updates = asyncio.run(collect_updates(Daemon(daemon.socket), lambda updates: len(updates) > 8))
+    assert isinstance(updates[0], AllSessions)
+    assert len(updates[0].views) == 8
+    assert updates[0].connection == Connection("live")
+    assert ids(updates) == list(daemon.views)
 
 
-def test_long_event(daemon: FakeDaemon) -> None:
-    """An event of any length is taken whole, however it comes."""
+def test_long_event_is_read(daemon: FakeDaemon) -> None:
+    """An event of any length is read, however it is split."""
     daemon.put(view("long", 1_000, title="x" * 300_000))
-    news = asyncio.run(heard(Daemon(daemon.socket), lambda news: "long" in ids(news)))
-    told = news[-1]
+    updates = asyncio.run(
+        collect_updates(Daemon(daemon.socket), lambda updates: "long" in ids(updates))
+    )
+    told = updates[-1]
     assert isinstance(told, SessionChanged)
     assert told.view.session.title == "x" * 300_000
 
 
-def test_bad_event_is_passed_over(daemon: FakeDaemon) -> None:
+def test_undecodable_event_is_ignored(daemon: FakeDaemon) -> None:
     """One that cannot be read ends nothing."""
     daemon.views["bad"] = {"session": {"id": "bad"}}
     daemon.put({"session": {"id": "bad"}}, view("good", 1_000))
-    news = asyncio.run(heard(Daemon(daemon.socket), lambda news: "good" in ids(news)))
-    assert "bad" not in ids(news)
+    updates = asyncio.run(
+        collect_updates(Daemon(daemon.socket), lambda updates: "good" in ids(updates))
+    )
+    assert "bad" not in ids(updates)
 
 
 def test_changes_are_applied_to_the_known_view(daemon: FakeDaemon) -> None:
@@ -101,8 +105,10 @@ def test_changes_are_applied_to_the_known_view(daemon: FakeDaemon) -> None:
     daemon.put(view("s9", 1_000, title="before"))
     daemon.change({"id": "s9", "session": {"title": "after"}, "unread": 3})
     daemon.change({"id": "s9", "threads": {"main": {"sent": 5}}, "trend": {"keep": 0, "add": [7]}})
-    news = asyncio.run(heard(Daemon(daemon.socket), lambda news: ids(news).count("s9") == 3))
-    told = news[-1]
+    updates = asyncio.run(
+        collect_updates(Daemon(daemon.socket), lambda updates: ids(updates).count("s9") == 3)
+    )
+    told = updates[-1]
     assert isinstance(told, SessionChanged)
     assert (told.view.session.title, told.view.unread, told.view.trend) == ("after", 3, (7,))
     assert told.view.main
@@ -114,18 +120,20 @@ def test_changes_are_applied_to_the_known_view(daemon: FakeDaemon) -> None:
     [{}, [], {"id": "nobody", "unread": 1}, {"id": "s9", "threads": {"main": 1}},
      {"id": "s9", "trend": {"keep": "x", "add": []}}, {"id": "s9", "session": {"seen_at": "x"}}],
 )  # fmt: skip
-def test_changes_that_cannot_be_applied_are_passed_over(daemon: FakeDaemon, change: Any) -> None:
-    """The next one is taken, and nothing ends."""
+def test_changes_that_cannot_be_applied_are_ignored(daemon: FakeDaemon, change: Any) -> None:
+    """The next event is read, and the stream goes on."""
     daemon.put(view("s9", 1_000))
     daemon.change(change)
     daemon.change({"id": "s9", "unread": 3})
-    news = asyncio.run(heard(Daemon(daemon.socket), lambda news: ids(news).count("s9") == 2))
-    told = news[-1]
+    updates = asyncio.run(
+        collect_updates(Daemon(daemon.socket), lambda updates: ids(updates).count("s9") == 2)
+    )
+    told = updates[-1]
     assert isinstance(told, SessionChanged)
     assert told.view.unread == 3
 
 
-def test_events_of_unknown_kinds_are_passed_over(tmp_path: Path) -> None:
+def test_events_of_unknown_kinds_are_ignored(tmp_path: Path) -> None:
     """A newer daemon may send more."""
     events = b"event: other\ndata: {}\n\ndata: {}\n\nevent: session\ndata: %s\n\n"
     session = json.dumps(view("s9", 1_000)).encode()
@@ -138,67 +146,77 @@ def test_events_of_unknown_kinds_are_passed_over(tmp_path: Path) -> None:
 
     async def test() -> list[Update]:
         async with await asyncio.start_unix_server(serve, tmp_path / "s"):
-            return await heard(Daemon(tmp_path / "s"), lambda news: len(news) == 2)
+            return await collect_updates(Daemon(tmp_path / "s"), lambda updates: len(updates) == 2)
 
     assert ids(asyncio.run(test())) == ["s9"]
 
 
-def test_no_daemon(nobody: Path) -> None:
-    """The files are read, again and again, and it is said."""
-    news = asyncio.run(heard(Daemon(nobody), lambda news: len(news) == 3))
-    assert news == [AllSessions([], Connection("files"))] * 3
+def test_transcripts_are_read_without_a_daemon(nobody: Path) -> None:
+    """The transcripts are read repeatedly, and the state says so."""
+    updates = asyncio.run(collect_updates(Daemon(nobody), lambda updates: len(updates) == 3))
+    assert updates == [AllSessions([], Connection("files"))] * 3
 
 
-def test_files_alone(daemon: FakeDaemon) -> None:
+def test_files_option_ignores_the_daemon(daemon: FakeDaemon) -> None:
     """Who asks for the files gets them, and the daemon is not asked."""
-    asyncio.run(heard(None, lambda news: len(news) == 2))
+    asyncio.run(collect_updates(None, lambda updates: len(updates) == 2))
     assert daemon.asked == []
 
 
-def test_daemon_that_comes(daemon: FakeDaemon) -> None:
+def test_daemon_that_starts_later_is_used(daemon: FakeDaemon) -> None:
     """From the files to the daemon as soon as there is one."""
     daemon.stop()
-    news = asyncio.run(
-        heard(Daemon(daemon.socket), lambda news: ids(news), after={2: daemon.start})
+    updates = asyncio.run(
+        collect_updates(
+            Daemon(daemon.socket), lambda updates: ids(updates), after={2: daemon.start}
+        )
     )
-    assert states(news) == ["files", "live"]
+    assert states(updates) == ["files", "live"]
 
 
-def test_daemon_that_goes_and_comes(daemon: FakeDaemon) -> None:
-    """Lost is told at once; it is tried again before the files are read."""
+def test_restarted_daemon_is_used_again(daemon: FakeDaemon) -> None:
+    """A loss is reported at once; the daemon is retried before transcripts are read."""
 
     def again() -> None:
         daemon.stop()
         daemon.start()
 
     link = Daemon(daemon.socket)
-    news = asyncio.run(heard(link, lambda news: len(ids(news)) > 12, after={9: again}))
-    assert states(news)[:3] == ["live", "lost", "live"]
+    updates = asyncio.run(
+        collect_updates(link, lambda updates: len(ids(updates)) > 12, after={9: again})
+    )
+    assert states(updates)[:3] == ["live", "lost", "live"]
 
 
-def test_daemon_that_goes_for_good(daemon: FakeDaemon) -> None:
+def test_transcripts_are_read_after_the_daemon_stops(daemon: FakeDaemon) -> None:
     """After some tries the files are read."""
     link = Daemon(daemon.socket)
-    news = asyncio.run(heard(link, lambda news: "files" in states(news), after={9: daemon.stop}))
-    assert states(news) == ["live", "lost", "files"]
+    updates = asyncio.run(
+        collect_updates(link, lambda updates: "files" in states(updates), after={9: daemon.stop})
+    )
+    assert states(updates) == ["live", "lost", "files"]
 
 
-def test_daemon_that_says_nothing_more(daemon: FakeDaemon) -> None:
-    """A stream without a sign of life is given up, and begun anew."""
+def test_silent_stream_is_lost(daemon: FakeDaemon) -> None:
+    """A stream without a heartbeat is dropped and opened again."""
     pace = Intervals(retry_s=0.05, silence_s=0.3)
     link = Daemon(daemon.socket)
-    news = asyncio.run(heard(link, lambda news: states(news).count("live") == 2, pace=pace))
-    assert states(news) == ["live", "lost", "live"]
+    updates = asyncio.run(
+        collect_updates(link, lambda updates: states(updates).count("live") == 2, pace=pace)
+    )
+    assert states(updates) == ["live", "lost", "live"]
 
 
-def test_files_that_cannot_be_read(nobody: Path) -> None:
-    """What is wrong with them is told, and they are tried again."""
+def test_unreadable_transcripts_are_reported(nobody: Path) -> None:
+    """The problem is reported, and the transcripts are tried again."""
 
     async def broken() -> list[SessionView]:
         raise InvalidSettings("file", "levels", "wrong")
 
-    news = asyncio.run(heard(Daemon(nobody), lambda news: len(news) == 2, broken))
-    assert news == [Connection("files", "file: levels: wrong")] * 2
+    updates = asyncio.run(
+        collect_updates(Daemon(nobody), lambda updates: len(updates) == 2, broken)
+    )
+    assert updates == [Connection("files", "file: levels: wrong")] * 2
 
 
 @pytest.mark.parametrize(
@@ -218,7 +236,7 @@ def test_something_that_is_no_daemon(tmp_path: Path, said: bytes) -> None:
     async def test() -> list[Update]:
         server = await asyncio.start_unix_server(serve, tmp_path / "s")
         async with server:
-            return await heard(Daemon(tmp_path / "s"), lambda news: len(news) == 1)
+            return await collect_updates(Daemon(tmp_path / "s"), lambda updates: len(updates) == 1)
 
     assert asyncio.run(test()) == [AllSessions([], Connection("files"))]
 
@@ -230,7 +248,7 @@ def test_something_that_is_no_daemon(tmp_path: Path, said: bytes) -> None:
      b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
 )  # fmt: skip
 def test_stream_that_ends(tmp_path: Path, stream: bytes) -> None:
-    """A daemon that tells its sessions and no changes is lost, and asked again."""
+    """A daemon that serves sessions but no stream counts as lost, and is retried."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await reader.readuntil(b"\r\n\r\n")
@@ -239,7 +257,7 @@ def test_stream_that_ends(tmp_path: Path, stream: bytes) -> None:
 
     async def test() -> list[Update]:
         async with await asyncio.start_unix_server(serve, tmp_path / "s"):
-            return await heard(Daemon(tmp_path / "s"), lambda news: len(news) == 3)
+            return await collect_updates(Daemon(tmp_path / "s"), lambda updates: len(updates) == 3)
 
     assert states(asyncio.run(test())) == ["live", "lost", "live"]
 
@@ -248,7 +266,7 @@ def test_stream_that_ends(tmp_path: Path, stream: bytes) -> None:
     ("body", "said"), [(b'{"error": "too long"}', "too long"), (b"<html>", "HTTP 422")]
 )
 def test_refusal(body: bytes, said: str) -> None:
-    """Why it was refused, also where that is not told in our way."""
+    """The reason of a refusal, also if the body is not ours."""
     assert Answer(422, body).refusal == said
     assert Answer(201, body).refusal is None
 

@@ -58,7 +58,7 @@ def daemon(tmp_path: Path) -> Iterator[Running]:
 
 @pytest.fixture
 def story(daemon: Running) -> Story:
-    """What the test tells the daemon."""
+    """The sessions that the test reports to the daemon."""
     return Story(daemon)
 
 

@@ -1,4 +1,4 @@
-"""A transcript of Claude Code in the daemon's home, for what the history tells."""
+"""Transcripts of Claude Code in the daemon's home, for the history."""
 
 from __future__ import annotations
 

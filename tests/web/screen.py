@@ -57,7 +57,7 @@ class Screen:
         self.find("connection", '[data-connection="live"]').wait_for()
 
     def go(self, hash: str) -> None:
-        """Go there without loading the page anew."""
+        """Go to a hash without reloading the page."""
         self.page.evaluate("hash => { location.hash = hash }", hash)
 
     def find(self, testid: str, more: str = "") -> Locator:
@@ -81,7 +81,7 @@ class Screen:
         return self.page.evaluate(script, argument)
 
     def until(self, script: str, argument: Any = None) -> None:
-        """Wait until a function gives what is true; the page's policy forbids any other script."""
+        """Wait until a function returns true; the page's policy forbids evaluated strings."""
         self.page.wait_for_function(script, arg=argument)
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""What a test tells a daemon of sessions, as programs and clients do."""
+"""Reports sessions to a daemon, as programs and clients do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SETTINGS = f'[windows]\n"*" = {WINDOW}\n'
 
 
 def call(id: str, sent: int, **more: Any) -> Json:
-    """A call that sent so many tokens, some of each kind."""
+    """A call that sent a number of tokens, some of each kind."""
     fresh, written = min(sent, 12), min(sent // 10, 3_000)
     usage = {
         "input": fresh,

@@ -132,7 +132,7 @@ def attack_page(context: BrowserContext, attacker: Attacker, host: str) -> Page:
 
 
 def check_untouched(daemon: Running) -> None:
-    """Nothing was told to any agent, and the daemon runs."""
+    """No message was queued, and the daemon is running."""
     assert daemon.get("/v1/messages") == []
     assert daemon.get("/healthz") == {"status": "ok"}
 
@@ -143,7 +143,7 @@ HOSTS = [EVIL, "localhost", "127.0.0.1"]
 
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("mode", ["cors", "no-cors"])
-def test_fetch(
+def test_fetch_from_another_site_is_refused(
     context: BrowserContext, attacker: Attacker, daemon: Running, host: str, mode: str
 ) -> None:
     """A script of another origin reads nothing and sends nothing, with the cookie or without."""
@@ -161,7 +161,9 @@ def test_fetch(
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_form(context: BrowserContext, attacker: Attacker, daemon: Running, host: str) -> None:
+def test_form_of_another_site_is_refused(
+    context: BrowserContext, attacker: Attacker, daemon: Running, host: str
+) -> None:
     """A form that another site posts, as text that looks like JSON, has no effect."""
     page = attack_page(context, attacker, host)
     url = f"http://127.0.0.1:{daemon.port}/v1/sessions/{SESSION}/messages"
@@ -172,7 +174,7 @@ def test_form(context: BrowserContext, attacker: Attacker, daemon: Running, host
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_event_source(
+def test_event_source_of_another_site_is_refused(
     context: BrowserContext, attacker: Attacker, daemon: Running, host: str
 ) -> None:
     """Another site cannot listen to the stream."""
@@ -181,7 +183,7 @@ def test_event_source(
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_image_and_script(
+def test_image_and_script_of_another_site_load_nothing(
     context: BrowserContext, attacker: Attacker, daemon: Running, host: str
 ) -> None:
     """Neither an image nor a script element of another site gets anything."""
@@ -192,7 +194,7 @@ def test_image_and_script(
 
 
 @pytest.mark.parametrize("name", [EVIL, REBOUND])
-def test_rebinding(context: BrowserContext, daemon: Running, name: str) -> None:
+def test_dns_rebinding_is_refused(context: BrowserContext, daemon: Running, name: str) -> None:
     """A page whose own name leads to our port is refused, whatever the name is."""
     page = context.new_page()
     answer = page.goto(f"http://{name}:{daemon.port}/")
@@ -217,7 +219,7 @@ def test_link_to_the_page_from_another_site(
     assert answered.value.status == 403
 
 
-def test_own_page_works(context: BrowserContext, daemon: Running) -> None:
+def test_own_page_is_served(context: BrowserContext, daemon: Running) -> None:
     """The same browser, on our own page: it reads, and listens."""
     page = context.new_page()
     page.goto(f"http://127.0.0.1:{daemon.port}/")
@@ -226,8 +228,8 @@ def test_own_page_works(context: BrowserContext, daemon: Running) -> None:
     assert page.evaluate("document.cookie") == ""
 
 
-def test_browser_that_is_not_signed_in(rebound_browser: Browser, daemon: Running) -> None:
-    """Another browser is told how to open the page, and sees nothing else."""
+def test_browser_without_a_cookie_gets_no_data(rebound_browser: Browser, daemon: Running) -> None:
+    """A browser without a cookie sees only how to open the page."""
     context = rebound_browser.new_context()
     page = context.new_page()
     answer = page.goto(f"http://127.0.0.1:{daemon.port}/")

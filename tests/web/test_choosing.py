@@ -34,7 +34,7 @@ def until_order(screen: Screen, *sessions: str) -> None:
     assert screen.order() == list(sessions)
 
 
-def test_filters(listed: Screen) -> None:
+def test_filters_show_only_matching_sessions(listed: Screen) -> None:
     """By agent, by project, by both; each offers what there is, and all."""
     agent, project = listed.find("filter-agent"), listed.find("filter-project")
     assert agent.locator("option").all_text_contents() == ["all agents", "alpha", "beta"]
@@ -48,16 +48,16 @@ def test_filters(listed: Screen) -> None:
     until_order(listed, "a1", "b1", "a2", "b2")
 
 
-def test_a_filter_without_values(story: Story, screen: Screen) -> None:
-    """Where no session names a project, the choice says that all are shown."""
+def test_filter_without_values_shows_all(story: Story, screen: Screen) -> None:
+    """If no session has a project, the filter offers only all projects."""
     story.tell("bare", full(5))
     screen.open()
     options = screen.find("filter-project").locator("option")
     expect(options).to_have_text(["all projects"])
 
 
-def test_search(listed: Screen) -> None:
-    """Words in any field, all of them, in any case; what fits none is said, with a way back."""
+def test_search_shows_only_matching_sessions(listed: Screen) -> None:
+    """All words must match, in any field and case; no match offers a way back."""
     listed.find("search").fill("parser MEND")
     until_order(listed, "b2")
     listed.find("search").fill("home alpha")
@@ -76,15 +76,15 @@ ORDERS = {
 }
 
 
-def test_sort(listed: Screen) -> None:
+def test_sessions_sort_by_each_order(listed: Screen) -> None:
     """Another order at once."""
     for sort, order in ORDERS.items():
         listed.find("sort").select_option(sort)
         until_order(listed, *order)
 
 
-def test_past(story: Story, screen: Screen) -> None:
-    """Sessions that ended, or were not heard for a day, are shown by choice."""
+def test_ended_sessions_are_shown_on_request(story: Story, screen: Screen) -> None:
+    """Sessions that ended, or had no events for a day, are shown on request."""
     story.tell("now", full(10))
     story.daemon.hook(status_input(40_000), "statusline")
     story.daemon.hook(hook_input("SessionEnd", reason="exit"))

@@ -1,4 +1,4 @@
-"""The history: what the agents' own files tell, and what the compactions teach."""
+"""The history: figures of the transcripts, and learned limits."""
 
 import pytest
 from playwright.sync_api import expect
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 ONE, OTHER = "44444444-4444-4444-8444-444444444444", "55555555-5555-4555-8555-555555555555"
 
 
-def test_figures(story: Story, screen: Screen) -> None:
+def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> None:
     """Days, sessions and limits have the API's figures; a session leads to its page."""
     write_past(story.daemon, ONE, "/home/u/one")
     write_past(story.daemon, OTHER, "/home/u/other", "claude-opus-4-5")
@@ -39,8 +39,8 @@ def test_figures(story: Story, screen: Screen) -> None:
     expect(screen.find("compactions")).to_contain_text("160,000")
 
 
-def test_limits_alone(story: Story, screen: Screen) -> None:
-    """What compactions teach is shown also where no file of an agent is on this machine."""
+def test_limits_are_shown_without_sessions(story: Story, screen: Screen) -> None:
+    """Learned limits are shown even if there are no transcripts."""
     packed = {"type": "Compacted", "trigger": "auto", "before": 150_000}
     story.tell("one", full(75), packed, agent="my-agent")
     screen.open("#/history")

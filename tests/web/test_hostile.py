@@ -1,4 +1,4 @@
-"""Whatever an agent says is shown as text: nothing of it runs, in any field, on any view."""
+"""Whatever an agent shows_text is shown as text: nothing of it runs, in any field, on any view."""
 
 from pathlib import Path
 from urllib.parse import quote
@@ -42,7 +42,7 @@ def tell_evil(story: Story) -> Path:
     return path
 
 
-def unharmed(screen: Screen) -> None:
+def check_unharmed(screen: Screen) -> None:
     """Nothing ran, and no tag came in; our own script is the only one."""
     screen.page.wait_for_timeout(100)
     assert screen.evaluated("typeof hacked") == "undefined"
@@ -51,17 +51,17 @@ def unharmed(screen: Screen) -> None:
     screen.check()
 
 
-def says(page: Page, selector: str, *words: str) -> None:
+def shows_text(page: Page, selector: str, *words: str) -> None:
     """Whether a part of the page has these words in it, as text."""
     for each in words:
         expect(page.locator(selector).first).to_contain_text(each)
 
 
-def test_overview(story: Story, screen: Screen) -> None:
+def test_hostile_text_is_text_on_the_overview(story: Story, screen: Screen) -> None:
     """Rows, filters, tooltips and the window's title."""
     tell_evil(story)
     screen.open()
-    says(screen.page, ".row", f"{EVIL}-a", MODEL, f"{EVIL}-title", f"{EVIL}-thread")
+    shows_text(screen.page, ".row", f"{EVIL}-a", MODEL, f"{EVIL}-title", f"{EVIL}-thread")
     expect(screen.find("open")).to_have_attribute("title", f"/p/{EVIL}")
     assert screen.find("session").get_attribute("data-session") == EVIL
     for field, value in (("agent", f"{EVIL}-a"), ("project", f"/p/{EVIL}")):
@@ -70,56 +70,56 @@ def test_overview(story: Story, screen: Screen) -> None:
     screen.find("search").fill(EVIL)
     expect(screen.find("session")).to_have_count(1)
     expect(screen.page).to_have_title("60.0 % script>&lt; · Brimline")
-    unharmed(screen)
+    check_unharmed(screen)
 
 
-def test_session(story: Story, screen: Screen) -> None:
+def test_hostile_text_is_text_on_a_session(story: Story, screen: Screen) -> None:
     """Head, reading, timeline, tables, messages, document and JSON of a session's page."""
     path = tell_evil(story)
     screen.open()
     screen.find("open").click()
     page = screen.page
     page.locator(".u-over").wait_for()
-    says(page, ".head", f"{EVIL}-a", f"{EVIL}-title")
+    shows_text(page, ".head", f"{EVIL}-a", f"{EVIL}-title")
     facts = (MODEL, f"{EVIL}-a {EVIL}-version", f"/p/{EVIL}", f"{EVIL}-parent")
-    says(page, '[data-testid="facts"]', *facts)
+    shows_text(page, '[data-testid="facts"]', *facts)
     expect(page.locator('[data-fact="session"]')).to_have_text(EVIL)
-    says(page, '[data-testid="threads"]', f"{EVIL}-thread")
-    says(page, '[data-testid="calls"]', MODEL, f"{EVIL}-other")
-    says(page, '[data-testid="compactions"]', MODEL)
-    says(page, ".messages", MORE_EVIL, f"{EVIL}-sender")
-    says(page, ".prose", LINKS, EVIL)
-    says(page, ".session-side", f"by {EVIL}-author", str(path))
-    says(page, ".legend", f"{EVIL}-thread")
+    shows_text(page, '[data-testid="threads"]', f"{EVIL}-thread")
+    shows_text(page, '[data-testid="calls"]', MODEL, f"{EVIL}-other")
+    shows_text(page, '[data-testid="compactions"]', MODEL)
+    shows_text(page, ".messages", MORE_EVIL, f"{EVIL}-sender")
+    shows_text(page, ".prose", LINKS, EVIL)
+    shows_text(page, ".session-side", f"by {EVIL}-author", str(path))
+    shows_text(page, ".legend", f"{EVIL}-thread")
     screen.find("chart").focus()
     for _ in range(4):
         page.keyboard.press("ArrowLeft")
-    says(page, '[data-testid="hover"]', f"{EVIL}-0", MODEL)
-    says(page, '[data-testid="json"]', "<img src=x onerror=hacked=1>")
-    unharmed(screen)
+    shows_text(page, '[data-testid="hover"]', f"{EVIL}-0", MODEL)
+    shows_text(page, '[data-testid="json"]', "<img src=x onerror=hacked=1>")
+    check_unharmed(screen)
 
 
-def test_history(story: Story, screen: Screen) -> None:
+def test_hostile_text_is_text_in_the_history(story: Story, screen: Screen) -> None:
     """Past sessions and learned limits."""
     tell_evil(story)
     write_past(story.daemon, "33333333-3333-4333-8333-333333333333", f"/p/{EVIL}", MODEL)
     screen.open("#/history")
-    says(screen.page, '[data-testid="limits"]', f"{EVIL}-a", f"{EVIL}-version", MODEL)
-    says(screen.page, '[data-testid="past-sessions"]', "script>&lt;", MODEL)
-    unharmed(screen)
+    shows_text(screen.page, '[data-testid="limits"]', f"{EVIL}-a", f"{EVIL}-version", MODEL)
+    shows_text(screen.page, '[data-testid="past-sessions"]', "script>&lt;", MODEL)
+    check_unharmed(screen)
 
 
-def test_address(story: Story, screen: Screen) -> None:
+def test_hostile_address_is_harmless(story: Story, screen: Screen) -> None:
     """A hostile address is shown as the id that it names."""
     screen.open(f"#/session/{quote(EVIL, safe='')}")
     expect(screen.find("missing")).to_contain_text("no session")
     expect(screen.find("missing")).to_contain_text("<img src=x onerror=hacked=1>")
     screen.bad.clear()  # Chromium writes each 404 on the console.
-    unharmed(screen)
+    check_unharmed(screen)
 
 
-def test_policy(story: Story, screen: Screen) -> None:
-    """The page's own policy stops script that does get in: the checks above can fail."""
+def test_content_policy_stops_injected_script(story: Story, screen: Screen) -> None:
+    """The content policy stops injected script, so the checks above can fail."""
     screen.open()
     screen.evaluated(INJECT)
     screen.until("() => window.violations.length > 0")

@@ -19,7 +19,7 @@ FETCHED = """() => [...performance.getEntriesByType("navigation"),
 FIRST_PAINT = 200_000
 
 
-def lies_well(screen: Screen, picture: Path) -> None:
+def check_layout(screen: Screen, picture: Path) -> None:
     """Nothing is wider than the screen, and no words lie on other words."""
     screen.page.screenshot(path=picture, full_page=True)
     wide, room = screen.evaluated("[document.documentElement.scrollWidth, innerWidth]")
@@ -28,24 +28,26 @@ def lies_well(screen: Screen, picture: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 2560])
-def test_widths(story: Story, opened: Opener, tmp_path: Path, width: int) -> None:
+def test_nothing_overlaps_at_any_width(
+    story: Story, opened: Opener, tmp_path: Path, width: int
+) -> None:
     """On a narrow and on a wide screen no view scrolls sideways, and nothing overlaps."""
     screen = opened(width)
     screen.open()
     screen.find("empty").wait_for()
-    lies_well(screen, tmp_path / f"empty-{width}.png")
+    check_layout(screen, tmp_path / f"empty-{width}.png")
     tell_gallery(story)
     screen.row(RICH).wait_for()
-    lies_well(screen, tmp_path / f"overview-{width}.png")
+    check_layout(screen, tmp_path / f"overview-{width}.png")
     screen.go(f"#/session/{RICH}")
     screen.page.locator(".u-over").wait_for()
-    lies_well(screen, tmp_path / f"session-{width}.png")
+    check_layout(screen, tmp_path / f"session-{width}.png")
     screen.go("#/history")
     screen.find("past-sessions").wait_for()
-    lies_well(screen, tmp_path / f"history-{width}.png")
+    check_layout(screen, tmp_path / f"history-{width}.png")
 
 
-def test_overlaps_are_found(screen: Screen) -> None:
+def test_overlap_check_finds_overlaps(screen: Screen) -> None:
     """What looks for words that lie on words does find them."""
     screen.open()
     screen.find("empty").wait_for()
@@ -53,7 +55,7 @@ def test_overlaps_are_found(screen: Screen) -> None:
     assert screen.evaluated(OVERLAPS) != []
 
 
-def test_first_paint(screen: Screen) -> None:
+def test_first_paint_is_small(screen: Screen) -> None:
     """Index, script and style together are less than 200 kB, and each is fetched once."""
     screen.open()
     screen.find("empty").wait_for()

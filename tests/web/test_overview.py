@@ -36,8 +36,8 @@ WHEN_SHOWN = """([session, words]) => {
 """Notes when a session's figure comes on the screen, more exactly than a test that looks again."""
 
 
-def test_order_and_colours(story: Story, screen: Screen) -> None:
-    """Fullest first; each has the colour and the word of its level, and a bar as long as it is."""
+def test_sessions_are_ordered_and_coloured_by_level(story: Story, screen: Screen) -> None:
+    """Fullest first; each row has the colour, the word and the bar of its level."""
     for percent in (80, 0, 130, 49.9, 100, 50, 79.9):
         story.tell(f"at-{percent}", full(percent))
     screen.open()
@@ -54,8 +54,8 @@ def test_order_and_colours(story: Story, screen: Screen) -> None:
         assert share == pytest.approx(min(percent, 100), abs=0.5)
 
 
-def test_overshoot(story: Story, screen: Screen) -> None:
-    """More than the window is said so, beside the bounded figure; a full one is no overshoot."""
+def test_overshoot_is_shown(story: Story, screen: Screen) -> None:
+    """More than the window is an overshoot, beside 100 %; a full window is not."""
     story.tell("full", full(100))
     story.tell("over", full(130))
     screen.open()
@@ -65,7 +65,7 @@ def test_overshoot(story: Story, screen: Screen) -> None:
     expect(screen.of("full", "over")).to_have_count(0)
 
 
-def test_the_limit_turns_it_red(story: Story, screen: Screen) -> None:
+def test_limit_turns_the_bar_red(story: Story, screen: Screen) -> None:
     """At the limit a session is red, although its window has room; the limit is marked there."""
     story.tell("near", full(83), agent="claude")
     story.tell("at", full(84), agent="claude")
@@ -81,7 +81,7 @@ def test_the_limit_turns_it_red(story: Story, screen: Screen) -> None:
     assert bar.locator(".bar-level").count() == len(story.view("at")["levels"])
 
 
-def test_unknown(story: Story, screen: Screen) -> None:
+def test_unknown_is_not_shown_as_zero(story: Story, screen: Screen) -> None:
     """Before the first reply, and after a compaction until the next, it is unknown and not 0."""
     story.tell("new", {"type": "SessionSeen"}, project="/new")
     story.tell("packed", full(70), {"type": "Compacted", "trigger": "auto"})
@@ -94,8 +94,8 @@ def test_unknown(story: Story, screen: Screen) -> None:
     assert screen.order()[0] == "known"
 
 
-def test_stale(story: Story, screen: Screen) -> None:
-    """What was not heard for more than an hour says so, with its age; its figure stays."""
+def test_session_without_events_is_stale(story: Story, screen: Screen) -> None:
+    """A session without events for an hour is stale, with its age and last figure."""
     now = time.time()
     story.tell("old", {**full(40), "at": now - 2 * 3_600 - 60})
     story.tell("young", {**full(40), "at": now - 1_800})
@@ -106,7 +106,7 @@ def test_stale(story: Story, screen: Screen) -> None:
     expect(screen.of("young", "state")).to_have_attribute("data-state", "measured")
 
 
-def test_live(story: Story, screen: Screen) -> None:
+def test_change_is_shown_within_a_second(story: Story, screen: Screen) -> None:
     """A change is shown by itself; how long that takes is printed."""
     story.tell("live", full(10))
     screen.open()
@@ -122,8 +122,8 @@ def test_live(story: Story, screen: Screen) -> None:
     expect(screen.page).to_have_title("30.0 % another · Brimline")
 
 
-def test_a_compaction_happens(story: Story, screen: Screen) -> None:
-    """One sees it begin, then that nothing is known, then the figure after it."""
+def test_compaction_is_shown_from_start_to_next_call(story: Story, screen: Screen) -> None:
+    """The start of a compaction, the unknown state and the next figure are shown."""
     daemon = story.daemon
     daemon.hook(status_input(150_000), "statusline")
     screen.open()
@@ -140,7 +140,7 @@ def test_a_compaction_happens(story: Story, screen: Screen) -> None:
     expect(screen.row(SESSION)).to_have_attribute("data-level", "low")
 
 
-def test_subagents(story: Story, screen: Screen) -> None:
+def test_subagents_are_below_their_session(story: Story, screen: Screen) -> None:
     """Each has a small bar of its own; more than four are counted."""
     calls = [call(f"c{at}", at * 20_000, thread=f"sub-{at}") for at in range(1, 7)]
     story.tell("boss", full(60), *calls)
@@ -154,8 +154,8 @@ def test_subagents(story: Story, screen: Screen) -> None:
     expect(screen.of("boss", "percent")).to_have_text("60.0 %")
 
 
-def test_handoff_and_unread(story: Story, screen: Screen) -> None:
-    """A row tells whether there is a document, and how many messages wait."""
+def test_handoff_and_unread_are_shown(story: Story, screen: Screen) -> None:
+    """A row shows the state of the handoff and the number of unread messages."""
     story.tell("told", full(10))
     screen.open()
     expect(screen.of("told", "handoff")).to_have_text("no handoff")

@@ -39,7 +39,7 @@ def test_problem_is_shown_until_the_kept_file_is_removed(
     expect(screen.find("problems")).to_have_count(0)
 
 
-def test_page_goes_on_when_the_store_is_deleted(story: Story, screen: Screen) -> None:
+def test_page_keeps_working_when_the_store_is_deleted(story: Story, screen: Screen) -> None:
     """The daemon restarts within its process; the page shows the problem and follows again."""
     story.tell("one", full(10))
     screen.open()

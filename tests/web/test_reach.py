@@ -28,7 +28,7 @@ def faults(screen: Screen) -> list[object]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe(story: Story, opened: Opener, scheme: Scheme) -> None:
+def test_axe_finds_no_accessibility_faults(story: Story, opened: Opener, scheme: Scheme) -> None:
     """axe-core finds nothing serious on any view, nor before there is anything."""
     screen = opened(scheme=scheme)
     screen.open()
@@ -52,7 +52,7 @@ def test_axe(story: Story, opened: Opener, scheme: Scheme) -> None:
     assert found == {view: [] for view in found}
 
 
-def test_axe_finds(screen: Screen) -> None:
+def test_axe_check_finds_faults(screen: Screen) -> None:
     """What axe-core is asked here does find a fault that is there."""
     screen.open()
     screen.find("empty").wait_for()
@@ -72,7 +72,7 @@ def press(screen: Screen, *keys: str) -> None:
         screen.page.keyboard.press(key)
 
 
-def test_keyboard(story: Story, screen: Screen) -> None:
+def test_every_view_is_reachable_by_keyboard(story: Story, screen: Screen) -> None:
     """j and k walk, Enter opens, Esc goes back to the same row, / searches, ? helps, h and o go."""
     for percent in (30, 20, 10):
         story.tell(f"s{percent}", full(percent))
@@ -107,7 +107,7 @@ def test_keyboard(story: Story, screen: Screen) -> None:
     expect(screen.find("session")).to_have_count(3)
 
 
-def test_focus_stays(story: Story, screen: Screen) -> None:
+def test_focus_stays_when_rows_move(story: Story, screen: Screen) -> None:
     """A row that one is on keeps the focus when the order changes."""
     story.tell("low", full(10))
     story.tell("high", full(20))
@@ -120,8 +120,8 @@ def test_focus_stays(story: Story, screen: Screen) -> None:
     assert focused(screen) == "low"
 
 
-def test_skip(story: Story, screen: Screen) -> None:
-    """The first stop of the Tab key leads past what is above to the content."""
+def test_skip_button_moves_the_focus(story: Story, screen: Screen) -> None:
+    """The first Tab stop skips the navigation."""
     story.tell("one", full(10))
     screen.open()
     screen.row("one").wait_for()
@@ -129,8 +129,8 @@ def test_skip(story: Story, screen: Screen) -> None:
     expect(screen.page.locator("main")).to_be_focused()
 
 
-def test_empty(screen: Screen) -> None:
-    """Where no agent was heard it says what to do next."""
+def test_empty_page_says_what_to_do(screen: Screen) -> None:
+    """Without sessions the page says what to do."""
     screen.open()
     for words in ("brimline setup", "brimline demo"):
         expect(screen.find("empty")).to_contain_text(words)
@@ -138,7 +138,7 @@ def test_empty(screen: Screen) -> None:
     expect(screen.find("history")).to_contain_text("No sessions in this period.")
 
 
-def test_motion(story: Story, opened: Opener) -> None:
+def test_reduced_motion_stops_animations(story: Story, opened: Opener) -> None:
     """Who wants no motion sees none."""
     screen = opened(calm=True)
     tell_gallery(story)

@@ -1,4 +1,4 @@
-"""After the daemon's restart the page goes on by itself."""
+"""After a restart of the daemon the page reconnects."""
 
 import shutil
 
@@ -11,19 +11,19 @@ from .story import Story, call, full
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 
 
-def lost(screen: Screen) -> None:
+def check_lost(screen: Screen) -> None:
     """Wait until the page says that it is not connected."""
-    screen.find("connection", '[data-connection="lost"]').wait_for()
+    screen.find("connection", '[data-connection="check_lost"]').wait_for()
     expect(screen.find("connection")).to_have_text("disconnected, reconnecting")
 
 
-def test_killed(story: Story, screen: Screen) -> None:
+def test_page_reconnects_after_the_daemon_is_killed(story: Story, screen: Screen) -> None:
     """A daemon that was killed and is back: what happened meanwhile and later is shown."""
     story.tell("one", full(10))
     screen.open()
     screen.row("one").wait_for()
     story.daemon.kill()
-    lost(screen)
+    check_lost(screen)
     expect(screen.of("one", "percent")).to_have_text("10.0 %")
     story.daemon.start()
     story.tell("one", call("c2", 40_000))
@@ -33,14 +33,14 @@ def test_killed(story: Story, screen: Screen) -> None:
     expect(screen.of("one", "percent")).to_have_text("30.0 %")
 
 
-def test_other_store(story: Story, screen: Screen) -> None:
+def test_page_shows_the_new_store_after_a_restart(story: Story, screen: Screen) -> None:
     """A daemon that is back without its store: old sessions go, new ones come and are followed."""
     for at in range(20):
         story.tell("old", call(f"c{at}", 1_000 * at))
     screen.open()
     screen.row("old").wait_for()
     story.daemon.kill()
-    lost(screen)
+    check_lost(screen)
     secret = (story.daemon.state / "secret").read_bytes()
     shutil.rmtree(story.daemon.state)
     story.daemon.state.mkdir(mode=0o700)
@@ -54,34 +54,34 @@ def test_other_store(story: Story, screen: Screen) -> None:
     expect(screen.of("new", "percent")).to_have_text("30.0 %")
 
 
-def test_on_a_session(story: Story, screen: Screen) -> None:
-    """A session's page goes on too, with the calls that came meanwhile."""
+def test_session_page_reconnects(story: Story, screen: Screen) -> None:
+    """A session's page reconnects and shows the calls made meanwhile."""
     story.tell("one", call("c1", 20_000))
     screen.open("#/session/one")
     expect(screen.find("hover")).to_have_attribute("data-call", "c1")
     screen.page.locator(".u-over").wait_for()
     story.daemon.kill()
-    lost(screen)
+    check_lost(screen)
     story.daemon.start()
     story.tell("one", call("c2", 40_000))
     expect(screen.find("hover")).to_have_attribute("data-call", "c2")
 
 
-def test_timeline_later(story: Story, screen: Screen) -> None:
+def test_timeline_loads_after_a_restart(story: Story, screen: Screen) -> None:
     """A session that is first opened while there is no daemon gets its timeline once one is."""
     story.tell("one", call("c1", 20_000))
     screen.open()
     screen.row("one").wait_for()
     story.daemon.kill()
-    lost(screen)
+    check_lost(screen)
     screen.row("one").click()
     expect(screen.find("session-page")).to_contain_text("The daemon does not answer.")
     story.daemon.start()
     screen.page.locator(".u-over").wait_for()
 
 
-def test_timeline_not_fetched(story: Story, screen: Screen) -> None:
-    """Where the timeline's own script cannot be had that is said, with what to do."""
+def test_failed_timeline_offers_a_reload(story: Story, screen: Screen) -> None:
+    """If the chart's script cannot be loaded, the page says so and offers a reload."""
     story.tell("one", call("c1", 20_000))
     screen.page.route("**/assets/chart-*", lambda route: route.abort())
     screen.open("#/session/one")
@@ -93,12 +93,12 @@ def test_timeline_not_fetched(story: Story, screen: Screen) -> None:
     screen.page.locator(".u-over").wait_for()
 
 
-def test_not_there_yet(story: Story, screen: Screen) -> None:
-    """A page that was open before any daemon answered says so, and fills when one does."""
+def test_page_opened_before_the_daemon_fills_later(story: Story, screen: Screen) -> None:
+    """A page that was open before the daemon answered says so, and then fills."""
     screen.open()
     screen.find("empty").wait_for()
     story.daemon.kill()
-    lost(screen)
+    check_lost(screen)
     screen.go("#/history")
     expect(screen.find("history")).to_contain_text("The daemon does not answer.")
     screen.go("#/")
@@ -107,7 +107,7 @@ def test_not_there_yet(story: Story, screen: Screen) -> None:
     screen.row("one").wait_for()
 
 
-def test_new_secret(story: Story, browser: Browser) -> None:
+def test_new_secret_signs_the_browser_out(story: Story, browser: Browser) -> None:
     """A page whose daemon has another secret by now says how to sign in."""
     daemon = story.daemon
     context = browser.new_context()

@@ -61,7 +61,7 @@ def figures(row: Json) -> Json:
     return {name: f"{row[name]:,}" for name in names} | {"sent": f"{sent(row):,}"}
 
 
-def test_hover(story: Story, screen: Screen) -> None:
+def test_hover_shows_the_figures_of_the_call(story: Story, screen: Screen) -> None:
     """Each call that one points at shows the API's figures of it, its thread and its source."""
     rows = grown(story)
     opened_at(screen, "one")
@@ -77,8 +77,8 @@ def test_hover(story: Story, screen: Screen) -> None:
         expect(screen.find("hover")).to_contain_text(f"read from: {sources[row['thread']]}")
 
 
-def test_reading(story: Story, screen: Screen) -> None:
-    """The figures of the head and of the reading are the API's, each with where it is from."""
+def test_reading_shows_each_figure_and_origin(story: Story, screen: Screen) -> None:
+    """The figures of header and reading are the API's, each with its origin."""
     daemon = story.daemon
     daemon.hook(status_input(150_000), "statusline")
     screen.open(f"#/session/{SESSION}")
@@ -98,8 +98,8 @@ def test_reading(story: Story, screen: Screen) -> None:
     expect(screen.find("json")).to_contain_text('"percent": 75')
 
 
-def test_session_that_was_cleared(story: Story, screen: Screen) -> None:
-    """One that was cleared leads to the one that it goes on as."""
+def test_cleared_session_links_to_its_successor(story: Story, screen: Screen) -> None:
+    """A cleared session links to the session that continues it."""
     daemon = story.daemon
     daemon.client(hook_input("SessionEnd", reason="clear"))
     daemon.client(hook_input("SessionStart", source="clear") | {"session_id": "fresh"})
@@ -108,7 +108,7 @@ def test_session_that_was_cleared(story: Story, screen: Screen) -> None:
     expect(screen.page.locator('[data-fact="session"]')).to_have_text("fresh")
 
 
-def test_formulas(story: Story, screen: Screen) -> None:
+def test_formulas_show_the_values_of_the_api(story: Story, screen: Screen) -> None:
     """A historic formula is drawn when it is switched on, with the API's figure for each call."""
     rows = grown(story)
     opened_at(screen, "one")
@@ -147,7 +147,7 @@ def marks(screen: Screen) -> set[str]:
     return found
 
 
-def test_marks(story: Story, screen: Screen) -> None:
+def test_every_kind_of_mark_is_shown(story: Story, screen: Screen) -> None:
     """A compaction, a level that fired, a message that came, a handoff and a model are marked."""
     daemon, path = story.daemon, story.daemon.folder / "handoff.md"
     path.write_text("Go on.")
@@ -175,8 +175,10 @@ def test_marks(story: Story, screen: Screen) -> None:
 
 
 @pytest.mark.parametrize(("source", "kind"), [("compact", "compaction"), ("clear", "clear")])
-def test_marks_of_hooks_alone(story: Story, screen: Screen, source: str, kind: str) -> None:
-    """A compaction and a clear that no file tells of yet, but a hook does, are marked too."""
+def test_marks_reported_by_hooks_alone_are_shown(
+    story: Story, screen: Screen, source: str, kind: str
+) -> None:
+    """A compaction and a clear that only a hook reported are marked."""
     story.tell(SESSION, call("m0", 20_000), agent="claude")
     story.daemon.hook(hook_input("SessionStart", source=source))
     assert story.timeline(SESSION)["compactions"] == []
@@ -185,8 +187,8 @@ def test_marks_of_hooks_alone(story: Story, screen: Screen, source: str, kind: s
     assert words.startswith(f"{kind} ")
 
 
-def test_time_axis_and_zoom(story: Story, screen: Screen) -> None:
-    """Over time the same calls are walked; zooming in can be undone."""
+def test_time_axis_and_zoom_work(story: Story, screen: Screen) -> None:
+    """The time axis has the same calls; zooming can be undone."""
     rows = grown(story)
     opened_at(screen, "one")
     screen.find("axis").select_option("time")
@@ -199,7 +201,7 @@ def test_time_axis_and_zoom(story: Story, screen: Screen) -> None:
     expect(reset).to_be_disabled()
 
 
-def test_live(story: Story, screen: Screen) -> None:
+def test_new_call_is_shown(story: Story, screen: Screen) -> None:
     """A new call is in the figures and in the table by itself."""
     story.tell("one", call("m0", 20_000))
     opened_at(screen, "one")
@@ -209,8 +211,8 @@ def test_live(story: Story, screen: Screen) -> None:
     expect(screen.find("percent")).to_have_text("20.0 %")
 
 
-def test_messages(story: Story, screen: Screen) -> None:
-    """What one sends waits for the agent as it was written; while it waits it can be cancelled."""
+def test_messages_are_sent_and_cancelled(story: Story, screen: Screen) -> None:
+    """A message is queued as written, and can be cancelled until it is delivered."""
     text = "Look at <b>tests</b>,\nthen & stop."
     story.tell("one", full(10))
     screen.open("#/session/one")
@@ -234,7 +236,7 @@ def test_messages(story: Story, screen: Screen) -> None:
     assert message["state"] == "cancelled"
 
 
-def test_handoff(story: Story, screen: Screen) -> None:
+def test_handoff_is_shown_as_text(story: Story, screen: Screen) -> None:
     """The document is drawn with its headings, lists and code; another one can be chosen."""
     path = story.daemon.folder / "handoff.md"
     story.tell("one", full(10))
@@ -253,17 +255,17 @@ def test_handoff(story: Story, screen: Screen) -> None:
     expect(prose).to_have_text("The first.")
 
 
-def test_awkward_ids(story: Story, screen: Screen) -> None:
-    """A session is opened by its row, read, told something and linked to, whatever its id is."""
+def test_session_ids_with_special_characters_work(story: Story, screen: Screen) -> None:
+    """A session with any id can be opened, read, linked to and sent a message."""
     for id in ("a/b?c=d#e 100% ü", "a b/timeline"):
         story.tell(id, full(10))
         screen.open()
         screen.row(id).click()
         expect(screen.find("session-page")).to_have_attribute("data-session", id)
-        answers(story, screen, id)
+        check_answers(story, screen, id)
 
 
-def answers(story: Story, screen: Screen, id: str) -> None:
+def check_answers(story: Story, screen: Screen, id: str) -> None:
     """What a session's page asks of the API is answered for this id."""
     expect(screen.find("hover")).to_have_attribute("data-call", "c")
     screen.page.get_by_label("Send a message to this agent").fill("hi")
@@ -275,8 +277,8 @@ def answers(story: Story, screen: Screen, id: str) -> None:
     assert story.daemon.get(str(link))["calls"][0]["session"] == id
 
 
-def test_missing(screen: Screen) -> None:
-    """A session that is not there is said so, with the way back."""
+def test_unknown_session_shows_the_error(screen: Screen) -> None:
+    """An unknown session shows an error and a link back."""
     screen.open("#/session/nobody")
     expect(screen.find("missing")).to_contain_text("no session 'nobody'")
     screen.bad.clear()  # Chromium writes each 404 on the console.
