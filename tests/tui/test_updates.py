@@ -40,14 +40,14 @@ async def collect_updates(
     pace: Intervals = QUICK,
     after: dict[int, Step] | None = None,
 ) -> list[Update]:
-    """Collect updates until `enough`; after `after` of them, call `then`."""
+    """Collect updates until `enough`; `after` has functions to call after a number of updates."""
     updates: list[Update] = []
     async with (
-        contextlib.aclosing(follow_sessions(daemon, read, pace)) as told,
+        contextlib.aclosing(follow_sessions(daemon, read, pace)) as source,
         asyncio.timeout(30),
     ):
-        async for one in told:
-            updates.append(one)
+        async for update in source:
+            updates.append(update)
             if after and len(updates) in after:
                 await asyncio.to_thread(after.pop(len(updates)))
             if enough(updates):
