@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from brimline.baselines.client import Client
+from brimline.baselines.client import ClaudeCommand
 from brimline.transcripts.source import Places
 
 Json = dict[str, Any]
@@ -124,9 +124,9 @@ class Machine:
         return Places(self.home, self.env)
 
     @property
-    def client(self) -> Client:
+    def client(self) -> ClaudeCommand:
         """The client, with the patience of a test."""
-        return Client(str(self.path), self.project, self.env, timeout=30.0)
+        return ClaudeCommand(str(self.path), self.project, self.env, timeout_s=30.0)
 
     @property
     def started(self) -> list[str]:

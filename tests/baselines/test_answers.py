@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.baselines.answers import Category, printed, requested
+from brimline.baselines.answers import Category, parse_command_answer, parse_request_answer
 
 from .scripted import BESIDE, DEFERRED, MESSAGES, PRINTED, USAGE, USED
 
@@ -16,7 +16,7 @@ encode = msgspec.json.encode
 
 def test_what_is_loaded_counts() -> None:
     """Deferred tools are shown and do not count; buffer and free space are not even shown."""
-    answer = requested(encode(USAGE))
+    answer = parse_request_answer(encode(USAGE))
     assert answer.categories == (
         Category("System prompt", 1_534),
         Category("System tools", 5_285),
@@ -24,13 +24,13 @@ def test_what_is_loaded_counts() -> None:
         Category("Messages", 9),
     )
     assert answer.tokens == USAGE["totalTokens"]
-    assert answer.counted
+    assert answer.has_system_prompt
     assert not answer.estimated
 
 
 def test_both_ways_tell_the_same() -> None:
     """The command prints the categories that the request answers with."""
-    asked, shown = requested(encode(USAGE)), printed(encode(PRINTED))
+    asked, shown = parse_request_answer(encode(USAGE)), parse_command_answer(encode(PRINTED))
     assert (asked.categories, asked.model, asked.window) == (
         shown.categories,
         shown.model,
@@ -42,52 +42,55 @@ def test_both_ways_tell_the_same() -> None:
 def test_older_clients_name_no_kinds() -> None:
     """Where a row has no kind, its name tells: 2.1.197 has none."""
     rows = [{"name": row["name"], "tokens": row["tokens"]} for row in USAGE["categories"]]
-    answer = requested(encode(USAGE | {"categories": rows}))
-    assert answer.categories == requested(encode(USAGE)).categories
+    answer = parse_request_answer(encode(USAGE | {"categories": rows}))
+    assert answer.categories == parse_request_answer(encode(USAGE)).categories
 
 
 def test_kind_that_is_not_known_does_not_count() -> None:
     """A kind of a newer client is no content that we know to be loaded."""
     rows = [*USED, {"name": "Reserve", "tokens": 50, "kind": "reserved"}]
-    assert requested(encode(USAGE | {"categories": rows})).tokens == 6_819
+    assert parse_request_answer(encode(USAGE | {"categories": rows})).tokens == 6_819
 
 
 def test_limit_where_it_is_kept() -> None:
     """A threshold without its buffer is one that the client does not keep: no limit is told."""
-    assert requested(encode(USAGE)).limit == 967_000
+    assert parse_request_answer(encode(USAGE)).limit == 967_000
     rows = [*USED, MESSAGES, BESIDE[1]]
-    assert requested(encode(USAGE | {"categories": rows})).limit is None
+    assert parse_request_answer(encode(USAGE | {"categories": rows})).limit is None
 
 
 @pytest.mark.parametrize("place", ["env", "settings"])
 def test_auto_compact_window_is_no_window(place: str) -> None:
     """A size that the user configured is where it compacts, and says nothing of the window."""
     told = USAGE | {"rawMaxTokens": 150_000, "autocompactSource": place}
-    assert requested(encode(told)).window is None
-    assert printed(encode(PRINTED), configured=True).window is None
+    assert parse_request_answer(encode(told)).window is None
+    assert parse_command_answer(encode(PRINTED), configured=True).window is None
 
 
 def test_guess_is_marked() -> None:
     """A client whose API did not count says nothing of the messages."""
     told = USAGE | {"categories": [*USED, DEFERRED, *BESIDE]}
-    assert requested(encode(told)).estimated
-    assert printed(encode(PRINTED | {"categories": USED})).estimated
+    assert parse_request_answer(encode(told)).estimated
+    assert parse_command_answer(encode(PRINTED | {"categories": USED})).estimated
 
 
 def test_nothing_counted() -> None:
     """An older client without its API leaves the system prompt out: that is no baseline."""
     told = USAGE | {"categories": [{"name": "Skills", "tokens": 1_717}]}
-    assert not requested(encode(told)).counted
+    assert not parse_request_answer(encode(told)).has_system_prompt
 
 
 def test_memory_files_are_named() -> None:
     """The files that were read are known by their paths, imported ones too."""
     files = [{"path": "/p/CLAUDE.md", "type": "Project", "tokens": 5}, {"path": "/p/more.md"}]
-    assert requested(encode(USAGE | {"memoryFiles": files})).memory_files == (
+    assert parse_request_answer(encode(USAGE | {"memoryFiles": files})).memory_files == (
         "/p/CLAUDE.md",
         "/p/more.md",
     )
-    assert printed(encode(PRINTED | {"memory_files": files})).memory_files[1] == "/p/more.md"
+    assert (
+        parse_command_answer(encode(PRINTED | {"memory_files": files})).memory_files[1]
+        == "/p/more.md"
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_memory_files_are_named() -> None:
 )
 def test_other_shapes_are_refused(told: dict[str, Any]) -> None:
     """A count that is missing, negative or no number is no answer, and never 0."""
-    for read in (requested, printed):
+    for read in (parse_request_answer, parse_command_answer):
         with pytest.raises(msgspec.DecodeError):
             read(encode(told))
 
@@ -117,6 +120,6 @@ def test_sum_is_the_sum_of_what_is_shown(rows: list[tuple[str, int, str | None, 
     """The tokens are those of the shown categories that are not deferred, whatever comes."""
     fields = ("name", "tokens", "kind", "isDeferred")
     told = [dict(zip(fields, row, strict=True)) for row in rows]
-    answer = requested(encode({"categories": told}))
+    answer = parse_request_answer(encode({"categories": told}))
     assert answer.tokens == sum(one.tokens for one in answer.categories if not one.deferred)
     assert answer.tokens <= sum(row[1] for row in rows)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from brimline.baselines.answers import Answer, Category
-from brimline.baselines.cache import KEPT_FOR, Kept, load, place, save
+from brimline.baselines.cache import MAX_AGE_S, CachedAnswer, cache_path, load_answer, save_answer
 
 NOW = time.time()
 ANSWER = Answer("get_context_usage", "m", (Category("System prompt", 5),), window=10)
@@ -19,20 +19,20 @@ ANSWER = Answer("get_context_usage", "m", (Category("System prompt", 5),), windo
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Where an answer is kept."""
-    return place(tmp_path / "cache", "claude", "2.1.325", "", "/p", "hash")
+    return cache_path(tmp_path / "cache", "claude", "2.1.325", "", "/p", "hash")
 
 
 def test_place_is_its_own(tmp_path: Path) -> None:
     """Every part of the key makes another file, and parts do not run into each other."""
     keys = [("a", "b", "c"), ("a", "b", ""), ("ab", "", "c"), ("a", "bc", "")]
-    assert len({place(tmp_path, *key) for key in keys}) == 4
-    assert place(tmp_path, "a", "b") == place(tmp_path, "a", "b")
+    assert len({cache_path(tmp_path, *key) for key in keys}) == 4
+    assert cache_path(tmp_path, "a", "b") == cache_path(tmp_path, "a", "b")
 
 
 def test_round_trip(path: Path) -> None:
     """What was kept is found again, with the time at which it was said."""
-    save(path, ANSWER, NOW)
-    found = load(path, NOW + 60)
+    save_answer(path, ANSWER, NOW)
+    found = load_answer(path, NOW + 60)
     assert found is not None
     assert (found.answer, found.at) == (ANSWER, NOW)
     assert path.stat().st_mode & 0o077 == 0
@@ -40,14 +40,14 @@ def test_round_trip(path: Path) -> None:
 
 def test_none_yet(path: Path) -> None:
     """Where nothing was kept, nothing is found."""
-    assert load(path, NOW) is None
+    assert load_answer(path, NOW) is None
 
 
-@pytest.mark.parametrize("age", [KEPT_FOR, KEPT_FOR * 9, -KEPT_FOR])
+@pytest.mark.parametrize("age", [MAX_AGE_S, MAX_AGE_S * 9, -MAX_AGE_S])
 def test_age(path: Path, age: float) -> None:
     """A day later, or by a clock that went wrong, it is not believed."""
-    save(path, ANSWER, NOW)
-    assert load(path, NOW + age) is None
+    save_answer(path, ANSWER, NOW)
+    assert load_answer(path, NOW + age) is None
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff\xfe", b'{"version":"0"}', b"null"])
@@ -55,44 +55,44 @@ def test_broken_is_none(path: Path, data: bytes) -> None:
     """A broken file is as good as none, and the next answer mends it."""
     path.parent.mkdir(parents=True)
     path.write_bytes(data)
-    assert load(path, NOW) is None
-    save(path, ANSWER, NOW)
-    assert load(path, NOW) is not None
+    assert load_answer(path, NOW) is None
+    save_answer(path, ANSWER, NOW)
+    assert load_answer(path, NOW) is not None
 
 
 def test_every_cut_is_none(path: Path) -> None:
     """A file that was cut anywhere is as good as none."""
-    save(path, ANSWER, NOW)
+    save_answer(path, ANSWER, NOW)
     whole = path.read_bytes()
     for end in range(len(whole)):
         path.write_bytes(whole[:end])
-        assert load(path, NOW) is None
+        assert load_answer(path, NOW) is None
 
 
 def test_other_version_of_ours(path: Path) -> None:
     """What another Brimline kept is not believed: it may have read it otherwise."""
-    kept = save(path, ANSWER, NOW)
+    kept = save_answer(path, ANSWER, NOW)
     path.write_bytes(msgspec.json.encode(msgspec.structs.replace(kept, version="0.0.0")))
-    assert load(path, NOW) is None
+    assert load_answer(path, NOW) is None
 
 
 def test_memory_files(path: Path, tmp_path: Path) -> None:
     """A memory file that changed, wherever it is, makes the answer an old one."""
     memory = tmp_path / "imported.md"
     memory.write_text("one")
-    save(path, msgspec.structs.replace(ANSWER, memory_files=(str(memory),)), NOW)
-    assert load(path, NOW) is not None
+    save_answer(path, msgspec.structs.replace(ANSWER, memory_files=(str(memory),)), NOW)
+    assert load_answer(path, NOW) is not None
     memory.write_text("two")
-    assert load(path, NOW) is None
+    assert load_answer(path, NOW) is None
     memory.unlink()
-    assert load(path, NOW) is None
+    assert load_answer(path, NOW) is None
 
 
 @pytest.mark.parametrize("doubt", [{"estimated": True}, {"without": ("db",)}])
 def test_doubtful_is_not_kept(path: Path, doubt: dict[str, object]) -> None:
     """A guess, and an answer in which something is missing, is given once and not kept."""
     answer = msgspec.structs.replace(ANSWER, **doubt)
-    assert save(path, answer, NOW).answer == answer
+    assert save_answer(path, answer, NOW).answer == answer
     assert not path.exists()
 
 
@@ -101,7 +101,7 @@ def test_full_disk_is_no_error(path: Path, ordinary: None) -> None:
     path.parent.mkdir(parents=True)
     path.parent.chmod(0o555)
     try:
-        assert save(path, ANSWER, NOW).answer == ANSWER
+        assert save_answer(path, ANSWER, NOW).answer == ANSWER
     finally:
         path.parent.chmod(0o755)
     assert list(path.parent.iterdir()) == []
@@ -110,19 +110,19 @@ def test_full_disk_is_no_error(path: Path, ordinary: None) -> None:
 def test_file_in_the_way(tmp_path: Path) -> None:
     """So does a file where the folder would be."""
     (tmp_path / "cache").write_text("")
-    where = place(tmp_path / "cache", "x")
-    assert save(where, ANSWER, NOW).answer == ANSWER
-    assert load(where, NOW) is None
+    where = cache_path(tmp_path / "cache", "x")
+    assert save_answer(where, ANSWER, NOW).answer == ANSWER
+    assert load_answer(where, NOW) is None
 
 
 def test_old_files_are_removed(path: Path) -> None:
     """What can no longer be believed does not pile up."""
     path.parent.mkdir(parents=True)
     old, new = path.with_name("old.json"), path.with_name(".new-x")
-    for file, at in ((old, NOW - KEPT_FOR - 1), (new, NOW)):
+    for file, at in ((old, NOW - MAX_AGE_S - 1), (new, NOW)):
         file.write_text("")
         os.utime(file, (at, at))
-    save(path, ANSWER, NOW)
+    save_answer(path, ANSWER, NOW)
     assert {file.name for file in path.parent.iterdir()} == {".new-x", path.name}
 
 
@@ -131,22 +131,22 @@ import sys, time
 import time
 from pathlib import Path
 from brimline.baselines.answers import Answer, Category
-from brimline.baselines.cache import save
+from brimline.baselines.cache import save_answer
 path, tokens = Path(sys.argv[1]), int(sys.argv[2])
 answer = Answer("/context", "m" * 20_000, (Category("System prompt", tokens),))
 for _ in range(200):
-    save(path, answer, time.time())
+    save_answer(path, answer, time.time())
 """
 
 
 def test_two_processes_at_once(path: Path) -> None:
     """While two processes write, every read finds one whole answer; afterwards one file is left."""
-    save(path, ANSWER, NOW)
+    save_answer(path, ANSWER, NOW)
     command = [sys.executable, "-c", WRITER, str(path)]
     writers = [subprocess.Popen([*command, str(n)]) for n in (1, 2)]
-    found: list[Kept | None] = []
+    found: list[CachedAnswer | None] = []
     while any(writer.poll() is None for writer in writers):
-        found.append(load(path, time.time()))
+        found.append(load_answer(path, time.time()))
     assert [writer.wait() for writer in writers] == [0, 0]
     assert {kept and kept.answer.tokens for kept in found} <= {1, 2, 5}
     assert [file.name for file in path.parent.iterdir()] == [path.name]

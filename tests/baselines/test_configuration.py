@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from brimline.baselines.configuration import LARGEST, contents, fingerprint, variables
+from brimline.baselines.configuration import (
+    MAX_FILE_BYTES,
+    fingerprint,
+    hash_files,
+    steering_variables,
+)
 from brimline.transcripts.source import Places
 
 from .scripted import Machine
@@ -127,7 +132,7 @@ def test_variables_count(machine: Machine) -> None:
 def test_secrets_are_not_read() -> None:
     """Of a key only that it is there counts, so that a new one changes nothing."""
     env = {"ANTHROPIC_API_KEY": "sk-1", "ANTHROPIC_MODEL": "opus", "PATH": "/", "MAX_X": ""}
-    assert variables(env) == ["ANTHROPIC_API_KEY=set", "ANTHROPIC_MODEL=opus"]
+    assert steering_variables(env) == ["ANTHROPIC_API_KEY=set", "ANTHROPIC_MODEL=opus"]
 
 
 def test_moved_configuration(machine: Machine, tmp_path: Path) -> None:
@@ -163,10 +168,10 @@ def test_fifo_is_passed_over(machine: Machine) -> None:
 def test_contents(tmp_path: Path) -> None:
     """Named files count by what is in them; one that is gone is empty, a huge one is its size."""
     file = tmp_path / "a.md"
-    gone = contents([str(file)])
+    gone = hash_files([str(file)])
     file.write_text("x")
-    assert contents([str(file)]) != gone
-    file.write_bytes(b"x" * (LARGEST + 1))
-    large = contents([str(file)])
-    file.write_bytes(b"y" * (LARGEST + 1))
-    assert contents([str(file)]) == large
+    assert hash_files([str(file)]) != gone
+    file.write_bytes(b"x" * (MAX_FILE_BYTES + 1))
+    large = hash_files([str(file)])
+    file.write_bytes(b"y" * (MAX_FILE_BYTES + 1))
+    assert hash_files([str(file)]) == large

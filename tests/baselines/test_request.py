@@ -7,8 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.baselines.client import environment, find, version
-from brimline.baselines.request import Unanswered, ask, by_command, by_request
+from brimline.baselines.client import client_environment, find_command, read_version
+from brimline.baselines.request import (
+    Unanswered,
+    ask_by_command,
+    ask_by_control_request,
+    measure_fresh_session,
+)
 from brimline.errors import BaselineFailed
 from brimline.transcripts.source import Places
 
@@ -26,9 +31,9 @@ def assistant(usage: Json) -> str:
 
 def failure(machine: Machine, timeout: float = 30.0) -> BaselineFailed:
     """Why the client did not tell."""
-    client = msgspec.structs.replace(machine.client, timeout=timeout)
+    client = msgspec.structs.replace(machine.client, timeout_s=timeout)
     with pytest.raises(BaselineFailed) as caught:
-        ask(client)
+        measure_fresh_session(client)
     assert caught.value.agent == "claude"
     assert caught.value.hint
     return caught.value
@@ -36,7 +41,7 @@ def failure(machine: Machine, timeout: float = 30.0) -> BaselineFailed:
 
 def test_request(machine: Machine) -> None:
     """The request is asked once the MCP servers are there, and one start is enough."""
-    assert ask(machine.client).tokens == 6_828
+    assert measure_fresh_session(machine.client).tokens == 6_828
     start, *asked = machine.started
     assert start == "-p --input-format stream-json --output-format stream-json --verbose"
     assert [one.strip() for one in asked] == ["initialize", "mcp_status", "get_context_usage"]
@@ -45,7 +50,7 @@ def test_request(machine: Machine) -> None:
 def test_model_is_passed_on(machine: Machine) -> None:
     """The model that was asked for is the client's."""
     client = msgspec.structs.replace(machine.client, model="haiku")
-    by_request(client)
+    ask_by_control_request(client)
     assert machine.started[0].endswith("--verbose --model haiku")
 
 
@@ -53,7 +58,7 @@ def test_noise_is_passed_over(machine: Machine) -> None:
     """Hooks, warnings and lines of no format between the answers do no harm."""
     noise = ["warning: something", '{"type":"system","response":"x"}', "[]", "", '{"type":1}']
     machine.install(noise=noise)
-    assert ask(machine.client).tokens == 6_828
+    assert measure_fresh_session(machine.client).tokens == 6_828
 
 
 def test_waits_for_mcp_servers(machine: Machine) -> None:
@@ -61,7 +66,7 @@ def test_waits_for_mcp_servers(machine: Machine) -> None:
     waiting = success({"mcpServers": [{"name": "db", "status": "pending"}, {"name": "x"}]})
     there = success({"mcpServers": [{"name": "db", "status": "connected"}]})
     machine.install({"mcp_status": [waiting, waiting, there]})
-    assert ask(machine.client).without == ()
+    assert measure_fresh_session(machine.client).without == ()
     asked = [one.strip() for one in machine.started[1:]]
     assert asked == ["initialize", *["mcp_status"] * 3, "get_context_usage"]
 
@@ -70,14 +75,14 @@ def test_late_mcp_servers_are_named(machine: Machine) -> None:
     """A server that does not connect is waited for as long as it is given, and then named."""
     waiting = success({"mcpServers": [{"name": "db", "status": "pending"}]})
     machine.install({"mcp_status": [waiting]})
-    client = msgspec.structs.replace(machine.client, settling=0.2)
-    assert ask(client).without == ("db",)
+    client = msgspec.structs.replace(machine.client, server_wait_s=0.2)
+    assert measure_fresh_session(client).without == ("db",)
 
 
 def test_client_that_knows_only_the_question(machine: Machine) -> None:
     """A client that refuses to begin or to tell its servers is asked all the same."""
     machine.install({"initialize": [refusal("no")], "mcp_status": [refusal("no")]})
-    assert ask(machine.client).tokens == 6_828
+    assert measure_fresh_session(machine.client).tokens == 6_828
 
 
 def test_command_where_the_request_is_refused(machine: Machine) -> None:
@@ -86,7 +91,7 @@ def test_command_where_the_request_is_refused(machine: Machine) -> None:
         {"get_context_usage": [refusal("Unsupported control request subtype")]},
         printed=['{"type":"system","subtype":"init"}', "noise", assistant(PRINTED)],
     )
-    answer = ask(machine.client)
+    answer = measure_fresh_session(machine.client)
     assert (answer.source, answer.tokens) == ("/context", 6_828)
     assert machine.started[-1] == (
         "-p /context --output-format stream-json --verbose --no-session-persistence"
@@ -100,14 +105,14 @@ def test_command_where_the_client_ends(machine: Machine) -> None:
         end={"code": 1, "stderr": "unknown"},
         printed=[assistant(PRINTED)],
     )
-    assert ask(machine.client).source == "/context"
+    assert measure_fresh_session(machine.client).source == "/context"
 
 
 def test_command_names_late_servers(machine: Machine) -> None:
     """What the command leaves out is known from the session's first line."""
     init = '{"type":"system","mcp_servers":[{"name":"db","status":"pending"}]}'
     machine.install(printed=[init, '{"type":"system"}', assistant(PRINTED)])
-    assert by_command(machine.client).without == ("db",)
+    assert ask_by_command(machine.client).without == ("db",)
 
 
 def test_not_logged_in(machine: Machine) -> None:
@@ -131,7 +136,7 @@ def test_not_logged_in(machine: Machine) -> None:
 def test_logged_in(machine: Machine, account: Json) -> None:
     """Every login that the client tells of is one; a cloud's own is not told."""
     machine.install({"initialize": [success({"account": account})]})
-    assert ask(machine.client).tokens == 6_828
+    assert measure_fresh_session(machine.client).tokens == 6_828
 
 
 def test_command_that_asks_for_a_login(machine: Machine) -> None:
@@ -178,9 +183,9 @@ def test_silence(machine: Machine) -> None:
 def test_silent_command(machine: Machine) -> None:
     """So is the command."""
     machine.write("#!/bin/sh\nexec sleep 600\n")
-    client = msgspec.structs.replace(machine.client, timeout=SHORT)
+    client = msgspec.structs.replace(machine.client, timeout_s=SHORT)
     with pytest.raises(BaselineFailed, match="no answer to /context in"):
-        by_command(client)
+        ask_by_command(client)
 
 
 def test_endless_lines(machine: Machine) -> None:
@@ -204,7 +209,7 @@ def test_another_shape(machine: Machine) -> None:
         printed=[assistant({"categories": [{"name": "System prompt"}]})],
     )
     with pytest.raises(Unanswered, match=r"Expected `int`, got `str` - at `\$.categories"):
-        by_request(machine.client)
+        ask_by_control_request(machine.client)
     assert "missing required field `tokens`" in failure(machine).reason
 
 
@@ -234,15 +239,15 @@ def _is_zombie(pid: int) -> bool:
 def test_guess_is_an_answer(machine: Machine) -> None:
     """A guess is told as one."""
     machine.install({"get_context_usage": [success(USAGE | {"categories": USED})]})
-    assert ask(machine.client).estimated
+    assert measure_fresh_session(machine.client).estimated
     whole = USAGE | {"categories": [*USED, MESSAGES]}
     machine.install({"get_context_usage": [success(whole)]})
-    assert not ask(machine.client).estimated
+    assert not measure_fresh_session(machine.client).estimated
 
 
 def test_version(machine: Machine) -> None:
     """The version is what the client says, without its name."""
-    assert version(machine.client) == "2.1.325"
+    assert read_version(machine.client) == "2.1.325"
 
 
 @pytest.mark.parametrize("said", ["", "hello", "usage: claude"])
@@ -250,37 +255,37 @@ def test_version_of_something_else(machine: Machine, said: str) -> None:
     """A program of the same name that is not Claude Code is found out."""
     machine.install(version=said)
     with pytest.raises(BaselineFailed, match="is not Claude Code"):
-        version(machine.client)
+        read_version(machine.client)
 
 
 def test_version_never_comes(machine: Machine) -> None:
     """A program that hangs is not waited for."""
     machine.write("#!/bin/sh\nexec sleep 600\n")
-    client = msgspec.structs.replace(machine.client, timeout=SHORT)
+    client = msgspec.structs.replace(machine.client, timeout_s=SHORT)
     with pytest.raises(BaselineFailed, match="no answer to --version in"):
-        version(client)
+        read_version(client)
 
 
 def test_cannot_be_started(machine: Machine) -> None:
     """A file that is no program is an error of ours, with the system's reason."""
     machine.write("#!/no/such/interpreter\n")
     with pytest.raises(BaselineFailed, match=r"cannot start .*claude: No such file"):
-        version(machine.client)
+        read_version(machine.client)
 
 
 def test_found_where_the_installer_put_it(machine: Machine) -> None:
     """Beside the PATH, the installers' own places are looked at; nowhere is an error."""
-    assert find(machine.places) == str(machine.path)
+    assert find_command(machine.places) == str(machine.path)
     bare = Places(machine.home, {"PATH": "/nowhere"})
     with pytest.raises(BaselineFailed, match="Claude Code is not installed"):
-        find(bare)
+        find_command(bare)
     own = machine.home / ".local/bin/claude"
     own.parent.mkdir(parents=True)
     own.symlink_to(machine.path)
-    assert find(bare) == str(own)
+    assert find_command(bare) == str(own)
 
 
 def test_outer_session_is_left_out(machine: Machine) -> None:
     """Asked from inside a session, the new one does not take the other's name for its own."""
     outer = machine.env | {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s", "CLAUDE_PID": "1"}
-    assert environment(Places(machine.home, outer)) == machine.env
+    assert client_environment(Places(machine.home, outer)) == machine.env

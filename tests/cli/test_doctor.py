@@ -28,8 +28,8 @@ from brimline.cli.doctor_checks import (
 from brimline.server.port_file import write_port
 from brimline.server.secret import load_or_create_secret
 from brimline.settings import Settings
-from brimline.setup.disabled_hooks import Off
-from brimline.setup.installed import Found
+from brimline.setup.disabled_hooks import DisablingSetting
+from brimline.setup.installed import InstalledHooks
 from brimline.store.problems import StoreProblem, report_problem
 from brimline.transcripts.source import Places
 
@@ -188,7 +188,7 @@ def session(ago: float, agent: str = "claude", version: str | None = "2.1.325") 
     return {"agent": agent, "seen_at": NOW - ago, "version": version}
 
 
-INSTALLED = Found("claude", Path("/s"), events=("Stop",), autostart=True)
+INSTALLED = InstalledHooks("claude", Path("/s"), events=("Stop",), autostart=True)
 
 
 def test_heard_of_late(user: User) -> None:
@@ -241,7 +241,7 @@ def test_hooks_that_are_not_run(
 
 def test_posted_to_another_port(user: User) -> None:
     """Hooks that are posted to where the daemon is not are told of; where none runs, nothing is."""
-    found = Found("claude", Path("/s"), ("Stop",), posts=("http://127.0.0.1:8420",))
+    found = InstalledHooks("claude", Path("/s"), ("Stop",), addresses=("http://127.0.0.1:8420",))
     told = hooks(user.context, "claude", [found], heard(address="http://127.0.0.1:9"))
     assert not told.well
     assert told.told == "sent to http://127.0.0.1:8420, but the daemon is at http://127.0.0.1:9"
@@ -255,17 +255,25 @@ def test_posted_to_another_port(user: User) -> None:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (Found("claude", Path("/s"), problem="/s: line 1"), "/s: line 1"),
-        (Found("claude", Path("/s"), ("Stop",), missing=("PreCompact",)), "none for PreCompact"),
-        (Found("claude", Path("/s"), ("Stop",), old=("Stop",)), "from another installation"),
+        (InstalledHooks("claude", Path("/s"), problem="/s: line 1"), "/s: line 1"),
         (
-            Found("claude", Path("/s"), ("Stop",), switched_off=Off("x", Path("/t"))),
+            InstalledHooks("claude", Path("/s"), ("Stop",), missing=("PreCompact",)),
+            "none for PreCompact",
+        ),
+        (
+            InstalledHooks("claude", Path("/s"), ("Stop",), outdated=("Stop",)),
+            "from another installation",
+        ),
+        (
+            InstalledHooks(
+                "claude", Path("/s"), ("Stop",), disabled_by=DisablingSetting("x", Path("/t"))
+            ),
             "disabled by x in /t",
         ),
     ],
     ids=["broken", "missing", "old", "off"],
 )
-def test_hooks_that_are_not_well(user: User, found: Found, said: str) -> None:
+def test_hooks_that_are_not_well(user: User, found: InstalledHooks, said: str) -> None:
     """What is wrong with them is said, and what to do."""
     told = hooks(user.context, "claude", [found], heard())
     assert not told.well

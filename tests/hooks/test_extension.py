@@ -15,7 +15,7 @@ import pytest
 from brimline.hooks.client.exchange import NAMES, VALUE_LONGEST
 from brimline.hooks.protocol import Request
 from brimline.setup.command import Program
-from brimline.setup.extension import text
+from brimline.setup.extension import extension_source
 from brimline.setup.plan import RECIPES
 from clients.install import node
 
@@ -64,7 +64,7 @@ def extended(request: pytest.FixtureRequest, folder: Path) -> Make:
     def make(more: str = "", script: Path = CLIENT, autostart: bool = False) -> Agent:
         place = (str(folder / "hook.sock"), str(folder / "spool"))
         program = Program(sys.executable, str(script), *place)
-        code = text(recipe, program, autostart).decode() + TELLING % more
+        code = extension_source(recipe, program, autostart).decode() + TELLING % more
         file = folder / "agent.mjs"
         file.write_text(code, "utf-8")
         return Agent([str(node().binary), str(file)], folder, folder / "hook.sock", ENV)

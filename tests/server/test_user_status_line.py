@@ -15,8 +15,14 @@ import pytest
 
 from brimline.hooks.client.exchange import NAMES
 from brimline.server.hooks.user_status_line import INSIDE, MOST, Place, UserStatusLine
-from brimline.setup.manifest import NAME, Kept, Mode, StatusLine, save
-from brimline.setup.merge import Own
+from brimline.setup.entries import ReplacedStatusLine
+from brimline.setup.manifest import (
+    MANIFEST_NAME,
+    LinePosition,
+    ManifestEntry,
+    StatusLine,
+    save_entry,
+)
 from brimline.setup.recipe import Scope
 
 from .running import Running
@@ -35,15 +41,15 @@ PATIENCE = 30.0
 def set_up(
     state: Path,
     command: str | None,
-    mode: Mode = "append",
+    mode: LinePosition = "append",
     scope: Scope = "user",
     file: Path | None = None,
 ) -> None:
     """What setup remembers of a status line."""
     state.mkdir(exist_ok=True)
-    own = None if command is None else Own(command)
-    kept = Kept(agent="claude", scope=scope, status_line=StatusLine(own, mode))
-    save(state, file or state / "settings.json", kept)
+    own = None if command is None else ReplacedStatusLine(command)
+    kept = ManifestEntry(agent="claude", scope=scope, status_line=StatusLine(own, mode))
+    save_entry(state, file or state / "settings.json", kept)
 
 
 def asking(own: UserStatusLine, session: str = SESSION, body: bytes = BODY) -> Asking:
@@ -295,7 +301,7 @@ def test_set_up_anew(tmp_path: Path) -> None:
         await until(ask, lambda line: line == f"{OURS}\ntwo")
         set_up(tmp_path, None)
         assert await ask() == OURS
-        (tmp_path / NAME).write_text("{")
+        (tmp_path / MANIFEST_NAME).write_text("{")
         assert await ask() == OURS
         await own.close()
 

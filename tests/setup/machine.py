@@ -36,7 +36,7 @@ class Machine:
             folder.mkdir(parents=True, exist_ok=True)
         self.places = Places(self.home, {})
         self.wish = SetupOptions(
-            program=program(), state=root / "state", cwd=self.project, http=TARGET, **wishes
+            program=program(), state=root / "state", cwd=self.project, http_target=TARGET, **wishes
         )
 
     def file(self, agent: str = "claude") -> Path:

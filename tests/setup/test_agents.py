@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from brimline.errors import UnknownAgent
-from brimline.setup.command import GUARD, Program, installed
+from brimline.setup.command import SHELL_GUARD, Program, find_program
 from brimline.setup.plan import plan
 
 from .machine import HOOK, Machine, program
@@ -71,7 +71,7 @@ def test_no_token_in_a_project(machine: Machine) -> None:
 
 def test_http_hooks_before_a_daemon_ran(machine: Machine) -> None:
     """Without a daemon there is neither a port nor a token: it is said how to get them."""
-    change = machine.set_up(transport="http", http=None)
+    change = machine.set_up(transport="http", http_target=None)
     assert "brimline serve --background" in (change.problem or "")
 
 
@@ -116,7 +116,7 @@ def test_folders_that_variables_name(machine: Machine, tmp_path: Path) -> None:
 def test_hooks_that_are_switched_off(machine: Machine) -> None:
     """Where the user switched all hooks off, that is said."""
     path = machine.write('{"disableAllHooks": true}')
-    note = f"disableAllHooks in {path} switches our hooks off: take it out."
+    note = f"disableAllHooks in {path} disables Brimline's hooks: remove it."
     assert note in machine.set_up().notes
 
 
@@ -139,9 +139,9 @@ def test_compiled_client_is_taken_where_there_is_one(tmp_path: Path) -> None:
     script, fast = tmp_path / "hooks/client/client.py", tmp_path / "hooks/client/brimline-hook"
     fast.parent.mkdir(parents=True)
     fast.touch()
-    found = installed(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
+    found = find_program(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
     assert found == Program("/py", str(script), "/state/hook.sock", "/state/spool")
-    assert found.start == ("/bin/sh", "-c", GUARD, "/py", "-I", "-S", str(script))
+    assert found.client_words == ("/bin/sh", "-c", SHELL_GUARD, "/py", "-I", "-S", str(script))
     fast.chmod(0o755)
-    found = installed(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
-    assert found.start == (str(fast), "/py", str(script))
+    found = find_program(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
+    assert found.client_words == (str(fast), "/py", str(script))

@@ -83,7 +83,7 @@ def test_shows_and_writes(user: User) -> None:
     assert "9 hooks and the status line." in lines
     assert "Backup: ~/.claude/settings.json.brimline-backup" in lines
     extension = lines[lines.index("Pi  ~/.pi/agent/extensions/brimline.js") :]
-    assert "Our extension." in extension
+    assert "Brimline's extension." in extension
     assert lines[-1] == "Start an agent, then check with `brimline serve --status`."
     assert not any("Codex" in line for line in lines)
 
@@ -114,7 +114,7 @@ def test_second_time(user: User) -> None:
     user.run()
     code, out = user.run()
     assert code == 0
-    assert out.splitlines()[1] == "Set up already."
+    assert out.splitlines()[1] == "Already set up."
     assert "@@" not in out
 
 
@@ -124,7 +124,7 @@ def test_remove(user: User) -> None:
     user.run()
     code, out = user.run(remove=True)
     assert (code, user.settings.read_text()) == (0, "{}")
-    assert "Our entries are taken out." in out
+    assert "Brimline's entries are removed." in out
     assert "Start an agent" not in out
 
 
@@ -166,7 +166,8 @@ def test_remove_that_is_not_forgotten(user: User) -> None:
     assert (code, user.settings.read_text()) == (1, "{}")
     assert "setup.json: file: cannot be written: Permission denied" in out
     assert (
-        "Our entries are taken out, but with the problem above. Fix it and run setup again." in out
+        "Brimline's entries are removed, but with the problem above. Fix it and run setup again."
+        in out
     )
     assert "The file was not changed." not in out
     assert user.run(agents=["claude"], remove=True)[0] == 0
@@ -288,7 +289,7 @@ def test_no_session_starts_the_daemon(user: User, way: dict[str, bool]) -> None:
     _, out = user.run(agents=["claude"], **way)
     assert set(kinds(user).values()) == {"hook"}
     assert "start the daemon with `brimline serve --background`" in out
-    assert "Set up already." in user.run(agents=["claude"])[1]
+    assert "Already set up." in user.run(agents=["claude"])[1]
     assert set(kinds(user).values()) == {"hook"}
     user.run(agents=["claude"], autostart=True)
     assert kinds(user)["SessionStart"] == "start"
@@ -332,7 +333,7 @@ def test_service(user: User, manager: Path) -> None:
     assert manager.read_text().split() == ["enable", "daemon-reload", "restart"]
     assert not user.settings.exists()
     _, out = user.run(service=True)
-    assert out.splitlines()[1:] == ["Set up already.", ""]
+    assert out.splitlines()[1:] == ["Already set up.", ""]
     assert manager.read_text().split() == ["enable", "daemon-reload", "restart"]
     code, out = user.run(service=True, remove=True)
     assert (code, unit.exists()) == (0, False)

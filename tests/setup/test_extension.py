@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from brimline.setup.file import backup_of
-from brimline.setup.installed import find
+from brimline.setup.installed import find_installed
 from brimline.setup.plan import RECIPES
+from brimline.setup.shared_file import backup_path
 
 from .machine import Machine, program
 
@@ -44,7 +44,7 @@ def test_start_of_a_session_starts_the_daemon(machine: Machine, agent: str) -> N
     for wish in (True, False):
         machine.set_up(agent, autostart=wish)
         assert told(machine, agent)["autostart"] is wish
-        machine.set_up(agent, autostart_first=not wish)
+        machine.set_up(agent, default_autostart=not wish)
         assert told(machine, agent)["autostart"] is wish
 
 
@@ -52,7 +52,7 @@ def test_second_time(machine: Machine, agent: str) -> None:
     """There is nothing to write any more, and nothing to do."""
     assert machine.set_up(agent).notes == (RECIPES[agent].then,)
     again = machine.plan(agent)
-    assert (again.pending, again.what, again.notes) == (False, "set up already", ())
+    assert (again.pending, again.what, again.notes) == (False, "already set up", ())
 
 
 def test_brought_up_to_date(machine: Machine, agent: str) -> None:
@@ -73,9 +73,9 @@ def test_taken_out(machine: Machine, agent: str) -> None:
     with machine.file(agent).open("a") as file:
         file.write("// mine\n")
     gone = machine.take_out(agent)
-    assert (gone.what, gone.after) == ("our extension is taken out", None)
+    assert (gone.what, gone.after) == ("Brimline's extension is removed", None)
     assert list(machine.places.home.iterdir()) == []
-    assert machine.take_out(agent).what == "nothing of ours in it"
+    assert machine.take_out(agent).what == "nothing to remove"
 
 
 @pytest.mark.parametrize("text", ["export default () => {}\n", ""])
@@ -84,9 +84,9 @@ def test_somebody_elses(machine: Machine, agent: str, text: str) -> None:
     path = machine.write(text, agent)
     change = machine.set_up(agent)
     assert change.problem == f"{path}: file: somebody else wrote it. Move it away first"
-    assert machine.take_out(agent).what == "nothing of ours in it"
+    assert machine.take_out(agent).what == "nothing to remove"
     assert path.read_text() == text
-    assert not backup_of(path).exists()
+    assert not backup_path(path).exists()
 
 
 def test_project_scope(tmp_path: Path, agent: str) -> None:
@@ -113,23 +113,23 @@ def test_path_that_is_no_text(machine: Machine, agent: str) -> None:
 def test_found(machine: Machine, agent: str) -> None:
     """What is there is told: nothing, somebody else's, ours, another installation's."""
     events = tuple(RECIPES[agent].events)
-    assert find(agent, machine.places, machine.wish, "user").missing == events
+    assert find_installed(agent, machine.places, machine.wish, "user").missing == events
     machine.write("", agent)
-    assert find(agent, machine.places, machine.wish, "user").missing == events
+    assert find_installed(agent, machine.places, machine.wish, "user").missing == events
     machine.file(agent).unlink()
     machine.set_up(agent, autostart=True)
-    told = find(agent, machine.places, machine.wish, "user")
-    assert (told.events, told.missing, told.old, told.autostart) == (events, (), (), True)
+    told = find_installed(agent, machine.places, machine.wish, "user")
+    assert (told.events, told.missing, told.outdated, told.autostart) == (events, (), (), True)
     machine.set_up(agent, autostart=False)
-    assert not find(agent, machine.places, machine.wish, "user").autostart
+    assert not find_installed(agent, machine.places, machine.wish, "user").autostart
     other = msgspec.structs.replace(machine.wish, program=program(script="/new/client.py"))
-    assert find(agent, machine.places, other, "user").old == events
+    assert find_installed(agent, machine.places, other, "user").outdated == events
 
 
 def test_found_where_nothing_can_be_read(machine: Machine, agent: str) -> None:
     """A folder in its place is told."""
     machine.file(agent).mkdir(parents=True)
-    told = find(agent, machine.places, machine.wish, "user")
+    told = find_installed(agent, machine.places, machine.wish, "user")
     assert str(machine.file(agent)) in str(told.problem)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from brimline.setup.installed import Found, find
+from brimline.setup.installed import InstalledHooks, find_installed
 from brimline.setup.plan import RECIPES
 
 from .machine import Machine, program
@@ -13,10 +13,10 @@ from .machine import Machine, program
 ADDRESS = "http://127.0.0.1:8421"
 
 
-def found(machine: Machine, agent: str = "claude", **wishes: Any) -> Found:
+def found(machine: Machine, agent: str = "claude", **wishes: Any) -> InstalledHooks:
     """What is found in the user's settings."""
     wish = machine.wish if not wishes else type(machine.wish)(**{**_plain(machine), **wishes})
-    return find(agent, machine.places, wish, "user")
+    return find_installed(agent, machine.places, wish, "user")
 
 
 def _plain(machine: Machine) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_as_set_up(machine: Machine, agent: str, autostart: bool) -> None:
     """Every hook is there and up to date; whether it starts the daemon is told."""
     machine.set_up(agent, autostart=autostart)
     told = found(machine, agent)
-    assert (told.events, told.missing, told.old) == (tuple(RECIPES[agent].events), (), ())
+    assert (told.events, told.missing, told.outdated) == (tuple(RECIPES[agent].events), (), ())
     assert told.autostart is autostart
 
 
@@ -46,7 +46,7 @@ def test_one_hook_starts_the_daemon(machine: Machine) -> None:
     kinds = {event: hook.get("args", [None] * 3)[2] for event, [hook] in machine.hooks().items()}
     assert kinds.pop("SessionStart") == "start"
     assert set(kinds.values()) == {None}
-    assert found(machine).posts == (ADDRESS,)
+    assert found(machine).addresses == (ADDRESS,)
     machine.set_up(autostart=False, transport="command")
     kinds = {event: hook["args"][2] for event, [hook] in machine.hooks().items()}
     assert set(kinds.values()) == {"hook"}
@@ -55,7 +55,7 @@ def test_one_hook_starts_the_daemon(machine: Machine) -> None:
 def test_of_another_installation(machine: Machine) -> None:
     """Hooks that run another installation's client are old."""
     machine.set_up(program=program("/old/brimline-hook"))
-    assert found(machine).old == tuple(RECIPES["claude"].events)
+    assert found(machine).outdated == tuple(RECIPES["claude"].events)
 
 
 def test_some_are_missing(machine: Machine) -> None:
@@ -96,7 +96,7 @@ def test_switched_off(
     files["project"].write_text(project)
     files["local"].write_text(local)
     machine.set_up()
-    told = found(machine).switched_off
+    told = found(machine).disabled_by
     assert (told and (told.setting, told.path)) == (by and ("disableAllHooks", files[by]))
 
 
@@ -113,28 +113,28 @@ def test_switched_off_in_gemini(machine: Machine, text: str, setting: str | None
     """Gemini CLI has a switch of its own, and a list of hooks that it does not run."""
     machine.write(text, "gemini")
     machine.set_up("gemini")
-    told = found(machine, "gemini").switched_off
+    told = found(machine, "gemini").disabled_by
     assert (told and told.setting) == setting
 
 
 def test_status_line(machine: Machine) -> None:
     """It is told whether ours is there, is another installation's, or went after it was put in."""
-    assert found(machine).line is None
+    assert found(machine).status_line is None
     machine.set_up()
-    assert found(machine).line == "current"
-    assert found(machine, program=program("/new/brimline-hook")).line == "old"
+    assert found(machine).status_line == "current"
+    assert found(machine, program=program("/new/brimline-hook")).status_line == "old"
     path = machine.file()
     path.write_text(path.read_text().replace("statusLine", "other"))
-    assert found(machine).line == "gone"
+    assert found(machine).status_line == "gone"
     machine.take_out()
-    assert found(machine).line is None
+    assert found(machine).status_line is None
 
 
 def test_status_line_of_others(machine: Machine) -> None:
     """Where setup never put one in, none is missed; nor has another agent one."""
     machine.write('{"statusLine": {"type": "command", "command": "mine"}}')
     machine.set_up("codex")
-    assert (found(machine).line, found(machine, "codex").line) == (None, None)
+    assert (found(machine).status_line, found(machine, "codex").status_line) == (None, None)
 
 
 def test_broken(machine: Machine) -> None:
@@ -147,6 +147,6 @@ def test_project(tmp_path: Path) -> None:
     """A project's own settings are another place."""
     machine = Machine(tmp_path, scope="project")
     machine.set_up()
-    told = find("claude", machine.places, machine.wish, "project")
+    told = find_installed("claude", machine.places, machine.wish, "project")
     assert (told.missing, told.scope) == ((), "project")
-    assert find("claude", machine.places, machine.wish, "user").events == ()
+    assert find_installed("claude", machine.places, machine.wish, "user").events == ()

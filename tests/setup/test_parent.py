@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from brimline.errors import InvalidSettings
 from brimline.setup.parent import check_session_id, parent_file
-from brimline.setup.plan import Change, apply, plan_beside
+from brimline.setup.plan import Change, apply, plan_managed_file
 
 TEXT = "# mine\nlevels = [40, 60]\n\n[windows]\n'a' = 5_000 # five\n"
 
@@ -24,7 +24,7 @@ class Project:
 
     def plan(self, session: str | None) -> Change:
         """What would become of them."""
-        return plan_beside(parent_file(self.path, self._state, session), "changed")
+        return plan_managed_file(parent_file(self.path, self._state, session), "changed")
 
     def set(self, session: str | None) -> Change:
         """Give the project a parent, or none."""

@@ -10,9 +10,9 @@ from hypothesis import given
 
 from brimline.atomic_file import DRAFT_MARK
 from brimline.errors import InvalidSettings
-from brimline.setup.file import BACKUP, LOCK, backup_of
-from brimline.setup.manifest import NAME, load
+from brimline.setup.manifest import MANIFEST_NAME, load_manifest
 from brimline.setup.plan import RECIPES, apply
+from brimline.setup.shared_file import BACKUP_SUFFIX, LOCK_SUFFIX, backup_path
 from hypothesis_examples import examples
 from jsonc_texts import files
 
@@ -56,7 +56,7 @@ def test_file_is_given_back_byte_for_byte(machine: Machine, text: str) -> None:
     path.chmod(0o640)
     machine.set_up()
     assert set(machine.hooks()) >= set(RECIPES["claude"].events)
-    assert backup_of(path).read_bytes() == text.encode("utf-8")
+    assert backup_path(path).read_bytes() == text.encode("utf-8")
     machine.take_out()
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (text.encode("utf-8"), 0o640)
     assert machine.around() == ["settings.json"]
@@ -121,7 +121,9 @@ def test_folders_that_were_there_stay(machine: Machine) -> None:
 
 def test_no_folder_for_what_is_not_written(machine: Machine) -> None:
     """Where nothing could be written, the folder for it is not left behind."""
-    (machine.wish.state / f"{NAME}{LOCK}").mkdir(parents=True)  # no lock of ours can be there
+    (machine.wish.state / f"{MANIFEST_NAME}{LOCK_SUFFIX}").mkdir(
+        parents=True
+    )  # no lock of ours can be there
     with pytest.raises(InvalidSettings):
         machine.set_up("codex")
     assert not machine.file("codex").parent.exists()
@@ -133,12 +135,12 @@ def test_again_changes_nothing(machine: Machine, agent: str) -> None:
     machine.set_up(agent)
     before = machine.file(agent).stat()
     change = machine.set_up(agent)
-    assert (change.pending, change.what, change.before) == (False, "set up already", change.after)
+    assert (change.pending, change.what, change.before) == (False, "already set up", change.after)
     after = machine.file(agent).stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
     machine.take_out(agent)
     assert machine.plan(agent, remove=True).pending is False
-    assert machine.plan(agent, remove=True).what == "nothing of ours in it"
+    assert machine.plan(agent, remove=True).what == "nothing to remove"
 
 
 def test_hooks_of_others_stay(machine: Machine) -> None:
@@ -211,7 +213,7 @@ def test_change_by_others_between_two_runs_stays(machine: Machine) -> None:
     machine.set_up()
     path.write_text(path.read_text().replace('"opus"', '"haiku"'))
     machine.set_up(program=program("/new/brimline-hook"))
-    assert b"opus" in backup_of(path).read_bytes()
+    assert b"opus" in backup_path(path).read_bytes()
     machine.take_out()
     assert path.read_text() == '{\n  "model": "haiku"\n}\n'
 
@@ -222,7 +224,7 @@ def test_client_that_writes_the_file_anew(machine: Machine) -> None:
     machine.set_up()
     path.write_text(json.dumps(machine.settings(), indent=2))
     assert machine.plan().pending is True
-    assert machine.set_up().what == "set up already"
+    assert machine.set_up().what == "already set up"
     machine.take_out()
     assert json.loads(path.read_text()) == {"model": "opus"}
 
@@ -254,7 +256,7 @@ def test_what_is_not_said_stays_as_it_is(machine: Machine, way: dict[str, Any]) 
     machine.write('{"statusLine": {"type": "command", "command": "mine"}}')
     machine.set_up(**way)
     for first in (False, True):
-        assert machine.plan(autostart_first=first).pending is False
+        assert machine.plan(default_autostart=first).pending is False
     new = program("/new/brimline-hook")
     machine.set_up(program=new)
     assert machine.plan(program=new, **way).pending is False
@@ -265,17 +267,17 @@ def test_copy_is_of_a_file_without_ours(machine: Machine) -> None:
     path = machine.write('{"model": "opus"}')
     machine.set_up()
     machine.set_up(program=program("/new/brimline-hook"))
-    assert backup_of(path).read_text() == '{"model": "opus"}'
+    assert backup_path(path).read_text() == '{"model": "opus"}'
     path.write_text('{"model": "haiku"}')
     machine.set_up()
-    assert backup_of(path).read_text() == '{"model": "haiku"}'
+    assert backup_path(path).read_text() == '{"model": "haiku"}'
 
 
 def test_copy_that_is_not_ours_any_more(machine: Machine) -> None:
     """A copy that somebody changed is not given back: ours is taken out of the file instead."""
     path = machine.write('{\n  "model": "opus"\n}\n')
     machine.set_up()
-    backup_of(path).write_text("{}")
+    backup_path(path).write_text("{}")
     machine.take_out()
     assert path.read_text() == '{\n  "model": "opus"\n}\n'
 
@@ -326,7 +328,7 @@ def test_hooks_that_are_none(machine: Machine, text: str, problem: str) -> None:
     """Where hooks cannot be, none is put; nor is anything of ours found there."""
     path = machine.write(text)
     assert str(machine.set_up().problem) == f"{path}: {problem}"
-    assert machine.take_out().what == "nothing of ours in it"
+    assert machine.take_out().what == "nothing to remove"
     assert (path.read_text(), machine.around()) == (text, ["settings.json"])
 
 
@@ -358,7 +360,7 @@ def test_file_that_changes_after_the_plan(machine: Machine) -> None:
     done = apply(planned)
     assert done.before == b'{"model": "haiku"}'
     assert machine.settings()["model"] == "haiku"
-    assert backup_of(path).read_text() == '{"model": "haiku"}'
+    assert backup_path(path).read_text() == '{"model": "haiku"}'
 
 
 def test_file_that_breaks_after_the_plan(machine: Machine) -> None:
@@ -382,7 +384,7 @@ def test_refused_file_leaves_nothing(machine: Machine) -> None:
     with pytest.raises(InvalidSettings, match="Permission denied"):
         machine.set_up()
     assert machine.around() == ["settings.json"]
-    assert load(machine.wish.state) == {}
+    assert load_manifest(machine.wish.state) == {}
 
 
 @pytest.mark.usefixtures("ordinary")
@@ -390,14 +392,14 @@ def test_refused_file_that_was_set_up_before(machine: Machine) -> None:
     """What was remembered of it, and its copy, are as they were."""
     path = machine.write("{}")
     machine.set_up()
-    known = load(machine.wish.state)
+    known = load_manifest(machine.wish.state)
     path.chmod(0o444)
     with pytest.raises(InvalidSettings, match="Permission denied"):
         machine.set_up(program=program("/new/brimline-hook"))
-    assert (load(machine.wish.state), backup_of(path).read_text()) == (known, "{}")
+    assert (load_manifest(machine.wish.state), backup_path(path).read_text()) == (known, "{}")
 
 
-@pytest.mark.parametrize("left", [LOCK, BACKUP, f"{DRAFT_MARK}1f"])
+@pytest.mark.parametrize("left", [LOCK_SUFFIX, BACKUP_SUFFIX, f"{DRAFT_MARK}1f"])
 @pytest.mark.parametrize("agent", ["claude", "pi"])
 def test_what_a_killed_setup_left(machine: Machine, agent: str, left: str) -> None:
     """It is cleared away with --remove; what others put beside the file stays."""
@@ -421,4 +423,4 @@ def test_record_that_stays(machine: Machine) -> None:
     assert "setup.json: file: cannot be written" in str(done.problem)
     assert (path.read_text(), done.after) == ("{}", b"{}")
     assert machine.take_out().problem is None
-    assert (load(machine.wish.state), machine.around()) == ({}, ["settings.json"])
+    assert (load_manifest(machine.wish.state), machine.around()) == ({}, ["settings.json"])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from brimline.jsonc import parse
-from brimline.setup.manifest import status_line
-from brimline.setup.merge import is_set_up
+from brimline.setup.entries import has_our_entries
+from brimline.setup.manifest import find_status_line
 from brimline.setup.plan import RECIPES
 
 from .machine import Machine
@@ -74,7 +74,7 @@ def test_in_and_out_at_once(tmp_path: Path) -> None:
     machine.write(TEXT)
     finished(*(started(tmp_path, "/a/brimline-hook", 12, *turns) for turns in (("in", "out"),) * 2))
     machine.set_up()
-    found = status_line(machine.wish.state, None)
+    found = find_status_line(machine.wish.state, None)
     assert found is not None
     assert found.own is not None
     assert found.own.command == "mine"
@@ -98,7 +98,7 @@ def test_killed_half_way(tmp_path: Path, round: int) -> None:
     process.stdout.close()
     process.stderr.close()
     text = path.read_text()
-    assert text == TEXT or is_set_up(parse(text, RECIPES["claude"].dialect, "f"))
+    assert text == TEXT or has_our_entries(parse(text, RECIPES["claude"].dialect, "f"))
     machine.set_up()
     machine.take_out()
     assert (path.read_text(), machine.around()) == (TEXT, ["settings.json"])

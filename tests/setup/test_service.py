@@ -11,8 +11,15 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import InvalidSettings
-from brimline.setup.plan import apply, plan_beside
-from brimline.setup.service import LABEL, UNIT, Service, beside, run, service
+from brimline.setup.plan import apply, plan_managed_file
+from brimline.setup.service import (
+    LABEL,
+    UNIT_NAME,
+    Service,
+    find_service,
+    run_commands,
+    service_file,
+)
 from brimline.transcripts.source import Places
 
 ODD = '/opt/100% "odd" $HOME \\py'
@@ -21,13 +28,13 @@ ODD = '/opt/100% "odd" $HOME \\py'
 
 def made(home: Path, platform: str = "linux", python: str = "/py", **env: str) -> Service:
     """The service of somebody's machine."""
-    return service(platform, Places(home, env), home / "state", python)
+    return find_service(platform, Places(home, env), home / "state", python)
 
 
 def test_unit(tmp_path: Path) -> None:
     """The unit runs the daemon by absolute paths, with what systemd does not know of the user."""
     found = made(tmp_path, PATH="/bin", CLAUDE_CONFIG_DIR="/c", TMUX="x", ANTHROPIC_API_KEY="y")
-    assert found.path == tmp_path / ".config/systemd/user" / UNIT
+    assert found.path == tmp_path / ".config/systemd/user" / UNIT_NAME
     lines = found.text.decode().splitlines()
     assert 'ExecStart="/py" -P -m brimline serve' in lines
     told = [line.removeprefix("Environment=") for line in lines if line.startswith("Environment")]
@@ -39,7 +46,7 @@ def test_unit_where_configuration_is(tmp_path: Path) -> None:
     """It stands where systemd looks for it."""
     place = str(tmp_path / "config")
     found = made(tmp_path, XDG_CONFIG_HOME=place)
-    assert found.path == Path(place, "systemd/user", UNIT)
+    assert found.path == Path(place, "systemd/user", UNIT_NAME)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
@@ -75,7 +82,7 @@ def test_path_that_cannot_be_told(tmp_path: Path, platform: str) -> None:
     with pytest.raises(InvalidSettings, match="service"):
         made(tmp_path, platform, python="/a\x1bb")
     if platform == "linux":
-        with pytest.raises(InvalidSettings, match="no quote and no backslash"):
+        with pytest.raises(InvalidSettings, match="no quotes or backslashes"):
             made(tmp_path, platform, python=ODD)
     assert b"LANG" not in made(tmp_path, platform, LANG="a\nb").text
 
@@ -85,23 +92,23 @@ def test_in_and_out(tmp_path: Path) -> None:
     found, state = made(tmp_path), tmp_path / "state"
     found.path.parent.mkdir(parents=True)
     found.path.write_text("[Unit]\nDescription=mine\n")
-    done = apply(plan_beside(beside(found, state, remove=False), "a service"))
+    done = apply(plan_managed_file(service_file(found, state, remove=False), "a service"))
     assert (done.after, found.path.read_bytes()) == (found.text, found.text)
-    again = plan_beside(beside(found, state, remove=False), "a service")
-    assert (again.pending, again.what) == (False, "set up already")
-    apply(plan_beside(beside(found, state, remove=True), "gone"))
+    again = plan_managed_file(service_file(found, state, remove=False), "a service")
+    assert (again.pending, again.what) == (False, "already set up")
+    apply(plan_managed_file(service_file(found, state, remove=True), "gone"))
     assert found.path.read_text() == "[Unit]\nDescription=mine\n"
-    assert [path.name for path in found.path.parent.iterdir()] == [UNIT]
+    assert [path.name for path in found.path.parent.iterdir()] == [UNIT_NAME]
 
 
 def test_out_of_nothing(tmp_path: Path) -> None:
     """A file that was not there is not there again, also when somebody changed it meanwhile."""
     found, state = made(tmp_path), tmp_path / "state"
-    apply(plan_beside(beside(found, state, remove=False), "a service"))
+    apply(plan_managed_file(service_file(found, state, remove=False), "a service"))
     found.path.write_bytes(found.text + b"\n[Service]\nNice=5\n")
-    apply(plan_beside(beside(found, state, remove=True), "gone"))
+    apply(plan_managed_file(service_file(found, state, remove=True), "gone"))
     assert not found.path.parent.exists()
-    assert plan_beside(beside(found, state, remove=True), "gone").pending is False
+    assert plan_managed_file(service_file(found, state, remove=True), "gone").pending is False
 
 
 def program(folder: Path, name: str, text: str) -> dict[str, str]:
@@ -117,7 +124,7 @@ def test_manager_is_told(tmp_path: Path) -> None:
     """Each command is run as it stands, in the user's environment."""
     env = program(tmp_path / "bin", "systemctl", f'echo "$@" >> {shlex.quote(str(tmp_path))}/told')
     found = made(tmp_path)
-    ran = run([*found.enable, found.start], env)
+    ran = run_commands([*found.enable, found.start], env)
     assert [one.problem for one in ran] == [None] * 3
     told = (tmp_path / "told").read_text().splitlines()
     assert told == [
@@ -131,7 +138,7 @@ def test_manager_that_refuses(tmp_path: Path) -> None:
     """What it said is the reason; without a word, its exit code."""
     env = program(tmp_path / "bin", "systemctl", "echo 'Failed to connect to bus' >&2; exit 1")
     words = ("systemctl", "--user", "daemon-reload")
-    assert run([words], env)[0].problem == "Failed to connect to bus"
+    assert run_commands([words], env)[0].problem == "Failed to connect to bus"
     program(tmp_path / "bin", "systemctl", "exit 4")
-    assert run([words], env)[0].problem == "exit code 4"
-    assert run([("launchctl", "print")], env)[0].problem == "there is no launchctl here"
+    assert run_commands([words], env)[0].problem == "exit code 4"
+    assert run_commands([("launchctl", "print")], env)[0].problem == "launchctl is not installed"

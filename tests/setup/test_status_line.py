@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import InvalidSettings
-from brimline.setup.file import backup_of
-from brimline.setup.manifest import status_line
+from brimline.setup.manifest import find_status_line
+from brimline.setup.shared_file import backup_path
 
 from .machine import Machine, program
 
@@ -21,7 +21,7 @@ OWN = """{
 
 def mine(machine: Machine) -> str | None:
     """The command that is known to be the user's own."""
-    found = status_line(machine.wish.state, str(machine.project))
+    found = find_status_line(machine.wish.state, str(machine.project))
     return found.own.command if found and found.own else None
 
 
@@ -37,9 +37,9 @@ def test_only_its_command_is_replaced(machine: Machine) -> None:
 
 def test_none_of_their_own(machine: Machine) -> None:
     """Where there was none, ours stands alone; before any setup nothing is known."""
-    assert status_line(machine.wish.state, None) is None
+    assert find_status_line(machine.wish.state, None) is None
     machine.set_up()
-    found = status_line(machine.wish.state, None)
+    found = find_status_line(machine.wish.state, None)
     assert found is not None
     assert (found.own, found.mode) == (None, "append")
 
@@ -50,7 +50,7 @@ def test_where_ours_goes(machine: Machine, mode: str) -> None:
     machine.write(OWN)
     machine.set_up()
     change = machine.set_up(mode=mode)
-    found = status_line(machine.wish.state, None)
+    found = find_status_line(machine.wish.state, None)
     assert found is not None
     assert (found.mode, mine(machine)) == (mode, "~/line A")
     assert change.before == change.after
@@ -120,7 +120,7 @@ def test_memory_and_copy_that_were_lost(machine: Machine) -> None:
     path = machine.write(OWN)
     machine.set_up()
     (machine.wish.state / "setup.json").unlink()
-    backup_of(path).write_text("{")
+    backup_path(path).write_text("{")
     machine.take_out()
     assert machine.settings() == {}
 
@@ -130,9 +130,9 @@ def test_memory_that_is_broken(machine: Machine) -> None:
     machine.write(OWN)
     machine.wish.state.mkdir()
     (machine.wish.state / "setup.json").write_text("{")
-    assert "setup.json: file: is not what setup wrote" in str(machine.set_up().problem)
+    assert "setup.json: file: cannot be decoded" in str(machine.set_up().problem)
     with pytest.raises(InvalidSettings):
-        status_line(machine.wish.state, None)
+        find_status_line(machine.wish.state, None)
     assert (machine.wish.state / "setup.json").read_text() == "{"
 
 
@@ -150,7 +150,7 @@ def test_project_goes_before_the_user(tmp_path: Path) -> None:
     user.set_up()
     project.set_up()
     assert mine(project) == "project"
-    other = status_line(user.wish.state, "/elsewhere")
+    other = find_status_line(user.wish.state, "/elsewhere")
     assert other is not None
     assert other.own is not None
     assert other.own.command == "~/line A"

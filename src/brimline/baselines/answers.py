@@ -5,12 +5,12 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 Source: TypeAlias = Literal["get_context_usage", "/context"]
-Part: TypeAlias = Literal["used", "deferred", "beside"]
+RowKind: TypeAlias = Literal["used", "deferred", "beside"]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 MESSAGES = "Messages"
 SYSTEM_PROMPT = "System prompt"
-CONFIGURED = ("env", "settings")
+USER_SOURCES = ("env", "settings")
 """Where a size comes from that is the user's auto-compact window, and not the model's window."""
 
 
@@ -45,7 +45,7 @@ class Answer(msgspec.Struct, frozen=True):
         return sum(one.tokens for one in self.categories if not one.deferred)
 
     @property
-    def counted(self) -> bool:
+    def has_system_prompt(self) -> bool:
         """Whether there is a system prompt in it: without, the client could not count at all."""
         return any(one.name == SYSTEM_PROMPT for one in self.categories)
 
@@ -57,7 +57,7 @@ class _Row(msgspec.Struct, frozen=True, rename="camel"):
     is_deferred: bool = False
 
     @property
-    def part(self) -> Part:
+    def row_kind(self) -> RowKind:
         """Whether it is loaded, deferred, or no content at all; of older clients the name tells."""
         if self.is_deferred or self.kind == "deferred" or self.name.endswith("(deferred)"):
             return "deferred"
@@ -91,7 +91,7 @@ _requested = msgspec.json.Decoder(_Requested)
 _printed = msgspec.json.Decoder(_Printed)
 
 
-def requested(data: bytes | msgspec.Raw, without: tuple[str, ...] = ()) -> Answer:
+def parse_request_answer(data: bytes | msgspec.Raw, without: tuple[str, ...] = ()) -> Answer:
     """The answer to `get_context_usage`; msgspec.DecodeError where it has another shape."""
     told = _requested.decode(data)
     # The client tells a threshold also where it does not keep it; the buffer it then leaves out.
@@ -100,16 +100,16 @@ def requested(data: bytes | msgspec.Raw, without: tuple[str, ...] = ()) -> Answe
         "get_context_usage",
         told.model,
         _categories(told.categories),
-        window=None if told.autocompact_source in CONFIGURED else told.raw_max_tokens,
+        window=None if told.autocompact_source in USER_SOURCES else told.raw_max_tokens,
         limit=told.auto_compact_threshold if kept else None,
         auto_compact=told.is_auto_compact_enabled,
-        estimated=_estimated(told.categories),
+        estimated=_is_estimated(told.categories),
         memory_files=tuple(file.path for file in told.memory_files),
         without=without,
     )
 
 
-def printed(
+def parse_command_answer(
     data: bytes | msgspec.Raw, without: tuple[str, ...] = (), configured: bool = False
 ) -> Answer:
     """The `context_usage` that `/context` prints; `configured`: its size is the user's own."""
@@ -119,14 +119,14 @@ def printed(
         told.model,
         _categories(told.categories),
         window=None if configured else told.raw_max_tokens,
-        estimated=_estimated(told.categories),
+        estimated=_is_estimated(told.categories),
         memory_files=tuple(file.path for file in told.memory_files),
         without=without,
     )
 
 
 def _categories(rows: list[_Row]) -> tuple[Category, ...]:
-    parts = ((row, row.part) for row in rows)
+    parts = ((row, row.row_kind) for row in rows)
     return tuple(
         Category(row.name, row.tokens, part == "deferred")
         for row, part in parts
@@ -134,6 +134,6 @@ def _categories(rows: list[_Row]) -> tuple[Category, ...]:
     )
 
 
-def _estimated(rows: list[_Row]) -> bool:
+def _is_estimated(rows: list[_Row]) -> bool:
     """The API counts an empty conversation, too; a client that has to guess leaves it out."""
     return not any(row.name == MESSAGES for row in rows)

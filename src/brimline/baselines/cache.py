@@ -13,16 +13,16 @@ import msgspec
 from brimline._version import __version__
 from brimline.atomic_file import replace_file
 from brimline.baselines.answers import Answer
-from brimline.baselines.configuration import contents
+from brimline.baselines.configuration import hash_files
 from brimline.private_folder import create_private_folder
 from brimline.regular_file import read_regular_file
 
 FOLDER = "baselines"
-KEPT_FOR = 86_400.0
+MAX_AGE_S = 86_400.0
 """Seconds; what MCP servers and the client's own service change, no file tells."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class CachedAnswer(msgspec.Struct, frozen=True):
     """An answer, when it was given, and the memory files as they were then."""
 
     version: str
@@ -31,44 +31,44 @@ class Kept(msgspec.Struct, frozen=True):
     answer: Answer
 
 
-_kept = msgspec.json.Decoder(Kept)
+_kept = msgspec.json.Decoder(CachedAnswer)
 
 
-def place(cache: Path, *parts: str) -> Path:
+def cache_path(cache: Path, *parts: str) -> Path:
     """Where the answer for a client, a model, a folder and a configuration is kept."""
     key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
     return cache / FOLDER / f"{key.hexdigest()[:32]}.json"
 
 
-def load(path: Path, now: float) -> Kept | None:
+def load_answer(path: Path, now: float) -> CachedAnswer | None:
     """The answer in a file; None where it is missing, broken, too old, or of other memory files."""
     try:
         kept = _kept.decode(read_regular_file(path))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    current = kept.version == __version__ and abs(now - kept.at) < KEPT_FOR
-    if not current or kept.memory != contents(kept.answer.memory_files):
+    current = kept.version == __version__ and abs(now - kept.at) < MAX_AGE_S
+    if not current or kept.memory != hash_files(kept.answer.memory_files):
         return None
     return kept
 
 
-def save(path: Path, answer: Answer, now: float) -> Kept:
+def save_answer(path: Path, answer: Answer, now: float) -> CachedAnswer:
     """Keep an answer if it is one to rely on: counted, and with all MCP servers in it.
 
     A disk that is full or read-only only makes the next time slower.
     """
-    kept = Kept(__version__, now, contents(answer.memory_files), answer)
+    kept = CachedAnswer(__version__, now, hash_files(answer.memory_files), answer)
     if not answer.estimated and not answer.without:
         with suppress(OSError):
             create_private_folder(path.parent)
-            _tidy(path.parent, now)
+            _remove_old(path.parent, now)
             replace_file(path, msgspec.json.encode(kept))
     return kept
 
 
-def _tidy(folder: Path, now: float) -> None:
+def _remove_old(folder: Path, now: float) -> None:
     """Remove what is too old to be believed, and what a killed process left."""
     for path in folder.iterdir():
         with suppress(OSError):
-            if now - path.stat().st_mtime > KEPT_FOR:
+            if now - path.stat().st_mtime > MAX_AGE_S:
                 path.unlink()

@@ -14,17 +14,17 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents.claude.paths import MAX_STATE_BYTES, STATE_FILE, roots
-from brimline.baselines.wire import NOTHING
+from brimline.baselines.wire import EMPTY
 from brimline.regular_file import read_regular_file
 from brimline.transcripts.document import read_settings
 from brimline.transcripts.source import Places, files_below
 
 EXTENSIONS = ("rules", "agents", "skills", "commands", "output-styles")
-OF_USER = ("settings.json", "CLAUDE.md", *EXTENSIONS)
-OF_PLUGINS = ("installed_plugins.json", "known_marketplaces.json", "cache", "marketplaces")
+USER_FILES = ("settings.json", "CLAUDE.md", *EXTENSIONS)
+PLUGIN_FILES = ("installed_plugins.json", "known_marketplaces.json", "cache", "marketplaces")
 """Below `plugins`; beside them the client keeps what it writes at each start."""
 
-OF_PROJECT = (
+PROJECT_FILES = (
     "CLAUDE.md",
     "CLAUDE.local.md",
     "AGENTS.md",
@@ -36,27 +36,27 @@ OF_PROJECT = (
 )
 """In the working folder, and in each folder above it."""
 
-MANAGED = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
-OF_MANAGED = ("managed-settings.json", "managed-settings.d", "managed-mcp.json", "CLAUDE.md")
-VARIABLES = ("ANTHROPIC_", "CLAUDE_", "DISABLE_", "ENABLE_", "MAX_", "MCP_", "USE_")
-SECRET = re.compile(r"KEY|TOKEN|SECRET|HEADERS")
-TEXTS = (".md", ".json")
-LARGEST = 1 << 20
+MANAGED_FOLDERS = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
+MANAGED_FILES = ("managed-settings.json", "managed-settings.d", "managed-mcp.json", "CLAUDE.md")
+VARIABLE_PREFIXES = ("ANTHROPIC_", "CLAUDE_", "DISABLE_", "ENABLE_", "MAX_", "MCP_", "USE_")
+SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|HEADERS")
+TEXT_SUFFIXES = (".md", ".json")
+MAX_FILE_BYTES = 1 << 20
 """Of a larger file only the size counts: no client puts it into a prompt."""
 
 
 class _Project(msgspec.Struct, frozen=True, rename="camel"):
-    mcp_servers: msgspec.Raw = NOTHING
-    disabled_mcp_servers: msgspec.Raw = NOTHING
-    enabled_mcpjson_servers: msgspec.Raw = NOTHING
-    disabled_mcpjson_servers: msgspec.Raw = NOTHING
-    has_trust_dialog_accepted: msgspec.Raw = NOTHING
+    mcp_servers: msgspec.Raw = EMPTY
+    disabled_mcp_servers: msgspec.Raw = EMPTY
+    enabled_mcpjson_servers: msgspec.Raw = EMPTY
+    disabled_mcpjson_servers: msgspec.Raw = EMPTY
+    has_trust_dialog_accepted: msgspec.Raw = EMPTY
 
 
 class _State(msgspec.Struct, frozen=True, rename="camel"):
     """The few fields of ~/.claude.json that count; the client writes others at each start."""
 
-    mcp_servers: msgspec.Raw = NOTHING
+    mcp_servers: msgspec.Raw = EMPTY
     projects: dict[str, _Project] = msgspec.field(default_factory=dict[str, _Project])
 
 
@@ -70,45 +70,45 @@ def fingerprint(places: Places, cwd: Path) -> str:
     return made.hexdigest()
 
 
-def contents(paths: Iterable[str]) -> str:
+def hash_files(paths: Iterable[str]) -> str:
     """A hash over the contents of these files, which may be gone."""
     made = hashlib.sha256()
     for path in paths:
-        made.update(hashlib.sha256(_content(Path(path)) or b"").digest())
+        made.update(hashlib.sha256(_read_or_size(Path(path)) or b"").digest())
     return made.hexdigest()
 
 
 def _parts(places: Places, cwd: Path) -> Iterator[tuple[str, bytes]]:
-    yield "variables", "\n".join(variables(places.env)).encode("utf-8", "surrogateescape")
-    yield "state", _state(places, cwd)
-    for path in _places(places, cwd):
-        yield from _below(path)
+    yield "variables", "\n".join(steering_variables(places.env)).encode("utf-8", "surrogateescape")
+    yield "state", _read_state(places, cwd)
+    for path in _configuration_paths(places, cwd):
+        yield from _read_below(path)
 
 
-def _places(places: Places, cwd: Path) -> Iterator[Path]:
+def _configuration_paths(places: Places, cwd: Path) -> Iterator[Path]:
     root = roots(places)[0]
-    yield from (root / name for name in OF_USER)
-    yield from (root / "plugins" / name for name in OF_PLUGINS)
+    yield from (root / name for name in USER_FILES)
+    yield from (root / "plugins" / name for name in PLUGIN_FILES)
     slug = re.sub(r"[^a-zA-Z0-9]", "-", str(cwd))
     yield root / "projects" / slug / "memory" / "MEMORY.md"
-    yield from (folder / name for folder in (cwd, *cwd.parents) for name in OF_PROJECT)
-    yield from (Path(folder, name) for folder in MANAGED for name in OF_MANAGED)
+    yield from (folder / name for folder in (cwd, *cwd.parents) for name in PROJECT_FILES)
+    yield from (Path(folder, name) for folder in MANAGED_FOLDERS for name in MANAGED_FILES)
 
 
-def _below(path: Path) -> Iterator[tuple[str, bytes]]:
+def _read_below(path: Path) -> Iterator[tuple[str, bytes]]:
     """A file, or the texts below a folder; nothing where there is neither."""
-    content = _content(path)
+    content = _read_or_size(path)
     if content is not None:
         yield str(path), content
         return
-    found = (entry.path for ending in TEXTS for entry in files_below(str(path), ending))
+    found = (entry.path for ending in TEXT_SUFFIXES for entry in files_below(str(path), ending))
     for name in sorted(found):
-        yield name, _content(Path(name)) or b""
+        yield name, _read_or_size(Path(name)) or b""
 
 
-def _content(path: Path) -> bytes | None:
+def _read_or_size(path: Path) -> bytes | None:
     try:
-        return read_regular_file(path, LARGEST)
+        return read_regular_file(path, MAX_FILE_BYTES)
     except OSError as error:
         if error.errno != errno.EFBIG:
             return None
@@ -117,16 +117,16 @@ def _content(path: Path) -> bytes | None:
     return None
 
 
-def variables(env: Mapping[str, str]) -> list[str]:
+def steering_variables(env: Mapping[str, str]) -> list[str]:
     """The variables that steer the client; of a secret only that it is set."""
     return [
-        f"{name}={'set' if SECRET.search(name) else value}"
+        f"{name}={'set' if SECRET_NAME.search(name) else value}"
         for name, value in sorted(env.items())
-        if name.startswith(VARIABLES) and value
+        if name.startswith(VARIABLE_PREFIXES) and value
     ]
 
 
-def _state(places: Places, cwd: Path) -> bytes:
+def _read_state(places: Places, cwd: Path) -> bytes:
     root = roots(places)[0]
     above = root if places.env.get("CLAUDE_CONFIG_DIR") else places.home
     state = read_settings(above / STATE_FILE, _State, MAX_STATE_BYTES) or _State()

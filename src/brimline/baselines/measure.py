@@ -9,8 +9,14 @@ import msgspec
 from brimline.agents import display_name, get_agent, source
 from brimline.baselines import cache, request
 from brimline.baselines.answers import Answer, Category, Source
-from brimline.baselines.cache import Kept
-from brimline.baselines.client import AGENT, Client, environment, find, version
+from brimline.baselines.cache import CachedAnswer
+from brimline.baselines.client import (
+    AGENT,
+    ClaudeCommand,
+    client_environment,
+    find_command,
+    read_version,
+)
 from brimline.baselines.configuration import fingerprint
 from brimline.errors import BaselineFailed
 from brimline.settings import Settings, cache_dir, load
@@ -18,7 +24,7 @@ from brimline.transcripts.source import Places
 from brimline.usage import percent
 from brimline.windows import ClientSettings, Limit, ResolveContext, Window, limit_of, window_of
 
-TIMEOUT = 30.0
+TIMEOUT_S = 30.0
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -51,7 +57,7 @@ def baseline(
     model: str | None = None,
     cwd: str | os.PathLike[str] | None = None,
     fresh: bool = False,
-    timeout: float = TIMEOUT,
+    timeout: float = TIMEOUT_S,
     settings: Settings | None = None,
     places: Places | None = None,
 ) -> Baseline:
@@ -60,25 +66,27 @@ def baseline(
     The client is started in `cwd` and asked; `timeout` is for each start, in seconds. What it said
     is remembered for a day, by its version, the model and the configuration; `fresh` asks anew.
     """
-    _supported(get_agent(agent).name)
+    _check_supported(get_agent(agent).name)
     places = places or Places.here()
     folder = _folder(cwd)
     chosen = settings or load(places.env, places.home, folder)
     cache_folder = cache_dir(chosen, places.env, places.home)
     # Not what an outer session says of itself: it would be another key each time.
-    places = Places(places.home, environment(places))
-    client = Client(find(places), folder, places.env, model, timeout)
-    name = version(client)
+    places = Places(places.home, client_environment(places))
+    client = ClaudeCommand(find_command(places), folder, places.env, model, timeout)
+    name = read_version(client)
     told = source(agent).settings(places, str(folder))
-    place = cache.place(
+    place = cache.cache_path(
         cache_folder, agent, name, model or "", str(folder), fingerprint(places, folder)
     )
-    found = None if fresh else cache.load(place, time.time())
-    answer = found or cache.save(place, request.ask(client, _is_configured(told)), time.time())
+    found = None if fresh else cache.load_answer(place, time.time())
+    answer = found or cache.save_answer(
+        place, request.measure_fresh_session(client, _is_configured(told)), time.time()
+    )
     return _baseline(answer, name, chosen, told, cached=found is not None)
 
 
-def _supported(agent: str) -> None:
+def _check_supported(agent: str) -> None:
     if agent != AGENT:
         name = display_name(agent)
         reason = f"not supported, because {name} has no way to ask for it without a model call"
@@ -98,7 +106,7 @@ def _is_configured(told: ClientSettings) -> bool:
 
 
 def _baseline(
-    kept: Kept, version: str, settings: Settings, told: ClientSettings, cached: bool
+    kept: CachedAnswer, version: str, settings: Settings, told: ClientSettings, cached: bool
 ) -> Baseline:
     answer = kept.answer
     window, limit = _bounds(answer, version, settings, told)

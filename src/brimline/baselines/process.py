@@ -14,22 +14,22 @@ from typing import IO, Self, cast
 
 import msgspec
 
-LONGEST = 8 << 20
+MAX_LINE_BYTES = 8 << 20
 """What is longer and has no end of a line is no answer, and not kept."""
 
-GRACE = 3.0
+EXIT_WAIT_S = 3.0
 """Seconds to end by itself, once there is nothing more to be said."""
 
 
-LOOK = 0.25
+POLL_S = 0.25
 """Seconds between two looks at whether it still lives, while it says nothing."""
 
 
-class TookTooLong(Exception):
+class ClientTimeout(Exception):
     """The client did not answer in time."""
 
 
-class Talk:
+class ClientProcess:
     """A process that is asked and answers in lines; nothing of it is left when it is over."""
 
     def __init__(
@@ -60,10 +60,10 @@ class Talk:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.hush()
+        self.close_input()
         if kind is None:
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(GRACE)
+                self._process.wait(EXIT_WAIT_S)
         # Its hooks and MCP servers are in its group, and may have stayed behind.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -79,17 +79,17 @@ class Talk:
         return cast("IO[bytes]", self._process.stdin)
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until its time is over."""
         return self._end - time.monotonic()
 
-    def say(self, value: object) -> None:
+    def send(self, value: object) -> None:
         """Write a line of JSON; that nobody reads it is found out by reading."""
         with suppress(BrokenPipeError):
             self._in.write(msgspec.json.encode(value) + b"\n")
             self._in.flush()
 
-    def hush(self) -> None:
+    def close_input(self) -> None:
         """Say that nothing more is to be said."""
         with suppress(BrokenPipeError):
             self._in.close()
@@ -99,36 +99,36 @@ class Talk:
         rest = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(self._out, selectors.EVENT_READ)
-            while piece := self._piece(selector):
+            while piece := self._read_chunk(selector):
                 *whole, last = piece.split(b"\n")
                 for line in whole:
                     yield bytes(rest) + line
                     rest.clear()
                 rest += last
-                if len(rest) > LONGEST:
+                if len(rest) > MAX_LINE_BYTES:
                     rest.clear()
         if rest:
             yield bytes(rest)
 
-    def _piece(self, selector: selectors.BaseSelector) -> bytes:
+    def _read_chunk(self, selector: selectors.BaseSelector) -> bytes:
         """What came; nothing when it is over. A child of its may keep the output open for ever."""
-        while self.left > 0:
-            if selector.select(min(self.left, LOOK)):
+        while self.seconds_left > 0:
+            if selector.select(min(self.seconds_left, POLL_S)):
                 return os.read(self._out.fileno(), 1 << 16)
             if self._process.poll() is not None:
                 return b""
-        raise TookTooLong
+        raise ClientTimeout
 
-    def obituary(self) -> str:
+    def describe_exit(self) -> str:
         """How it ended, with the last line of its complaints; for one that closed its output."""
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(GRACE)
+            self._process.wait(EXIT_WAIT_S)
         code = self._process.poll()
-        said = self.complaint()
+        said = self.last_error()
         how = "it closed its output" if code is None else f"it ended with code {code}"
         return f"{how}: {said}" if said else how
 
-    def complaint(self) -> str:
+    def last_error(self) -> str:
         """The last line that it wrote to standard error, cut to what can be read."""
         self._errors.seek(0)
         lines = self._errors.read(1 << 16).decode("utf-8", "replace").strip().splitlines()

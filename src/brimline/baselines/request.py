@@ -5,156 +5,164 @@ from contextlib import suppress
 
 import msgspec
 
-from brimline.baselines.answers import Answer, printed, requested
-from brimline.baselines.client import AGENT, LOOK, Client, with_words
-from brimline.baselines.process import Talk, TookTooLong
+from brimline.baselines.answers import Answer, parse_command_answer, parse_request_answer
+from brimline.baselines.client import AGENT, CONTEXT_HINT, ClaudeCommand, with_output
+from brimline.baselines.process import ClientProcess, ClientTimeout
 from brimline.baselines.wire import (
-    Assistant,
-    Begun,
-    Control,
-    Init,
+    AssistantLine,
+    ControlResponse,
+    InitializeResponse,
+    InitLine,
+    McpStatus,
     Response,
-    Result,
-    Servers,
-    kind_of,
-    pending,
+    ResultLine,
+    line_type,
+    pending_servers,
 )
 from brimline.errors import BaselineFailed
 
-STREAM = ("--output-format", "stream-json", "--verbose")
-POLL = 0.1
+STREAM_OPTIONS = ("--output-format", "stream-json", "--verbose")
+SERVER_POLL_S = 0.1
 """Seconds between two looks at the MCP servers."""
 
-LOGIN = "Run `claude` and log in with /login, or set ANTHROPIC_API_KEY."
-REACH = "Is its API reachable, and are you logged in? " + LOOK
+LOGIN_HINT = "Run `claude` and log in with /login, or set ANTHROPIC_API_KEY."
+REACHABLE_HINT = "Is its API reachable, and are you logged in? " + CONTEXT_HINT
 
 
 class Unanswered(Exception):
     """The client refused the question, or ended without an answer; the text says how."""
 
 
-def ask(client: Client, configured: bool = False) -> Answer:
+def measure_fresh_session(client: ClaudeCommand, configured: bool = False) -> Answer:
     """What a fresh session holds: by the request, else by the command; else BaselineFailed.
 
     `configured`: the user set an auto-compact window, which the command tells as the size.
     """
     try:
-        answer = by_request(client)
+        answer = ask_by_control_request(client)
     except Unanswered:
         try:
-            answer = by_command(client, configured)
+            answer = ask_by_command(client, configured)
         except Unanswered as error:
-            raise BaselineFailed(AGENT, str(error), LOOK) from error
-    if not answer.counted:
-        raise BaselineFailed(AGENT, "it could not count the tokens of its system prompt", REACH)
+            raise BaselineFailed(AGENT, str(error), CONTEXT_HINT) from error
+    if not answer.has_system_prompt:
+        raise BaselineFailed(
+            AGENT, "it could not count the tokens of its system prompt", REACHABLE_HINT
+        )
     return answer
 
 
-def by_request(client: Client) -> Answer:
+def ask_by_control_request(client: ClaudeCommand) -> Answer:
     """The answer to the control request that the Claude Agent SDK sends."""
-    arguments = ("-p", "--input-format", "stream-json", *STREAM, *client.chosen)
-    with client.talk(*arguments) as talk:
-        dialogue = _Dialogue(talk)
+    arguments = ("-p", "--input-format", "stream-json", *STREAM_OPTIONS, *client.model_options)
+    with client.start(*arguments) as talk:
+        dialogue = _ControlRequests(talk)
         try:
-            dialogue.begin()
-            waiting = dialogue.settle(min(client.settling, talk.left / 2))
-            return requested(dialogue.ask("get_context_usage"), waiting)
-        except TookTooLong as error:
-            raise client.too_long("get_context_usage", dialogue.strange) from error
+            dialogue.initialize()
+            waiting = dialogue.wait_for_servers(min(client.server_wait_s, talk.seconds_left / 2))
+            return parse_request_answer(dialogue.send("get_context_usage"), waiting)
+        except ClientTimeout as error:
+            raise client.timeout_error("get_context_usage", dialogue.unexpected_line) from error
         except msgspec.DecodeError as error:
             raise Unanswered(f"its answer has another shape: {error}") from error
 
 
-class _Dialogue:
+class _ControlRequests:
     """Requests and their answers; what else the client prints is passed over."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: ClientProcess) -> None:
         self._talk = talk
         self._lines = talk.lines()
         self._asked = 0
-        self.strange = b""
+        self.unexpected_line = b""
 
-    def ask(self, subtype: str) -> msgspec.Raw:
+    def send(self, subtype: str) -> msgspec.Raw:
         """The answer to a request; Unanswered where it is refused or the client ends."""
         self._asked += 1
         name = f"brimline-{self._asked}"
         request = {"subtype": subtype}
-        self._talk.say({"type": "control_request", "request_id": name, "request": request})
+        self._talk.send({"type": "control_request", "request_id": name, "request": request})
         for line in self._lines:
             response = self._response(line)
             if response is not None and response.request_id == name:
                 if response.subtype != "success":
                     raise Unanswered(f"it refused {subtype}: {response.error}")
                 return response.response
-        raise Unanswered(with_words(self._talk.obituary(), self.strange))
+        raise Unanswered(with_output(self._talk.describe_exit(), self.unexpected_line))
 
     def _response(self, line: bytes) -> Response | None:
-        kind = kind_of(line)
+        kind = line_type(line)
         if not kind:
-            self.strange = self.strange or line
+            self.unexpected_line = self.unexpected_line or line
         if kind != "control_response":
             return None
-        return msgspec.json.decode(line, type=Control).response
+        return msgspec.json.decode(line, type=ControlResponse).response
 
-    def begin(self) -> None:
+    def initialize(self) -> None:
         """Say hello; a client that nobody is logged in to would only guess."""
         with suppress(Unanswered):
-            begun = msgspec.json.decode(self.ask("initialize"), type=Begun)
-            if begun.account.is_nobody:
-                raise BaselineFailed(AGENT, "it is not logged in, and would only guess", LOGIN)
+            begun = msgspec.json.decode(self.send("initialize"), type=InitializeResponse)
+            if begun.account.is_logged_out:
+                raise BaselineFailed(AGENT, "it is not logged in, and would only guess", LOGIN_HINT)
 
-    def settle(self, patience: float) -> tuple[str, ...]:
+    def wait_for_servers(self, wait_s: float) -> tuple[str, ...]:
         """Wait for the MCP servers, which the client does not; the names of those that are late."""
-        end = time.monotonic() + patience
-        while waiting := self._waiting():
+        end = time.monotonic() + wait_s
+        while waiting := self._pending_servers():
             if time.monotonic() >= end:
                 break
-            time.sleep(POLL)
+            time.sleep(SERVER_POLL_S)
         return waiting
 
-    def _waiting(self) -> tuple[str, ...]:
+    def _pending_servers(self) -> tuple[str, ...]:
         with suppress(Unanswered):
-            told = msgspec.json.decode(self.ask("mcp_status"), type=Servers)
-            return pending(told.mcp_servers)
+            told = msgspec.json.decode(self.send("mcp_status"), type=McpStatus)
+            return pending_servers(told.mcp_servers)
         return ()
 
 
-def by_command(client: Client, configured: bool = False) -> Answer:
+def ask_by_command(client: ClaudeCommand, configured: bool = False) -> Answer:
     """The structured part of what `/context` prints."""
-    arguments = ("-p", "/context", *STREAM, "--no-session-persistence", *client.chosen)
-    with client.talk(*arguments) as talk:
-        talk.hush()
-        heard = _Heard()
+    arguments = (
+        "-p",
+        "/context",
+        *STREAM_OPTIONS,
+        "--no-session-persistence",
+        *client.model_options,
+    )
+    with client.start(*arguments) as talk:
+        talk.close_input()
+        heard = _CommandOutput()
         try:
             for line in talk.lines():
-                if usage := heard.line(line):
-                    return printed(usage, heard.waiting, configured)
-        except TookTooLong as error:
-            raise client.too_long("/context", heard.said) from error
+                if usage := heard.read_line(line):
+                    return parse_command_answer(usage, heard.pending_servers, configured)
+        except ClientTimeout as error:
+            raise client.timeout_error("/context", heard.text) from error
         except msgspec.DecodeError as error:
             raise Unanswered(f"its /context has another shape: {error}") from error
-        raise Unanswered(with_words(talk.obituary(), heard.said))
+        raise Unanswered(with_output(talk.describe_exit(), heard.text))
 
 
-class _Heard:
+class _CommandOutput:
     """What the lines of a session said so far."""
 
     def __init__(self) -> None:
-        self.waiting: tuple[str, ...] = ()
-        self.said = b""
+        self.pending_servers: tuple[str, ...] = ()
+        self.text = b""
 
-    def line(self, line: bytes) -> bytes:
+    def read_line(self, line: bytes) -> bytes:
         """The figures, where this line has them."""
-        match kind_of(line):
+        match line_type(line):
             case "system":
-                servers = msgspec.json.decode(line, type=Init).mcp_servers
-                self.waiting = pending(servers) or self.waiting
+                servers = msgspec.json.decode(line, type=InitLine).mcp_servers
+                self.pending_servers = pending_servers(servers) or self.pending_servers
             case "assistant":
-                return bytes(msgspec.json.decode(line, type=Assistant).context_usage)
+                return bytes(msgspec.json.decode(line, type=AssistantLine).context_usage)
             case "result":
-                self.said = msgspec.json.decode(line, type=Result).result.encode() or self.said
+                self.text = msgspec.json.decode(line, type=ResultLine).result.encode() or self.text
             case "":
-                self.said = self.said or line
+                self.text = self.text or line
             case _:
                 pass
         return b""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-NOTHING = msgspec.Raw(b"")
+EMPTY = msgspec.Raw(b"")
 
 
-class Kind(msgspec.Struct, frozen=True):
+class LineType(msgspec.Struct, frozen=True):
     """What every line says of itself."""
 
     type: str = ""
@@ -22,7 +22,7 @@ class Response(msgspec.Struct, frozen=True):
     error: str = "no reason given"
 
 
-class Control(msgspec.Struct, frozen=True):
+class ControlResponse(msgspec.Struct, frozen=True):
     """A line with an answer."""
 
     response: Response
@@ -37,58 +37,58 @@ class Account(msgspec.Struct, frozen=True, rename="camel"):
     email: str | None = None
 
     @property
-    def is_nobody(self) -> bool:
+    def is_logged_out(self) -> bool:
         """Whether it says that nobody is logged in; a cloud's own login it does not tell."""
         keyed = self.api_key_source not in (None, "none")
         ours = self.api_provider == "firstParty"
         return ours and self.token_source == "none" and not keyed and not self.email
 
 
-class Begun(msgspec.Struct, frozen=True):
+class InitializeResponse(msgspec.Struct, frozen=True):
     """The answer to `initialize`."""
 
     account: Account = Account()
 
 
-class Server(msgspec.Struct, frozen=True):
+class McpServer(msgspec.Struct, frozen=True):
     """An MCP server: its name, and whether it is connected."""
 
     name: str = "?"
     status: str = ""
 
 
-class Servers(msgspec.Struct, frozen=True, rename="camel"):
+class McpStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The answer to `mcp_status`."""
 
-    mcp_servers: list[Server] = []
+    mcp_servers: list[McpServer] = []
 
 
-class Init(msgspec.Struct, frozen=True):
+class InitLine(msgspec.Struct, frozen=True):
     """The first line of a session."""
 
-    mcp_servers: list[Server] = []
+    mcp_servers: list[McpServer] = []
 
 
-class Assistant(msgspec.Struct, frozen=True):
+class AssistantLine(msgspec.Struct, frozen=True):
     """A line of the assistant; `/context` puts its figures there."""
 
-    context_usage: msgspec.Raw = NOTHING
+    context_usage: msgspec.Raw = EMPTY
 
 
-class Result(msgspec.Struct, frozen=True):
+class ResultLine(msgspec.Struct, frozen=True):
     """The last line of a session."""
 
     result: str = ""
 
 
-def kind_of(line: bytes) -> str:
+def line_type(line: bytes) -> str:
     """What kind of line this is; empty where it is none of the format."""
     try:
-        return msgspec.json.decode(line, type=Kind).type
+        return msgspec.json.decode(line, type=LineType).type
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
 
 
-def pending(servers: Sequence[Server]) -> tuple[str, ...]:
+def pending_servers(servers: Sequence[McpServer]) -> tuple[str, ...]:
     """The names of the servers that are not connected yet, and have not failed."""
     return tuple(server.name for server in servers if server.status == "pending")

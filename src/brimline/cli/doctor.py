@@ -26,7 +26,7 @@ from brimline.cli.doctor_checks import (
 from brimline.cli.setup import wish_of
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
 from brimline.setup.install import SetupOptions
-from brimline.setup.installed import Found, find
+from brimline.setup.installed import InstalledHooks, find_installed
 from brimline.setup.plan import RECIPES
 from brimline.terminal.text import Shade, colourize, strip_control
 
@@ -74,13 +74,13 @@ def _checks(context: Context) -> Iterator[Check]:
 
 
 def _brimline(wish: SetupOptions) -> Check:
-    client = "the compiled hook client" if wish.program.fast else "no compiled client"
+    client = "the compiled hook client" if wish.program.compiled else "no compiled client"
     return Check("brimline", True, f"{__version__}, Python {sys.version.split()[0]}, {client}")
 
 
-def _found(context: Context, agent: str, wish: SetupOptions) -> list[Found]:
+def _found(context: Context, agent: str, wish: SetupOptions) -> list[InstalledHooks]:
     """Our hooks in the user's settings, and in those of the project that this is run in."""
-    return [find(agent, context.places, wish, scope) for scope in ("user", "project")]
+    return [find_installed(agent, context.places, wish, scope) for scope in ("user", "project")]
 
 
 def _heard(context: Context) -> Heard:
@@ -108,7 +108,7 @@ def _service(context: Context, wish: SetupOptions, heard: Heard) -> Check:
     return Check("service", heard.runs, told, "`brimline setup --service` starts it.")
 
 
-def _autostart(context: Context, found: list[Found], heard: Heard) -> Check:
+def _autostart(context: Context, found: list[InstalledHooks], heard: Heard) -> Check:
     """Whether a session's start starts the daemon."""
     if not context.settings.daemon.autostart:
         return Check("autostart", True, "disabled in the settings")

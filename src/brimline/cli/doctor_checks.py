@@ -12,7 +12,7 @@ import msgspec
 from brimline._version import __version__
 from brimline.agents import source
 from brimline.cli.context import Context
-from brimline.setup.installed import Found, Line
+from brimline.setup.installed import InstalledHooks, LineState
 from brimline.setup.plan import RECIPES
 from brimline.store.problems import open_problems
 from brimline.terminal.text import count_of, format_age
@@ -32,7 +32,7 @@ ELSEWHERE = "set BRIMLINE_STATE_DIR to another folder."
 ROOM = "Free some disk space: events cannot be stored."
 FULL = "The spool was full while the daemon was off: `brimline setup --service` keeps it running."
 
-LINES: dict[Line, str] = {
+LINES: dict[LineState, str] = {
     "old": "from another installation",
     "gone": "no longer Brimline's",
 }
@@ -70,7 +70,7 @@ class Heard(msgspec.Struct, frozen=True):
         return sorted(found, key=lambda one: one["seen_at"], reverse=True)
 
 
-def hooks(context: Context, agent: str, found: Sequence[Found], heard: Heard) -> Check:
+def hooks(context: Context, agent: str, found: Sequence[InstalledHooks], heard: Heard) -> Check:
     """Whether our hooks are in an agent's settings as they would be put there now, and heard."""
     about = f"{agent} hooks"
     broken = next((one.problem for one in found if one.problem), None)
@@ -83,37 +83,37 @@ def hooks(context: Context, agent: str, found: Sequence[Found], heard: Heard) ->
         if wrong := _wrong(about, one, heard):
             return wrong
     told = f"{count_of(len(placed[0].events), 'hook')} installed"
-    told += ", sent over HTTP" if placed[0].posts else ""
+    told += ", sent over HTTP" if placed[0].addresses else ""
     return _with_heard(context, agent, Check(about, True, told), heard)
 
 
-def _wrong(about: str, found: Found, heard: Heard) -> Check | None:
+def _wrong(about: str, found: InstalledHooks, heard: Heard) -> Check | None:
     """What keeps the hooks in one file from being run, or from being heard."""
-    off, address = found.switched_off, heard.told.get("address")
+    off, address = found.disabled_by, heard.told.get("address")
     if off:
         told, hint = f"{off.setting} in {off.path}", f"Remove `{off.setting}` from {off.path}."
         return Check(about, False, f"disabled by {told}", hint)
     if found.missing:
         told = f"none for {', '.join(found.missing)}"
-    elif found.old:
-        told = f"from another installation for {', '.join(found.old)}"
-    elif heard.runs and any(one != address for one in found.posts):
+    elif found.outdated:
+        told = f"from another installation for {', '.join(found.outdated)}"
+    elif heard.runs and any(one != address for one in found.addresses):
         return _elsewhere(about, found, str(address))
     else:
         return None
     return Check(about, False, f"{told} in {found.path}", f"`{_setup(found)}` installs them.")
 
 
-def _elsewhere(about: str, found: Found, address: str) -> Check:
+def _elsewhere(about: str, found: InstalledHooks, address: str) -> Check:
     """Hooks that are posted to where the daemon is not."""
-    place = next(one for one in found.posts if one != address)
+    place = next(one for one in found.addresses if one != address)
     told = f"sent to {place}, but the daemon is at {address}"
     port = place.rpartition(":")[2]
     back = f"`brimline serve --stop`, then `brimline serve --background --port {port}`"
     return Check(about, False, told, f"{back}; or `{_setup(found)} --transport command`.")
 
 
-def _setup(found: Found) -> str:
+def _setup(found: InstalledHooks) -> str:
     scope = " --scope project" if found.scope == "project" else ""
     return f"brimline setup {found.agent}{scope}"
 
@@ -137,16 +137,16 @@ def _with_heard(context: Context, agent: str, check: Check, heard: Heard) -> Che
     return Check(check.about, False, f"{check.told}, {said}", RECIPES[agent].then)
 
 
-def status_line(found: Sequence[Found]) -> Iterator[Check]:
+def status_line(found: Sequence[InstalledHooks]) -> Iterator[Check]:
     """Whether the status line that setup put in is still there, and this installation's."""
-    lines = [one for one in found if one.events and one.line]
+    lines = [one for one in found if one.events and one.status_line]
     if not lines:
         return
-    wrong = next((one for one in lines if one.line != "current"), None)
-    if wrong is None or wrong.line is None:
+    wrong = next((one for one in lines if one.status_line != "current"), None)
+    if wrong is None or wrong.status_line is None:
         yield Check("status line", True, "ours")
         return
-    told = f"{LINES[wrong.line]} in {wrong.path}"
+    told = f"{LINES[wrong.status_line]} in {wrong.path}"
     yield Check("status line", False, told, f"`{_setup(wrong)}` restores it.")
 
 

@@ -15,10 +15,10 @@ from brimline.server.secret import derive_token, read_secret
 from brimline.server.sockets import HOST
 from brimline.settings import PROJECT_FILE, socket_path, state_dir, user_file
 from brimline.setup import parent
-from brimline.setup.command import HttpTarget, Program, installed
+from brimline.setup.command import HttpTarget, Program, find_program
 from brimline.setup.install import SetupOptions
-from brimline.setup.installed import find
-from brimline.setup.plan import Change, plan, plan_beside
+from brimline.setup.installed import find_installed
+from brimline.setup.plan import Change, plan, plan_managed_file
 
 NONE = "brimline: no agent found\nhint: name the agent to set up: `brimline setup claude`"
 GONE = "Brimline is not installed here."
@@ -57,7 +57,7 @@ def _left(context: Context, options: argparse.Namespace, found: list[str]) -> It
     """Agents that are not here, or not any more, and have something of ours all the same."""
     wish = wish_of(context, options)
     for agent in agent_names():
-        if agent not in found and find(agent, context.places, wish, options.scope).events:
+        if agent not in found and find_installed(agent, context.places, wish, options.scope).events:
             yield agent
 
 
@@ -82,7 +82,7 @@ def _parent(context: Context, options: argparse.Namespace, wish: SetupOptions) -
     user = user_file(context.places.env, context.places.home)
     place = user if options.scope == "user" else wish.cwd / PROJECT_FILE
     path = Path(os.path.abspath(place))
-    return plan_beside(parent.parent_file(path, wish.state, session), what)
+    return plan_managed_file(parent.parent_file(path, wish.state, session), what)
 
 
 def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> None:
@@ -102,7 +102,7 @@ def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> 
 def _starts(context: Context, options: argparse.Namespace, agents: list[str]) -> bool:
     """Whether a session of these agents starts the daemon."""
     wish = wish_of(context, options)
-    found = (find(agent, context.places, wish, options.scope) for agent in agents)
+    found = (find_installed(agent, context.places, wish, options.scope) for agent in agents)
     return context.settings.daemon.autostart and any(one.autostart for one in found)
 
 
@@ -123,9 +123,9 @@ def wish_of(context: Context, options: argparse.Namespace | None = None) -> Setu
         scope=options.scope,
         mode=options.status_line,
         transport=options.transport,
-        http=_http_target(state),
+        http_target=_http_target(state),
         autostart=options.autostart,
-        autostart_first=context.settings.daemon.autostart,
+        default_autostart=context.settings.daemon.autostart,
     )
 
 
@@ -139,4 +139,4 @@ def _http_target(state: Path) -> HttpTarget | None:
 
 def _program(state: Path) -> Program:
     package = Path(os.path.abspath(__file__)).parent.parent
-    return installed(package, sys.executable, state, socket_path(state, os.getuid()))
+    return find_program(package, sys.executable, state, socket_path(state, os.getuid()))

@@ -9,8 +9,8 @@ import msgspec
 from brimline.agents import display_name
 from brimline.cli.context import Context
 from brimline.errors import InvalidSettings
-from brimline.setup.file import backup_of
 from brimline.setup.plan import Change, apply
+from brimline.setup.shared_file import backup_path
 from brimline.terminal.text import Shade, colourize, shorten_home, strip_control
 
 TITLES = {"service": "The service", "parent": "The parent"}
@@ -62,7 +62,7 @@ def shown(change: Change, written: bool = False) -> Shown:
 
 def _backup(change: Change) -> str | None:
     """Where the file as it was is kept."""
-    place = backup_of(change.path) if change.path else None
+    place = backup_path(change.path) if change.path else None
     return str(place) if place and place.exists() else None
 
 

@@ -13,7 +13,7 @@ from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.session_state import SessionState
 from brimline.observations import EnvironmentVariables
 from brimline.settings import load as load_settings
-from brimline.setup.manifest import NAME, load
+from brimline.setup.manifest import MANIFEST_NAME, load_manifest
 from brimline.store.rows import SignalRow
 from brimline.transcripts.source import Places
 from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
@@ -100,8 +100,8 @@ def _settings_reader(places: Places) -> Callable[[_SettingsKey], ClientSettings]
 def hooks_installed_at(state: Path, agent: str, project: str | None) -> float | None:
     """When hooks were installed for an agent in a project, or were last changed; it reads files."""
     try:
-        files = load(state)
-        since = os.stat(state / NAME).st_mtime
+        files = load_manifest(state)
+        since = os.stat(state / MANIFEST_NAME).st_mtime
     except (InvalidSettings, OSError):
         return None
     root = os.path.realpath(project) if project else None

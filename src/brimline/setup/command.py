@@ -13,18 +13,20 @@ from brimline.jsonc import Json
 Kind: TypeAlias = Literal["hook", "statusline", "start"]
 """What a client is run for; `start` is a session's start, where the daemon is started too."""
 
-NAME = "brimline"
+HOOK_NAME = "brimline"
 """What our hooks are called, where a client has names for them."""
 
-CLIENT = "brimline-hook"
-SCRIPT = "brimline/hooks/client/client.py"
-OLD_SCRIPT = "brimline/hooks/client.py"  # where it was: setup replaces commands that name it
+COMPILED_CLIENT = "brimline-hook"
+PYTHON_CLIENT = "brimline/hooks/client/client.py"
+OLD_PYTHON_CLIENT = "brimline/hooks/client.py"  # where it was: setup replaces commands that name it
 
-GUARD = '[ -x "$0" ] && [ -r "$3" ] && ! [ -d /dev/stdin ] || exit 0; exec "$0" "$@" 2>/dev/null'
+SHELL_GUARD = (
+    '[ -x "$0" ] && [ -r "$3" ] && ! [ -d /dev/stdin ] || exit 0; exec "$0" "$@" 2>/dev/null'
+)
 """What a shell checks before it becomes Python's own client: Python fails with an error if it or
 its script is gone, or if stdin is a directory. An exit code of 2 keeps an agent from going on."""
 
-SIGN = "by=brimline"
+URL_MARK = "by=brimline"
 """By what an address of ours is known: others may have the same path."""
 
 SECONDS = 2
@@ -52,23 +54,23 @@ class Program(msgspec.Struct, frozen=True):
     script: str
     socket: str
     spool: str
-    fast: str | None = None
+    compiled: str | None = None
 
     @property
-    def slow(self) -> tuple[str, ...]:
+    def python_words(self) -> tuple[str, ...]:
         """Python's own client."""
         return self.python, "-I", "-S", self.script
 
     @property
-    def start(self) -> tuple[str, ...]:
+    def client_words(self) -> tuple[str, ...]:
         """How the client is run; the compiled one is told of Python to start the daemon by it."""
-        if self.fast is None:
-            return "/bin/sh", "-c", GUARD, *self.slow
-        return self.fast, self.python, self.script
+        if self.compiled is None:
+            return "/bin/sh", "-c", SHELL_GUARD, *self.python_words
+        return self.compiled, self.python, self.script
 
     def command(self, kind: Kind, agent: str) -> HookCommand:
         """What an agent is to run."""
-        return HookCommand((*self.start, kind, agent, self.socket, self.spool))
+        return HookCommand((*self.client_words, kind, agent, self.socket, self.spool))
 
 
 class Hook(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -95,36 +97,36 @@ class HttpTarget(msgspec.Struct, frozen=True):
     token: str
 
 
-def holds_token(settings: bytes) -> bool:
+def has_hook_token(settings: bytes) -> bool:
     """Return whether settings have hooks of ours that post: their token is not for others."""
-    return f"?{SIGN}".encode() in settings
+    return f"?{URL_MARK}".encode() in settings
 
 
-def installed(package: Path, python: str, state: Path, socket: Path) -> Program:
+def find_program(package: Path, python: str, state: Path, socket: Path) -> Program:
     """The hook client of an installation: the compiled one where there is one, else Python's."""
     folder = package / "hooks" / "client"
-    script, fast = folder / "client.py", folder / CLIENT
+    script, fast = folder / "client.py", folder / COMPILED_CLIENT
     compiled = str(fast) if os.access(fast, os.X_OK) else None
     return Program(python, str(script), str(socket), str(state / "spool"), compiled)
 
 
-def is_ours(told: Json) -> bool:
+def is_our_hook(told: Json) -> bool:
     """Whether a hook, or a status line, as it stands in the settings, is one of ours."""
     if not isinstance(told, dict):
         return False
     url = told.get("url")
     if isinstance(url, str):
-        return SIGN in _query(url)
-    return _runs_ours(_words(told))
+        return URL_MARK in _query(url)
+    return _runs_our_client(_command_words(told))
 
 
-def is_start(told: Json) -> bool:
+def starts_daemon(told: Json) -> bool:
     """Whether a hook of ours, whichever installation's, starts the daemon."""
     kind: Kind = "start"
-    return isinstance(told, dict) and _words(told)[-4:-3] == [kind]
+    return isinstance(told, dict) and _command_words(told)[-4:-3] == [kind]
 
 
-def posted_to(told: Json) -> str | None:
+def daemon_address(told: Json) -> str | None:
     """The address of the daemon that a hook of ours posts to; None where it is a command."""
     url = told.get("url") if isinstance(told, dict) else None
     if not isinstance(url, str):
@@ -133,15 +135,15 @@ def posted_to(told: Json) -> str | None:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _words(told: "dict[str, Json]") -> list[Json]:
+def _command_words(told: "dict[str, Json]") -> list[Json]:
     """What a hook runs, word by word; a client that takes no `args` gives it to a shell."""
     command, words = told.get("command"), told.get("args")
     if not isinstance(command, str):
         return []
-    return [command, *words] if isinstance(words, list) else [*split(command)]
+    return [command, *words] if isinstance(words, list) else [*split_command(command)]
 
 
-def split(command: str) -> list[str]:
+def split_command(command: str) -> list[str]:
     """The words of a shell's command; none where a shell would not take it either."""
     try:
         return shlex.split(command)
@@ -149,14 +151,14 @@ def split(command: str) -> list[str]:
         return []
 
 
-def _runs_ours(words: list[Json]) -> bool:
+def _runs_our_client(words: list[Json]) -> bool:
     texts = [word for word in words if isinstance(word, str)]
     first = texts[0] if texts else ""
-    return first.rpartition("/")[2] == CLIENT or any(_is_script(word) for word in texts)
+    return first.rpartition("/")[2] == COMPILED_CLIENT or any(_is_script(word) for word in texts)
 
 
 def _is_script(word: str) -> bool:
-    return f"/{word}".endswith((f"/{SCRIPT}", f"/{OLD_SCRIPT}"))
+    return f"/{word}".endswith((f"/{PYTHON_CLIENT}", f"/{OLD_PYTHON_CLIENT}"))
 
 
 def _query(url: str) -> str:

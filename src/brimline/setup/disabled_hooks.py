@@ -1,4 +1,4 @@
-"""Whether a user switched our hooks off, in their own settings or in those of a project."""
+"""Settings of the user or a project that disable our hooks."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,45 +8,49 @@ import msgspec
 
 from brimline.errors import InvalidSettings
 from brimline.jsonc import Document, JsonPath
-from brimline.setup.command import NAME
-from brimline.setup.file import told
-from brimline.setup.install import Job, parse_settings
+from brimline.setup.command import HOOK_NAME
+from brimline.setup.install import SettingsFile, parse_settings
+from brimline.setup.shared_file import read_if_exists
 
 
-class Off(msgspec.Struct, frozen=True):
-    """The setting that keeps our hooks from being run, and the file that it stands in."""
+class DisablingSetting(msgspec.Struct, frozen=True):
+    """A setting that disables our hooks, and its file."""
 
     setting: str
     path: Path
 
 
-def switched_off(job: Job) -> Off | None:
-    """What keeps our hooks from being run in the working folder.
+def find_disabling_setting(file: SettingsFile) -> DisablingSetting | None:
+    """Return the setting that disables our hooks in the working folder.
 
-    Of several files the one that is nearest to the project says so; a hook that one of them names
-    is not run, whatever the others say.
+    The file nearest to the project decides about all hooks; a hook that any file names is disabled.
     """
-    switch, found = job.recipe.switch, None
+    switch, disabling = file.recipe.switch, None
     if switch is None:
         return None
-    for path, document in _documents(job):
-        if NAME in _names(document, switch.names):
-            return Off(f"{'.'.join(switch.names)}: {NAME}", path)
+    for path, document in _documents(file):
+        if HOOK_NAME in _disabled_names(document, switch.names):
+            return DisablingSetting(f"{'.'.join(switch.names)}: {HOOK_NAME}", path)
         value = document.find(switch.way)
         if value is not None and isinstance(value.scalar, bool):
-            found = Off(".".join(switch.way), path) if value.scalar is switch.off else None
-    return found
+            disabling = (
+                DisablingSetting(".".join(switch.way), path) if value.scalar is switch.off else None
+            )
+    return disabling
 
 
-def _documents(job: Job) -> Iterator[tuple[Path, Document]]:
-    """The settings that count in the working folder and can be read, the nearest last."""
-    recipe, cwd = job.recipe, job.wish.cwd
+def _documents(file: SettingsFile) -> Iterator[tuple[Path, Document]]:
+    """Yield the readable settings that apply to the working folder, the nearest last."""
+    recipe, cwd = file.recipe, file.options.cwd
     below = [cwd / place for place in (recipe.project, recipe.local) if place]
-    for path in (recipe.user(job.places), *below):
+    for path in (recipe.user(file.places), *below):
         with suppress(InvalidSettings):
-            yield path, parse_settings(msgspec.structs.replace(job, path=path), told(path))
+            yield (
+                path,
+                parse_settings(msgspec.structs.replace(file, path=path), read_if_exists(path)),
+            )
 
 
-def _names(document: Document, way: JsonPath) -> list[object]:
-    value = document.find(way) if way else None
+def _disabled_names(document: Document, path: JsonPath) -> list[object]:
+    value = document.find(path) if path else None
     return [] if value is None else [child.value.scalar for child in value.children]

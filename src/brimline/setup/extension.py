@@ -12,11 +12,11 @@ from brimline.errors import InvalidSettings
 from brimline.hooks.client.exchange import ANSWER, LINE_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
 from brimline.setup.command import SECONDS, Program
 from brimline.setup.install import SetupOptions
-from brimline.setup.managed_file import Beside
+from brimline.setup.managed_file import ManagedFile
 from brimline.setup.recipe import Recipe
 
-SIGN = "// Written by `brimline setup`, which writes it anew: what you change here is lost."
-TOLD = '"@TOLD@"'
+FILE_MARK = "// Written by `brimline setup`, which writes it anew: what you change here is lost."
+SETTINGS_PLACEHOLDER = '"@TOLD@"'
 """Where the part that asks has what it is told."""
 
 EVENTS = (
@@ -30,19 +30,19 @@ EVENTS = (
 )
 """What an extension tells: it names what happens as the other clients name their hooks."""
 
-STARTS = b'"autostart": true'
+AUTOSTART_MARK = b'"autostart": true'
 """By what an extension is known that starts the daemon."""
 
 PARTS, ASKING = Path(__file__).parent / "extensions", "asking.js"
 
 
-def text(recipe: Recipe, program: Program, autostart: bool) -> bytes:
+def extension_source(recipe: Recipe, program: Program, autostart: bool) -> bytes:
     """All that stands in the file; InvalidSettings where the hook's path cannot."""
     told = {
         "agent": recipe.agent,
         "socket": program.socket,
         "spool": program.spool,
-        "alone": program.slow,
+        "alone": program.python_words,
         "autostart": autostart,
         "answer": round(1000 * ANSWER),
         "patience": 1000 * SECONDS,
@@ -50,7 +50,9 @@ def text(recipe: Recipe, program: Program, autostart: bool) -> bytes:
         "longest": {"line": LINE_LONGEST, "reply": REPLY_LONGEST, "value": VALUE_LONGEST},
     }
     parts = [(PARTS / name).read_text("utf-8") for name in (ASKING, f"{recipe.agent}.js")]
-    code = "\n".join((SIGN, *parts)).replace(TOLD, json.dumps(told, ensure_ascii=False))
+    code = "\n".join((FILE_MARK, *parts)).replace(
+        SETTINGS_PLACEHOLDER, json.dumps(told, ensure_ascii=False)
+    )
     try:
         return code.encode()
     except UnicodeEncodeError as error:
@@ -58,27 +60,27 @@ def text(recipe: Recipe, program: Program, autostart: bool) -> bytes:
         raise InvalidSettings(recipe.agent, "hook", problem) from error
 
 
-def is_ours(data: bytes) -> bool:
+def is_our_extension(data: bytes) -> bool:
     """Whether setup wrote a file, this version's or another's."""
-    return data.startswith(SIGN.encode())
+    return data.startswith(FILE_MARK.encode())
 
 
-def beside(recipe: Recipe, path: Path, wish: SetupOptions) -> Beside:
+def extension_file(recipe: Recipe, path: Path, wish: SetupOptions) -> ManagedFile:
     """The file, and what becomes of it."""
 
     def put(before: bytes | None) -> bytes:
-        if before is not None and not is_ours(before):
+        if before is not None and not is_our_extension(before):
             raise InvalidSettings(str(path), "file", "somebody else wrote it. Move it away first")
-        return text(recipe, wish.program, _autostart(before, wish))
+        return extension_source(recipe, wish.program, _autostart(before, wish))
 
     def take(before: bytes) -> bytes | None:
-        return None if is_ours(before) else before
+        return None if is_our_extension(before) else before
 
-    return Beside(recipe.agent, path, wish.state, wish.remove, put, take, scope=wish.scope)
+    return ManagedFile(recipe.agent, path, wish.state, wish.remove, put, take, scope=wish.scope)
 
 
 def _autostart(before: bytes | None, wish: SetupOptions) -> bool:
     """Whether it starts the daemon: as it is asked for, else as the one that is there."""
     if wish.autostart is not None:
         return wish.autostart
-    return wish.autostart_first if before is None else STARTS in before
+    return wish.default_autostart if before is None else AUTOSTART_MARK in before

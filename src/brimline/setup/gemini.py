@@ -9,7 +9,7 @@ from pathlib import Path
 
 from brimline.agents.gemini.paths import root
 from brimline.jsonc import Dialect
-from brimline.setup.command import NAME, SECONDS, Hook, HookCommand
+from brimline.setup.command import HOOK_NAME, SECONDS, Hook, HookCommand
 from brimline.setup.recipe import Recipe, Switch
 from brimline.transcripts.source import Places
 
@@ -22,7 +22,7 @@ def _file(places: Places) -> Path:
 
 def _hook(command: HookCommand) -> Hook:
     timeout = SECONDS * 1000
-    return Hook(type="command", name=NAME, command=command.shell, timeout=timeout)
+    return Hook(type="command", name=HOOK_NAME, command=command.shell, timeout=timeout)
 
 
 RECIPE = Recipe(

@@ -1,4 +1,4 @@
-"""One agent's file, and what is to become of it: our entries in it, or out of it again."""
+"""Installing our entries in an agent's settings file, and removing them."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -8,37 +8,43 @@ import msgspec
 
 from brimline.errors import InvalidSettings
 from brimline.jsonc import BYTE_ORDER_MARK, WHITESPACE, Document, parse
-from brimline.setup.command import HttpTarget, Program, is_start, posted_to
-from brimline.setup.file import backup_of, told
-from brimline.setup.manifest import Kept, Mode, StatusLine, digest, load
-from brimline.setup.merge import (
-    Own,
-    Wanted,
-    has_status_line,
-    is_set_up,
-    own_status_line,
-    standing,
-    with_hooks,
-    with_status_line,
-    without_hooks,
-    without_status_line,
+from brimline.setup.command import HttpTarget, Program, daemon_address, starts_daemon
+from brimline.setup.entries import (
+    ReplacedStatusLine,
+    WantedHook,
+    find_user_status_line,
+    has_our_entries,
+    has_our_status_line,
+    installed_hooks,
+    restore_status_line,
+    set_hooks,
+    set_status_line,
+)
+from brimline.setup.manifest import (
+    LinePosition,
+    ManifestEntry,
+    StatusLine,
+    hash_content,
+    load_manifest,
 )
 from brimline.setup.recipe import START, Recipe, Scope
+from brimline.setup.shared_file import backup_path, read_if_exists
 from brimline.transcripts.source import Places
 
-Transport: TypeAlias = Literal["command", "http"]
-"""How hooks reach the daemon: by a command, or posted to its address by the client."""
+Transport: TypeAlias = Literal["command", "http"]  # how hooks reach the daemon
 
-NO_TARGET = "HTTP hooks need a daemon that has run here once: `brimline serve --background`"
-SHARED = "HTTP hooks carry a token, and a project's settings may be shared: use --transport command"
+NO_DAEMON_ADDRESS = "HTTP hooks need a daemon that has run here once: `brimline serve --background`"
+PROJECT_IS_SHARED = (
+    "HTTP hooks carry a token, and a project's settings may be shared: use --transport command"
+)
 
 
 class SetupOptions(msgspec.Struct, frozen=True):
-    """What the user asks for; what is None stays as it was set up.
+    """What the user asks for; None keeps what is installed, or is the default.
 
-    `autostart`: the hook of a session's start starts the daemon where there is none. Where nothing
-    is asked for and nothing was set up, `autostart_first` says so, hooks are commands, and our
-    status line goes after the user's own. `http` is where hooks are posted to, if a daemon has run.
+    `autostart`: the SessionStart hook starts the daemon if none runs; `default_autostart` is its
+    default. The default of `transport` is "command", that of `mode` "append". `http_target` is None
+    if no daemon has run yet.
     """
 
     program: Program
@@ -46,172 +52,175 @@ class SetupOptions(msgspec.Struct, frozen=True):
     cwd: Path
     remove: bool = False
     scope: Scope = "user"
-    mode: Mode | None = None
+    mode: LinePosition | None = None
     transport: Transport | None = None
-    http: HttpTarget | None = None
+    http_target: HttpTarget | None = None
     autostart: bool | None = None
-    autostart_first: bool = False
+    default_autostart: bool = False
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """What a file is to hold and what is to be remembered; None is no file, and nothing.
+    """The new content of a file (None: no file) and its manifest entry.
 
-    `first` tells that nothing of ours was in the file yet.
+    `is_first`: the file has had nothing of ours.
     """
 
     after: bytes | None
-    kept: Kept | None = None
-    first: bool = False
+    record: ManifestEntry | None = None
+    is_first: bool = False
 
 
-class Job(msgspec.Struct, frozen=True):
-    """An agent's file, and what is wanted of it."""
+class SettingsFile(msgspec.Struct, frozen=True):
+    """An agent's settings file, and what to do with it."""
 
     recipe: Recipe
     path: Path
     places: Places
-    wish: SetupOptions
+    options: SetupOptions
 
     @property
     def state(self) -> Path:
-        """Where it is remembered what was done."""
-        return self.wish.state
+        return self.options.state
 
     @property
     def remove(self) -> bool:
-        """Whether ours is to be taken out."""
-        return self.wish.remove
+        return self.options.remove
 
     @property
     def status_line(self) -> str:
-        """Our status line's command."""
-        return self.wish.program.command("statusline", self.recipe.agent).shell
+        return self.options.program.command("statusline", self.recipe.agent).shell
 
     @property
-    def kept(self) -> Kept | None:
-        """What is remembered of this file."""
-        return load(self.wish.state).get(str(self.path))
+    def record(self) -> ManifestEntry | None:
+        return load_manifest(self.options.state).get(str(self.path))
 
-    def outcome(self, before: bytes | None) -> FileChange:
-        """What becomes of the file; InvalidSettings where it cannot be edited."""
-        if not self.wish.remove:
+    def plan_change(self, before: bytes | None) -> FileChange:
+        """Return the change of a file with this content; raises InvalidSettings."""
+        if not self.options.remove:
             return _install(self, before)
         return FileChange(None if before is None else _uninstall(self, before))
 
 
-def parse_settings(job: Job, data: bytes | None) -> Document:
-    """A file that was read; one that is missing or empty holds an empty object."""
-    place = str(job.path)
+def parse_settings(file: SettingsFile, data: bytes | None) -> Document:
+    """Parse a settings file; a missing or empty one is an empty object."""
+    name = str(file.path)
     try:
         text = (data or b"").decode("utf-8")
     except UnicodeDecodeError as error:
-        where = f"byte {error.start + 1}"
-        raise InvalidSettings(place, where, "expected text in UTF-8") from error
+        position = f"byte {error.start + 1}"
+        raise InvalidSettings(name, position, "expected text in UTF-8") from error
     if not text.strip(WHITESPACE + BYTE_ORDER_MARK):
         text += "{}\r\n" if "\r\n" in text else "{}\n"
-    return parse(text, job.recipe.dialect, place)
+    return parse(text, file.recipe.dialect, name)
 
 
-def _install(job: Job, before: bytes | None) -> FileChange:
-    document = parse_settings(job, before)
-    first, kept = not is_set_up(document), job.kept
-    changed = with_hooks(document, _wanted(job, document))
-    shown = None
-    if job.recipe.has_status_line:
-        changed, own = _with_status_line(job, document, changed)
-        before_this = kept.status_line.mode if kept and kept.status_line else "append"
-        shown = StatusLine(own, job.wish.mode or before_this)
-    after = _encoded(changed)
-    made = kept.made if kept else None
-    known = Kept(job.recipe.agent, job.wish.scope, status_line=shown, made=made)
-    if first:
-        known = _known(known, None if before is None else digest(before), after)
-    elif kept and before and kept.wrote == digest(before):
-        known = _known(known, kept.before, after)
-    return FileChange(after, known, first)
+def _install(file: SettingsFile, before: bytes | None) -> FileChange:
+    document = parse_settings(file, before)
+    is_first, previous = not has_our_entries(document), file.record
+    changed = set_hooks(document, _wanted_hooks(file, document))
+    status_line = None
+    if file.recipe.has_status_line:
+        changed, own = _set_status_line(file, document, changed)
+        mode = previous.status_line.mode if previous and previous.status_line else "append"
+        status_line = StatusLine(own, file.options.mode or mode)
+    after = _encode(changed)
+    record = ManifestEntry(
+        file.recipe.agent,
+        file.options.scope,
+        status_line=status_line,
+        made=previous.made if previous else None,
+    )
+    if is_first:
+        record = _with_hashes(record, None if before is None else hash_content(before), after)
+    elif previous and before and previous.wrote == hash_content(before):
+        record = _with_hashes(record, previous.before, after)
+    return FileChange(after, record, is_first)
 
 
-def _wanted(job: Job, document: Document) -> list[Wanted]:
-    """Every hook as it is asked for, else as those that stand there."""
-    wish, there = job.wish, standing(document)
-    transport, autostart = wish.transport, wish.autostart
+def _wanted_hooks(file: SettingsFile, document: Document) -> list[WantedHook]:
+    """Return every hook as the options say, else as it is installed."""
+    options, hooks = file.options, installed_hooks(document)
+    transport, autostart = options.transport, options.autostart
     if transport is None:
-        transport = "http" if any(map(posted_to, there.values())) else "command"
+        transport = "http" if any(map(daemon_address, hooks.values())) else "command"
     if autostart is None:
-        autostart = is_start(there[START]) if START in there else wish.autostart_first
-    http = _http_target(job) if transport == "http" and job.recipe.over_http else None
-    return job.recipe.wanted(wish.program, http, autostart)
+        autostart = starts_daemon(hooks[START]) if START in hooks else options.default_autostart
+    http = _http_target(file) if transport == "http" and file.recipe.over_http else None
+    return file.recipe.wanted(options.program, http, autostart)
 
 
-def _http_target(job: Job) -> HttpTarget:
-    if job.wish.scope == "project":
-        raise InvalidSettings(str(job.path), "hooks", SHARED)
-    if job.wish.http is None:
-        raise InvalidSettings(str(job.path), "hooks", NO_TARGET)
-    return job.wish.http
+def _http_target(file: SettingsFile) -> HttpTarget:
+    if file.options.scope == "project":
+        raise InvalidSettings(str(file.path), "hooks", PROJECT_IS_SHARED)
+    if file.options.http_target is None:
+        raise InvalidSettings(str(file.path), "hooks", NO_DAEMON_ADDRESS)
+    return file.options.http_target
 
 
-def _known(kept: Kept, before: str | None, after: bytes) -> Kept:
-    """With both hashes: nobody else had a hand in what is written over what was copied."""
-    return msgspec.structs.replace(kept, before=before, wrote=digest(after))
+def _with_hashes(record: ManifestEntry, before: str | None, after: bytes) -> ManifestEntry:
+    """Add the hashes that allow to restore the backup: nothing else has changed the file."""
+    return msgspec.structs.replace(record, before=before, wrote=hash_content(after))
 
 
-def _with_status_line(
-    job: Job, document: Document, changed: Document
-) -> tuple[Document, Own | None]:
-    changed, own = with_status_line(changed, job.status_line)
-    if own is None and has_status_line(document):
-        own = _remembered(job)
-    if job.wish.scope == "project" and (own is None or own.raw is None):
-        own = _inherited(job)
+def _set_status_line(
+    file: SettingsFile, document: Document, changed: Document
+) -> tuple[Document, ReplacedStatusLine | None]:
+    changed, own = set_status_line(changed, file.status_line)
+    if own is None and has_our_status_line(document):
+        own = _recorded_status_line(file)
+    if file.options.scope == "project" and (own is None or own.raw is None):
+        own = _inherited_status_line(file)
     return changed, own
 
 
-def _uninstall(job: Job, before: bytes) -> bytes | None:
-    kept = job.kept
-    if kept and kept.wrote == digest(before):
-        if kept.before is None:
+def _uninstall(file: SettingsFile, before: bytes) -> bytes | None:
+    record = file.record
+    if record and record.wrote == hash_content(before):
+        if record.before is None:
             return None
-        original = told(backup_of(job.path))
-        if original is not None and digest(original) == kept.before:
+        original = read_if_exists(backup_path(file.path))
+        if original is not None and hash_content(original) == record.before:
             return original
-    document = parse_settings(job, before)
-    if not is_set_up(document):
+    document = parse_settings(file, before)
+    if not has_our_entries(document):
         return before
-    without = without_hooks(document, _copied(job))
-    return _encoded(without_status_line(without, _remembered(job)))
+    without_hooks = set_hooks(document, (), _parse_backup(file))
+    return _encode(restore_status_line(without_hooks, _recorded_status_line(file)))
 
 
-def _remembered(job: Job) -> Own | None:
-    """The user's own status line, as it is remembered, else as the copy has it."""
-    kept = job.kept
-    if kept is not None:
-        return kept.status_line.own if kept.status_line else None
-    copy = _copied(job)
-    return own_status_line(copy) if copy else None
+def _recorded_status_line(file: SettingsFile) -> ReplacedStatusLine | None:
+    """Return the user's status line from the manifest, else from the backup."""
+    record = file.record
+    if record is not None:
+        return record.status_line.own if record.status_line else None
+    backup = _parse_backup(file)
+    return find_user_status_line(backup) if backup else None
 
 
-def _copied(job: Job) -> Document | None:
-    """What was there before, if the copy of it can be read."""
+def _parse_backup(file: SettingsFile) -> Document | None:
     with suppress(InvalidSettings):
-        return parse_settings(job, told(backup_of(job.path)))
+        return parse_settings(file, read_if_exists(backup_path(file.path)))
     return None
 
 
-def _inherited(job: Job) -> Own | None:
-    """The status line of the user's own settings, over which a project's goes."""
-    path = job.recipe.user(job.places)
-    user = msgspec.structs.replace(job, path=path)
+def _inherited_status_line(file: SettingsFile) -> ReplacedStatusLine | None:
+    """Return the status line of the user's settings, which a project's overrides."""
+    path = file.recipe.user(file.places)
+    user = msgspec.structs.replace(file, path=path)
     with suppress(InvalidSettings):
-        document = parse_settings(user, told(path))
-        own = _remembered(user) if has_status_line(document) else own_status_line(document)
-        return own and Own(own.command)
+        document = parse_settings(user, read_if_exists(path))
+        own = (
+            _recorded_status_line(user)
+            if has_our_status_line(document)
+            else find_user_status_line(document)
+        )
+        return own and ReplacedStatusLine(own.command)
     return None
 
 
-def _encoded(document: Document) -> bytes:
+def _encode(document: Document) -> bytes:
     try:
         return document.text.encode("utf-8")
     except UnicodeEncodeError as error:
-        problem = "the path of Brimline's hook is not UTF-8, and cannot stand in JSON"
+        problem = "the path of Brimline's hook is not UTF-8, and cannot be written as JSON"
         raise InvalidSettings(document.name, "hooks", problem) from error

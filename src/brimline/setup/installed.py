@@ -1,4 +1,4 @@
-"""What of ours stands in an agent's settings, whichever way it was set up."""
+"""What is installed in an agent's settings."""
 
 import os
 from pathlib import Path
@@ -8,101 +8,110 @@ import msgspec
 
 from brimline.errors import InvalidSettings
 from brimline.jsonc import Document, Json
-from brimline.setup.command import Program, posted_to
-from brimline.setup.disabled_hooks import Off, switched_off
-from brimline.setup.extension import is_ours, text
-from brimline.setup.file import told
-from brimline.setup.install import Job, SetupOptions, parse_settings
-from brimline.setup.merge import STATUS_LINE, has_status_line, standing
+from brimline.setup.command import Program, daemon_address
+from brimline.setup.disabled_hooks import DisablingSetting, find_disabling_setting
+from brimline.setup.entries import STATUS_LINE, has_our_status_line, installed_hooks
+from brimline.setup.extension import extension_source, is_our_extension
+from brimline.setup.install import SettingsFile, SetupOptions, parse_settings
 from brimline.setup.plan import RECIPES
 from brimline.setup.recipe import START, Recipe, Scope
+from brimline.setup.shared_file import read_if_exists
 from brimline.transcripts.source import Places
 
-Line: TypeAlias = Literal["current", "old", "gone"]
-"""Our status line: the one that setup would write now, another installation's, or gone."""
+LineState: TypeAlias = Literal["current", "old", "gone"]
 
 
-class Found(msgspec.Struct, frozen=True):
-    """Our hooks in one file; `problem` tells why it could not be read.
+class InstalledHooks(msgspec.Struct, frozen=True):
+    """Our hooks in one file; `problem` is why it could not be read.
 
-    `missing` are the events at which there is none, `old` those whose command is not the one that
-    setup would write now. `posts` are the addresses that hooks are posted to, and `autostart` tells
-    whether a session's start starts the daemon. `line` is None where setup put no status line in.
-    `switched_off` is what keeps all of them from being run, in this file or another.
+    `missing` are the events without a hook, `outdated` those whose command is not what setup would
+    write now, of another installation for example. `addresses` are those that HTTP hooks post to.
+    `autostart`: the SessionStart hook starts the daemon. `status_line` is None if setup installed
+    none. `disabled_by` may be a setting of another file.
     """
 
     agent: str
     path: Path
     events: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    old: tuple[str, ...] = ()
-    posts: tuple[str, ...] = ()
+    outdated: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     autostart: bool = False
-    line: Line | None = None
-    switched_off: Off | None = None
+    status_line: LineState | None = None
+    disabled_by: DisablingSetting | None = None
     problem: str | None = None
     scope: Scope = "user"
 
 
-def find(agent: str, places: Places, wish: SetupOptions, scope: Scope) -> Found:
-    """What stands in the settings of a scope. Nothing is written."""
+def find_installed(
+    agent: str, places: Places, options: SetupOptions, scope: Scope
+) -> InstalledHooks:
+    """Return what is installed in the settings of a scope; nothing is written."""
     recipe = RECIPES[agent]
-    path = Path(os.path.abspath(recipe.file(places, scope, wish.cwd)))
+    path = Path(os.path.abspath(recipe.file(places, scope, options.cwd)))
     if recipe.extension:
-        found = _extension(recipe, path, wish.program)
+        installed = _find_extension(recipe, path, options.program)
     else:
-        found = _in_settings(Job(recipe, path, places, wish))
-    return msgspec.structs.replace(found, scope=scope)
+        installed = _find_in_settings(SettingsFile(recipe, path, places, options))
+    return msgspec.structs.replace(installed, scope=scope)
 
 
-def _in_settings(job: Job) -> Found:
-    """Our hooks and status line among what else an agent is told."""
+def _find_in_settings(file: SettingsFile) -> InstalledHooks:
     try:
-        document = parse_settings(job, told(job.path))
-        line = _line(job, document)
+        document = parse_settings(file, read_if_exists(file.path))
+        line = _line_state(file, document)
     except InvalidSettings as error:
-        return Found(job.recipe.agent, job.path, problem=str(error))
-    found = _found(job.recipe, job.path, standing(document), job.wish.program)
-    return msgspec.structs.replace(found, line=line, switched_off=switched_off(job))
+        return InstalledHooks(file.recipe.agent, file.path, problem=str(error))
+    installed = _compare_hooks(
+        file.recipe, file.path, installed_hooks(document), file.options.program
+    )
+    return msgspec.structs.replace(
+        installed, status_line=line, disabled_by=find_disabling_setting(file)
+    )
 
 
-def _line(job: Job, document: Document) -> Line | None:
-    """How our status line is, where one stands there or was put there."""
-    if has_status_line(document):
+def _line_state(file: SettingsFile, document: Document) -> LineState | None:
+    if has_our_status_line(document):
         command = document.find((STATUS_LINE, "command"))
-        return "current" if command and command.scalar == job.status_line else "old"
-    kept = job.kept
-    return "gone" if kept and kept.status_line else None
+        return "current" if command and command.scalar == file.status_line else "old"
+    record = file.record
+    return "gone" if record and record.status_line else None
 
 
-def _extension(recipe: Recipe, path: Path, program: Program) -> Found:
-    """Our extension: all of it is there or nothing, and all of it is old where a part is."""
+def _find_extension(recipe: Recipe, path: Path, program: Program) -> InstalledHooks:
+    """Return our extension: a file that differs from ours is outdated as a whole."""
     try:
-        there = told(path)
-        current, first = (text(recipe, program, autostart) for autostart in (False, True))
+        content = read_if_exists(path)
+        current, first = (
+            extension_source(recipe, program, autostart) for autostart in (False, True)
+        )
     except InvalidSettings as error:
-        return Found(recipe.agent, path, problem=str(error))
+        return InstalledHooks(recipe.agent, path, problem=str(error))
     events = tuple(recipe.events)
-    if there is None or not is_ours(there):
-        return Found(recipe.agent, path, missing=events)
-    old = () if there in (current, first) else events
-    return Found(recipe.agent, path, events=events, old=old, autostart=there == first)
+    if content is None or not is_our_extension(content):
+        return InstalledHooks(recipe.agent, path, missing=events)
+    old = () if content in (current, first) else events
+    return InstalledHooks(
+        recipe.agent, path, events=events, outdated=old, autostart=content == first
+    )
 
 
-def _found(recipe: Recipe, path: Path, hooks: dict[str, Json], program: Program) -> Found:
+def _compare_hooks(
+    recipe: Recipe, path: Path, hooks: dict[str, Json], program: Program
+) -> InstalledHooks:
     first = recipe.hook(program.command("start", recipe.agent)).to_json()
     command = recipe.hook(program.command("hook", recipe.agent)).to_json()
-    posts = {event: posted_to(one) for event, one in hooks.items()}
-    return Found(
+    posts = {event: daemon_address(one) for event, one in hooks.items()}
+    return InstalledHooks(
         agent=recipe.agent,
         path=path,
         events=tuple(hooks),
         missing=tuple(event for event in recipe.events if event not in hooks),
-        old=tuple(
+        outdated=tuple(
             event
             for event, one in hooks.items()
             if one not in (command, first) and not posts[event]
         ),
-        posts=tuple(sorted({address for address in posts.values() if address})),
+        addresses=tuple(sorted({address for address in posts.values() if address})),
         autostart=hooks.get(START) == first,
     )

@@ -1,55 +1,58 @@
-"""A file beside the agents' settings that setup writes too: with ours in it, or as it was."""
+"""A file other than an agent's settings that setup writes: an extension, a service, a setting."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from brimline.setup.file import backup_of, told
 from brimline.setup.install import FileChange
-from brimline.setup.manifest import Kept, digest, load
+from brimline.setup.manifest import ManifestEntry, hash_content, load_manifest
 from brimline.setup.recipe import Scope
+from brimline.setup.shared_file import backup_path, read_if_exists
 
 
-class Beside(msgspec.Struct, frozen=True):
-    """A file, what it holds with ours in it, and what it holds without; None is no file.
+class ManagedFile(msgspec.Struct, frozen=True):
+    """A file, and the functions that add our content to it and remove that; None is no file.
 
-    `name` is what it is remembered by. Where all of it is ours (`whole`), what was there before is
-    given back whatever became of it; else only while nobody else had a hand in it.
+    `name` is the manifest's. If the file `is_all_ours` the original is restored in any case, else
+    only if no other program has changed the file.
     """
 
     name: str
     path: Path
     state: Path
     remove: bool
-    put: Callable[[bytes | None], bytes]
-    take: Callable[[bytes], bytes | None]
-    whole: bool = False
+    add_ours: Callable[[bytes | None], bytes]
+    remove_ours: Callable[[bytes], bytes | None]
+    is_all_ours: bool = False
     scope: Scope = "user"
 
     @property
-    def kept(self) -> Kept | None:
-        """What is remembered of this file."""
-        return load(self.state).get(str(self.path))
+    def record(self) -> ManifestEntry | None:
+        return load_manifest(self.state).get(str(self.path))
 
-    def outcome(self, before: bytes | None) -> FileChange:
-        """What becomes of the file; InvalidSettings where it cannot be edited."""
-        kept = self.kept
+    def plan_change(self, before: bytes | None) -> FileChange:
+        """Return the change of a file with this content; raises InvalidSettings."""
+        record = self.record
         if self.remove:
-            return FileChange(None if before is None else self._without(before, kept))
-        after = self.put(before)
-        if kept is None:
-            was = None if before is None else digest(before)
-            return FileChange(after, Kept(self.name, self.scope, was, digest(after)), first=True)
-        ours = self.whole or (before is not None and kept.wrote == digest(before))
-        wrote = digest(after) if ours else None
-        return FileChange(after, msgspec.structs.replace(kept, scope=self.scope, wrote=wrote))
+            return FileChange(None if before is None else self._without(before, record))
+        after = self.add_ours(before)
+        if record is None:
+            original_hash = None if before is None else hash_content(before)
+            return FileChange(
+                after,
+                ManifestEntry(self.name, self.scope, original_hash, hash_content(after)),
+                is_first=True,
+            )
+        is_ours = self.is_all_ours or (before is not None and record.wrote == hash_content(before))
+        wrote = hash_content(after) if is_ours else None
+        return FileChange(after, msgspec.structs.replace(record, scope=self.scope, wrote=wrote))
 
-    def _without(self, before: bytes, kept: Kept | None) -> bytes | None:
-        if kept and (self.whole or kept.wrote == digest(before)):
-            if kept.before is None:
+    def _without(self, before: bytes, record: ManifestEntry | None) -> bytes | None:
+        if record and (self.is_all_ours or record.wrote == hash_content(before)):
+            if record.before is None:
                 return None
-            original = told(backup_of(self.path))
-            if original is not None and digest(original) == kept.before:
+            original = read_if_exists(backup_path(self.path))
+            if original is not None and hash_content(original) == record.before:
                 return original
-        return self.take(before)
+        return self.remove_ours(before)

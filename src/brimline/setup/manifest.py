@@ -1,7 +1,7 @@
-"""What setup remembers of each file: what was there before, and the user's own status line.
+"""Setup's manifest, `setup.json` in the state folder: an entry for each file that setup wrote.
 
-One file in the state folder. A file of the agents is given back byte for byte only while it is what
-we wrote, over what we copied; both are known by their hashes.
+A file is restored byte for byte only if it has the content that we wrote, and the backup has the
+content that we replaced; both are known by their hashes.
 """
 
 import hashlib
@@ -13,29 +13,28 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.errors import InvalidSettings
-from brimline.setup.file import held, told
-from brimline.setup.merge import Own
+from brimline.setup.entries import ReplacedStatusLine
 from brimline.setup.recipe import Scope
+from brimline.setup.shared_file import lock_shared_file, read_if_exists
 
-Mode: TypeAlias = Literal["prepend", "append", "replace"]
-"""Where our status line goes beside the user's own: before it, after it, instead of it."""
+LinePosition: TypeAlias = Literal["prepend", "append", "replace"]
 
-NAME = "setup.json"
+MANIFEST_NAME = "setup.json"
 
 
 class StatusLine(msgspec.Struct, frozen=True):
-    """The user's own status line, if they have one, and where ours goes beside it."""
+    """The user's own status line, if any, and the position of ours."""
 
-    own: Own | None
-    mode: Mode
+    own: ReplacedStatusLine | None
+    mode: LinePosition
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """What is remembered of a file.
+class ManifestEntry(msgspec.Struct, frozen=True):
+    """What setup knows about a file that it has written.
 
-    `before` is the hash of what was there, None where there was no file. `wrote` is the hash of
-    what we wrote, None where somebody else had a hand in it. `made` is the first folder that we
-    made on the way to the file.
+    `before` is the hash of the original, None if there was no file. `wrote` is the hash of what we
+    wrote, None if another program has changed the file. `made` is the topmost folder that we
+    created for the file.
     """
 
     agent: str
@@ -47,56 +46,59 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct, frozen=True):
-    files: dict[str, Kept] = msgspec.field(default_factory=dict[str, Kept])
+    files: dict[str, ManifestEntry] = msgspec.field(default_factory=dict[str, ManifestEntry])
 
 
 _file = msgspec.json.Decoder(_File)
 
 
-def digest(data: bytes) -> str:
-    """By what a file's content is known."""
+def hash_content(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def load(state: Path) -> Mapping[str, Kept]:
-    """What is remembered, by the path of the file."""
-    return _decoded(state / NAME, told(state / NAME))
+def load_manifest(state: Path) -> Mapping[str, ManifestEntry]:
+    """Return the entries by path of the file."""
+    return _decode(state / MANIFEST_NAME, read_if_exists(state / MANIFEST_NAME))
 
 
-def save(state: Path, path: Path, kept: Kept | None) -> None:
-    """Remember something of a file, or nothing any more."""
+def save_entry(state: Path, path: Path, entry: ManifestEntry | None) -> None:
+    """Replace the entry of a file; None removes it."""
 
-    def work(before: bytes | None) -> bytes:
-        files = {**_decoded(state / NAME, before), str(path): kept}
-        left = {path: one for path, one in files.items() if one is not None}
-        return msgspec.json.format(msgspec.json.encode(_File(left)), indent=2)
+    def edit(before: bytes | None) -> bytes:
+        files = {**_decode(state / MANIFEST_NAME, before), str(path): entry}
+        remaining = {path: item for path, item in files.items() if item is not None}
+        return msgspec.json.format(msgspec.json.encode(_File(remaining)), indent=2)
 
-    with held(state / NAME, private=True) as file:
-        file.change(work)
+    with lock_shared_file(state / MANIFEST_NAME, private=True) as file:
+        file.update(edit)
 
 
-def status_line(
+def find_status_line(
     state: Path, project: str | None, transcript: str | None = None
 ) -> StatusLine | None:
-    """What is to be shown beside our status line in a project: as set up there, else for the user.
+    """Return the status line of a project, else of the user; None if none is installed.
 
-    Of two folders of the user's it is the one with the transcript; that one is the user's, also
-    where it was set up as a project. None where no status line of ours was set up.
+    If there are several user folders, the one with the transcript counts, also if it was set up as
+    a project.
     """
-    files = [(Path(path).parent, kept) for path, kept in load(state).items() if kept.status_line]
+    files = [
+        (Path(path).parent, entry)
+        for path, entry in load_manifest(state).items()
+        if entry.status_line
+    ]
     root = os.path.realpath(project) if project else None
     own = Path(transcript) if transcript else None
-    found = [kept for at, kept in files if kept.scope == "project" and str(at.parent) == root]
-    found += [kept for at, kept in files if own and own.is_relative_to(at / "projects")]
-    found += [kept for _, kept in files if kept.scope == "user"]
-    return found[0].status_line if found else None
+    matches = [entry for at, entry in files if entry.scope == "project" and str(at.parent) == root]
+    matches += [entry for at, entry in files if own and own.is_relative_to(at / "projects")]
+    matches += [entry for _, entry in files if entry.scope == "user"]
+    return matches[0].status_line if matches else None
 
 
-def _decoded(path: Path, data: bytes | None) -> Mapping[str, Kept]:
+def _decode(path: Path, data: bytes | None) -> Mapping[str, ManifestEntry]:
     if data is None:
         return {}
     try:
         return _file.decode(data).files
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        problem = f"is not what setup wrote: {error}. Move it away to go on without it"
+        problem = f"cannot be decoded: {error}. Move it away to continue without it"
         raise InvalidSettings(str(path), "file", problem) from error

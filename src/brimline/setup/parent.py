@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brimline.errors import InvalidSettings
-from brimline.setup.managed_file import Beside
+from brimline.setup.managed_file import ManagedFile
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 KEY = "parent"
 
 
-def parent_file(path: Path, state: Path, session: str | None) -> Beside:
+def parent_file(path: Path, state: Path, session: str | None) -> ManagedFile:
     """Return the change that sets the parent in a settings file; None removes it."""
-    return Beside(
+    return ManagedFile(
         name=KEY,
         path=path,
         state=state,
         remove=session is None,
-        put=lambda before: _set_parent(path, before or b"", session or ""),
-        take=lambda before: _remove_parent(path, before),
+        add_ours=lambda before: _set_parent(path, before or b"", session or ""),
+        remove_ours=lambda before: _remove_parent(path, before),
     )
 
 

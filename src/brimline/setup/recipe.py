@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.jsonc import Dialect
-from brimline.setup.command import SECONDS, SIGN, Hook, HookCommand, HttpTarget, Program
-from brimline.setup.merge import Wanted
+from brimline.setup.command import SECONDS, URL_MARK, Hook, HookCommand, HttpTarget, Program
+from brimline.setup.entries import WantedHook
 from brimline.transcripts.source import Places
 
 Scope: TypeAlias = Literal["user", "project"]
@@ -63,15 +63,15 @@ class Recipe(msgspec.Struct, frozen=True):
 
     def wanted(
         self, program: Program, http: HttpTarget | None, autostart: bool = False
-    ) -> list[Wanted]:
+    ) -> list[WantedHook]:
         """Every hook; with a target for HTTP those go there that can. One may start the daemon."""
         command = self.hook(program.command("hook", self.agent))
         first = self.hook(program.command("start", self.agent)) if autostart else command
         posted = self._posted(http, command.timeout) if http else command
         kinds = dict.fromkeys(self.over_http, posted) | {START: first}
-        return [Wanted(event, kinds.get(event, command)) for event in self.events]
+        return [WantedHook(event, kinds.get(event, command)) for event in self.events]
 
     def _posted(self, http: HttpTarget, timeout: int) -> Hook:
-        url = f"{http.address}/hooks/{self.agent}?{SIGN}"
+        url = f"{http.address}/hooks/{self.agent}?{URL_MARK}"
         headers = {"Authorization": f"Bearer {http.token}"}
         return Hook(type="http", url=url, headers=headers, timeout=timeout)

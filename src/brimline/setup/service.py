@@ -1,4 +1,4 @@
-"""The daemon as a service of the user's: a systemd unit on Linux, a launchd agent on macOS."""
+"""The daemon as a user service: a systemd unit on Linux, a launchd agent on macOS."""
 
 import os
 import plistlib
@@ -13,110 +13,109 @@ import msgspec
 from brimline.agents import all_agents
 from brimline.errors import InvalidSettings
 from brimline.hooks.client.autostart import COMMAND, LOG
-from brimline.setup.managed_file import Beside
+from brimline.setup.managed_file import ManagedFile
 from brimline.transcripts.source import Places
 
 Words: TypeAlias = tuple[str, ...]
 Manager: TypeAlias = Literal["systemd", "launchd"]
 
-UNIT = "brimline.service"
+UNIT_NAME = "brimline.service"
 LABEL = "brimline.serve"
-PATIENCE = 20.0
-"""So many seconds a service manager may take to do what it is told."""
+COMMAND_TIMEOUT_S = 20.0
 
-VARIABLES = (
+USER_VARIABLES = (  # a service manager does not pass them on
     "PATH",
     "LANG",
     "BRIMLINE_CONFIG",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
 )
-"""What a service manager does not know of the user: where things are."""
 
 
-def _variables() -> Iterator[str]:
-    yield from VARIABLES
+def _variable_names() -> Iterator[str]:
+    yield from USER_VARIABLES
     for agent in all_agents():
         yield from agent.capabilities.location_variables
 
 
 class Service(msgspec.Struct, frozen=True):
-    """The file of a service, and what its manager is told.
+    """The file of a service, and the commands of its manager.
 
-    `active` succeeds where it runs. `enable` follows the writing of the file, `start` that; what is
-    `renewed` may fail, where nothing is there yet. `stop` comes before the file is taken away,
-    `forget` after.
+    `check_active` succeeds if it runs. After the file is written, `enable`, `before_start` (which
+    may fail) and `start` are run. `stop` is run before the file is removed, `after_removal` after.
     """
 
     manager: Manager
     path: Path
     text: bytes
-    active: Words
+    check_active: Words
     enable: tuple[Words, ...]
-    renewed: tuple[Words, ...]
+    before_start: tuple[Words, ...]
     start: Words
     stop: tuple[Words, ...]
-    forget: tuple[Words, ...]
+    after_removal: tuple[Words, ...]
 
 
-class Ran(msgspec.Struct, frozen=True):
-    """A command that was run, and why it failed, if it did."""
+class CommandResult(msgspec.Struct, frozen=True):
+    """A command that was run; `problem` is why it failed."""
 
     words: Words
     problem: str | None = None
 
 
-def service(platform: str, places: Places, state: Path, python: str) -> Service:
-    """The service of this system's manager; InvalidSettings for a path that it cannot be told."""
+def find_service(platform: str, places: Places, state: Path, python: str) -> Service:
+    """Return the service for this system's manager; raises InvalidSettings for unusable paths."""
     words = (python, *COMMAND)
-    env = {**_env(places.env), "BRIMLINE_STATE_DIR": str(state)}
+    env = {**_passed_variables(places.env), "BRIMLINE_STATE_DIR": str(state)}
     if platform == "darwin":
         return _launchd(places.home, words, env, state)
     return _systemd(places, words, env)
 
 
-def beside(made: Service, state: Path, remove: bool) -> Beside:
-    """The service's file as setup writes it, or takes it away."""
-    return Beside(
+def service_file(made: Service, state: Path, remove: bool) -> ManagedFile:
+    """Return the change that writes or removes the file of a service."""
+    return ManagedFile(
         name="service",
         path=made.path,
         state=state,
         remove=remove,
-        put=lambda before: made.text,
-        take=lambda before: None,
-        whole=True,
+        add_ours=lambda before: made.text,
+        remove_ours=lambda before: None,
+        is_all_ours=True,
     )
 
 
-def run(commands: Sequence[Words], env: Mapping[str, str]) -> list[Ran]:
-    """Tell the manager; one that does not answer, or refuses, is told with the command."""
-    return [Ran(words, _problem(words, env)) for words in commands]
+def run_commands(commands: Sequence[Words], env: Mapping[str, str]) -> list[CommandResult]:
+    """Run commands of the service manager, and return their results."""
+    return [CommandResult(words, _run_command(words, env)) for words in commands]
 
 
-def _problem(words: Words, env: Mapping[str, str]) -> str | None:
+def _run_command(words: Words, env: Mapping[str, str]) -> str | None:
     program = shutil.which(words[0], path=env.get("PATH"))
     if program is None:
-        return f"there is no {words[0]} here"
+        return f"{words[0]} is not installed"
     try:
         done = subprocess.run(
             [program, *words[1:]],
             env=dict(env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=COMMAND_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode == 0:
         return None
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return said[0] if said else f"exit code {done.returncode}"
+    errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return errors[0] if errors else f"exit code {done.returncode}"
 
 
-def _env(env: Mapping[str, str]) -> dict[str, str]:
+def _passed_variables(env: Mapping[str, str]) -> dict[str, str]:
     return {
-        name: env[name] for name in _variables() if env.get(name, "").isprintable() and name in env
+        name: env[name]
+        for name in _variable_names()
+        if env.get(name, "").isprintable() and name in env
     }
 
 
@@ -125,41 +124,41 @@ def _env(env: Mapping[str, str]) -> dict[str, str]:
 
 def _systemd(places: Places, words: Words, env: Mapping[str, str]) -> Service:
     config = Path(places.env.get("XDG_CONFIG_HOME") or places.home / ".config")
-    path = config / "systemd" / "user" / UNIT
+    path = config / "systemd" / "user" / UNIT_NAME
     tell = ("systemctl", "--user")
     reload = (*tell, "daemon-reload")
     return Service(
         manager="systemd",
         path=path,
         text=_unit(path, words, env).encode(),
-        active=(*tell, "is-active", "--quiet", UNIT),
-        enable=((*tell, "enable", UNIT), reload),
-        renewed=(),
-        start=(*tell, "restart", UNIT),
-        stop=((*tell, "stop", UNIT), (*tell, "disable", UNIT)),
-        forget=(reload,),
+        check_active=(*tell, "is-active", "--quiet", UNIT_NAME),
+        enable=((*tell, "enable", UNIT_NAME), reload),
+        before_start=(),
+        start=(*tell, "restart", UNIT_NAME),
+        stop=((*tell, "stop", UNIT_NAME), (*tell, "disable", UNIT_NAME)),
+        after_removal=(reload,),
     )
 
 
 def _unit(path: Path, words: Words, env: Mapping[str, str]) -> str:
     program, *rest = words
     if any(sign in program for sign in "\"'\\"):
-        problem = f"systemd takes no quote and no backslash in a program's path: got {program}"
+        problem = f"systemd allows no quotes or backslashes in the path of a program: got {program}"
         raise InvalidSettings(str(path), "service", problem)
-    command = " ".join([_quoted(path, program), *rest])
+    command = " ".join([_quote(path, program), *rest])
     lines = [
-        "# Written by `brimline setup --service`; `--service --remove` takes it away.",
+        "# Written by `brimline setup --service`; `--service --remove` removes it.",
         "[Unit]",
         "Description=Brimline, which watches the context windows of AI coding agents",
         "",
         "[Service]",
         "Type=exec",
         f"ExecStart={command}",
-        *(f"Environment={_quoted(path, f'{name}={value}')}" for name, value in env.items()),
+        *(f"Environment={_quote(path, f'{name}={value}')}" for name, value in env.items()),
         "WorkingDirectory=/",
         "Restart=on-failure",
         "RestartSec=5",
-        "# Another daemon has the place: to try again would not help.",
+        "# 2: another daemon runs, so do not retry.",
         "RestartPreventExitStatus=2",
         "",
         "[Install]",
@@ -169,10 +168,10 @@ def _unit(path: Path, words: Words, env: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _quoted(path: Path, text: str) -> str:
-    """A word as a unit has it."""
+def _quote(path: Path, text: str) -> str:
+    """Quote a word for a systemd unit."""
     if not text.isprintable():
-        raise InvalidSettings(str(path), "service", f"a unit cannot be told {text!r}")
+        raise InvalidSettings(str(path), "service", f"{text!r} cannot be written to a unit")
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 
@@ -188,19 +187,19 @@ def _launchd(home: Path, words: Words, env: Mapping[str, str], state: Path) -> S
         manager="launchd",
         path=path,
         text=_plist(path, words, env, state),
-        active=("launchctl", "print", f"{domain}/{LABEL}"),
+        check_active=("launchctl", "print", f"{domain}/{LABEL}"),
         enable=(("launchctl", "enable", f"{domain}/{LABEL}"),),
-        renewed=(gone,),
+        before_start=(gone,),
         start=("launchctl", "bootstrap", domain, str(path)),
         stop=(gone,),
-        forget=(),
+        after_removal=(),
     )
 
 
 def _plist(path: Path, words: Words, env: Mapping[str, str], state: Path) -> bytes:
-    """The agent; where another daemon has the place, it is tried again now and then."""
+    """Return the launchd agent; while another daemon runs, launchd retries every minute."""
     log = str(state / LOG)
-    told = {
+    content = {
         "Label": LABEL,
         "ProgramArguments": list(words),
         "EnvironmentVariables": dict(env),
@@ -212,6 +211,6 @@ def _plist(path: Path, words: Words, env: Mapping[str, str], state: Path) -> byt
         "StandardErrorPath": log,
     }
     try:
-        return plistlib.dumps(told, sort_keys=False)
+        return plistlib.dumps(content, sort_keys=False)
     except (ValueError, UnicodeEncodeError) as error:
         raise InvalidSettings(str(path), "service", str(error)) from error

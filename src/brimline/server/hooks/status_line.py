@@ -1,7 +1,13 @@
 """The status line of a session: what the client told, beside what we know."""
 
 from brimline.hooks.protocol import Request
-from brimline.hooks.statusline import Look, Told, colour_wanted, columns_of, line
+from brimline.hooks.statusline import (
+    RenderOptions,
+    Told,
+    render_line,
+    terminal_columns,
+    wants_colour,
+)
 from brimline.monitor.monitor import Monitor
 from brimline.server.api.views import Views
 from brimline.server.hooks.user_status_line import Place, UserStatusLine
@@ -23,7 +29,7 @@ class StatusLines:
         """What the client shows for a request of its status line."""
         client = told.input
         session, place = client.session_id, Place(project, client.cwd, client.transcript_path)
-        ours = line(self._monitor.reading(session), client, await self._look(request, told))
+        ours = render_line(self._monitor.reading(session), client, await self._look(request, told))
         shown = await self._own.beside(ours, session, place, request.body, request.env)
         return shown.encode() + b"\n"
 
@@ -31,16 +37,16 @@ class StatusLines:
         """End what still runs."""
         await self._own.close()
 
-    async def _look(self, request: Request, told: Told) -> Look:
+    async def _look(self, request: Request, told: Told) -> RenderOptions:
         session = told.input.session_id
         handoff = await self._views.handoff_status(session)
-        return Look(
+        return RenderOptions(
             line=self._settings.line,
-            colour=colour_wanted(request.env, self._settings.colour),
-            columns=columns_of(request.env),
+            colour=wants_colour(request.env, self._settings.colour),
+            columns=terminal_columns(request.env),
             calls_left=self._monitor.calls_left(session),
             handoff=None if handoff.state == "none" else handoff.state,
             handoff_calls=handoff.calls_since,
-            wrong=told.wrong,
-            called=told.called,
+            client_error=told.wrong,
+            has_call=told.called,
         )

@@ -14,7 +14,7 @@ from brimline.bounded_dict import BoundedDict
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import InvalidSettings
 from brimline.hooks.client.exchange import NAMES
-from brimline.setup.manifest import NAME, StatusLine, status_line
+from brimline.setup.manifest import MANIFEST_NAME, StatusLine, find_status_line
 
 PATIENCE = 0.06
 """So many seconds a status line waits for it; then what it said last is shown."""
@@ -143,11 +143,11 @@ class UserStatusLine:
 def _read_set_up(state: Path, place: Place, known: _SetUp) -> _SetUp:
     """How it is set up, with the version of the file that says so; `known` if that is the same."""
     try:
-        now = os.stat(state / NAME)
+        now = os.stat(state / MANIFEST_NAME)
         version = (now.st_mtime_ns, now.st_size, now.st_ino)
         if version == known[0]:
             return known
-        return version, status_line(state, place.project, place.transcript)
+        return version, find_status_line(state, place.project, place.transcript)
     except (OSError, InvalidSettings):
         return _NEVER_READ
 

@@ -10,7 +10,7 @@ from brimline.settings import Colour, Line
 HandoffState: TypeAlias = Literal["fresh", "old", "draft"]
 
 
-class Look(msgspec.Struct, frozen=True):
+class RenderOptions(msgspec.Struct, frozen=True):
     """What a line is drawn with, beside the reading.
 
     `columns` is the terminal's width, None where it is unknown. `calls_left` is the forecast, None
@@ -25,18 +25,18 @@ class Look(msgspec.Struct, frozen=True):
     calls_left: int | None = None
     handoff: HandoffState | None = None
     handoff_calls: int | None = None
-    wrong: str | None = None
-    called: bool = False
+    client_error: str | None = None
+    has_call: bool = False
 
 
-def colour_wanted(env: Mapping[str, str], colour: Colour = "auto") -> bool:
+def wants_colour(env: Mapping[str, str], colour: Colour = "auto") -> bool:
     """Whether a line is coloured: as the settings say, else unless NO_COLOR or TERM=dumb is set."""
     if colour != "auto":
         return colour == "always"
     return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
 
 
-def columns_of(env: Mapping[str, str]) -> int | None:
+def terminal_columns(env: Mapping[str, str]) -> int | None:
     """The terminal's width by COLUMNS; None where that is no width."""
     told = env.get("COLUMNS", "")
     if not (told.isascii() and told.isdigit() and len(told) <= 5):

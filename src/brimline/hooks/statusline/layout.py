@@ -15,34 +15,34 @@ class Part(NamedTuple):
     shown: str
 
 
-def plain(text: str) -> Part:
+def plain_part(text: str) -> Part:
     """A part without a colour."""
     return Part(text, text)
 
 
-def painted(text: str, code: str) -> Part:
+def coloured_part(text: str, code: str) -> Part:
     """A part in a colour, by its code."""
-    return Part(text, f"\x1b[{code}m{text}{RESET}") if code else plain(text)
+    return Part(text, f"\x1b[{code}m{text}{RESET}") if code else plain_part(text)
 
 
-def joined(parts: Sequence[Part], between: str) -> Part:
+def join_parts(parts: Sequence[Part], between: str) -> Part:
     """Parts in a row, with something between them."""
     return Part(between.join(part.text for part in parts), between.join(p.shown for p in parts))
 
 
-def fitted(parts: Sequence[Sequence[Part]], between: str, columns: int | None) -> str:
+def fit_parts(parts: Sequence[Sequence[Part]], between: str, columns: int | None) -> str:
     """A line of parts, each in its ways from wide to narrow.
 
     Too wide for the columns, it loses parts from the end; the last that is left becomes narrower.
     """
     for count in range(len(parts), 1, -1):
-        whole = joined([ways[0] for ways in parts[:count]], between)
+        whole = join_parts([ways[0] for ways in parts[:count]], between)
         if columns is None or cells(whole.text) <= columns:
             return whole.shown
-    return _narrow(parts[0], columns).shown if parts else ""
+    return _widest_that_fits(parts[0], columns).shown if parts else ""
 
 
-def _narrow(ways: Sequence[Part], columns: int | None) -> Part:
+def _widest_that_fits(ways: Sequence[Part], columns: int | None) -> Part:
     """The widest way that fits; the narrowest where none does."""
     fits = (way for way in ways if columns is None or cells(way.text) <= columns)
     return next(fits, ways[-1])

@@ -15,29 +15,29 @@ from pathlib import Path
 import pytest
 
 from brimline.errors import InvalidSettings
-from brimline.setup.file import LOCK, backup_of, held, told
+from brimline.setup.shared_file import LOCK_SUFFIX, backup_path, lock_shared_file, read_if_exists
 
 NOBODY = 65534
 
 COUNT = """
 import sys
 from pathlib import Path
-from brimline.setup.file import held
+from brimline.setup.shared_file import lock_shared_file
 for _ in range(int(sys.argv[2])):
-    with held(Path(sys.argv[1])) as file:
-        file.change(lambda data: str(int(data or 0) + 1).encode())
+    with lock_shared_file(Path(sys.argv[1])) as file:
+        file.update(lambda data: str(int(data or 0) + 1).encode())
 """
 """Counts in a file, one at a time."""
 
 SWAP = """
 import sys
 from pathlib import Path
-from brimline.setup.file import held
+from brimline.setup.shared_file import lock_shared_file
 size = int(sys.argv[2])
 print("begun", flush=True)
 while True:
-    with held(Path(sys.argv[1])) as file:
-        file.change(lambda data: b"new" * size if data == b"old" * size else b"old" * size)
+    with lock_shared_file(Path(sys.argv[1])) as file:
+        file.update(lambda data: b"new" * size if data == b"old" * size else b"old" * size)
 """
 """Puts one long content in the place of another, for ever."""
 
@@ -45,12 +45,12 @@ FILL = """
 import resource, signal, sys
 from pathlib import Path
 from brimline.errors import InvalidSettings
-from brimline.setup.file import held
+from brimline.setup.shared_file import lock_shared_file
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
-    with held(Path(sys.argv[1])) as file:
-        file.change(lambda data: b"x" * 2000)
+    with lock_shared_file(Path(sys.argv[1])) as file:
+        file.update(lambda data: b"x" * 2000)
 except InvalidSettings as error:
     print(error)
 """
@@ -59,8 +59,8 @@ except InvalidSettings as error:
 
 def write(path: Path, data: bytes) -> None:
     """Replace a file's content."""
-    with held(path) as file:
-        file.change(lambda _: data)
+    with lock_shared_file(path) as file:
+        file.update(lambda _: data)
 
 
 def started(program: str, *arguments: object) -> "subprocess.Popen[str]":
@@ -80,9 +80,9 @@ def path(tmp_path: Path) -> Path:
 
 def test_replaced_whole_and_alone(path: Path) -> None:
     """The content is the new one, the mode the old one, and nothing else lies beside it."""
-    with held(path) as file:
-        assert (path.parent / (path.name + LOCK)).exists()
-        assert file.change(lambda _: b"new") == (b"old", b"new")
+    with lock_shared_file(path) as file:
+        assert (path.parent / (path.name + LOCK_SUFFIX)).exists()
+        assert file.update(lambda _: b"new") == (b"old", b"new")
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", 0o640)
     assert list(path.parent.iterdir()) == [path]
 
@@ -143,15 +143,15 @@ def test_file_and_folder_are_made(tmp_path: Path) -> None:
 
 def test_private_folder(tmp_path: Path) -> None:
     """A folder for what concerns nobody else is closed to them."""
-    with held(tmp_path / "state" / "setup.json", private=True):
+    with lock_shared_file(tmp_path / "state" / "setup.json", private=True):
         assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
 
 
 def test_file_is_removed(path: Path) -> None:
     """No content is no file; a file that is gone already is as good."""
     for _ in range(2):
-        with held(path) as file:
-            file.change(lambda _: None)
+        with lock_shared_file(path) as file:
+            file.update(lambda _: None)
         assert not list(path.parent.iterdir())
 
 
@@ -163,13 +163,13 @@ def test_link_is_written_through(tmp_path: Path, link: str) -> None:
         folder.mkdir()
     target.write_bytes(b"old")
     path.symlink_to(link.format(root=tmp_path))
-    with held(path) as file:
-        file.keep(b"old")
-        file.change(lambda _: b"new")
+    with lock_shared_file(path) as file:
+        file.save_backup(b"old")
+        file.update(lambda _: b"new")
     assert path.is_symlink()
     assert target.read_bytes() == b"new"
     assert list(target.parent.iterdir()) == [target]
-    assert sorted(path.parent.iterdir()) == [path, backup_of(path)]
+    assert sorted(path.parent.iterdir()) == [path, backup_path(path)]
 
 
 def test_link_to_nothing(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_work_is_done_again_on_what_others_wrote(path: Path) -> None:
             path.write_bytes(b"theirs")
         return (before or b"") + b"+ours"
 
-    with held(path) as file:
-        assert file.change(work) == (b"theirs", b"theirs+ours")
+    with lock_shared_file(path) as file:
+        assert file.update(work) == (b"theirs", b"theirs+ours")
     assert seen == [b"old", b"theirs"]
     assert path.read_bytes() == b"theirs+ours"
 
@@ -204,8 +204,8 @@ def test_file_that_others_remove_meanwhile(path: Path) -> None:
         path.unlink(missing_ok=True)
         return b"new" if before is None else b"wrong"
 
-    with held(path) as file:
-        file.change(work)
+    with lock_shared_file(path) as file:
+        file.update(work)
     assert path.read_bytes() == b"new"
 
 
@@ -216,20 +216,23 @@ def test_file_that_never_rests(path: Path) -> None:
         path.write_bytes((before or b"") + b".")
         return b"ours"
 
-    with pytest.raises(InvalidSettings, match="changed by others all the time"), held(path) as file:
-        file.change(work)
+    with (
+        pytest.raises(InvalidSettings, match="other programs keep changing it"),
+        lock_shared_file(path) as file,
+    ):
+        file.update(work)
     assert path.read_bytes().startswith(b"old.")
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_copy_looks_like_the_file(path: Path) -> None:
     """The copy has the file's mode, and is gone when it is not wanted any more."""
-    with held(path) as file:
-        file.keep(b"old")
-        copy = backup_of(path)
+    with lock_shared_file(path) as file:
+        file.save_backup(b"old")
+        copy = backup_path(path)
         assert (copy.read_bytes(), stat.S_IMODE(copy.stat().st_mode)) == (b"old", 0o640)
-        file.forget()
-        file.forget()
+        file.remove_backup()
+        file.remove_backup()
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -277,13 +280,17 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     device.symlink_to("/dev/null")
     for path in (tmp_path, pipe, device):
         with pytest.raises(InvalidSettings, match=r"cannot be read: (Is a d|not a regular file)"):
-            told(path)
+            read_if_exists(path)
 
 
 def test_lock_of_another_process(path: Path) -> None:
     """A file that is held too long is told, and can be held when it was let go."""
-    again = held(path, patience=0)
-    with held(path), pytest.raises(InvalidSettings, match="held by another process"), again:
+    again = lock_shared_file(path, wait_s=0)
+    with (
+        lock_shared_file(path),
+        pytest.raises(InvalidSettings, match="another process has locked it"),
+        again,
+    ):
         pytest.fail("held twice")
     write(path, b"new")
     assert path.read_bytes() == b"new"
@@ -319,6 +326,6 @@ def test_killed_half_way(path: Path, round: int) -> None:
 
 def test_lock_that_was_left(path: Path) -> None:
     """A lock file that a killed process left is taken over, and goes."""
-    (path.parent / (path.name + LOCK)).touch()
+    (path.parent / (path.name + LOCK_SUFFIX)).touch()
     write(path, b"new")
     assert (path.read_bytes(), list(path.parent.iterdir())) == (b"new", [path])
