@@ -129,7 +129,7 @@ def test_not_started(user: User) -> None:
     assert (missing.code, missing.out) == (127, "")
     assert missing.err == (
         "brimline: cannot start 'no-such-command': command not found\n"
-        "Check that it is installed and in PATH.\n"
+        "hint: Check that it is installed and in PATH.\n"
     )
     assert user.run("run", "--", str(plain)).code == 126
     assert user.run("run", "--", str(user.cwd)).code == 126
@@ -408,7 +408,7 @@ def test_summary_of_nothing(user: User) -> None:
     """A file without such a row says so; one that is not there is an error."""
     (user.cwd / "events.jsonl").write_text("{}\n")
     done = user.run("run", "--summary", "events.jsonl")
-    assert (done.code, done.out) == (0, "No row of an iteration in events.jsonl.\n")
+    assert (done.code, done.out) == (0, "No iterations in events.jsonl.\n")
     missing = user.run("run", "--summary", "none.jsonl")
     assert (missing.code, missing.out) == (2, "")
     assert "cannot read none.jsonl" in missing.err

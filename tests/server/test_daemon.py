@@ -218,7 +218,7 @@ def test_session_that_was_cleared(daemon: Running) -> None:
     row = daemon.get(f"/v1/sessions/{SESSION}")["session"]
     assert (row["became"], row["ended_at"] is not None) == (fresh, True)
     sent = daemon.command("send", SESSION, "After.")
-    assert f"it was cleared and goes on as {fresh}: the message follows" in sent.stdout
+    assert f"it was cleared and continues as {fresh}: delivered there" in sent.stdout
     daemon.until(f"/v1/sessions/{fresh}/messages", lambda found: len(found) == 2)
     assert "After." in told("UserPromptSubmit")
     told("SessionStart", SESSION, source="resume")
@@ -234,7 +234,7 @@ def test_send_to_one_that_has_ended(daemon: Running) -> None:
     assert "ended" not in daemon.command("send", SESSION, "Now.").stdout
     daemon.hook(hook_input("SessionEnd"))
     said = daemon.command("send", SESSION, "Later.").stdout
-    assert "it has ended: the message waits until it is resumed, 24 hours" in said
+    assert "it has ended: the message is kept for 24 hours in case it is resumed" in said
 
 
 def test_session_that_was_cleared_unheard(daemon: Running) -> None:
@@ -263,17 +263,17 @@ def test_sessions_by_their_beginning(daemon: Running, tmp_path: Path) -> None:
     twice = daemon.command("send", "2222", "to whom?")
     assert twice.returncode == 2
     assert "more than one session starts with '2222': 22222222-a, 22222222-b" in twice.stderr
-    assert "Write more of it." in twice.stderr
+    assert "Give a longer prefix." in twice.stderr
 
 
 def test_send_to_one_that_is_to_come(daemon: Running) -> None:
     """A message may wait for a session that was not heard of yet; that is said."""
     done = daemon.command("send", "a b/c", "welcome")
     assert done.returncode == 0, done.stderr
-    assert "no such session was heard of yet" in done.stdout
+    assert "unknown session" in done.stdout
     assert "24 hours" in done.stdout
     assert "welcome" in daemon.command("inbox", "a b/c").stdout
-    assert daemon.command("inbox", "nobody").stdout == "no messages, and no such session\n"
+    assert daemon.command("inbox", "nobody").stdout == "no messages: unknown session\n"
 
 
 def test_handoff_after_a_compaction(daemon: Running, tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_doctor(daemon: Running) -> None:
     (daemon.home / ".claude/projects").mkdir(parents=True)
     told = daemon.command("doctor")
     assert told.returncode == 1
-    assert "`brimline setup claude` puts them in." in told.stdout
+    assert "`brimline setup claude` installs them." in told.stdout
     assert "nothing yet" in told.stdout
     daemon.command("setup", "claude")
     daemon.hook(status_input(90_000), "statusline")
