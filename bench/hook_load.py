@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from brimline.hooks.protocol import Request, encode_request, parse_reply
+from brimline.agents.hook_adapter import HookRequest
+from brimline.hooks.protocol import encode_request, parse_reply
 from serving import Daemon
 
 RECONNECT_S = 0.002
@@ -99,7 +100,7 @@ class HookSender:
             }
         )
         id = f"{time.time_ns()}-{os.getpid()}"
-        return encode_request(Request("hook", "claude", id, os.getpid(), {}, body))
+        return encode_request(HookRequest("hook", "claude", id, os.getpid(), {}, body))
 
 
 def _connected(connection: socket.socket, path: str) -> bool:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from brimline.hooks.protocol import Kind, Request, encode_request, parse_reply
+from brimline.agents.hook_adapter import HookRequest, RequestKind
+from brimline.hooks.protocol import encode_request, parse_reply
 from brimline.server.hooks.hook_socket import ACK
 from brimline.server.secret import read_secret
 from brimline.settings import socket_path
@@ -83,9 +84,11 @@ class Daemon:
         """Where hooks talk to it."""
         return socket_path(self.state, os.getuid())
 
-    def ask(self, kind: Kind, body: bytes) -> bytes:
+    def ask(self, kind: RequestKind, body: bytes) -> bytes:
         """Its answer to a hook or a status line, which is acknowledged."""
-        request = Request(kind, "claude", f"{time.time_ns()}-{os.getpid()}", os.getpid(), {}, body)
+        request = HookRequest(
+            kind, "claude", f"{time.time_ns()}-{os.getpid()}", os.getpid(), {}, body
+        )
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(PATIENCE)  # as the clients wait: a plain `recv` is woken twice
             connection.connect(str(self.socket))
@@ -101,7 +104,7 @@ class Daemon:
         return text
 
     def cost(
-        self, kind: Kind, body: bytes, times: int, first: Callable[[], None] | None = None
+        self, kind: RequestKind, body: bytes, times: int, first: Callable[[], None] | None = None
     ) -> float:
         """The microseconds of CPU that it takes for one of these, all its threads together.
 
@@ -203,7 +206,7 @@ def _of_one(work: Path, status: bytes, hooks: int) -> dict[Row, float]:
     return found
 
 
-def _hooks(status: bytes) -> list[tuple[str, Kind, bytes]]:
+def _hooks(status: bytes) -> list[tuple[str, RequestKind, bytes]]:
     """The requests that an agent sends again and again for the session of this status line."""
     of = msgspec.json.decode(status)
     fields = {name: of[name] for name in ("session_id", "transcript_path", "cwd")}
@@ -215,7 +218,7 @@ def _hooks(status: bytes) -> list[tuple[str, Kind, bytes]]:
         "tool_use_id": "toolu_01",
     }
     prompt = {"prompt": "Go on, please."}
-    hooks: list[tuple[str, Kind, bytes]] = [
+    hooks: list[tuple[str, RequestKind, bytes]] = [
         (f"{name} hook", "hook", msgspec.json.encode({**fields, "hook_event_name": name, **more}))
         for name, more in (("PostToolUse", tool), ("UserPromptSubmit", prompt))
     ]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks.protocol import Request, encode_request
+from brimline.agents.hook_adapter import HookRequest
+from brimline.hooks.protocol import encode_request
 from brimline.server.sockets import InstanceLock
 
 from .terminal import PATIENCE, User
@@ -79,7 +80,9 @@ def test_stopped_is_gone(serving: User) -> None:
     assert serving.run("send", SESSION, "a message").code == 0
     with socket.socket(socket.AF_UNIX) as hook:
         hook.connect(str(state(serving) / "hook.sock"))
-        hook.sendall(encode_request(Request("hook", "claude", f"{time.time_ns()}-1", 1, {}, body)))
+        hook.sendall(
+            encode_request(HookRequest("hook", "claude", f"{time.time_ns()}-1", 1, {}, body))
+        )
         assert b"a message" in hook.recv(65_536)  # and it does not say that it passed it on
         assert serving.run("serve", "--stop") == (0, "stopped\n", "")
         assert serving.run("serve", "--background").code == 0

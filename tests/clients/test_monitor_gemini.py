@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brimline.hooks import agents
-from brimline.hooks.protocol import Request
+from brimline.agents import get_agent
+from brimline.agents.hook_adapter import HookRequest
 from brimline.testing.fake_model import Ramp, Reply, Scenario
 
 from .monitored import Gemini
@@ -27,8 +27,10 @@ def test_readings_of_hooks_equal_the_bill(agent: Gemini) -> None:
     main = (agent.shell("echo one"), *asking, Reply(text="Done.", reasoning=THOUGHT))
     run = agent.run(Scenario(main=main, subagent=subagent, ramp=Ramp(step=5_000)))
     bodies = [file.read_bytes() for file in sorted(folder.iterdir())]
-    requests = [Request("hook", "gemini", f"{at}-1", 1, {}, body) for at, body in enumerate(bodies)]
-    found = [agents.heard(request, request.at) for request in requests]
+    requests = [
+        HookRequest("hook", "gemini", f"{at}-1", 1, {}, body) for at, body in enumerate(bodies)
+    ]
+    found = [get_agent(request.agent).hooks.observe(request, request.at) for request in requests]
     usages = [one.usage for one in found if one is not None and one.usage is not None]
     assert [(usage.sent, usage.output) for usage in usages] == [
         (sent_tokens(one), one.usage.output) for one in run.of("main")

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks import spool
 from brimline.hooks.client import client
 from brimline.hooks.client.payload import reduce_body
-from brimline.hooks.protocol import Request
 
 from .daemon import Conversation, Daemon
 
@@ -117,9 +117,9 @@ class Agent:
                 return done
         raise AssertionError("what it was told was not spooled as it was")
 
-    def spooled(self) -> list[Request]:
+    def spooled(self) -> list[HookRequest]:
         """What is in the spool; it is taken out."""
-        found: list[Request] = []
+        found: list[HookRequest] = []
         while batch := spool.take(self.folder):
             found += batch
             assert batch.skipped == 0

@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, TypeAlias
 
+from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client.exchange import DONE, LINE_LONGEST, REPLY_LONGEST
-from brimline.hooks.protocol import Request, encode_reply, parse_line, parse_request
+from brimline.hooks.protocol import encode_reply, parse_line, parse_request
 
 PATIENCE = 30.0
 LAST = b"last\n"
@@ -42,15 +43,15 @@ GARBAGE: dict[str, bytes] = {
 class Conversation:
     """What came of a connection."""
 
-    request: Request
+    request: HookRequest
     acknowledged: bool
 
 
-Behaviour: TypeAlias = Callable[[socket.socket, Request], bool]
+Behaviour: TypeAlias = Callable[[socket.socket, HookRequest], bool]
 """What is done with a request; whether the client acknowledged it."""
 
 
-def ran_as(request: Request) -> int:
+def ran_as(request: HookRequest) -> int:
     """The process that a client ran as."""
     return int(request.id.partition("-")[2])
 
@@ -112,7 +113,7 @@ class Daemon:
         elif line == LAST:
             self._ended.put(None)
 
-    def _behaved(self, connection: socket.socket, request: Request) -> bool:
+    def _behaved(self, connection: socket.socket, request: HookRequest) -> bool:
         """Whether it was acknowledged; a client that went away did not."""
         try:
             return self._behaviour(connection, request)
@@ -120,19 +121,19 @@ class Daemon:
             return False
 
 
-def read_request(file: BinaryIO, line: bytes) -> Request | None:
+def read_request(file: BinaryIO, line: bytes) -> HookRequest | None:
     """The request that a client sends; None where it went away meanwhile."""
     sizes = parse_line(line)
     header, body = file.read(sizes.header), file.read(sizes.body)
     return parse_request(header, body) if len(body) == sizes.body else None
 
 
-def waits(connection: socket.socket, request: Request) -> bool:
+def waits(connection: socket.socket, request: HookRequest) -> bool:
     """Say nothing until the client goes away."""
     return connection.recv(1) == DONE
 
 
-def dies(connection: socket.socket, request: Request) -> bool:
+def dies(connection: socket.socket, request: HookRequest) -> bool:
     """Go away without a word."""
     return False
 
@@ -140,7 +141,7 @@ def dies(connection: socket.socket, request: Request) -> bool:
 def sends(raw: bytes) -> Behaviour:
     """Send just this, and wait to hear that it arrived."""
 
-    def behave(connection: socket.socket, request: Request) -> bool:
+    def behave(connection: socket.socket, request: HookRequest) -> bool:
         connection.sendall(raw)
         return connection.recv(1) == DONE
 
@@ -155,14 +156,14 @@ def answers(text: bytes) -> Behaviour:
 def answers_and_dies(text: bytes) -> Behaviour:
     """Answer, and be gone before anyone could say that it arrived."""
 
-    def behave(connection: socket.socket, request: Request) -> bool:
+    def behave(connection: socket.socket, request: HookRequest) -> bool:
         connection.sendall(encode_reply(text))
         return False
 
     return behave
 
 
-def answers_late(connection: socket.socket, request: Request) -> bool:
+def answers_late(connection: socket.socket, request: HookRequest) -> bool:
     """Answer when the client does not wait any more."""
     connection.recv(1)
     return sends(encode_reply(b"late"))(connection, request)
@@ -171,7 +172,7 @@ def answers_late(connection: socket.socket, request: Request) -> bool:
 def gives_receipt(text: bytes, receipt: bytes, confirms: bool) -> Behaviour:
     """Answer with a receipt; then confirm the delivery, or die before it is stored."""
 
-    def behave(connection: socket.socket, request: Request) -> bool:
+    def behave(connection: socket.socket, request: HookRequest) -> bool:
         connection.sendall(encode_reply(text, receipt))
         acknowledged = connection.recv(1) == DONE
         if acknowledged and confirms:
@@ -184,7 +185,7 @@ def gives_receipt(text: bytes, receipt: bytes, confirms: bool) -> Behaviour:
 def never_confirms(text: bytes, receipt: bytes) -> Behaviour:
     """Answer with a receipt, and say nothing more until the client goes away."""
 
-    def behave(connection: socket.socket, request: Request) -> bool:
+    def behave(connection: socket.socket, request: HookRequest) -> bool:
         acknowledged = gives_receipt(text, receipt, confirms=False)(connection, request)
         connection.recv(1)
         return acknowledged

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents import agent_names, get_agent
+from brimline.agents.hook_adapter import HookRequest
 from brimline.errors import InvalidUsage, UnknownAgent
-from brimline.hooks import agents
-from brimline.hooks.protocol import Request
 from brimline.observations import EMPTY_REPLY, Reply
 from brimline.setup.plan import RECIPES
 
@@ -31,57 +31,61 @@ SUBAGENTS = "SubagentStop"
 )
 def test_every_installed_hook_is_heard(agent: str, event: str) -> None:
     """No hook that setup installs is run for nothing."""
-    heard = agents.heard(told(agent, event, **CALL), AT)
+    heard = get_agent(agent).hooks.observe(told(agent, event, **CALL), AT)
     assert heard is not None
     assert (heard.agent, heard.session, heard.at) == (agent, SESSION, AT)
     transcript = heard.file.path if heard.file else heard.transcript
     assert (heard.project, transcript) == ("/project", "/no/transcript.jsonl")
 
 
-@pytest.mark.parametrize("agent", agents.HOOKS)
+@pytest.mark.parametrize("agent", agent_names())
 def test_what_comes_along(agent: str) -> None:
     """The parent is told by the environment, and what is late by its way."""
     env = {"BRIMLINE_PARENT": "parent"}
-    heard = agents.heard(told(agent, "SessionStart", env), AT, late=True)
-    plain = agents.heard(told(agent, "SessionStart"), AT)
+    heard = get_agent(agent).hooks.observe(told(agent, "SessionStart", env), AT, late=True)
+    plain = get_agent(agent).hooks.observe(told(agent, "SessionStart"), AT)
     assert heard is not None
     assert plain is not None
     assert (heard.parent, heard.late) == ("parent", True)
     assert (plain.parent, plain.late) == (None, False)
 
 
-@pytest.mark.parametrize("agent", agents.HOOKS)
+@pytest.mark.parametrize("agent", agent_names())
 def test_answers(agent: str) -> None:
     """What to read goes with the event's name, what to go on for as a decision; nothing is b''."""
     request = told(agent, "SessionStart")
-    assert agents.answer(request, EMPTY_REPLY) == b""
-    context = json.loads(agents.answer(request, Reply(context="a text")))
+    assert get_agent(request.agent).hooks.encode_reply(request, EMPTY_REPLY) == b""
+    context = json.loads(
+        get_agent(request.agent).hooks.encode_reply(request, Reply(context="a text"))
+    )
     assert context == {
         "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "a text"}
     }
-    going_on = json.loads(agents.answer(request, Reply(go_on="a reason")))
+    going_on = json.loads(
+        get_agent(request.agent).hooks.encode_reply(request, Reply(go_on="a reason"))
+    )
     assert going_on == {"decision": "block", "reason": "a reason"}
 
 
-@pytest.mark.parametrize("agent", agents.HOOKS)
+@pytest.mark.parametrize("agent", agent_names())
 def test_events_of_others(agent: str) -> None:
     """An event that we do not know tells nothing."""
-    assert agents.heard(told(agent, "Notification"), AT) is None
+    assert get_agent(agent).hooks.observe(told(agent, "Notification"), AT) is None
 
 
 def test_unknown_agent() -> None:
     """An agent that has no hooks of ours is refused, and one without a status line for its."""
     with pytest.raises(UnknownAgent, match="unknown agent 'emacs'"):
-        agents.heard(told("emacs", "SessionStart"), AT)
+        get_agent("emacs").hooks.observe(told("emacs", "SessionStart"), AT)
     with pytest.raises(UnknownAgent, match="unknown agent 'emacs'"):
-        agents.answer(told("emacs", "SessionStart"), EMPTY_REPLY)
+        get_agent("emacs").hooks.encode_reply(told("emacs", "SessionStart"), EMPTY_REPLY)
     with pytest.raises(UnknownAgent, match="unknown agent 'codex'"):
-        agents.heard_status(told("codex", ""), AT)
+        get_agent("codex").status_line(told("codex", ""), AT)
 
 
-@given(st.sampled_from(sorted(agents.HOOKS)), st.binary() | st.text().map(str.encode))
+@given(st.sampled_from(sorted(agent_names())), st.binary() | st.text().map(str.encode))
 def test_garbage(agent: str, body: bytes) -> None:
     """What is no hook's input is refused in a way that the daemon counts."""
-    request = Request("hook", agent, "1-1", 1, {}, body)
+    request = HookRequest("hook", agent, "1-1", 1, {}, body)
     with pytest.raises((msgspec.DecodeError, InvalidUsage)):
-        agents.heard(request, AT)
+        get_agent(request.agent).hooks.observe(request, AT)

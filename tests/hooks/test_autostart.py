@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.hook_adapter import RequestKind
 from brimline.hooks.client import autostart
-from brimline.hooks.protocol import Kind
 
 from .agent import CLIENT, TOO_LONG, Agent
 from .daemon import Daemon, answers, waits
@@ -117,7 +117,7 @@ def test_no_log(patient: Agent) -> None:
 
 @LINUX
 @pytest.mark.parametrize("kind", ["hook", "statusline"])
-def test_other_hooks(patient: Agent, kind: Kind) -> None:
+def test_other_hooks(patient: Agent, kind: RequestKind) -> None:
     """No other hook starts anything, nor does a status line."""
     patient.run(HOOK, kind)
     assert started(patient.folder) == []

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from brimline.agents import get_agent
+from brimline.agents.hook_adapter import HookRequest
 from brimline.events import MAIN
-from brimline.hooks import agents
-from brimline.hooks.protocol import Request
 from brimline.observations import Observation, ObservationKind
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
@@ -19,7 +19,7 @@ from .told import ALIKE, AT, SESSION, told
 
 def heard(event: str, **more: Any) -> Observation | None:
     """What is heard of an event."""
-    return agents.heard(told("claude", event, **more), AT)
+    return get_agent("claude").hooks.observe(told("claude", event, **more), AT)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def status(context: dict[str, Any], **more: Any) -> Observation:
     model = {"id": "claude-sonnet-4-5", "display_name": "Sonnet 4.5"}
     body = {"session_id": SESSION, "version": "2.1.325", "model": model, "context_window": context}
     body |= more
-    request = Request("statusline", "claude", "1-1", 1, {}, json.dumps(body).encode())
-    return agents.heard_status(request, AT)[0]
+    request = HookRequest("statusline", "claude", "1-1", 1, {}, json.dumps(body).encode())
+    return get_agent("claude").status_line(request, AT)[0]
 
 
 def test_status_line() -> None:
@@ -152,4 +152,6 @@ def test_project_of_a_status_line(workspace: Any, project: str) -> None:
 def test_no_status_line() -> None:
     """What is no status line's input is refused."""
     with pytest.raises(msgspec.DecodeError):
-        agents.heard_status(Request("statusline", "claude", "1-1", 1, {}, b"[]"), AT)
+        get_agent("claude").status_line(
+            HookRequest("statusline", "claude", "1-1", 1, {}, b"[]"), AT
+        )

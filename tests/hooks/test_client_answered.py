@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.hooks.client.exchange import BODY_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
-from brimline.hooks.protocol import Kind, Request
 
 from .agent import TOO_LONG, Agent, compiled_client, python_client
 from .daemon import Daemon, answers, answers_and_dies
@@ -19,19 +19,21 @@ ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in NAMES}
 
 
 @pytest.mark.parametrize("kind", ["hook", "statusline"])
-def test_request(agent: Agent, kind: Kind) -> None:
+def test_request(agent: Agent, kind: RequestKind) -> None:
     """The daemon is told stdin as it came, whose it is, what ran it, and variables that matter."""
     told = replace(agent, env={**ENV, "HOME": "/home/someone", "SECRET": "1"})
     with Daemon(agent.socket, answers(b"")) as daemon:
         done, heard = told.answered(daemon, HOOK, kind)
     assert (done.code, done.told) == (0, b"")
-    assert heard.request == Request(kind, "claude", heard.request.id, os.getpid(), ENV, HOOK, True)
+    assert heard.request == HookRequest(
+        kind, "claude", heard.request.id, os.getpid(), ENV, HOOK, True
+    )
     assert re.fullmatch(rf"[0-9]{{19}}-{done.pid}", heard.request.id)
 
 
 def test_both_clients_say_the_same(folder: Path, compiled: Path) -> None:
     """What one client sends, the other does, but for the process and the time."""
-    sent: list[Request] = []
+    sent: list[HookRequest] = []
     with Daemon(folder / "hook.sock", answers(b"")) as daemon:
         for command in (python_client(), compiled_client(compiled)):
             agent = Agent(command, folder, folder / "hook.sock", ENV)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client import offline
-from brimline.hooks.protocol import Request, encode_request
+from brimline.hooks.protocol import encode_request
 
 from .agent import TOO_LONG, Agent, Done
 
@@ -27,9 +28,9 @@ def check(done: Done) -> None:
     assert done.seconds < TOO_LONG
 
 
-def kept_at(at: float, number: int = 1) -> Request:
+def kept_at(at: float, number: int = 1) -> HookRequest:
     """An event that was spooled at a time."""
-    return Request("hook", "claude", f"{int(at * 1e9)}-{number}", number, {}, b"{}")
+    return HookRequest("hook", "claude", f"{int(at * 1e9)}-{number}", number, {}, b"{}")
 
 
 def test_order(agent: Agent) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from brimline.hooks import agents
+from brimline.agents import get_agent
 from brimline.observations import Observation, ObservationKind
 
 from .told import ALIKE, AT, told
@@ -12,7 +12,9 @@ from .told import ALIKE, AT, told
 
 def heard(event: str, **more: Any) -> Observation | None:
     """What is heard of an event."""
-    return agents.heard(told("codex", event, model="gpt-5.5", turn_id="t1", **more), AT)
+    return get_agent("codex").hooks.observe(
+        told("codex", event, model="gpt-5.5", turn_id="t1", **more), AT
+    )
 
 
 @pytest.mark.parametrize(

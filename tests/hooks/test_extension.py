@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client.exchange import NAMES, VALUE_LONGEST
-from brimline.hooks.protocol import Request
 from brimline.setup.command import Program
 from brimline.setup.extension import extension_source
 from brimline.setup.plan import RECIPES
@@ -100,7 +100,7 @@ def test_two_events_at_once(extended: Make) -> None:
     """Each has an id of its own, in their order."""
     agent, ids = extended(AGAIN), list[str]()
 
-    def keeps(connection: socket.socket, request: Request) -> bool:
+    def keeps(connection: socket.socket, request: HookRequest) -> bool:
         ids.append(request.id)
         return answers(b"")(connection, request)
 
@@ -157,7 +157,7 @@ def test_unconfirmed_delivery(extended: Make, behaviour: Behaviour) -> None:
     assert (kept.kind, kept.id, kept.body) == ("delivered", heard.request.id, RECEIPT)
 
 
-def takes_time(connection: socket.socket, request: Request) -> bool:
+def takes_time(connection: socket.socket, request: HookRequest) -> bool:
     """Answer while the agent is busy."""
     time.sleep(0.06)
     return answers(ANSWER)(connection, request)

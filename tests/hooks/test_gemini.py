@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from brimline.agents import get_agent
 from brimline.errors import InvalidUsage
-from brimline.hooks import agents
 from brimline.observations import Observation, ObservationKind
 from brimline.usage import Usage
 
@@ -21,7 +21,9 @@ COUNTS = {"promptTokenCount": 12_511, "candidatesTokenCount": 30, "totalTokenCou
 
 def heard(event: str, **more: Any) -> Observation | None:
     """What is heard of an event."""
-    return agents.heard(told("gemini", event, timestamp="2026-11-15T09:02:27.936Z", **more), AT)
+    return get_agent("gemini").hooks.observe(
+        told("gemini", event, timestamp="2026-11-15T09:02:27.936Z", **more), AT
+    )
 
 
 def after_model(

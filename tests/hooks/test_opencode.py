@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from brimline.agents import get_agent
 from brimline.events import MAIN, WindowReported
-from brimline.hooks import agents
 from brimline.observations import Observation, ObservationKind
 from brimline.transcripts.source import Transcript
 
@@ -14,7 +14,7 @@ from .told import ALIKE, AT, SESSION, told
 
 def heard(event: str, **more: Any) -> Observation | None:
     """What is heard of an event."""
-    return agents.heard(told("opencode", event, model="gpt-5.5", **more), AT)
+    return get_agent("opencode").hooks.observe(told("opencode", event, model="gpt-5.5", **more), AT)
 
 
 @pytest.mark.parametrize(("event", "more", "what"), ALIKE)

@@ -14,7 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brimline.hooks import wire
+from brimline.agents import hook_payloads
+from brimline.agents.claude import status_line
+from brimline.agents.extension_hooks import ExtensionInput
 from brimline.hooks.client import payload
 from brimline.hooks.client.payload import (
     FIELDS,
@@ -23,8 +25,6 @@ from brimline.hooks.client.payload import (
     reduce_body,
     short_status,
 )
-from brimline.hooks.extension import ExtensionInput
-from brimline.hooks.statusline import told
 
 from .agent import Agent
 
@@ -106,8 +106,14 @@ def fields_of(kind: Any) -> Iterator[str]:
 
 def test_every_field_that_is_read_is_kept() -> None:
     """A field that a daemon reads, of any agent, is in the list; the list has no other."""
-    status = told._Status  # pyright: ignore[reportPrivateUsage]
-    kinds = (wire.HookInput, wire.GeminiInput, ExtensionInput, wire.StatusInput, status)
+    status = status_line._Status  # pyright: ignore[reportPrivateUsage]
+    kinds = (
+        hook_payloads.HookInput,
+        hook_payloads.GeminiInput,
+        ExtensionInput,
+        hook_payloads.StatusInput,
+        status,
+    )
     read = {name for kind in kinds for name in fields_of(kind)}
     assert read - NOT_KEPT == set(FIELDS)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from brimline.agents import get_agent
 from brimline.events import WindowReported
-from brimline.hooks import agents
 from brimline.observations import Observation, ObservationKind
 
 from .told import ALIKE, AT, told
@@ -13,7 +13,7 @@ from .told import ALIKE, AT, told
 
 def heard(event: str, **more: Any) -> Observation | None:
     """What is heard of an event."""
-    return agents.heard(told("pi", event, model="gpt-5.5", **more), AT)
+    return get_agent("pi").hooks.observe(told("pi", event, model="gpt-5.5", **more), AT)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,6 @@ def test_no_window(more: dict[str, Any]) -> None:
 
 def test_window_of_no_model() -> None:
     """Nor is one of which nobody says whose it is."""
-    found = agents.heard(told("pi", "Stop", context_window=200_000), AT)
+    found = get_agent("pi").hooks.observe(told("pi", "Stop", context_window=200_000), AT)
     assert found is not None
     assert found.events == ()

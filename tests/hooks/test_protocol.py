@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents.hook_adapter import HookRequest
 from brimline.errors import BrimlineError
 from brimline.hooks.client.exchange import BODY_LONGEST, LINE_LONGEST, REPLY_LONGEST
 from brimline.hooks.protocol import (
     HEADER_LONGEST,
     InvalidFrame,
-    Request,
     Sizes,
     encode_reply,
     encode_request,
@@ -23,7 +23,7 @@ HEADER = b"kind=hook\0agent=claude\0id=12-3\0pid=3\0"
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0="), min_size=1)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 requests = st.builds(
-    Request,
+    HookRequest,
     kind=st.sampled_from(["hook", "statusline"]),
     agent=words,
     id=st.builds("{}-{}".format, st.integers(0, 10**19), st.integers(0, 10**9)),
@@ -33,7 +33,7 @@ requests = st.builds(
 )
 
 
-def parsed(data: bytes) -> Request:
+def parsed(data: bytes) -> HookRequest:
     """The request that some bytes are."""
     end = data.index(b"\n") + 1
     sizes = parse_line(data[:end])
@@ -42,7 +42,7 @@ def parsed(data: bytes) -> Request:
 
 
 @given(requests)
-def test_request_comes_back(request: Request) -> None:
+def test_request_comes_back(request: HookRequest) -> None:
     """What was encoded is parsed to the same."""
     assert parsed(encode_request(request)) == request
 
@@ -129,7 +129,7 @@ def test_bad_reply(data: bytes) -> None:
 def test_unknown_entry() -> None:
     """What a newer client says more is passed over; the last of two entries counts."""
     request = parse_request(HEADER + b"more=1\0env.TERM=a\0env.TERM=b\0noise\0", b"x")
-    assert request == Request("hook", "claude", "12-3", 3, {"TERM": "b"}, b"x")
+    assert request == HookRequest("hook", "claude", "12-3", 3, {"TERM": "b"}, b"x")
 
 
 def test_no_text() -> None:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client import offline
-from brimline.hooks.protocol import Request, encode_request
+from brimline.hooks.protocol import encode_request
 from brimline.hooks.spool import Batch, take, take_dropped
 
 bodies = st.binary() | st.sampled_from(
@@ -19,12 +20,12 @@ bodies = st.binary() | st.sampled_from(
 garbage = st.binary(min_size=1).filter(lambda data: b"BRIMLINE 1 " not in data)
 
 
-def event(number: int, body: bytes = b"{}") -> Request:
+def event(number: int, body: bytes = b"{}") -> HookRequest:
     """An event by its number."""
-    return Request("hook", "claude", f"{10**18 + number}-{number}", number, {"TERM": "x"}, body)
+    return HookRequest("hook", "claude", f"{10**18 + number}-{number}", number, {"TERM": "x"}, body)
 
 
-def written(folder: Path, *parts: Request | bytes) -> None:
+def written(folder: Path, *parts: HookRequest | bytes) -> None:
     """Append to the spool, events as clients do and other things as they are."""
     for part in parts:
         data = part if isinstance(part, bytes) else encode_request(part)
@@ -32,7 +33,7 @@ def written(folder: Path, *parts: Request | bytes) -> None:
             file.write(data)
 
 
-def read(data: bytes, folder: Path) -> tuple[list[Request], int]:
+def read(data: bytes, folder: Path) -> tuple[list[HookRequest], int]:
     """What is found in a spool, and how many places were passed over."""
     (folder / "data").write_bytes(data)
     batch = Batch(folder / "data")
@@ -65,7 +66,7 @@ def test_crash_between(tmp_path: Path) -> None:
     assert crashed is not None
     assert next(iter(crashed)) == event(1)
     written(tmp_path, event(3))
-    found: list[Request] = []
+    found: list[HookRequest] = []
     while batch := take(tmp_path):
         found += batch
         batch.finish()
@@ -130,7 +131,7 @@ def test_no_file(
     make(tmp_path / name)
     if name == "spool.taking":
         written(tmp_path, event(1))
-    found: list[Request] = []
+    found: list[HookRequest] = []
     while batch := take(tmp_path):
         found += batch
         batch.finish()

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents.hook_payloads import ContextWindow, Cost, StatusInput
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, WindowReported
 from brimline.hooks.statusline import RenderOptions, render_line, terminal_columns, wants_colour
 from brimline.hooks.statusline.layout import cells
-from brimline.hooks.wire import ContextWindow, Cost, StatusInput
 from brimline.settings import Line
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import Usage

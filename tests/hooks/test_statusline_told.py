@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.hooks.statusline import read
-from brimline.hooks.wire import StatusInput
+from brimline.agents.claude.status_line import read_status_line
+from brimline.agents.hook_payloads import StatusInput
 
 COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 anything = st.recursive(
@@ -79,14 +79,14 @@ WRONG: dict[str, tuple[bytes, int | None, str]] = {
 @pytest.mark.parametrize(("told", "holds"), SOUND.values(), ids=SOUND)
 def test_sound(told: bytes, holds: int | None) -> None:
     """What can be is taken as it is, and nothing is said about it."""
-    found = read(told)
+    found = read_status_line(told)
     assert (sent(found.input), found.wrong) == (holds, None)
 
 
 @pytest.mark.parametrize(("told", "holds", "wrong"), WRONG.values(), ids=WRONG)
 def test_wrong(told: bytes, holds: int | None, wrong: str) -> None:
     """What cannot be is left out and named; the rest is taken."""
-    found = read(told)
+    found = read_status_line(told)
     assert (sent(found.input), found.wrong) == (holds, wrong)
     assert (found.input.session_id, found.input.cwd) == ("s", "/project")
 
@@ -106,21 +106,21 @@ def test_wrong(told: bytes, holds: int | None, wrong: str) -> None:
 )
 def test_called(told: bytes, called: bool) -> None:
     """A call was made where anything but a usage of null is told, or any total."""
-    found = read(told)
+    found = read_status_line(told)
     assert (found.called, found.wrong) == (called, None)
 
 
 @pytest.mark.parametrize("dollars", [-1, float("nan"), float("inf"), "1.25", [], 1e300])
 def test_no_cost(dollars: Any) -> None:
     """A cost that cannot be is none; the figure is as good as before."""
-    found = read(body(CALL, percent=45, cost={"total_cost_usd": dollars}))
+    found = read_status_line(body(CALL, percent=45, cost={"total_cost_usd": dollars}))
     assert (found.input.cost.total_cost_usd, found.wrong) == (None, None)
     assert sent(found.input) == 90_000
 
 
 def test_text_that_is_none() -> None:
     """Half a character is no name of a model: it could be neither stored nor shown."""
-    found = read(body(CALL, model={"id": "\ud800", "display_name": "Sonnet"}))
+    found = read_status_line(body(CALL, model={"id": "\ud800", "display_name": "Sonnet"}))
     assert (found.input.model.id, found.input.model.display_name) == (None, "Sonnet")
 
 
@@ -132,13 +132,13 @@ def test_text_that_is_none() -> None:
 def test_no_session(told: bytes) -> None:
     """What names no session is refused, however it is broken."""
     with pytest.raises(msgspec.DecodeError):
-        read(told)
+        read_status_line(told)
 
 
 @given(anything, anything, anything, anything)
 def test_anything(usage: Any, size: Any, percent: Any, more: Any) -> None:
     """Whatever the figures are, a session is taken with counts that can be, or none."""
-    found = read(body(usage, size, percent, model=more, cost=more))
+    found = read_status_line(body(usage, size, percent, model=more, cost=more))
     assert found.input.session_id == "s"
     assert sent(found.input) is None
     window = found.input.context_window.context_window_size
@@ -150,4 +150,4 @@ def test_anything(usage: Any, size: Any, percent: Any, more: Any) -> None:
 def test_any_bytes(told: bytes) -> None:
     """What is no status line's input raises nothing else."""
     with pytest.raises(msgspec.DecodeError):
-        read(told)
+        read_status_line(told)

@@ -3,7 +3,7 @@
 import json
 from typing import Any, TypeAlias
 
-from brimline.hooks.protocol import Request
+from brimline.agents.hook_adapter import HookRequest
 from brimline.observations import ObservationKind
 
 Row: TypeAlias = tuple[str, dict[str, Any], ObservationKind]
@@ -27,8 +27,8 @@ SESSION = "11111111-1111-4111-8111-111111111111"
 AT = 1_000.0
 
 
-def told(agent: str, event: str, env: dict[str, str] | None = None, **more: Any) -> Request:
+def told(agent: str, event: str, env: dict[str, str] | None = None, **more: Any) -> HookRequest:
     """A hook's input, with what every client tells at every event."""
     common = {"session_id": SESSION, "hook_event_name": event, "cwd": "/project"}
     body = json.dumps({"transcript_path": "/no/transcript.jsonl", **common, **more})
-    return Request("hook", agent, "1000-1", 1, env or {}, body.encode())
+    return HookRequest("hook", agent, "1000-1", 1, env or {}, body.encode())

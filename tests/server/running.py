@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.hooks.client import client
-from brimline.hooks.protocol import Kind, Request, encode_request, parse_reply
+from brimline.hooks.protocol import encode_request, parse_reply
 from brimline.server.hooks.hook_socket import ACK
 from brimline.settings import socket_path
 
@@ -131,14 +132,14 @@ class Running:
         return [sys.executable, "-I", "-S", script, kind, agent, str(self.socket),
                 str(self.state / "spool")]  # fmt: skip
 
-    def hook(self, told: dict[str, Any], kind: Kind = "hook", **env: str) -> str:
+    def hook(self, told: dict[str, Any], kind: RequestKind = "hook", **env: str) -> str:
         """What an agent's hook is given, however long a busy machine takes; it is passed on."""
         return self.ask(json.dumps(told).encode(), kind, env=env)
 
     def ask(
         self,
         body: bytes,
-        kind: Kind = "hook",
+        kind: RequestKind = "hook",
         passed_on: bool = True,
         env: dict[str, str] | None = None,
         agent: str = "claude",
@@ -148,7 +149,7 @@ class Running:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(PATIENCE)
             connection.connect(str(self.socket))
-            connection.sendall(encode_request(Request(kind, agent, id, 1, env or {}, body)))
+            connection.sendall(encode_request(HookRequest(kind, agent, id, 1, env or {}, body)))
             data = b""
             while (text := parse_reply(data)) is None:
                 got = connection.recv(65_536)
@@ -160,7 +161,7 @@ class Running:
                     connection.recv(1)
         return text.decode()
 
-    def client(self, told: dict[str, Any], kind: Kind = "hook", **env: str) -> str:
+    def client(self, told: dict[str, Any], kind: RequestKind = "hook", **env: str) -> str:
         """What the real hook client prints."""
         done = subprocess.run(
             self.words(kind),

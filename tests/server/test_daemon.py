@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from brimline.agents.hook_adapter import RequestKind
 from brimline.hooks.client.autostart import LOG
-from brimline.hooks.protocol import Kind
 
 from .running import PATIENCE, Running, free_port
 
@@ -300,7 +300,7 @@ def test_bad_handoff(daemon: Running, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "garbage", "[1]", '{"session_id": 5}', "{" * 1_000])
 @pytest.mark.parametrize("kind", ["hook", "statusline"])
-def test_garbage(daemon: Running, text: str, kind: Kind) -> None:
+def test_garbage(daemon: Running, text: str, kind: RequestKind) -> None:
     """What is no hook's input gets no answer, is counted, and breaks nothing."""
     assert daemon.ask(text.encode(), kind) == ""
     assert daemon.get("/v1/daemon")["malformed"] == 1

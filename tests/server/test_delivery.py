@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from brimline.hooks.protocol import Request, encode_request, parse_reply_parts
+from brimline.agents.hook_adapter import HookRequest
+from brimline.hooks.protocol import encode_request, parse_reply_parts
 from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.server.hooks.hook_socket import ACK
 from hooks.agent import TRIES, Agent, Done, compile_client, compiled_client, python_client
@@ -42,7 +43,7 @@ def agent(request: pytest.FixtureRequest, daemon: Running, tmp_path: Path) -> It
         yield Agent(command, daemon.state, Path(folder) / "hook.sock")
 
 
-def reply_of(daemon: Running, request: Request) -> tuple[socket.socket, bytes]:
+def reply_of(daemon: Running, request: HookRequest) -> tuple[socket.socket, bytes]:
     """Pass a request on to the daemon; returns the connection, and the reply as it came."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(PATIENCE)
@@ -57,7 +58,7 @@ def reply_of(daemon: Running, request: Request) -> tuple[socket.socket, bytes]:
 def killed_after_the_print(daemon: Running) -> Behaviour:
     """The client prints the answer and acknowledges it; the daemon is killed before it hears."""
 
-    def behave(connection: socket.socket, request: Request) -> bool:
+    def behave(connection: socket.socket, request: HookRequest) -> bool:
         to_daemon, reply = reply_of(daemon, request)
         with closing(to_daemon):
             connection.sendall(reply)
@@ -72,7 +73,7 @@ def killed_after_the_print(daemon: Running) -> Behaviour:
 def killed_before_the_print(daemon: Running) -> Behaviour:
     """The daemon is killed when it has handed the messages out, and the client gets no answer."""
 
-    def behave(connection: socket.socket, request: Request) -> bool:
+    def behave(connection: socket.socket, request: HookRequest) -> bool:
         to_daemon, _ = reply_of(daemon, request)
         daemon.kill()
         to_daemon.close()
@@ -138,7 +139,7 @@ def test_stopped_while_the_client_waits(daemon: Running, agent: Agent) -> None:
     assert daemon.process is not None
     stopped = daemon.process
 
-    def stops(connection: socket.socket, request: Request) -> bool:
+    def stops(connection: socket.socket, request: HookRequest) -> bool:
         to_daemon, reply = reply_of(daemon, request)
         with closing(to_daemon):
             stopped.send_signal(signal.SIGSTOP)
@@ -162,7 +163,7 @@ def test_stopped_while_the_client_waits(daemon: Running, agent: Agent) -> None:
 def test_client_of_an_earlier_version(daemon: Running) -> None:
     """A client that knows no receipt gets the reply that it knows."""
     send(daemon)
-    request = Request("hook", "claude", f"{time.time_ns()}-{os.getpid()}", 1, {}, PROMPT)
+    request = HookRequest("hook", "claude", f"{time.time_ns()}-{os.getpid()}", 1, {}, PROMPT)
     connection, reply = reply_of(daemon, request)
     with closing(connection):
         assert len(reply.partition(b"\n")[0].split(b" ")) == 3

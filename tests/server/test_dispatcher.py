@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.bounded_reads import CachedReads
-from brimline.hooks.protocol import Kind, Request
 from brimline.observations import EMPTY_REPLY, Observation, Reply
 from brimline.server.hooks.dispatcher import SILENCE, WAITED, HookDispatcher
 from brimline.server.local_environment import ParentSessions
@@ -17,7 +17,7 @@ from brimline.store.failures import StoreFailed
 
 FULL = StoreFailed("brimline.db", "database or disk is full", "Free some space on that disk.")
 REFUSED = StoreFailed("brimline.db", "Python int too large to convert to SQLite INTEGER")
-BODIES: dict[Kind, bytes] = {
+BODIES: dict[RequestKind, bytes] = {
     "hook": b'{"session_id": "s", "hook_event_name": "Stop"}',
     "statusline": b'{"session_id": "s"}',
 }
@@ -51,26 +51,26 @@ def failing(error: StoreFailed) -> HookDispatcher:
 
 @pytest.mark.parametrize("kind", BODIES)
 @pytest.mark.parametrize(("error", "late"), [(FULL, False), (FULL, True), (REFUSED, False)])
-def test_told_again(kind: Kind, error: StoreFailed, late: bool) -> None:
+def test_told_again(kind: RequestKind, error: StoreFailed, late: bool) -> None:
     """It counts as heard when it is kept; a client that is there goes on alone in any case."""
     desk = failing(error)
     with pytest.raises(StoreFailed):
-        asyncio.run(desk.handle(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]), late))
+        asyncio.run(desk.handle(HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind]), late))
     assert (desk.heard, desk.malformed) == (0, 0)
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_never_kept(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
+def test_never_kept(kind: RequestKind, caplog: pytest.LogCaptureFixture) -> None:
     """What the store never takes does not hold up what is behind it in the spool."""
     desk = failing(REFUSED)
-    request = Request(kind, "claude", "1-1", 0, {}, BODIES[kind])
+    request = HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind])
     assert asyncio.run(desk.handle(request, late=True)) is SILENCE
     assert (desk.heard, desk.malformed) == (1, 1)
     assert f"a {kind} of claude cannot be kept" in caplog.text
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_client_that_has_gone(kind: Kind) -> None:
+def test_client_that_has_gone(kind: RequestKind) -> None:
     """What lay in the socket while the daemon was stopped is as late as what is in the spool."""
     heard: list[Observation] = []
 
@@ -79,7 +79,9 @@ def test_client_that_has_gone(kind: Kind) -> None:
         return EMPTY_REPLY
 
     desk = desk_of(hear, now=2 * WAITED)
-    assert asyncio.run(desk.handle(Request(kind, "claude", "1-1", 0, {}, BODIES[kind]))) is SILENCE
+    assert (
+        asyncio.run(desk.handle(HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind]))) is SILENCE
+    )
     assert [one.late for one in heard] == [True]
     assert desk.hooks == {}
 
@@ -96,7 +98,7 @@ def test_spawners_are_bounded() -> None:
         for number in range(first, first + 10):
             body = b'{"session_id": "s%d", "hook_event_name": "Stop"}' % number
             asyncio.run(
-                desk.handle(Request("hook", "claude", f"{number}-1", os.getpid(), {}, body))
+                desk.handle(HookRequest("hook", "claude", f"{number}-1", os.getpid(), {}, body))
             )
         return len(vars(desk)["_spawners"])
 

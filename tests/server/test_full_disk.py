@@ -10,7 +10,8 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from brimline.hooks.protocol import Request, encode_request, parse_reply
+from brimline.agents.hook_adapter import HookRequest
+from brimline.hooks.protocol import encode_request, parse_reply
 from brimline.server.hooks.hook_socket import ACK
 
 from .running import PATIENCE, Running
@@ -114,7 +115,7 @@ def test_a_message_that_was_passed_on(daemon: Running) -> None:
     """It is marked as soon as that can be kept, and nobody is told it again."""
     daemon.post(f"{PATH}/messages", {"text": "once"})
     prompt = json.dumps(hook_input("UserPromptSubmit")).encode()
-    request = Request("hook", "claude", f"{time.time_ns()}-1", 1, {}, prompt)
+    request = HookRequest("hook", "claude", f"{time.time_ns()}-1", 1, {}, prompt)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(PATIENCE)
         connection.connect(str(daemon.socket))

@@ -12,8 +12,9 @@ from typing import Any, cast
 import pytest
 import uvloop
 
+from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client.exchange import REPLY_LONGEST
-from brimline.hooks.protocol import Request, encode_request, parse_reply, parse_reply_parts
+from brimline.hooks.protocol import encode_request, parse_reply, parse_reply_parts
 from brimline.hooks.receipt import decode_receipt
 from brimline.observations import Reply
 from brimline.server import retry
@@ -23,7 +24,7 @@ from brimline.server.hooks.hook_socket import ACK, HookSocket
 from brimline.server.sockets import ListeningSocket
 from brimline.store.failures import StoreFailed
 
-REQUEST = encode_request(Request("hook", "claude", "1-1", 1, {"TERM": "xterm"}, b"{}"))
+REQUEST = encode_request(HookRequest("hook", "claude", "1-1", 1, {"TERM": "xterm"}, b"{}"))
 LARGE = b"x" * 900_000
 MATTERS = Answer(b"text", Reply(context="text", handed=("m1",)), matters=True)
 
@@ -36,10 +37,10 @@ class Answering:
 
     def __init__(self, answer: Answer, after: float | None = None, fails: int = 0) -> None:
         self._answer, self._after, self._fails = answer, after, fails
-        self.asked: list[Request] = []
+        self.asked: list[HookRequest] = []
         self.told: list[bool] = []
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: HookRequest) -> Answer:
         """The answer."""
         if self._after is not None:
             await asyncio.sleep(self._after)
@@ -61,7 +62,7 @@ class Answering:
 class Failing(Answering):
     """One that cannot keep what it is told."""
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: HookRequest) -> Answer:
         """It waits, and fails."""
         if self._after is not None:
             await asyncio.sleep(self._after)
@@ -150,7 +151,7 @@ def test_delivery_is_confirmed_when_it_is_stored(
 ) -> None:
     """A client that asks for a receipt gets it, and a byte once the store has the delivery."""
     monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
-    asks = encode_request(Request("hook", "claude", "1-1", 1, {}, b"{}", wants_receipt=True))
+    asks = encode_request(HookRequest("hook", "claude", "1-1", 1, {}, b"{}", wants_receipt=True))
 
     async def client(connection: socket.socket, desk: Answering) -> None:
         await sent(connection, asks)
@@ -286,7 +287,7 @@ def test_pieces(place: Path) -> None:
 
 def test_large(place: Path) -> None:
     """A request and a reply may be larger than a socket holds."""
-    request = Request("statusline", "claude", "1-1", 1, {}, LARGE)
+    request = HookRequest("statusline", "claude", "1-1", 1, {}, LARGE)
     desk = Answering(Answer(LARGE))
 
     async def client(connection: socket.socket, desk: Answering) -> None:
@@ -436,7 +437,9 @@ def test_client_that_gave_up_is_skipped(place: Path) -> None:
         clients = [socket.socket(socket.AF_UNIX) for _ in range(2)]
         for number, client in enumerate(clients):
             client.connect(str(place))
-            client.sendall(encode_request(Request("hook", "claude", f"1-{number}", 1, {}, b"{}")))
+            client.sendall(
+                encode_request(HookRequest("hook", "claude", f"1-{number}", 1, {}, b"{}"))
+            )
         clients[0].close()
         while not desk.asked:
             await asyncio.sleep(0)

@@ -13,6 +13,7 @@ from brimline.errors import UnknownAgent
 if TYPE_CHECKING:
     from brimline.agents.capabilities import Capabilities
     from brimline.agents.content import ContentReader
+    from brimline.agents.hook_adapter import HookAdapter, StatusLineAdapter
     from brimline.transcripts.source import Places, Source
 
 
@@ -29,6 +30,20 @@ class Agent:
     def source(self) -> "Source":
         """Where its transcripts are, and the events in them."""
         return self._part("source").SOURCE
+
+    @cached_property
+    def hooks(self) -> "HookAdapter":
+        """Its hooks' requests to observations, and replies to its answers."""
+        return self._part("hooks").HOOKS
+
+    @cached_property
+    def status_line(self) -> "StatusLineAdapter":
+        """Its status line's requests to observations; raises UnknownAgent if it has none."""
+        adapter = getattr(self._part("hooks"), "STATUS_LINE", None)
+        if adapter is None:
+            able = [one.name for one in all_agents() if hasattr(one._part("hooks"), "STATUS_LINE")]
+            raise UnknownAgent(self.name, able)
+        return adapter
 
     @cached_property
     def capabilities(self) -> "Capabilities":

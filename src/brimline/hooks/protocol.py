@@ -20,10 +20,9 @@ exchange.py, client.c and the extensions' asking.js write requests and read repl
 """
 
 import re
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, get_args
 
-import msgspec
-
+from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.errors import BrimlineError
 from brimline.hooks.client.exchange import (
     BODY_LONGEST,
@@ -35,8 +34,7 @@ from brimline.hooks.client.exchange import (
 
 HEADER_LONGEST = 24 << 10
 
-Kind: TypeAlias = Literal["hook", "statusline", "delivered"]
-_KINDS: dict[bytes, Kind] = {kind.encode(): kind for kind in get_args(Kind)}
+_KINDS: dict[bytes, RequestKind] = {kind.encode(): kind for kind in get_args(RequestKind)}
 
 _REQUEST_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9}) ([0-9]{1,9})\n")
 _REPLY_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9})(?: ([0-9]{1,9}))?\n")
@@ -65,26 +63,6 @@ class Sizes(NamedTuple):
     body: int
 
 
-class Request(msgspec.Struct, frozen=True):
-    """What an agent's hook or status line told. The id is the same however often it comes.
-
-    `wants_receipt`: its client gives a receipt back if a delivery is not confirmed.
-    """
-
-    kind: Kind
-    agent: str
-    id: str
-    pid: int
-    env: dict[str, str]
-    body: bytes
-    wants_receipt: bool = False
-
-    @property
-    def at(self) -> float:
-        """When the agent ran the client, by the clock of then, in seconds."""
-        return int(self.id.partition("-")[0]) / 1e9
-
-
 def parse_line(line: bytes) -> Sizes:
     """The sizes that a request's first line announces; raises InvalidFrame."""
     found = _REQUEST_LINE.fullmatch(line)
@@ -100,7 +78,7 @@ def _sizes(line: re.Match[bytes]) -> Sizes:
     return sizes
 
 
-def request_in(data: bytes | bytearray) -> Request | None:
+def request_in(data: bytes | bytearray) -> HookRequest | None:
     """The request that begins here, None while it is not all there; raises InvalidFrame."""
     line = _REQUEST_LINE.match(data)
     if line is None:
@@ -113,12 +91,12 @@ def request_in(data: bytes | bytearray) -> Request | None:
     return None if len(data) < end else _request(data, begin, body, bytes(data[body:end]))
 
 
-def parse_request(header: bytes | bytearray, body: bytes) -> Request:
+def parse_request(header: bytes | bytearray, body: bytes) -> HookRequest:
     """A request of its parts; raises InvalidFrame. An entry that is not known is passed over."""
     return _request(header, 0, len(header), body)
 
 
-def _request(data: bytes | bytearray, begin: int, end: int, body: bytes) -> Request:
+def _request(data: bytes | bytearray, begin: int, end: int, body: bytes) -> HookRequest:
     """A request whose header stands between two places."""
     found = _HEADER.fullmatch(data, begin, end)
     if found is None:
@@ -128,7 +106,7 @@ def _request(data: bytes | bytearray, begin: int, end: int, body: bytes) -> Requ
     env = _env(others) if others else {}
     name = agent.decode("utf-8", "replace")
     wants_receipt = others.startswith(RECEIPT)
-    return Request(_KINDS[kind], name, id.decode(), int(pid), env, body, wants_receipt)
+    return HookRequest(_KINDS[kind], name, id.decode(), int(pid), env, body, wants_receipt)
 
 
 def _env(entries: bytes | bytearray) -> dict[str, str]:
@@ -136,7 +114,7 @@ def _env(entries: bytes | bytearray) -> dict[str, str]:
     return {name[len(_ENV) :]: value for name, _, value in pairs if name.startswith(_ENV)}
 
 
-def encode_request(request: Request) -> bytes:
+def encode_request(request: HookRequest) -> bytes:
     """A request as it goes over the socket and into the spool."""
     told = [f"kind={request.kind}", f"agent={request.agent}", f"id={request.id}"]
     told += [f"pid={request.pid}", *(f"{_ENV}{k}={v}" for k, v in request.env.items())]

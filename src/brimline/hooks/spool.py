@@ -20,10 +20,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from brimline.agents.hook_adapter import HookRequest
 from brimline.file_lock import lock_file
 from brimline.hooks.client.exchange import LINE_LONGEST, PREFIX
 from brimline.hooks.client.payload import FIELDS as SPOOLED_FIELDS
-from brimline.hooks.protocol import InvalidFrame, Request, parse_line, parse_request
+from brimline.hooks.protocol import InvalidFrame, parse_line, parse_request
 from brimline.regular_file import open_regular_file
 
 __all__ = ["SPOOLED_FIELDS", "Batch", "take", "take_dropped"]
@@ -45,7 +46,7 @@ class Batch:
         self._path = path
         self.skipped = 0
 
-    def __iter__(self) -> Iterator[Request]:
+    def __iter__(self) -> Iterator[HookRequest]:
         self.skipped = 0
         with os.fdopen(open_regular_file(self._path, follow_links=False), "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
@@ -57,7 +58,7 @@ class Batch:
         """All of it was taken in: forget it."""
         self._path.unlink(missing_ok=True)
 
-    def _requests(self, data: mmap.mmap) -> Iterator[Request]:
+    def _requests(self, data: mmap.mmap) -> Iterator[HookRequest]:
         at = 0
         while at < len(data):
             found = _record(data, at)
@@ -146,7 +147,7 @@ def _renamed(spool: Path, taking: Path) -> bool:
         os.close(file)
 
 
-def _record(data: mmap.mmap, at: int) -> tuple[Request, int] | None:
+def _record(data: mmap.mmap, at: int) -> tuple[HookRequest, int] | None:
     """The request that begins at a place, and where it ends; None where none does."""
     line_end = data.find(b"\n", at, at + LINE_LONGEST) + 1
     try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAX_VALUE_BYTES = 4096
 MAX_REDUCED_BYTES = 64 << 10
 MAX_KEPT_DEPTH = 3
-MAX_TOKENS = 10**8  # more than any window holds, as statusline/told.py has it
+MAX_TOKENS = 10**8  # more than any window holds, as agents/claude/status_line.py has it
 
 FIELDS = frozenset(
     (

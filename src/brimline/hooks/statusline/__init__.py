@@ -7,13 +7,10 @@ from brimline.hooks.statusline.options import (
     wants_colour,
 )
 from brimline.hooks.statusline.render import render_line
-from brimline.hooks.statusline.told import Told, read
 
 __all__ = [
     "HandoffState",
     "RenderOptions",
-    "Told",
-    "read",
     "render_line",
     "terminal_columns",
     "wants_colour",

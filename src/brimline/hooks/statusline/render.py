@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+from brimline.agents.hook_payloads import StatusInput
 from brimline.hooks.statusline.layout import Part, coloured_part, fit_parts, join_parts, plain_part
 from brimline.hooks.statusline.options import RenderOptions
-from brimline.hooks.wire import StatusInput
 from brimline.settings import LinePart
 from brimline.terminal.colours import code
 from brimline.tracker import Reading

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from brimline.agents.hook_adapter import HookRequest
 from brimline.errors import BrimlineError
-from brimline.hooks.protocol import Request as HookRequest
 from brimline.server.api.access import LINK_PATH, AccessControl
 from brimline.server.api.event_stream import StreamRoutes
 from brimline.server.api.history import HistoryRoutes

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from brimline.agents import get_agent
+from brimline.agents.hook_adapter import HookRequest
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import BrimlineError
-from brimline.hooks import agents
-from brimline.hooks.protocol import Request
 from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
 from brimline.observations import EMPTY_REPLY, EnvironmentVariables, Observation, Reply
@@ -79,7 +79,7 @@ class HookDispatcher:
         self.malformed = 0
         self.hooks: dict[str, float] = {}
 
-    async def handle(self, request: Request, late: bool = False) -> Answer:
+    async def handle(self, request: HookRequest, late: bool = False) -> Answer:
         """The answer to a request; `late` ones are out of the spool, nobody waits for it.
 
         Nor does anyone for one that was not heard for a while, as when the daemon was stopped.
@@ -112,7 +112,7 @@ class HookDispatcher:
         told = self._monitor.mark_delivered if passed_on else self._monitor.requeue
         await told(answer.reply)
 
-    async def _take_receipt(self, request: Request) -> Answer:
+    async def _take_receipt(self, request: HookRequest) -> Answer:
         """Mark as delivered what a client printed and got no confirmation of; StoreFailed."""
         try:
             await self._monitor.mark_delivered(decode_receipt(request.body))
@@ -122,7 +122,7 @@ class HookDispatcher:
             self.malformed += 1
         return SILENCE
 
-    async def _hook(self, request: Request, late: bool) -> Answer:
+    async def _hook(self, request: HookRequest, late: bool) -> Answer:
         heard = await self._heard(request, late)
         if heard is None:
             return SILENCE
@@ -140,10 +140,10 @@ class HookDispatcher:
         if reply is EMPTY_REPLY:
             return SILENCE
         matters = bool(reply.handed) or reply.handoff is not None
-        return Answer(agents.answer(request, reply), reply, matters)
+        return Answer(get_agent(request.agent).hooks.encode_reply(request, reply), reply, matters)
 
-    async def _status(self, request: Request, late: bool) -> Answer:
-        heard, told = agents.heard_status(request, request.at, late)
+    async def _status(self, request: HookRequest, late: bool) -> Answer:
+        heard, told = get_agent(request.agent).status_line(request, request.at, late)
         self._hears(heard)
         if heard.session not in self._spawners:
             await self._find_spawner(heard, request)
@@ -153,10 +153,11 @@ class HookDispatcher:
             return SILENCE
         return Answer(await self._lines.drawn(request, told, heard.project))
 
-    async def _heard(self, request: Request, late: bool) -> Observation | None:
+    async def _heard(self, request: HookRequest, late: bool) -> Observation | None:
         """Decode a hook; TimeoutError if it needs a look at a file that hangs."""
-        decode = partial(agents.heard, request, request.at, late)
-        if agents.may_read_files(request):
+        hooks = get_agent(request.agent).hooks
+        decode = partial(hooks.observe, request, request.at, late)
+        if hooks.may_read_files(request):
             return await self._threads.run(decode, SUBAGENT_FILE_WAIT_S)
         return decode()
 
@@ -165,7 +166,7 @@ class HookDispatcher:
         if not heard.late:
             self.hooks[heard.agent] = heard.at
 
-    def _placed(self, heard: Observation, request: Request) -> Observation:
+    def _placed(self, heard: Observation, request: HookRequest) -> Observation:
         """The same with where it runs, and whose it is: as its environment says, as its project's
         settings name it, or the session that spawned it."""
         spawned_by = self._spawners.get(heard.session)
@@ -176,7 +177,7 @@ class HookDispatcher:
             return heard
         return msgspec.structs.replace(heard, parent=parent, pane=pane, env=env)
 
-    async def _find_spawner(self, heard: Observation, request: Request) -> None:
+    async def _find_spawner(self, heard: Observation, request: HookRequest) -> None:
         """Asked once for each session: a hook of a process that lives can tell."""
         if not heard.late and request.pid:
             found = await asyncio.to_thread(spawner, request.pid, heard.session)
@@ -185,7 +186,7 @@ class HookDispatcher:
                 del self._spawners[next(iter(self._spawners))]
 
 
-def _goes_by(request: Request) -> EnvironmentVariables | None:
+def _goes_by(request: HookRequest) -> EnvironmentVariables | None:
     """What its client goes by; of one that posts its hooks, and runs no process, it is unknown."""
     if not request.pid:
         return None

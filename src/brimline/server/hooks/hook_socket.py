@@ -12,8 +12,9 @@ import time
 from functools import partial
 from pathlib import Path
 
+from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client.exchange import ANSWER
-from brimline.hooks.protocol import InvalidFrame, Request, encode_reply, request_in
+from brimline.hooks.protocol import InvalidFrame, encode_reply, request_in
 from brimline.hooks.receipt import encode_receipt
 from brimline.server.hooks.dispatcher import Answer, HookDispatcher
 from brimline.server.peer_credentials import peer_uid
@@ -123,7 +124,7 @@ class HookSocket:
 
     async def _read_request(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> Request | None:
+    ) -> HookRequest | None:
         """Read a request; None if the client is too slow, hangs up, or sends no request."""
         data = b""
         self._reading.add(writer)
@@ -141,7 +142,7 @@ class HookSocket:
         return request
 
     async def _answer(
-        self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, request: HookRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         try:
             answer = await self._dispatcher.handle(request)
@@ -181,7 +182,7 @@ class HookSocket:
             return False
 
 
-def _has_given_up(request: Request, connection: socket.socket) -> bool:
+def _has_given_up(request: HookRequest, connection: socket.socket) -> bool:
     """Return whether the client has hung up: it has spooled its event, which comes from there.
 
     To process it here too would only make a daemon later that is late already.

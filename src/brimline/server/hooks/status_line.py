@@ -1,9 +1,9 @@
 """The status line of a session: what the client told, beside what we know."""
 
-from brimline.hooks.protocol import Request
+from brimline.agents.hook_adapter import HookRequest
+from brimline.agents.hook_payloads import StatusLineReport
 from brimline.hooks.statusline import (
     RenderOptions,
-    Told,
     render_line,
     terminal_columns,
     wants_colour,
@@ -25,7 +25,9 @@ class StatusLines:
         self._settings = settings
         self._own = own
 
-    async def drawn(self, request: Request, told: Told, project: str | None) -> bytes:
+    async def drawn(
+        self, request: HookRequest, told: StatusLineReport, project: str | None
+    ) -> bytes:
         """What the client shows for a request of its status line."""
         client = told.input
         session, place = client.session_id, Place(project, client.cwd, client.transcript_path)
@@ -37,7 +39,7 @@ class StatusLines:
         """End what still runs."""
         await self._own.close()
 
-    async def _look(self, request: Request, told: Told) -> RenderOptions:
+    async def _look(self, request: HookRequest, told: StatusLineReport) -> RenderOptions:
         session = told.input.session_id
         handoff = await self._views.handoff_status(session)
         return RenderOptions(

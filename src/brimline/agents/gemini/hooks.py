@@ -8,16 +8,15 @@ import os
 
 import msgspec
 
-from brimline.hooks.dialect import Dialect
-from brimline.hooks.protocol import Request
-from brimline.hooks.wire import GeminiInput, ModelResponse
+from brimline.agents.hook_adapter import HookRequest, StandardHooks
+from brimline.agents.hook_payloads import GeminiInput, ModelResponse
 from brimline.observations import Observation, Reply
 from brimline.providers.gemini import generate_usage
 from brimline.usage import Usage
 
 _hook = msgspec.json.Decoder(GeminiInput)
 
-DIALECT = Dialect(
+STANDARD_HOOKS = StandardHooks(
     events={
         "BeforeAgent": "prompt",
         "AfterModel": "status",
@@ -27,36 +26,41 @@ DIALECT = Dialect(
     },
     starts={"clear": "cleared"},
 )
-OPENING = b'"<session_context>'
+SESSION_OPENING = b'"<session_context>'
 """How the first message of a session begins; a subagent's is its task."""
 
-ASKING = "invoke_agent"
+SUBAGENT_TOOL = "invoke_agent"
 """The tool that runs a subagent."""
 
 
-class Gemini:
+class GeminiHooks:
     """Gemini CLI's hooks."""
 
-    def heard(self, request: Request, at: float, late: bool = False) -> Observation | None:
+    def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
         """What a hook tells; of a model's answer only its end, which has the usage."""
         told = _hook.decode(request.body)
         if told.hook_event_name == "AfterModel":
-            return _reading(request, told, at, late)
-        if told.hook_event_name == "AfterTool" and _in_subagent(told):
+            return _observe_model_reply(request, told, at, late)
+        if told.hook_event_name == "AfterTool" and _is_in_subagent(told):
             return None
-        return DIALECT.main(request, told, at, late)
+        return STANDARD_HOOKS.observe_main(request, told, at, late)
 
-    def answer(self, request: Request, reply: Reply) -> bytes:
+    def may_read_files(self, request: HookRequest) -> bool:
+        return True  # of the chats of subagents
+
+    def encode_reply(self, request: HookRequest, reply: Reply) -> bytes:
         """A reply: AfterAgent goes on, BeforeAgent and AfterTool add to what is read."""
-        return DIALECT.answer(request, reply)
+        return STANDARD_HOOKS.encode_reply(request, reply)
 
 
-def _reading(request: Request, told: GeminiInput, at: float, late: bool) -> Observation | None:
+def _observe_model_reply(
+    request: HookRequest, told: GeminiInput, at: float, late: bool
+) -> Observation | None:
     response, messages = told.llm_response, told.llm_request.messages
-    if not (messages and bytes(messages[0].content).startswith(OPENING)):
+    if not (messages and bytes(messages[0].content).startswith(SESSION_OPENING)):
         return None
     usage = _usage(response) if any(one.finish_reason for one in response.candidates) else None
-    heard = DIALECT.main(request, told, at, late)
+    heard = STANDARD_HOOKS.observe_main(request, told, at, late)
     if usage is None or heard is None:
         return None
     model = told.llm_request.model
@@ -73,12 +77,12 @@ def _usage(response: ModelResponse) -> Usage | None:
     return msgspec.structs.replace(usage, output=total - usage.sent)
 
 
-def _in_subagent(told: GeminiInput) -> bool:
+def _is_in_subagent(told: GeminiInput) -> bool:
     """Whether a subagent's chat was written after the session's own: then it runs the tool.
 
     Where that is wrong, what was to be said is said at the next tool.
     """
-    if told.transcript_path is None or told.tool_name == ASKING:
+    if told.transcript_path is None or told.tool_name == SUBAGENT_TOOL:
         return False
     folder = os.path.join(os.path.dirname(told.transcript_path), told.session_id)
     try:
@@ -89,4 +93,4 @@ def _in_subagent(told: GeminiInput) -> bool:
         return False
 
 
-HOOKS = Gemini()
+HOOKS = GeminiHooks()

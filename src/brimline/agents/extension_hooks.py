@@ -2,9 +2,9 @@
 
 import msgspec
 
+from brimline.agents.hook_adapter import HookRequest
+from brimline.agents.hook_payloads import HookInput
 from brimline.events import WindowReported
-from brimline.hooks.protocol import Request
-from brimline.hooks.wire import HookInput
 
 
 class ExtensionInput(HookInput, frozen=True):
@@ -16,12 +16,12 @@ class ExtensionInput(HookInput, frozen=True):
 _input = msgspec.json.Decoder(ExtensionInput)
 
 
-def decoded(request: Request) -> ExtensionInput:
+def decode_extension_input(request: HookRequest) -> ExtensionInput:
     """An extension's input; raises msgspec.DecodeError where it is none."""
     return _input.decode(request.body)
 
 
-def reported(told: ExtensionInput) -> tuple[WindowReported, ...]:
+def reported_window(told: ExtensionInput) -> tuple[WindowReported, ...]:
     """The window of the model, as far as the client knows it."""
     if not told.context_window or told.model is None:
         return ()

@@ -4,56 +4,60 @@ import os
 
 import msgspec
 
-from brimline.hooks.dialect import EVENTS, STARTS, Dialect, decoded
-from brimline.hooks.protocol import Request
-from brimline.hooks.statusline import Told, read
-from brimline.hooks.wire import CurrentUsage, HookInput
+from brimline.agents.claude.capabilities import PROJECT_VARIABLE
+from brimline.agents.claude.status_line import read_status_line
+from brimline.agents.hook_adapter import EVENTS, STARTS, HookRequest, StandardHooks, decode_input
+from brimline.agents.hook_payloads import CurrentUsage, HookInput, StatusLineReport
 from brimline.observations import Observation, ObservationKind, Reply
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
-DIALECT = Dialect({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"}, STARTS)
+STANDARD_HOOKS = StandardHooks({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"}, STARTS)
 """SessionStart(compact) comes before PostCompact, whose answer the model never sees."""
 
-SUBAGENTS: dict[str, ObservationKind] = {
+SUBAGENT_EVENTS: dict[str, ObservationKind] = {
     "PostToolUse": "tool",
     "PostToolBatch": "tool",
     "SubagentStop": "ended",
 }
 """What is heard of a subagent, in a thread of its own."""
 
-PROJECT = "CLAUDE_PROJECT_DIR"
-"""Where the session began, as a hook's environment tells; `cwd` goes with the agent."""
 
-
-class Claude:
+class ClaudeHooks:
     """Claude Code's hooks."""
 
-    def heard(self, request: Request, at: float, late: bool = False) -> Observation | None:
+    def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
         """What a hook tells, of the main thread or of a subagent."""
-        told = _told(request)
+        told = _decode_input(request)
         if told.agent_id is None:
-            return DIALECT.main(request, told, at, late)
-        what, file = SUBAGENTS.get(told.hook_event_name), _file(told, told.agent_id)
+            return STANDARD_HOOKS.observe_main(request, told, at, late)
+        what, file = (
+            SUBAGENT_EVENTS.get(told.hook_event_name),
+            _subagent_transcript(told, told.agent_id),
+        )
         if what is None or file is None:
             return None
-        heard = DIALECT.as_heard(what, request, told, at, late)
+        heard = STANDARD_HOOKS.observation(what, request, told, at, late)
         return msgspec.structs.replace(heard, thread=file.thread, file=file, model=None)
 
-    def answer(self, request: Request, reply: Reply) -> bytes:
+    def may_read_files(self, request: HookRequest) -> bool:
+        """Only a subagent's hook needs its transcript's size."""
+        return b'"agent_id"' in request.body
+
+    def encode_reply(self, request: HookRequest, reply: Reply) -> bytes:
         """A reply: Stop goes on, the others add to what is read."""
-        return DIALECT.answer(request, reply)
+        return STANDARD_HOOKS.encode_reply(request, reply)
 
 
-def _told(request: Request) -> HookInput:
+def _decode_input(request: HookRequest) -> HookInput:
     """A hook's input, with the session's project for its folder where that is known."""
-    told, project = decoded(request), request.env.get(PROJECT)
+    told, project = decode_input(request), request.env.get(PROJECT_VARIABLE)
     if not project or project == told.cwd:
         return told
     return msgspec.structs.replace(told, cwd=project)
 
 
-def _file(told: HookInput, agent: str) -> Transcript | None:
+def _subagent_transcript(told: HookInput, agent: str) -> Transcript | None:
     """A subagent's transcript; None where there is none, as of what writes a summary."""
     own = (told.transcript_path or "").removesuffix(".jsonl")
     path = told.agent_transcript_path or f"{own}/subagents/agent-{agent}.jsonl"
@@ -64,12 +68,11 @@ def _file(told: HookInput, agent: str) -> Transcript | None:
     return Transcript("claude", path, status.st_mtime, status.st_size, told.session_id, agent)
 
 
-HOOKS = Claude()
-
-
-def heard_status(request: Request, at: float, late: bool = False) -> tuple[Observation, Told]:
+def observe_status_line(
+    request: HookRequest, at: float, late: bool = False
+) -> tuple[Observation, StatusLineReport]:
     """What a status line tells; raises msgspec.DecodeError where it is none."""
-    taken = read(request.body)
+    taken = read_status_line(request.body)
     told = taken.input
     usage = told.context_window.current_usage
     heard = Observation(
@@ -97,3 +100,7 @@ def _usage(told: CurrentUsage) -> Usage:
         told.cache_creation_input_tokens,
         told.output_tokens,
     )
+
+
+HOOKS = ClaudeHooks()
+STATUS_LINE = observe_status_line

@@ -4,6 +4,6 @@ PostCompact comes before SessionStart(compact), and an answer to it is called a 
 one's is in the first request after the compaction.
 """
 
-from brimline.hooks.dialect import EVENTS, STARTS, Dialect
+from brimline.agents.hook_adapter import EVENTS, STARTS, StandardHooks
 
-HOOKS = Dialect(EVENTS, STARTS)
+HOOKS = StandardHooks(EVENTS, STARTS)

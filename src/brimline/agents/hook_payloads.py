@@ -102,7 +102,20 @@ class StatusInput(msgspec.Struct, frozen=True):
     cost: Cost = Cost()
 
 
-class Specific(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class StatusLineReport(msgspec.Struct, frozen=True):
+    """What a client told, without what cannot be; `wrong` names that, None where all is sound.
+
+    `project` is where the session began: its agent may work in another folder by now. `called` says
+    that a call was made, whatever is known of it.
+    """
+
+    input: StatusInput
+    wrong: str | None = None
+    project: str | None = None
+    called: bool = False
+
+
+class EventOutput(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The part of a hook's answer that is for its event."""
 
     hook_event_name: str
@@ -114,4 +127,4 @@ class HookOutput(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
     decision: str | None = None
     reason: str | None = None
-    hook_specific_output: Specific | None = None
+    hook_specific_output: EventOutput | None = None

@@ -7,33 +7,35 @@ cannot be answered.
 
 import msgspec
 
-from brimline.hooks.dialect import EVENTS, STARTS, Dialect
-from brimline.hooks.extension import ExtensionInput, decoded, reported
-from brimline.hooks.protocol import Request
+from brimline.agents.extension_hooks import ExtensionInput, decode_extension_input, reported_window
+from brimline.agents.hook_adapter import EVENTS, STARTS, HookRequest, StandardHooks
 from brimline.observations import Observation, Reply
 from brimline.transcripts.source import Transcript
 
-DIALECT = Dialect(EVENTS, STARTS, mute=frozenset({"PostCompact", "Stop"}))
+STANDARD_HOOKS = StandardHooks(EVENTS, STARTS, unanswerable=frozenset({"PostCompact", "Stop"}))
 
 
-class Opencode:
+class OpencodeHooks:
     """opencode's hooks."""
 
-    def heard(self, request: Request, at: float, late: bool = False) -> Observation | None:
+    def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
         """What a hook tells; the session is in a database with all the others."""
-        told = decoded(request)
-        heard = DIALECT.main(request, told, at, late)
+        told = decode_extension_input(request)
+        heard = STANDARD_HOOKS.observe_main(request, told, at, late)
         if heard is None:
             return None
-        file, events = _file(told, at), reported(told)
+        file, events = _session_transcript(told, at), reported_window(told)
         return msgspec.structs.replace(heard, transcript=None, file=file, events=events)
 
-    def answer(self, request: Request, reply: Reply) -> bytes:
+    def may_read_files(self, request: HookRequest) -> bool:
+        return False
+
+    def encode_reply(self, request: HookRequest, reply: Reply) -> bytes:
         """A reply: what is to be read goes into the request that waits for it."""
-        return DIALECT.answer(request, reply)
+        return STANDARD_HOOKS.encode_reply(request, reply)
 
 
-def _file(told: ExtensionInput, at: float) -> Transcript | None:
+def _session_transcript(told: ExtensionInput, at: float) -> Transcript | None:
     """The session in the database, as of now."""
     if told.transcript_path is None:
         return None
@@ -41,4 +43,4 @@ def _file(told: ExtensionInput, at: float) -> Transcript | None:
     return Transcript("opencode", told.transcript_path, at, 0, session, project=project)
 
 
-HOOKS = Opencode()
+HOOKS = OpencodeHooks()

@@ -10,19 +10,25 @@ from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 
-from brimline.hooks.wire import ContextWindow, Cost, CurrentUsage, StatusInput
+from brimline.agents.hook_payloads import (
+    ContextWindow,
+    Cost,
+    CurrentUsage,
+    StatusInput,
+    StatusLineReport,
+)
 
-NO_COUNT = 10**8
+MAX_TOKENS = 10**8
 """More tokens than any window holds; an epoch time is far more."""
 
-APART = 2.0
+MAX_PERCENT_DEVIATION = 2.0
 """The client's percentage is rounded; further from its own tokens it is of something else."""
 
 MISSING = -1
 """In place of a count that was not told; none that is told is negative."""
 
-Count = Annotated[int, msgspec.Meta(ge=0, lt=NO_COUNT)]
-Size = Annotated[int, msgspec.Meta(gt=0, lt=NO_COUNT)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=MAX_TOKENS)]
+Size = Annotated[int, msgspec.Meta(gt=0, lt=MAX_TOKENS)]
 Percentage = Annotated[float, msgspec.Meta(ge=0, le=100)]
 Dollars = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 
@@ -74,45 +80,32 @@ class _Status(StatusInput, frozen=True, kw_only=True):
     workspace: _Workspace = _Workspace()
 
 
-class Told(msgspec.Struct, frozen=True):
-    """What a client told, without what cannot be; `wrong` names that, None where all is sound.
-
-    `project` is where the session began: its agent may work in another folder by now. `called` says
-    that a call was made, whatever is known of it.
-    """
-
-    input: StatusInput
-    wrong: str | None = None
-    project: str | None = None
-    called: bool = False
-
-
 _decoder = msgspec.json.Decoder(_Status)
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 
-def read(body: bytes) -> Told:
+def read_status_line(body: bytes) -> StatusLineReport:
     """What a client told; raises msgspec.DecodeError where it names no session."""
     try:
         status = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _read_with_care(body)
-    return _told(status, _disagreement(status.context_window))
+        return _read_fields(body)
+    return _report(status, _disagreement(status.context_window))
 
 
-def _read_with_care(body: bytes) -> Told:
+def _read_fields(body: bytes) -> StatusLineReport:
     """The same, field by field."""
     told, bad = _object(body), dict[str, Any]()
-    status = _taken(_Status, told, bad)
+    status = _sound_fields(_Status, told, bad)
     id = told.get("session_id")
     if not isinstance(id, str) or not id or "session_id" in bad:
         raise msgspec.ValidationError("expected a status line's input with a `session_id`")
-    return _told(status, _impossible(bad) or _disagreement(status.context_window))
+    return _report(status, _impossible(bad) or _disagreement(status.context_window))
 
 
-def _told(status: _Status, wrong: str | None) -> Told:
+def _report(status: _Status, wrong: str | None) -> StatusLineReport:
     project = status.workspace.project_dir or status.cwd
-    return Told(status, wrong, project, _was_called(status))
+    return StatusLineReport(status, wrong, project, _was_called(status))
 
 
 def _was_called(status: _Status) -> bool:
@@ -139,7 +132,7 @@ def _object(body: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", told)
 
 
-def _taken(kind: type[_T], told: dict[str, Any], bad: dict[str, Any]) -> _T:
+def _sound_fields(kind: type[_T], told: dict[str, Any], bad: dict[str, Any]) -> _T:
     """The fields that are sound; the others go to `bad`, with what stood there."""
     sound: dict[str, Any] = {"session_id": ""} if kind is _Status else {}
     for field in msgspec.structs.fields(kind):
@@ -147,16 +140,16 @@ def _taken(kind: type[_T], told: dict[str, Any], bad: dict[str, Any]) -> _T:
             continue
         value = told[field.encode_name]
         if isinstance(value, dict) and isinstance(field.type, type):
-            sound[field.name] = _taken(field.type, cast("dict[str, Any]", value), bad)
+            sound[field.name] = _sound_fields(field.type, cast("dict[str, Any]", value), bad)
             continue
         try:
-            sound[field.name] = _converted(value, field.type)
+            sound[field.name] = _convert(value, field.type)
         except (msgspec.ValidationError, ValueError, OverflowError):
             bad[field.name] = value
     return kind(**sound)
 
 
-def _converted(value: Any, kind: Any) -> Any:
+def _convert(value: Any, kind: Any) -> Any:
     made = msgspec.convert(value, kind)
     if isinstance(made, str):
         made.encode()  # half a character is no text that could be stored or shown
@@ -187,6 +180,6 @@ def _disagreement(context: _Context) -> str | None:
     if usage is None or not usage.sent or size is None or claimed is None:
         return None
     true = min(100.0, 100 * usage.sent / size)
-    if abs(claimed - true) > APART or (not claimed and true >= 1):
+    if abs(claimed - true) > MAX_PERCENT_DEVIATION or (not claimed and true >= 1):
         return f"client says {claimed:g}%"
     return None
