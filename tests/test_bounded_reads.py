@@ -101,7 +101,7 @@ def test_reads_are_refused_when_every_thread_hangs() -> None:
         with hanging() as disk:
             futures = [threads.start(lambda: disk.read("x")) for _ in range(3)]
             await until(lambda: len(disk.begun) == 3)
-            with pytest.raises(TimeoutError, match="3 reads hang"):
+            with pytest.raises(TimeoutError, match="3 reads are hanging"):
                 threads.start(lambda: 1)
             disk.released.set()
             await asyncio.gather(*futures)

@@ -62,7 +62,7 @@ def test_defaults_hold() -> None:
         ("hot", "#12", "got '#12'"),
         ("parts", (), "each once: got none"),
         ("parts", ("cost", "cost"), "each once: got cost, cost"),
-        ("separator", "\x1b[31m", "none that a terminal obeys: got '\\x1b[31m'"),
+        ("separator", "\x1b[31m", "without control characters: got '\\x1b[31m'"),
         ("separator", "\n", "got '\\n'"),
         ("separator", "\x9b", "got '\\x9b'"),
         ("separator", "-" * 21, "at most 20 characters"),

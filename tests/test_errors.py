@@ -117,7 +117,7 @@ def test_format() -> None:
     """An unrecognised stream is told how to say whose it is."""
     error = UnrecognisedFormat("stdin", ("claude", "pi"))
     assert (error.place, error.known) == ("stdin", ("claude", "pi"))
-    assert str(error).endswith("Pass --agent (claude, pi) if you know whose it is.")
+    assert str(error).endswith("Name its agent with --agent (claude, pi).")
 
 
 def test_object() -> None:

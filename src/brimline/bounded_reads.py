@@ -53,7 +53,7 @@ class ReadThreads:
     def start(self, read: Callable[[], ResultT]) -> "asyncio.Future[ResultT]":
         """Start a read and return its future; TimeoutError if every thread hangs."""
         if self._is_exhausted():
-            raise TimeoutError(f"{self._max_threads} reads hang")
+            raise TimeoutError(f"{self._max_threads} reads are hanging")
         future: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
         self._jobs.put((read, future))
         if not self._idle.acquire(blocking=False) and self._threads < self._max_threads:
@@ -186,7 +186,7 @@ class CachedReads(Generic[KeyT, ValueT]):
         try:
             entry.pending = self._threads.start(lambda: self._read(key))
         except TimeoutError as error:
-            LOGGER.warning("settings are not read for now: %s", error)
+            LOGGER.warning("cannot read the settings now, using the last ones: %s", error)
             entry.read_at = time.monotonic()
             return
         entry.pending_since = time.monotonic()

@@ -101,7 +101,7 @@ class UnrecognisedFormat(BrimlineError):
 
     def __init__(self, place: str, known: Iterable[str]) -> None:
         self.place, self.known = place, tuple(known)
-        self.hint = f"Pass --agent ({', '.join(self.known)}) if you know whose it is."
+        self.hint = f"Name its agent with --agent ({', '.join(self.known)})."
         super().__init__(f"{place}: not a transcript or stream of a known agent")
 
 

@@ -76,7 +76,7 @@ def check_parents(path: Path) -> None:
             raise UnsafeFolder(str(path), reason, "Set BRIMLINE_STATE_DIR to a folder of your own.")
         if _others_may_rename_in(status):
             reason = f"other users can replace it: they can write to {parent}"
-            hint = f"Take that permission away: {_command('chmod', 'go-w', parent)}"
+            hint = f"Remove that permission: {_command('chmod', 'go-w', parent)}"
             raise UnsafeFolder(str(path), reason, hint)
 
 

@@ -258,7 +258,7 @@ def test_posted_to_another_port(user: User) -> None:
         (InstalledHooks("claude", Path("/s"), problem="/s: line 1"), "/s: line 1"),
         (
             InstalledHooks("claude", Path("/s"), ("Stop",), missing=("PreCompact",)),
-            "none for PreCompact",
+            "no hook for PreCompact",
         ),
         (
             InstalledHooks("claude", Path("/s"), ("Stop",), outdated=("Stop",)),
@@ -304,7 +304,7 @@ def test_losses_and_versions() -> None:
     """A daemon of another version, and events that were lost, are told of."""
     told = {check.about: check for check in daemon(heard(version="0.0.1", dropped=3), NOW)}
     assert not told["daemon"].well
-    assert (told["losses"].well, told["losses"].told) == (False, "0 not understood, 3 dropped")
+    assert (told["losses"].well, told["losses"].told) == (False, "0 malformed, 3 dropped")
     assert told["losses"].hint == FULL
 
 

@@ -33,7 +33,7 @@ def test_unknown_model(user: User) -> None:
         "Pi, my-model",
         "  window unknown: not in the client table or the catalogue",
         "  limit  unknown",
-        "catalogue (genai-prices 0.2.1): not in it",
+        "catalogue (genai-prices 0.2.1): not listed",
     ]
 
 
@@ -65,9 +65,9 @@ def test_table(user: User) -> None:
     """Without a model: what is known of the clients, each with where it was seen."""
     done = user.run("windows")
     assert (done.code, done.err) == (0, "")
-    assert done.lines[0] == "Windows that the clients give:"
-    assert "Where the clients compact:" in done.lines
-    assert done.lines[-1].endswith("ids in the catalogue, made from genai-prices 0.2.1.")
+    assert done.lines[0] == "Windows by client:"
+    assert "Limits by client:" in done.lines
+    assert done.lines[-1].endswith("ids in the catalogue, generated from genai-prices 0.2.1.")
     only = user.run("windows", "--agent", "gemini").out
     assert "gemini" in only
     assert "codex" not in only

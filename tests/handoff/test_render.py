@@ -45,8 +45,8 @@ def units(text: str) -> int:
 def test_whole() -> None:
     """A document that fits is given whole, headed by who wrote it, when and how long before."""
     assert injected("\nOne.\nTwo.\n", token="7f3a") == (
-        "This context was compacted. What follows is the handoff that was written before it, for "
-        "you to go on from.\n"
+        "This context was compacted. The handoff below was written before that: continue from "
+        "it.\n"
         "Written by claude on 2026-01-02 03:04 UTC (12 minutes ago), 3 calls before the "
         "compaction.\n"
         "Read from /home/dev/handoff.md\n"

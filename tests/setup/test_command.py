@@ -377,14 +377,14 @@ def test_service_that_is_left(user: User, manager: Path) -> None:
 def test_parent(user: User) -> None:
     """It is written into the project's own settings, or the user's; nothing else is set up."""
     _, out = user.run(parent="0f-1", scope="project")
-    assert "Session 0f-1 is told of this project's sessions." in out
+    assert "Session 0f-1 is notified of this project's sessions." in out
     assert Path(".brimline.toml").read_text() == 'parent = "0f-1"\n'
     user.run(parent="0f-2")
     assert (user.home / ".config/brimline/config.toml").read_text() == 'parent = "0f-2"\n'
     assert not user.settings.exists()
     code, out = user.run(parent="", scope="project", remove=True)
     assert (code, Path(".brimline.toml").exists()) == (0, False)
-    assert "No parent any more." in out
+    assert "No parent session." in out
 
 
 def test_parent_that_is_none(user: User) -> None:

@@ -165,7 +165,7 @@ def _run_arguments(to: argparse.ArgumentParser) -> None:
         help="run the command up to N times (default 1)",
     )
     to.add_argument(
-        "--until", metavar="TEXT", help="stop the loop when the agent's output contains TEXT"
+        "--until", metavar="TEXT", help="stop the loop when the agent's reply contains TEXT"
     )
     to.add_argument(
         "--hat",
@@ -233,7 +233,7 @@ COMMANDS: daemon_arguments.Table = {
     "status": ("list active sessions, the fullest first", _status_arguments),
     "watch": ("watch all sessions live in the terminal", _watch_arguments),
     "inspect": ("show one transcript or stream, call by call", _inspect_arguments),
-    "report": ("total calls, tokens, peaks, compactions and cost", _report_arguments),
+    "report": ("sum up calls, tokens, peaks, compactions and cost", _report_arguments),
     "windows": ("show the window and limit of each model, and why", _windows_arguments),
     "run": ("run a headless agent and track its context", _run_arguments),
     "baseline": ("show the tokens that a fresh session starts with", _baseline_arguments),

@@ -19,7 +19,9 @@ from brimline.store.rows import SessionRow
 
 PATIENCE = 5.0
 
-ANOTHER = "It may be another version: restart it with `brimline serve --stop`, then `--background`."
+ANOTHER = (
+    "It may be a different version: restart it with `brimline serve --stop`, then `--background`."
+)
 
 
 class Refused(BrimlineError):

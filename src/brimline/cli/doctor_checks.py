@@ -94,7 +94,7 @@ def _wrong(about: str, found: InstalledHooks, heard: Heard) -> Check | None:
         told, hint = f"{off.setting} in {off.path}", f"Remove `{off.setting}` from {off.path}."
         return Check(about, False, f"disabled by {told}", hint)
     if found.missing:
-        told = f"none for {', '.join(found.missing)}"
+        told = f"no hook for {', '.join(found.missing)}"
     elif found.outdated:
         told = f"from another installation for {', '.join(found.outdated)}"
     elif heard.runs and any(one != address for one in found.addresses):
@@ -173,10 +173,10 @@ def daemon(heard: Heard, now: float) -> Iterator[Check]:
         yield Check("daemon", False, heard.problem, heard.hint)
         return
     told = heard.told
-    hint = f"It is another version. {AGAIN}"
+    hint = f"It is a different version. {AGAIN}"
     line = f"{told['version']}, for {format_age(now - told['since'])}, at {told['address']}"
     yield Check("daemon", told["version"] == __version__, line, hint)
-    lost = f"{told['malformed']:,} not understood, {told['dropped']:,} dropped"
+    lost = f"{told['malformed']:,} malformed, {told['dropped']:,} dropped"
     yield Check("losses", not told["dropped"], lost, FULL)
 
 

@@ -39,7 +39,7 @@ def is_active(context: Context, made: Service) -> bool:
 def set_up(context: Context, state: Path, remove: bool, dry: bool) -> Shown:
     """Put the service in, or take it out; what the manager did not do is told."""
     made = here(context, state)
-    what = "the service is taken away" if remove else f"a service of {made.manager}"
+    what = "the service is removed" if remove else f"a {made.manager} service"
     change = plan_managed_file(service_file(made, state, remove), what)
     if dry:
         return _with(shown(change), _would(made, remove) if change.pending else ())

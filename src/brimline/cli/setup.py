@@ -78,7 +78,7 @@ def _done(context: Context, options: argparse.Namespace, agents: list[str]) -> I
 def _parent(context: Context, options: argparse.Namespace, wish: SetupOptions) -> Change:
     session = None if options.remove else parent.check_session_id(options.parent)
     whose = "all your sessions" if options.scope == "user" else "this project's sessions"
-    what = "no parent any more" if session is None else f"session {session} is told of {whose}"
+    what = "no parent session" if session is None else f"session {session} is notified of {whose}"
     user = user_file(context.places.env, context.places.home)
     place = user if options.scope == "user" else wish.cwd / PROJECT_FILE
     path = Path(os.path.abspath(place))

@@ -81,7 +81,7 @@ def _said(value: Window | Limit | None) -> str | None:
 
 def _row(row: Model | None) -> str:
     if row is None:
-        return "not in it"
+        return "not listed"
     parts = {"window": row.window, "input cap": row.input_cap, "longest reply": row.max_output}
     return ", ".join(f"{name} {size:,}" for name, size in parts.items() if size) or "no window"
 
@@ -102,17 +102,17 @@ def _clients(context: Context, agents: list[str], as_json: bool) -> None:
         Column("how", min_width=12, drop_order=1),
     ]
     if windows:
-        print("Windows that the clients give:")
+        print("Windows by client:")
         cells = [_window_cells(row) for row in windows]
         print("\n".join(format_table(columns, cells, context.width, False)) + "\n")
-    print("Where the clients compact:")
+    print("Limits by client:")
     print(
         "\n".join(
             format_table(columns, [_limit_cells(row) for row in limits], context.width, False)
         )
     )
     models = len(catalogue().exact)
-    print(f"\nOther models: {models} ids in the catalogue, made from {catalogue().made_from}.")
+    print(f"\nOther models: {models} ids in the catalogue, generated from {catalogue().made_from}.")
 
 
 def _window_cells(row: ClientWindow) -> list[Cell]:

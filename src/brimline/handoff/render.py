@@ -18,8 +18,7 @@ DRAFT_INTRO = (
     "Brimline generated from the transcript, without a model: it lists what was said and done."
 )
 HANDOFF_INTRO = (
-    "This context was compacted. What follows is the handoff that was written before it, for you "
-    "to go on from."
+    "This context was compacted. The handoff below was written before that: continue from it."
 )
 STALE_WARNING = "It is outdated: check the files themselves before you rely on it."
 

@@ -81,7 +81,7 @@ def _problems(line: Looks) -> Iterator[tuple[str, str]]:
             f"expected one part or more, each once: got {', '.join(line.parts) or 'none'}",
         )
     if len(line.separator) > SEPARATOR_LONGEST or _CONTROL.search(line.separator):
-        expected = f"at most {SEPARATOR_LONGEST} characters, none that a terminal obeys"
+        expected = f"at most {SEPARATOR_LONGEST} characters without control characters"
         yield "separator", f"expected {expected}: got {line.separator!r}"
     if not 0 <= line.bar <= BAR_LONGEST:
         yield "bar", f"expected 0 to {BAR_LONGEST} columns: got {line.bar}"
