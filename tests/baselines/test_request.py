@@ -119,7 +119,7 @@ def test_not_logged_in(machine: Machine) -> None:
     """A client that nobody is logged in to would guess: it is told so instead."""
     nobody = {"account": {"tokenSource": "none", "apiProvider": "firstParty"}}
     machine.install({"initialize": [success(nobody)]})
-    assert failure(machine).reason == "it is not logged in, and would only guess"
+    assert failure(machine).reason == "it is not logged in, and would only estimate"
 
 
 @pytest.mark.parametrize(

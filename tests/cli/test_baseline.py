@@ -149,7 +149,7 @@ def test_not_installed(user: User) -> None:
     user.env = dict(environment(user, PATH="/nowhere"))
     assert failed(user.run("baseline")) == (
         "brimline: cannot get the baseline of claude: Claude Code is not installed\n"
-        "hint: Install Claude Code, or put `claude` into the PATH.\n"
+        "hint: Install Claude Code, or add `claude` to your PATH.\n"
     )
 
 

@@ -219,7 +219,7 @@ def test_baseline_fails_without_a_login(tmp_path: Path) -> None:
     """Without a login the client only estimates: that is refused."""
     run = run_baseline(tmp_path, ANTHROPIC_API_KEY="")
     assert run.exit_code == 2
-    assert run.stderr.strip() == "it is not logged in, and would only guess"
+    assert run.stderr.strip() == "it is not logged in, and would only estimate"
 
 
 def test_estimates_are_marked_and_not_cached(tmp_path: Path) -> None:

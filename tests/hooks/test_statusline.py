@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from brimline.agents.hook_payloads import ContextWindow, Cost, StatusInput
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, WindowReported
 from brimline.hooks.statusline import RenderOptions, render_line, terminal_columns, wants_colour
-from brimline.hooks.statusline.layout import cells
 from brimline.settings import Line
+from brimline.terminal.text import cell_width
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import Usage
 from brimline.windows import ClientSettings, Overrides
@@ -256,7 +256,7 @@ def test_note_goes_first() -> None:
 
 def test_wide_characters() -> None:
     """A character that takes two columns counts as two, one that takes none as none."""
-    assert [cells(text) for text in ("abc", "界", "e\u0301", "█░")] == [3, 2, 1, 2]
+    assert [cell_width(text) for text in ("abc", "界", "e\u0301", "█░")] == [3, 2, 1, 2]
 
 
 @given(st.integers(1, 120), st.integers(0, 60), st.integers(10, 900_000), st.booleans())
@@ -267,7 +267,7 @@ def test_any_width(columns: int, bar: int, sent: int, colour: bool) -> None:
     text = ESCAPE.sub("", shown)
     assert "\x1b" not in text
     assert shown.count("\x1b[0m") * 2 == shown.count("\x1b")
-    assert cells(text) <= max(columns, len("100%!* of window"))
+    assert cell_width(text) <= max(columns, len("100%!* of window"))
 
 
 # Colours.

@@ -1,4 +1,4 @@
-"""Claude Code on this machine: where it is, its version, and how it is started."""
+"""The Claude Code command of this machine: its path, its version, how it is started."""
 
 import re
 import shutil
@@ -13,18 +13,14 @@ from brimline.errors import BaselineFailed
 from brimline.transcripts.source import Places
 
 AGENT = "claude"
-INSTALL_PATHS = (".local/bin/claude", ".claude/local/claude")
-"""Where its installers put it, below home, when it is not in the PATH."""
+INSTALL_PATHS = (".local/bin/claude", ".claude/local/claude")  # below home, if not in PATH
 
-INSTALL_HINT = "Install Claude Code, or put `claude` into the PATH."
-CONTEXT_HINT = "See what `claude -p /context` says."
+INSTALL_HINT = "Install Claude Code, or add `claude` to your PATH."
+CONTEXT_HINT = "Check the output of `claude -p /context`."
 
 
 class ClaudeCommand(msgspec.Struct, frozen=True):
-    """A client to be asked: its command, where it runs, and for how long each time.
-
-    `settling` is how long its MCP servers are given to connect, in seconds as well.
-    """
+    """How to run the client; `timeout_s` is for each run, `server_wait_s` for its MCP servers."""
 
     path: str
     cwd: Path
@@ -34,7 +30,7 @@ class ClaudeCommand(msgspec.Struct, frozen=True):
     server_wait_s: float = 10.0
 
     def start(self, *arguments: str) -> ClientProcess:
-        """Start it; BaselineFailed where that cannot be done."""
+        """Start the client; raises BaselineFailed."""
         try:
             return ClientProcess([self.path, *arguments], self.cwd, self.env, self.timeout_s)
         except OSError as error:
@@ -43,44 +39,43 @@ class ClaudeCommand(msgspec.Struct, frozen=True):
 
     @property
     def model_options(self) -> Sequence[str]:
-        """The arguments that choose the model."""
         return () if self.model is None else ("--model", self.model)
 
-    def timeout_error(self, what: str, said: bytes = b"") -> BaselineFailed:
-        """That it did not answer in time, with what it said instead."""
-        reason = with_output(f"no answer to {what} in {self.timeout_s:g} s", said)
+    def timeout_error(self, what: str, output: bytes = b"") -> BaselineFailed:
+        """Return the error for a client that did not answer in time."""
+        reason = with_output(f"no answer to {what} in {self.timeout_s:g} s", output)
         return BaselineFailed(AGENT, reason, CONTEXT_HINT)
 
 
-def with_output(happened: str, said: bytes) -> str:
-    """What happened, with what came instead of an answer."""
-    text = said.decode("utf-8", "replace").strip()[:80]
-    return f"{happened}; it printed {text!r}" if text else happened
+def with_output(description: str, output: bytes) -> str:
+    """Add the start of an unexpected output to a description."""
+    excerpt = output.decode("utf-8", "replace").strip()[:80]
+    return f"{description}; it printed {excerpt!r}" if excerpt else description
 
 
 def find_command(places: Places) -> str:
-    """The client's command: in the PATH, else where its installers put it; else BaselineFailed."""
-    found = shutil.which("claude", path=places.env.get("PATH", ""))
-    beside = (shutil.which(str(places.home / place)) for place in INSTALL_PATHS)
-    command = found or next(filter(None, beside), None)
+    """Return the client's path, from PATH or the usual places; raises BaselineFailed."""
+    in_path = shutil.which("claude", path=places.env.get("PATH", ""))
+    elsewhere = (shutil.which(str(places.home / path)) for path in INSTALL_PATHS)
+    command = in_path or next(filter(None, elsewhere), None)
     if command is None:
         raise BaselineFailed(AGENT, "Claude Code is not installed", INSTALL_HINT)
     return command
 
 
 def client_environment(places: Places) -> dict[str, str]:
-    """What the client runs in: this environment, and nothing of a session that we run inside."""
+    """Return the environment without the variables of a session that we may run in."""
     return {name: value for name, value in places.env.items() if name not in SESSION_VARIABLES}
 
 
 def read_version(client: ClaudeCommand) -> str:
-    """What `--version` prints; BaselineFailed where that is no version."""
-    with client.start("--version") as talk:
+    """Return what `--version` prints; raises BaselineFailed if that is no version."""
+    with client.start("--version") as process:
         try:
-            said = next(talk.lines(), b"")
+            output = next(process.lines(), b"")
         except ClientTimeout as error:
             raise client.timeout_error("--version") from error
-        if found := re.match(rb"\s*v?(\d+\.\d+[\w.+-]*)", said):
-            return found[1].decode()
-        came = with_output(talk.describe_exit(), said)
-        raise BaselineFailed(AGENT, f"{client.path} is not Claude Code: {came}", INSTALL_HINT)
+        if match := re.match(rb"\s*v?(\d+\.\d+[\w.+-]*)", output):
+            return match[1].decode()
+        reason = with_output(process.describe_exit(), output)
+        raise BaselineFailed(AGENT, f"{client.path} is not Claude Code: {reason}", INSTALL_HINT)

@@ -1,4 +1,4 @@
-"""A client's process: what is said to it, the lines that it prints, and its end."""
+"""A process of the client: what is sent to it, the lines that it prints, and its end."""
 
 import os
 import selectors
@@ -14,15 +14,10 @@ from typing import IO, Self, cast
 
 import msgspec
 
-MAX_LINE_BYTES = 8 << 20
-"""What is longer and has no end of a line is no answer, and not kept."""
+MAX_LINE_BYTES = 8 << 20  # longer lines are dropped
 
 EXIT_WAIT_S = 3.0
-"""Seconds to end by itself, once there is nothing more to be said."""
-
-
-POLL_S = 0.25
-"""Seconds between two looks at whether it still lives, while it says nothing."""
+POLL_S = 0.25  # between checks whether a silent process still runs
 
 
 class ClientTimeout(Exception):
@@ -30,12 +25,12 @@ class ClientTimeout(Exception):
 
 
 class ClientProcess:
-    """A process that is asked and answers in lines; nothing of it is left when it is over."""
+    """A process that answers in lines; it and its children are killed at the end."""
 
     def __init__(
         self, command: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
     ) -> None:
-        """Start it; OSError where it cannot be started."""
+        """Start the process; raises OSError."""
         self._end = time.monotonic() + timeout
         with ExitStack() as stack:
             self._errors = stack.enter_context(tempfile.TemporaryFile())
@@ -64,7 +59,7 @@ class ClientProcess:
         if kind is None:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(EXIT_WAIT_S)
-        # Its hooks and MCP servers are in its group, and may have stayed behind.
+        # Its hooks and MCP servers are in its process group, and may still run.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -80,22 +75,20 @@ class ClientProcess:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until its time is over."""
         return self._end - time.monotonic()
 
     def send(self, value: object) -> None:
-        """Write a line of JSON; that nobody reads it is found out by reading."""
+        """Write a line of JSON; a process that has ended is noticed when its output is read."""
         with suppress(BrokenPipeError):
             self._in.write(msgspec.json.encode(value) + b"\n")
             self._in.flush()
 
     def close_input(self) -> None:
-        """Say that nothing more is to be said."""
         with suppress(BrokenPipeError):
             self._in.close()
 
     def lines(self) -> Iterator[bytes]:
-        """The lines as they come, until it ends; TookTooLong at the end of its time."""
+        """Yield lines as they come; raises ClientTimeout."""
         rest = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(self._out, selectors.EVENT_READ)
@@ -111,7 +104,7 @@ class ClientProcess:
             yield bytes(rest)
 
     def _read_chunk(self, selector: selectors.BaseSelector) -> bytes:
-        """What came; nothing when it is over. A child of its may keep the output open for ever."""
+        """Return the next bytes, empty at the end: a child may keep the output open for ever."""
         while self.seconds_left > 0:
             if selector.select(min(self.seconds_left, POLL_S)):
                 return os.read(self._out.fileno(), 1 << 16)
@@ -120,16 +113,16 @@ class ClientProcess:
         raise ClientTimeout
 
     def describe_exit(self) -> str:
-        """How it ended, with the last line of its complaints; for one that closed its output."""
+        """Return how a process that closed its output ended, with its last error line."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(EXIT_WAIT_S)
         code = self._process.poll()
-        said = self.last_error()
-        how = "it closed its output" if code is None else f"it ended with code {code}"
-        return f"{how}: {said}" if said else how
+        error = self.last_error()
+        exit_text = "it closed its output" if code is None else f"it ended with code {code}"
+        return f"{exit_text}: {error}" if error else exit_text
 
     def last_error(self) -> str:
-        """The last line that it wrote to standard error, cut to what can be read."""
+        """Return the last line of standard error, at most 200 characters of it."""
         self._errors.seek(0)
         lines = self._errors.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
         return lines[-1].strip()[:200] if lines else ""

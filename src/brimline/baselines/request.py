@@ -1,4 +1,4 @@
-"""Asks Claude Code what a fresh session holds. Its API counts; no model call is made."""
+"""Asks Claude Code what a fresh session holds; its API counts tokens without a model call."""
 
 import time
 from contextlib import suppress
@@ -23,20 +23,19 @@ from brimline.errors import BaselineFailed
 
 STREAM_OPTIONS = ("--output-format", "stream-json", "--verbose")
 SERVER_POLL_S = 0.1
-"""Seconds between two looks at the MCP servers."""
 
 LOGIN_HINT = "Run `claude` and log in with /login, or set ANTHROPIC_API_KEY."
 REACHABLE_HINT = "Is its API reachable, and are you logged in? " + CONTEXT_HINT
 
 
 class Unanswered(Exception):
-    """The client refused the question, or ended without an answer; the text says how."""
+    """The client rejected the request, or ended without an answer."""
 
 
 def measure_fresh_session(client: ClaudeCommand, configured: bool = False) -> Answer:
-    """What a fresh session holds: by the request, else by the command; else BaselineFailed.
+    """Return what a fresh session holds, by control request or command; raises BaselineFailed.
 
-    `configured`: the user set an auto-compact window, which the command tells as the size.
+    `configured`: the user set an auto-compact window, which the command reports as window size.
     """
     try:
         answer = ask_by_control_request(client)
@@ -53,42 +52,42 @@ def measure_fresh_session(client: ClaudeCommand, configured: bool = False) -> An
 
 
 def ask_by_control_request(client: ClaudeCommand) -> Answer:
-    """The answer to the control request that the Claude Agent SDK sends."""
+    """Send the control request that the Claude Agent SDK sends too."""
     arguments = ("-p", "--input-format", "stream-json", *STREAM_OPTIONS, *client.model_options)
-    with client.start(*arguments) as talk:
-        dialogue = _ControlRequests(talk)
+    with client.start(*arguments) as process:
+        requests = _ControlRequests(process)
         try:
-            dialogue.initialize()
-            waiting = dialogue.wait_for_servers(min(client.server_wait_s, talk.seconds_left / 2))
-            return parse_request_answer(dialogue.send("get_context_usage"), waiting)
+            requests.initialize()
+            waiting = requests.wait_for_servers(min(client.server_wait_s, process.seconds_left / 2))
+            return parse_request_answer(requests.send("get_context_usage"), waiting)
         except ClientTimeout as error:
-            raise client.timeout_error("get_context_usage", dialogue.unexpected_line) from error
+            raise client.timeout_error("get_context_usage", requests.unexpected_line) from error
         except msgspec.DecodeError as error:
             raise Unanswered(f"its answer has another shape: {error}") from error
 
 
 class _ControlRequests:
-    """Requests and their answers; what else the client prints is passed over."""
+    """Control requests and their answers; other lines are skipped."""
 
-    def __init__(self, talk: ClientProcess) -> None:
-        self._talk = talk
-        self._lines = talk.lines()
-        self._asked = 0
+    def __init__(self, process: ClientProcess) -> None:
+        self._process = process
+        self._lines = process.lines()
+        self._count = 0
         self.unexpected_line = b""
 
     def send(self, subtype: str) -> msgspec.Raw:
-        """The answer to a request; Unanswered where it is refused or the client ends."""
-        self._asked += 1
-        name = f"brimline-{self._asked}"
+        """Return the answer to a request; raises Unanswered."""
+        self._count += 1
+        name = f"brimline-{self._count}"
         request = {"subtype": subtype}
-        self._talk.send({"type": "control_request", "request_id": name, "request": request})
+        self._process.send({"type": "control_request", "request_id": name, "request": request})
         for line in self._lines:
             response = self._response(line)
             if response is not None and response.request_id == name:
                 if response.subtype != "success":
-                    raise Unanswered(f"it refused {subtype}: {response.error}")
+                    raise Unanswered(f"it rejected {subtype}: {response.error}")
                 return response.response
-        raise Unanswered(with_output(self._talk.describe_exit(), self.unexpected_line))
+        raise Unanswered(with_output(self._process.describe_exit(), self.unexpected_line))
 
     def _response(self, line: bytes) -> Response | None:
         kind = line_type(line)
@@ -99,14 +98,16 @@ class _ControlRequests:
         return msgspec.json.decode(line, type=ControlResponse).response
 
     def initialize(self) -> None:
-        """Say hello; a client that nobody is logged in to would only guess."""
+        """Send `initialize`; raises BaselineFailed if the user is logged out."""
         with suppress(Unanswered):
-            begun = msgspec.json.decode(self.send("initialize"), type=InitializeResponse)
-            if begun.account.is_logged_out:
-                raise BaselineFailed(AGENT, "it is not logged in, and would only guess", LOGIN_HINT)
+            response = msgspec.json.decode(self.send("initialize"), type=InitializeResponse)
+            if response.account.is_logged_out:
+                raise BaselineFailed(
+                    AGENT, "it is not logged in, and would only estimate", LOGIN_HINT
+                )
 
     def wait_for_servers(self, wait_s: float) -> tuple[str, ...]:
-        """Wait for the MCP servers, which the client does not; the names of those that are late."""
+        """Wait for the MCP servers, and return the names of those that are still pending."""
         end = time.monotonic() + wait_s
         while waiting := self._pending_servers():
             if time.monotonic() >= end:
@@ -116,13 +117,13 @@ class _ControlRequests:
 
     def _pending_servers(self) -> tuple[str, ...]:
         with suppress(Unanswered):
-            told = msgspec.json.decode(self.send("mcp_status"), type=McpStatus)
-            return pending_servers(told.mcp_servers)
+            status = msgspec.json.decode(self.send("mcp_status"), type=McpStatus)
+            return pending_servers(status.mcp_servers)
         return ()
 
 
 def ask_by_command(client: ClaudeCommand, configured: bool = False) -> Answer:
-    """The structured part of what `/context` prints."""
+    """Run `/context` and read the structured part of its output."""
     arguments = (
         "-p",
         "/context",
@@ -130,29 +131,29 @@ def ask_by_command(client: ClaudeCommand, configured: bool = False) -> Answer:
         "--no-session-persistence",
         *client.model_options,
     )
-    with client.start(*arguments) as talk:
-        talk.close_input()
-        heard = _CommandOutput()
+    with client.start(*arguments) as process:
+        process.close_input()
+        output = _CommandOutput()
         try:
-            for line in talk.lines():
-                if usage := heard.read_line(line):
-                    return parse_command_answer(usage, heard.pending_servers, configured)
+            for line in process.lines():
+                if usage := output.read_line(line):
+                    return parse_command_answer(usage, output.pending_servers, configured)
         except ClientTimeout as error:
-            raise client.timeout_error("/context", heard.text) from error
+            raise client.timeout_error("/context", output.text) from error
         except msgspec.DecodeError as error:
             raise Unanswered(f"its /context has another shape: {error}") from error
-        raise Unanswered(with_output(talk.describe_exit(), heard.text))
+        raise Unanswered(with_output(process.describe_exit(), output.text))
 
 
 class _CommandOutput:
-    """What the lines of a session said so far."""
+    """What the lines of `/context` contained so far."""
 
     def __init__(self) -> None:
         self.pending_servers: tuple[str, ...] = ()
         self.text = b""
 
     def read_line(self, line: bytes) -> bytes:
-        """The figures, where this line has them."""
+        """Read a line, and return the usage if it has that."""
         match line_type(line):
             case "system":
                 servers = msgspec.json.decode(line, type=InitLine).mcp_servers

@@ -1,62 +1,47 @@
-"""Parts of a line, as many as a terminal has room for; never cut in the middle of one."""
+"""Parts of a line: as many as fit the terminal, never cut in the middle."""
 
-import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
+
+from brimline.terminal.text import cell_width
 
 RESET = "\x1b[0m"
 
 
 class Part(NamedTuple):
-    """A text, and the same with its colours: the width is that of the text."""
+    """A text, and the same with its colours; the width is that of the text."""
 
     text: str
     shown: str
 
 
 def plain_part(text: str) -> Part:
-    """A part without a colour."""
+    """Return a part without colour."""
     return Part(text, text)
 
 
 def coloured_part(text: str, code: str) -> Part:
-    """A part in a colour, by its code."""
+    """Return a part in the colour of an SGR code; an empty code is no colour."""
     return Part(text, f"\x1b[{code}m{text}{RESET}") if code else plain_part(text)
 
 
-def join_parts(parts: Sequence[Part], between: str) -> Part:
-    """Parts in a row, with something between them."""
-    return Part(between.join(part.text for part in parts), between.join(p.shown for p in parts))
+def join_parts(parts: Sequence[Part], separator: str) -> Part:
+    """Return several parts as one."""
+    return Part(separator.join(part.text for part in parts), separator.join(p.shown for p in parts))
 
 
-def fit_parts(parts: Sequence[Sequence[Part]], between: str, columns: int | None) -> str:
-    """A line of parts, each in its ways from wide to narrow.
+def fit_parts(parts: Sequence[Sequence[Part]], separator: str, columns: int | None) -> str:
+    """Return a line of parts, each given in variants from wide to narrow.
 
-    Too wide for the columns, it loses parts from the end; the last that is left becomes narrower.
+    A line that is too wide loses parts from its end; the last part may become narrower.
     """
     for count in range(len(parts), 1, -1):
-        whole = join_parts([ways[0] for ways in parts[:count]], between)
-        if columns is None or cells(whole.text) <= columns:
-            return whole.shown
+        line = join_parts([variants[0] for variants in parts[:count]], separator)
+        if columns is None or cell_width(line.text) <= columns:
+            return line.shown
     return _widest_that_fits(parts[0], columns).shown if parts else ""
 
 
-def _widest_that_fits(ways: Sequence[Part], columns: int | None) -> Part:
-    """The widest way that fits; the narrowest where none does."""
-    fits = (way for way in ways if columns is None or cells(way.text) <= columns)
-    return next(fits, ways[-1])
-
-
-def cells(text: str) -> int:
-    """How many columns a text takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_cells, text))
-
-
-@lru_cache(maxsize=1024)
-def _cells(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+def _widest_that_fits(variants: Sequence[Part], columns: int | None) -> Part:
+    fitting = (part for part in variants if columns is None or cell_width(part.text) <= columns)
+    return next(fitting, variants[-1])

@@ -1,4 +1,4 @@
-"""How a line is to look here and now: the user's settings, the terminal, what else is known."""
+"""What a status line is rendered with: the user's settings, the terminal, the session's state."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -11,12 +11,11 @@ HandoffState: TypeAlias = Literal["fresh", "old", "draft"]
 
 
 class RenderOptions(msgspec.Struct, frozen=True):
-    """What a line is drawn with, beside the reading.
+    """What a line is rendered with, beside the reading; None is unknown or absent.
 
-    `columns` is the terminal's width, None where it is unknown. `calls_left` is the forecast, None
-    while there is none. `handoff` is the state of the session's handoff, None where it has none,
-    `handoff_calls` the calls since then. `wrong` is what `read` found that cannot be, `called`
-    whether a call was made by then.
+    `columns` is the terminal's width, `calls_left` the forecast, `handoff_calls` the calls since
+    the handoff. `client_error` names an impossible figure of the client. `has_call`: the client
+    reported that a call was made.
     """
 
     line: Line = Line()
@@ -30,15 +29,15 @@ class RenderOptions(msgspec.Struct, frozen=True):
 
 
 def wants_colour(env: Mapping[str, str], colour: Colour = "auto") -> bool:
-    """Whether a line is coloured: as the settings say, else unless NO_COLOR or TERM=dumb is set."""
+    """Return the setting; if that is `auto`, False if NO_COLOR or TERM=dumb is set."""
     if colour != "auto":
         return colour == "always"
     return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
 
 
 def terminal_columns(env: Mapping[str, str]) -> int | None:
-    """The terminal's width by COLUMNS; None where that is no width."""
-    told = env.get("COLUMNS", "")
-    if not (told.isascii() and told.isdigit() and len(told) <= 5):
+    """Return the terminal's width by COLUMNS; None if that is no width."""
+    value = env.get("COLUMNS", "")
+    if not (value.isascii() and value.isdigit() and len(value) <= 5):
         return None
-    return int(told) or None
+    return int(value) or None
