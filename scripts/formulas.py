@@ -14,7 +14,7 @@ from statistics import median
 import msgspec
 
 from brimline.agents import agent_names, display_name, source
-from brimline.formulas import FORMULAS, off_by
+from brimline.formulas import FORMULAS, percent_error
 from brimline.tracker import Session, fold, main_thread
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
@@ -85,7 +85,7 @@ def thread(path: str, truth: Truth) -> Thread:
 def errors(measured: Sequence[Thread], formula: Formula, moment: str) -> list[float]:
     """The error of a formula at one moment of every thread, in percent of what was sent."""
     found = (
-        off_by(formula(one.calls[: place + 1]), one.truth(place))
+        percent_error(formula(one.calls[: place + 1]), one.truth(place))
         for one in measured
         for place in one.moments[moment]
     )

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.forecast import FEWEST, LAST, calls_left, growth
+from brimline.forecast import MAX_PACE_CALLS, MIN_GROWTHS, calls_left, growth_pace
 
 tokens = st.integers(0, 2_000_000)
-steps = st.lists(st.integers(1, 50_000), min_size=FEWEST, max_size=150)
+steps = st.lists(st.integers(1, 50_000), min_size=MIN_GROWTHS, max_size=150)
 cycle = st.lists(tokens, max_size=150)
 
 
@@ -56,7 +56,7 @@ def test_too_little_is_known(growths: tuple[int, ...]) -> None:
 def test_pace_lies_among_the_growths(growths: list[int], held: int, limit: int) -> None:
     """A forecast is never out of what the smallest and the largest growth would give."""
     left = calls_left(sents(*growths), held, limit)
-    room, recent = max(0, limit - held), growths[-LAST:]
+    room, recent = max(0, limit - held), growths[-MAX_PACE_CALLS:]
     assert left is not None
     assert room // max(recent) <= left <= -(-room // min(recent))
 
@@ -72,7 +72,7 @@ def test_more_room_is_no_fewer_calls(growths: list[int], held: int, limit: int, 
     assert here <= higher == lower
 
 
-@given(st.integers(1, 10_000), st.integers(FEWEST, 200), st.integers(0, 300))
+@given(st.integers(1, 10_000), st.integers(MIN_GROWTHS, 200), st.integers(0, 300))
 def test_steady_pace_is_exact(pace: int, calls: int, left: int) -> None:
     """Where every call adds as much, the forecast is what will happen."""
     made = sents(*[pace] * calls)
@@ -82,8 +82,12 @@ def test_steady_pace_is_exact(pace: int, calls: int, left: int) -> None:
 @given(cycle, cycle)
 def test_only_the_last_calls_count(before: list[int], sent: list[int]) -> None:
     """What is longer ago than the last calls does not matter, so the cost has a bound."""
-    recent = (sent + [sent[-1]] * (LAST + 1 - len(sent))) if sent else [0] * (LAST + 1)
-    assert growth([*before, *recent]) == growth(recent)
+    recent = (
+        (sent + [sent[-1]] * (MAX_PACE_CALLS + 1 - len(sent)))
+        if sent
+        else [0] * (MAX_PACE_CALLS + 1)
+    )
+    assert growth_pace([*before, *recent]) == growth_pace(recent)
 
 
 @given(cycle, tokens, tokens)

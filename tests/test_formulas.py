@@ -9,15 +9,15 @@ from brimline.formulas import (
     FORMULAS,
     Components,
     audit,
-    components,
     effective,
+    formula_series,
     last_input,
     latest,
     max_cache_read_plus_sums,
-    off_by,
+    percent_error,
     result_sums,
-    series,
     sum_cache_creation,
+    sum_components,
 )
 from brimline.tracker import Session, Thread, fold, main_thread, read
 from brimline.usage import Usage, percent
@@ -43,7 +43,7 @@ def calls(*usages: Usage) -> list[AnyEvent]:
 
 def test_worked_example_of_the_arbiter() -> None:
     """34,966 alone; 35,071 with the sums is 17.5 %; 32,165 by cache creation is 16.1 %."""
-    raw = components(ARBITER)
+    raw = sum_components(ARBITER)
     assert raw == Components(34_966, 12, 93, 32_060, 4)
     assert percent(raw.max_cache_read, 200_000) == 17.5
     assert max_cache_read_plus_sums(ARBITER) == 35_071
@@ -96,7 +96,7 @@ def test_audit_has_them_all() -> None:
         "effective": 35_229 - 34_966 * 9 // 10,
     }
     assert list(found.by_name) == list(FORMULAS)
-    assert found.components == components(ARBITER)
+    assert found.components == sum_components(ARBITER)
 
 
 def test_audit_before_the_first_call() -> None:
@@ -143,9 +143,13 @@ def test_formulas_are_counts(usages: list[Usage]) -> None:
 
 def test_off_by() -> None:
     """How far a formula is off is told in per cent of the truth, where both are known."""
-    assert off_by(150, 100) == 50.0
-    assert off_by(8, 62_661) == -100.0
-    assert (off_by(None, 100), off_by(1, None), off_by(1, 0)) == (None, None, None)
+    assert percent_error(150, 100) == 50.0
+    assert percent_error(8, 62_661) == -100.0
+    assert (percent_error(None, 100), percent_error(1, None), percent_error(1, 0)) == (
+        None,
+        None,
+        None,
+    )
 
 
 @given(
@@ -159,7 +163,7 @@ def test_off_by() -> None:
 )
 def test_series(usages: list[Usage]) -> None:
     """After each call every formula's series has what the formula says of the calls so far."""
-    made = series(usages)
+    made = formula_series(usages)
     assert set(made) == set(FORMULAS)
     for name, formula in FORMULAS.items():
         assert made[name] == [formula(usages[: n + 1]) for n in range(len(usages))]

@@ -7,7 +7,7 @@ from genai_prices import Usage as Billed
 from genai_prices import calc_price
 from genai_prices.types import PriceCalculation
 
-from brimline.prices import cost, price_at, thresholds, tier_around, tier_of
+from brimline.prices import compute_cost, find_price, tier_bounds, tier_of, tier_thresholds
 from brimline.usage import ZERO, Usage
 from brimline.windows import catalogue
 
@@ -23,7 +23,7 @@ PRICED = sorted(
 
 def prompts(id: str) -> list[Usage]:
     """Calls of several sizes: with and without cache, at each threshold and just above it."""
-    around = [size for step in thresholds(id) for size in (step, step + 1)]
+    around = [size for step in tier_thresholds(id) for size in (step, step + 1)]
     cached = [Usage(3, size - 1_003, 1_000, 700) for size in around]
     return [Usage(7, 60_000, 9_000, 1), Usage(900_000, 0, 0, 9), *cached]
 
@@ -74,7 +74,7 @@ def test_costs_what_the_catalogue_is_made_from(first: str) -> None:
         for id, provider in found
         for day in days(id)
         for usage in prompts(id)
-        if (ours := cost(id, day, tier_of(id, usage), usage))
+        if (ours := compute_cost(id, day, tier_of(id, usage), usage))
         != pytest.approx(true := float(billed(id, provider, day, usage).total_price), rel=1e-9)
     ]
     assert wrong == []
@@ -88,23 +88,23 @@ def test_most_are_found() -> None:
 def test_dated_ids_cost_the_same() -> None:
     """An id with its date, a provider's path or the mark of a long window is the same model."""
     usage = Usage(10, 150_000, 2_000, 400)
-    expected = cost("claude-sonnet-4-5", DAYS[-1], 0, usage)
+    expected = compute_cost("claude-sonnet-4-5", DAYS[-1], 0, usage)
     assert expected is not None
     for id in (
         "claude-sonnet-4-5-20250929",
         "claude-sonnet-4-5[1m]",
         "anthropic/Claude-Sonnet-4-5",
     ):
-        assert cost(id, DAYS[-1], 0, usage) == expected
+        assert compute_cost(id, DAYS[-1], 0, usage) == expected
 
 
 @pytest.mark.parametrize("model", [None, "my-local-model", "<synthetic>"])
 def test_unknown_models(model: str | None) -> None:
     """What a model costs that nobody knows is unknown, and not nothing."""
-    assert thresholds(model) == ()
+    assert tier_thresholds(model) == ()
     assert tier_of(model, Usage(900_000, 0, 0, 1)) == 0
-    assert price_at(model, DAYS[-1], 0) is None
-    assert cost(model, DAYS[-1], 0, Usage(1, 0, 0, 1)) is None
+    assert find_price(model, DAYS[-1], 0) is None
+    assert compute_cost(model, DAYS[-1], 0, Usage(1, 0, 0, 1)) is None
 
 
 def test_tiers() -> None:
@@ -112,19 +112,19 @@ def test_tiers() -> None:
     tiers = {sent: tier_of("claude-sonnet-4-5", Usage(sent, 0, 0, 1))
              for sent in (0, 1, 200_000, 200_001, 999_999)}  # fmt: skip
     assert tiers == {0: 0, 1: 0, 200_000: 0, 200_001: 200_000, 999_999: 200_000}
-    assert thresholds("claude-sonnet-4-5") == (200_000,)
+    assert tier_thresholds("claude-sonnet-4-5") == (200_000,)
 
 
 def test_tier_around() -> None:
     """Every prompt lies above the beginning of its tier and up to its end."""
     for sent in (0, 1, 199_999, 200_000, 200_001, 5_000_000):
-        above, up_to = tier_around("claude-sonnet-4-5", sent)
+        above, up_to = tier_bounds("claude-sonnet-4-5", sent)
         assert above < sent <= up_to
 
 
 def test_price_before_the_first() -> None:
     """A day before a model's first price has none, unless it has always been so."""
-    always = price_at("claude-sonnet-4-5", "1999-01-01", 0)
+    always = find_price("claude-sonnet-4-5", "1999-01-01", 0)
     assert always is not None
     assert always.since == ""
     later = [
@@ -134,14 +134,14 @@ def test_price_before_the_first() -> None:
         if row.prices and row.prices[0].since
     ]
     for id, since in later:
-        assert price_at(id, "1999-01-01", 0) is None
-        assert price_at(id, since, 0) is not None
+        assert find_price(id, "1999-01-01", 0) is None
+        assert find_price(id, since, 0) is not None
 
 
 def test_sums_cost_what_their_calls_cost() -> None:
     """Calls of one day and tier may be added up before they are priced."""
     calls = [Usage(3, 40_000 + 1_000 * i, 500, 100 + i) for i in range(20)]
     model, day = "claude-opus-4-5", DAYS[-1]
-    each = [cost(model, day, tier_of(model, call), call) for call in calls]
-    together = cost(model, day, 0, sum(calls, ZERO))
+    each = [compute_cost(model, day, tier_of(model, call), call) for call in calls]
+    together = compute_cost(model, day, 0, sum(calls, ZERO))
     assert together == pytest.approx(sum(price for price in each if price is not None))

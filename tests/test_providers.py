@@ -19,19 +19,19 @@ from brimline.providers import (
     REQUEST,
     RESPONSES,
     SHAPES,
-    Shape,
+    UsageShape,
 )
 from brimline.providers.anthropic import (
+    ApiCompaction,
+    CallPass,
     MessageStream,
     MessageUsage,
-    Pass,
-    SummedUp,
-    summed_up,
+    find_api_compaction,
     usage_of,
 )
-from brimline.providers.gemini import generate_usage, without_hops
+from brimline.providers.gemini import collapse_requests, generate_usage
 from brimline.providers.openai import chat_usage, responses_usage
-from brimline.providers.rows import walk
+from brimline.providers.rows import get_path
 from brimline.usage import Usage
 
 Json = dict[str, Any]
@@ -92,7 +92,7 @@ def test_anthropic_cache_left_out() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=lambda shape: shape.name)
-def test_missing_required_field(shape: Shape) -> None:
+def test_missing_required_field(shape: UsageShape) -> None:
     """A required count that is not there is an error with its name, never a zero."""
     full = {row.paths[0]: 5 for row in shape.rows if row.required}
     assert full
@@ -104,7 +104,7 @@ def test_missing_required_field(shape: Shape) -> None:
 
 @pytest.mark.parametrize("value", [-1, "5", 5.0, math.nan, True, [], {}], ids=repr)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=lambda shape: shape.name)
-def test_count_that_cannot_be(shape: Shape, value: object) -> None:
+def test_count_that_cannot_be(shape: UsageShape, value: object) -> None:
     """A count that is negative or no integer is refused in every row, and its path is named."""
     for row in shape.rows:
         answer: Json = {}
@@ -144,7 +144,7 @@ def test_zero_top_level_over_iterations() -> None:
     passes = [{"type": "message", "input_tokens": 3, "output_tokens": 9}] * 2
     zero = {"input_tokens": 0, "output_tokens": 0, "iterations": passes}
     assert usage_of(zero) is None
-    assert usage_of(MessageUsage(0, 0, iterations=(Pass(3, 9), Pass(3, 9)))) is None
+    assert usage_of(MessageUsage(0, 0, iterations=(CallPass(3, 9), CallPass(3, 9)))) is None
 
 
 ADVISED: Json = {
@@ -207,13 +207,13 @@ def delta(**usage: object) -> Json:
 def test_stream() -> None:
     """Input comes at message_start, the final output at message_delta."""
     stream = MessageStream()
-    assert not stream.follows("msg_1")
+    assert not stream.is_current("msg_1")
     begun = stream.feed(start({**MESSAGE, "output_tokens": 1}))
     assert begun is not None
     assert (begun.id, begun.model, begun.final) == ("msg_1", "claude-opus-5-5", False)
     assert begun.usage == Usage(4, 30_000, 1_200, 1)
-    assert stream.follows("msg_1")
-    assert not stream.follows("msg_2")
+    assert stream.is_current("msg_1")
+    assert not stream.is_current("msg_2")
     assert stream.feed({"type": "content_block_delta"}) is None
     assert stream.feed({"type": "ping"}) is None
     ended = stream.feed(delta(output_tokens=250))
@@ -403,7 +403,7 @@ def test_empty_usage_is_malformed(read: Any) -> None:
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_more_cached_than_sent(shape: Shape, answer: Json) -> None:
+def test_more_cached_than_sent(shape: UsageShape, answer: Json) -> None:
     """A subset that is larger than its prompt is an error."""
     with pytest.raises(InvalidUsage, match="at most the prompt"):
         shape.usage(answer)
@@ -421,7 +421,7 @@ def test_more_reasoning_than_output() -> None:
 )
 def test_walk(path: str, found: object) -> None:
     """A path that leads nowhere ends in None, also through what is no mapping."""
-    assert walk({"a": {"b": {"c": 3}}}, path) == found
+    assert get_path({"a": {"b": {"c": 3}}}, path) == found
 
 
 COUNTS = st.integers(0, 1 << 40)
@@ -472,7 +472,9 @@ def test_compaction_before_the_call() -> None:
     passes = [one_pass("compaction", 180_000, 3_500), one_pass("message", 23_000, 1_000)]
     told = {"input_tokens": 23_000, "output_tokens": 1_000, "iterations": passes}
     assert usage_of(told) == Usage(23_000, 0, 0, 1_000)
-    assert summed_up(told) == SummedUp(Usage(180_000, 0, 0, 3_500), went_on=True)
+    assert find_api_compaction(told) == ApiCompaction(
+        Usage(180_000, 0, 0, 3_500), has_call_after=True
+    )
 
 
 def test_compaction_after_the_call() -> None:
@@ -480,15 +482,15 @@ def test_compaction_after_the_call() -> None:
     passes = [one_pass("message", 150_000, 20), one_pass("compaction", 3_000, 900)]
     told = {"input_tokens": 150_000, "output_tokens": 20, "iterations": passes}
     assert usage_of(told) == Usage(150_000, 0, 0, 20)
-    assert summed_up(told) == SummedUp(Usage(3_000, 0, 0, 900), went_on=False)
+    assert find_api_compaction(told) == ApiCompaction(Usage(3_000, 0, 0, 900), has_call_after=False)
 
 
 def test_compaction_alone() -> None:
     """A compaction that was asked for by itself is no call of the thread."""
     told = {"input_tokens": 0, "output_tokens": 0, "iterations": [one_pass("compaction", 9, 1)]}
     assert usage_of(told) is None
-    assert summed_up(told) == SummedUp(Usage(9, 0, 0, 1), went_on=False)
-    assert summed_up(MESSAGE) is None
+    assert find_api_compaction(told) == ApiCompaction(Usage(9, 0, 0, 1), has_call_after=False)
+    assert find_api_compaction(MESSAGE) is None
 
 
 def test_bad_start_leaves_the_stream_as_it_was() -> None:
@@ -498,7 +500,7 @@ def test_bad_start_leaves_the_stream_as_it_was() -> None:
     bad = {"id": "b", "usage": {**MESSAGE, "input_tokens": -1}}
     with pytest.raises(InvalidUsage):
         stream.feed({"type": "message_start", "message": bad})
-    assert stream.follows("a")
+    assert stream.is_current("a")
 
 
 @pytest.mark.parametrize(
@@ -513,4 +515,4 @@ def test_bad_start_leaves_the_stream_as_it_was() -> None:
 )
 def test_hops(usage: Usage, initial: object, expected: Usage) -> None:
     """Prompts that an SDK added up over its own requests are not taken for one."""
-    assert without_hops(usage, initial) == expected
+    assert collapse_requests(usage, initial) == expected

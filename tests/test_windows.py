@@ -22,7 +22,7 @@ from brimline.windows import (
     clients,
     find_model,
     limit_of,
-    undated_model,
+    normalize_model,
     window_of,
 )
 
@@ -136,7 +136,7 @@ def test_override_of_an_unknown_thread() -> None:
 )
 def test_plain(model: str, name: str) -> None:
     """Case, the provider's path and the mark of a long window are no part of an id."""
-    assert undated_model(model) == name
+    assert normalize_model(model) == name
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_longest_prefix() -> None:
 def test_exact_before_prefix() -> None:
     """An exact id is taken as it is, whatever prefixes fit it."""
     for name, row in catalogue().exact.items():
-        if undated_model(name) == name:
+        if normalize_model(name) == name:
             assert find_model(name) == row
 
 

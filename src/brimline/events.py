@@ -1,4 +1,4 @@
-"""What a source can say. A source is an iterator of these, in the producer's order."""
+"""The events that sources yield, in the order of the client that wrote them."""
 
 from typing import Literal, TypeAlias
 
@@ -6,35 +6,33 @@ import msgspec
 
 from brimline.usage import Tokens, Usage
 
-MAIN = "main"
-"""The name of a session's own thread."""
+MAIN = "main"  # the session's own thread; others are subagents
 
-_SUMMING = "compaction"
+_COMPACTION = "compaction"
 
 Trigger: TypeAlias = Literal["auto", "manual"]
 
 
 def compaction_thread(thread: str = MAIN) -> str:
-    """The thread that counts the calls by which another is compacted: billed, but nothing held."""
-    return _SUMMING if thread == MAIN else f"{thread}/{_SUMMING}"
+    """The thread for the calls that compact another thread: they are billed, but hold nothing."""
+    return _COMPACTION if thread == MAIN else f"{thread}/{_COMPACTION}"
 
 
 def is_compaction_thread(thread: str) -> bool:
-    """Whether a thread is such a one."""
-    return thread == _SUMMING or thread.endswith(f"/{_SUMMING}")
+    return thread == _COMPACTION or thread.endswith(f"/{_COMPACTION}")
 
 
 class Event(msgspec.Struct, frozen=True, tag=True, kw_only=True, gc=False):
-    """The base: `at` is the producer's time in seconds since the epoch, where it is known."""
+    """The base of events; `at` is the client's time in seconds since the epoch, if known."""
 
     at: float | None = None
 
 
 class SessionSeen(Event, frozen=True):
-    """What is known about a session; a field that is None says nothing new.
+    """Properties of a session; None leaves a property as it was.
 
-    `records_compactions` tells whether the source would say so if a compaction happened; where it
-    would not, a fall of the occupancy is the only sign.
+    `records_compactions` is whether the source reports compactions; if not, a fall of the occupancy
+    is the only sign.
     """
 
     session: str | None = None
@@ -48,9 +46,9 @@ class SessionSeen(Event, frozen=True):
 class Call(Event, frozen=True):
     """One model call's usage. A later copy with the same id replaces an earlier one.
 
-    `final` is False while the reply still streams: its output count is not the last. Such a copy
-    never replaces one that is final.
-    `asked_for` is the model as the user named it, where that says more than the provider's answer.
+    `final` is False while the reply still streams and its output count may grow; such a copy never
+    replaces a final one. `asked_for` is the model as the user named it, if that says more than the
+    provider's answer.
     """
 
     id: str
@@ -62,7 +60,7 @@ class Call(Event, frozen=True):
 
 
 class Spent(Event, frozen=True):
-    """Tokens billed over an unknown number of calls: a total, and no occupancy."""
+    """Tokens billed over an unknown number of calls: a total without an occupancy."""
 
     usage: Usage
     model: str | None = None
@@ -70,7 +68,7 @@ class Spent(Event, frozen=True):
 
 
 class Compacting(Event, frozen=True):
-    """The client has begun to compact."""
+    """The client starts to compact."""
 
     thread: str = MAIN
     trigger: Trigger | None = None
@@ -79,8 +77,8 @@ class Compacting(Event, frozen=True):
 class Compacted(Event, frozen=True):
     """The client compacted; the occupancy is unknown until the next call.
 
-    `before` is what the client says the context held, `after` what it estimates that is left. Told
-    again with the same time, it is the same compaction.
+    `before` is what the context held by the client's own figure, `after` its estimate of what is
+    left. Events with the same time are the same compaction.
     """
 
     thread: str = MAIN
@@ -90,16 +88,16 @@ class Compacted(Event, frozen=True):
 
 
 class Trimmed(Event, frozen=True):
-    """A part of the context was dropped without a summary: no compaction, but a fall follows."""
+    """A part of the context was dropped without a summary: a fall follows that is no compaction."""
 
     thread: str = MAIN
 
 
 class Edited(Event, frozen=True):
-    """The provider's API itself cut or summed up the prompt of a call, before or after it is told.
+    """The provider's API itself cut or summarised the prompt of a call; may come before the call.
 
-    The fall that comes of it is no client's compaction. `tokens` is how much was taken out, where
-    the API says so.
+    The fall that follows is no compaction by the client. `tokens` is how much was removed, if the
+    API reports it.
     """
 
     call: str
@@ -109,20 +107,20 @@ class Edited(Event, frozen=True):
 
 
 class Cleared(Event, frozen=True):
-    """The conversation began anew in the same session."""
+    """The conversation was cleared within the same session."""
 
     thread: str = MAIN
 
 
 class Rewound(Event, frozen=True):
-    """The conversation went back: what is held now is what call `to` held, None the empty start."""
+    """The conversation went back to what call `to` held, or to the empty start if None."""
 
     to: str | None
     thread: str = MAIN
 
 
 class WindowReported(Event, frozen=True):
-    """The client said how large the window is; for one model, or for the thread's own."""
+    """The client reported the window's size, of one model or of the thread's own."""
 
     tokens: Tokens
     model: str | None = None
@@ -130,7 +128,7 @@ class WindowReported(Event, frozen=True):
 
 
 class Ended(Event, frozen=True):
-    """The thread is over."""
+    """The thread ended."""
 
     thread: str = MAIN
 

@@ -1,10 +1,9 @@
-"""How many calls are left until the limit, at the pace of the cycle so far. Pure.
+"""Forecast how many calls are left until the limit, by the growth of the cycle so far.
 
 The pace is the mean growth of the last calls, without the largest and the smallest tenth. The
-largest are single reads of a great file, after which nothing is like before; but leaving out all
-that is large, as a median does, is worse: what fills a context is seldom and large. Measured at
-1,767 moments of 15 recorded cycles that ended in an automatic compaction, by how many calls the
-forecast was off (the middle one), by which factor, and to which side:
+largest are single reads of large files. A median, which leaves out all large ones, is worse: rare
+and large steps are what fills a context. Measured at 1,767 moments of 15 recorded cycles that ended
+in an automatic compaction: the median error in calls, its factor, and its direction:
 
 | pace of the last calls       | calls off | factor | side      |
 |------------------------------|-----------|--------|-----------|
@@ -15,31 +14,25 @@ forecast was off (the middle one), by which factor, and to which side:
 | mean of 20 without tenths    | 22        | 1.53   | 3 late    |
 | mean of 100 without tenths   | 19        | 1.47   | 1 early   |
 
-With at most 10 calls left it is off by 2, with 11 to 30 by 8.
+With at most 10 calls left the error is 2, with 11 to 30 it is 8.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 
-LAST = 100
-"""So many calls tell the pace; more would cost more and tell no more."""
-
-FEWEST = 3
-"""So many growths make a pace; fewer are no forecast."""
-
-TENTH = 10
-"""The part of the growths that is left out at either end; none of fewer than five."""
-
-MIDDLE_FROM = 5
+MAX_PACE_CALLS = 100  # more would cost more and change nothing
+MIN_GROWTHS = 3  # with fewer there is no forecast
+TRIM_DIVISOR = 10  # a tenth of the growths is left out at either end,
+MIN_TRIMMED_GROWTHS = 5  # if there are at least this many
 
 
 def calls_left(sents: Sequence[int], held: int, limit: int) -> int | None:
-    """How many more calls a thread can make until it holds the limit; None: no forecast yet.
+    """How many more calls a thread can make until it holds the limit; None without a forecast.
 
-    `sents` is what the calls of the present cycle sent, in their order. 0: the next call finds the
-    limit reached.
+    `sents` is what the calls of the current cycle sent, in order. 0 means that the next call finds
+    the limit reached.
     """
-    pace = growth(sents)
+    pace = growth_pace(sents)
     if pace is None:
         return None
     tokens, calls = pace
@@ -47,15 +40,15 @@ def calls_left(sents: Sequence[int], held: int, limit: int) -> int | None:
     return max(0, -((held - limit) * calls // tokens))
 
 
-def growth(sents: Sequence[int]) -> tuple[int, int] | None:
-    """The pace: by how many tokens how many calls grew; None where too few did.
+def growth_pace(sents: Sequence[int]) -> tuple[int, int] | None:
+    """The tokens and the number of calls by which the context grew; None with too few.
 
-    A call that sent less than the one before is no growth: the client left something out.
+    A call that sent less than the one before does not count: the client left something out.
     """
-    recent = sents[-(LAST + 1) :]
+    recent = sents[-(MAX_PACE_CALLS + 1) :]
     steps = sorted(b - a for a, b in pairwise(recent) if b > a)
-    if len(steps) < FEWEST:
+    if len(steps) < MIN_GROWTHS:
         return None
-    off = max(1, len(steps) // TENTH) if len(steps) >= MIDDLE_FROM else 0
+    off = max(1, len(steps) // TRIM_DIVISOR) if len(steps) >= MIN_TRIMMED_GROWTHS else 0
     middle = steps[off : len(steps) - off]
     return sum(middle), len(middle)

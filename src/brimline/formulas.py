@@ -1,7 +1,6 @@
-"""The historic formulas by name, computed beside the reading so that anyone can audit them.
+"""Historic formulas for the occupancy, for comparison with the reading.
 
-`latest` is ours. Each other one was a tool's answer to "how full is the window?"; what is wrong
-with it stands beside it.
+`latest` is ours. Each of the others was used by a tool; its docstring says what is wrong with it.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from brimline.usage import Usage
 
 
 class Components(msgspec.Struct, frozen=True):
-    """The raw figures that the summing formulas are made of, each call counted once."""
+    """The raw figures of the formulas that sum up, each call counted once."""
 
     max_cache_read: int
     sum_input: int
@@ -25,7 +24,7 @@ class Components(msgspec.Struct, frozen=True):
 
 
 class Formulas(msgspec.Struct, frozen=True):
-    """Every formula's value for one thread, None where no call was made yet."""
+    """Every formula's value for one thread; None without a call."""
 
     latest: int | None
     max_cache_read_plus_sums: int | None
@@ -41,8 +40,7 @@ class Formulas(msgspec.Struct, frozen=True):
         return {name: getattr(self, name) for name in FORMULAS}
 
 
-def components(calls: Sequence[Usage]) -> Components:
-    """The raw figures of these calls."""
+def sum_components(calls: Sequence[Usage]) -> Components:
     return Components(
         max_cache_read=max((call.cache_read for call in calls), default=0),
         sum_input=sum(call.input for call in calls),
@@ -59,18 +57,18 @@ def latest(calls: Sequence[Usage]) -> int:
 
 def max_cache_read_plus_sums(calls: Sequence[Usage]) -> int:
     """max(cache_read) + sum(input) + sum(output): starts low, never falls after a compaction."""
-    raw = components(calls)
+    raw = sum_components(calls)
     return raw.max_cache_read + raw.sum_input + raw.sum_output
 
 
 def sum_cache_creation(calls: Sequence[Usage]) -> int:
     """sum(cache_creation) + sum(input) + sum(output): each cache miss adds the prompt again."""
-    raw = components(calls)
+    raw = sum_components(calls)
     return raw.sum_cache_creation + raw.sum_input + raw.sum_output
 
 
 def last_input(calls: Sequence[Usage]) -> int:
-    """The last call's uncached input alone: a few tokens wherever the cache works."""
+    """The last call's uncached input alone: a few tokens if the cache works."""
     return calls[-1].input
 
 
@@ -80,7 +78,7 @@ def result_sums(calls: Sequence[Usage]) -> int:
 
 
 def effective(calls: Sequence[Usage]) -> int:
-    """The cost view of the last prompt: what it was billed like, not what it holds."""
+    """The last prompt as it was billed, not what it holds."""
     return calls[-1].effective
 
 
@@ -97,13 +95,13 @@ FORMULAS: dict[str, Callable[[Sequence[Usage]], int]] = {
 }
 
 
-def series(calls: Sequence[Usage]) -> dict[str, list[int]]:
+def formula_series(calls: Sequence[Usage]) -> dict[str, list[int]]:
     """Every formula's value after each of these calls."""
     inputs = list(accumulate(call.input for call in calls))
     outputs = list(accumulate(call.output for call in calls))
     most_read = accumulate((call.cache_read for call in calls), max)
     written = accumulate(call.cache_write for call in calls)
-    spent = [given + made for given, made in zip(inputs, outputs, strict=True)]
+    spent = list(map(add, inputs, outputs))
     return {
         "latest": [call.sent for call in calls],
         "max_cache_read_plus_sums": list(map(add, most_read, spent)),
@@ -114,17 +112,17 @@ def series(calls: Sequence[Usage]) -> dict[str, list[int]]:
     }
 
 
-def off_by(value: int | None, truth: int | None) -> float | None:
-    """How far a formula is off, in per cent of the truth; None where either is unknown."""
+def percent_error(value: int | None, truth: int | None) -> float | None:
+    """The error of a formula in percent of the truth; None if either is unknown."""
     if value is None or not truth:
         return None
     return round(100 * (value - truth) / truth, 1)
 
 
 def audit(thread: Thread) -> Formulas:
-    """Every formula on a thread's unique calls; the one that holds now is the last."""
+    """Apply every formula to a thread's unique calls, the current call last."""
     last = thread.last
     others = [call.usage for call in thread.calls.values() if call is not last]
     calls = [*others, last.usage] if last else []
     values = {name: formula(calls) if calls else None for name, formula in FORMULAS.items()}
-    return Formulas(**values, components=components(calls))
+    return Formulas(**values, components=sum_components(calls))

@@ -1,4 +1,4 @@
-"""Usage, and every figure that is made from it."""
+"""Usage, and the figures derived from it."""
 
 from math import ceil
 from typing import Annotated, TypeAlias
@@ -7,23 +7,19 @@ import msgspec
 
 from brimline.errors import InvalidUsage
 
-CACHE_DISCOUNT = (9, 10)
-"""A cached token costs a tenth: the part of it that `effective` leaves out."""
-
-
-MAX_TOKENS = 1 << 60
-"""No count is larger; a few of them together are still a number to every store."""
+CACHE_DISCOUNT = (9, 10)  # a cached token costs a tenth; `effective` leaves out the rest
+MAX_TOKENS = 1 << 60  # the sum of a few counts still fits into the integers of every store
 
 Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKENS)]
 
+# A low estimate for prose and code, so that token counts are rather too high.
 BYTES_PER_TOKEN = 3.5
-"""What a token of prose or code takes at least, by and large; a tokenizer tells it exactly."""
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
     """The tokens of one call, in disjoint buckets; `reasoning` is a part of `output`.
 
-    `reasoning` is None where the provider does not tell it.
+    `reasoning` is None if the provider does not report it.
     """
 
     input: int
@@ -42,21 +38,21 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
             and 0 <= self.output <= MAX_TOKENS
             and self.reasoning is None
         ):
-            return  # as nearly all are: the others are looked at more closely
+            return  # nearly all; the others are checked field by field
         self._check()
 
     def _check(self) -> None:
-        told = {field: getattr(self, field) for field in self.__struct_fields__}
-        for field, value in told.items():
-            sound = type(value) is int and 0 <= value <= MAX_TOKENS
-            if not sound and (field != "reasoning" or value is not None):
+        for field in self.__struct_fields__:
+            value = getattr(self, field)
+            is_valid = type(value) is int and 0 <= value <= MAX_TOKENS
+            if not is_valid and (field != "reasoning" or value is not None):
                 raise InvalidUsage(field, value)
         if self.reasoning is not None and self.reasoning > self.output:
             raise InvalidUsage("reasoning", self.reasoning, f"at most the output, {self.output}")
 
     @property
     def sent(self) -> int:
-        """What the provider counted as the prompt."""
+        """The prompt as the provider counted it."""
         return self.input + self.cache_read + self.cache_write
 
     @property
@@ -66,7 +62,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def effective(self) -> int:
-        """The cost view of the prompt: a cached token counts a tenth. Never an occupancy."""
+        """The prompt by cost: a cached token counts a tenth. Never an occupancy."""
         part, whole = CACHE_DISCOUNT
         return self.sent - self.cache_read * part // whole
 
@@ -85,7 +81,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         )
 
     def __sub__(self, other: "Usage") -> "Usage":
-        """The tokens by which a running total grew; raises InvalidUsage where it fell."""
+        """The growth of a running total. Raises InvalidUsage if it fell."""
         reasoning = (
             None
             if self.reasoning is None or other.reasoning is None
@@ -100,39 +96,38 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-ZERO = Usage(0, 0, 0, 0, 0)
-"""The neutral element of addition."""
+ZERO = Usage(0, 0, 0, 0, 0)  # the neutral element of addition
 
 
 def from_subset(
     prompt: int, cached: int, cache_write: int, output: int, reasoning: int | None = None
 ) -> Usage:
-    """Usage of a provider whose prompt count includes what the cache was read or written for."""
+    """Usage of a provider whose prompt count includes cache reads and writes."""
     if cached + cache_write > prompt:
         raise InvalidUsage("cached", cached + cache_write, f"at most the prompt, {prompt}")
     return Usage(prompt - cached - cache_write, cached, cache_write, output, reasoning)
 
 
 def estimate(text: str) -> int:
-    """About how many tokens a text is: rather too many, so that a trigger is early, not late."""
+    """Estimate the tokens of a text, rather too high, so that triggers are early, not late."""
     return ceil(len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN)
 
 
 def percent_raw(part: int | None, whole: int | None) -> float | None:
-    """Part of whole in per cent, one decimal, unbounded; None where either is unknown."""
+    """Part of whole in percent, to one decimal, unbounded; None if either is unknown."""
     if part is None or whole is None or whole <= 0:
         return None
     return round(100 * part / whole, 1)
 
 
 def percent(part: int | None, whole: int | None) -> float | None:
-    """The same, bounded to 0-100."""
+    """`percent_raw`, bounded to 0-100."""
     raw = percent_raw(part, whole)
     return None if raw is None else min(100.0, raw)
 
 
 def format_tokens(tokens: int) -> str:
-    """A token count for people: 812, 3.4K, 90K, 1M, 1.05M."""
+    """Format a token count: 812, 3.4K, 90K, 1M, 1.05M."""
     if tokens < 1_000:
         return str(tokens)
     if tokens < 9_950:
@@ -143,7 +138,7 @@ def format_tokens(tokens: int) -> str:
 
 
 def context_line(sent: int | None, window: int | None) -> str:
-    """The summary of a context: with its window, the tokens alone, or nothing if unknown."""
+    """Summarise a context: percent of its window, the tokens alone, or empty if unknown."""
     if sent is None:
         return ""
     if window is None or window <= 0:
@@ -154,5 +149,5 @@ def context_line(sent: int | None, window: int | None) -> str:
 
 
 def whole_percent(part: int, whole: int) -> int:
-    """Part of whole in whole per cent, bounded; halves go up, as in the clients' own displays."""
+    """Part of whole in whole percent, at most 100; halves round up, as the clients do."""
     return min(100, (200 * part + whole) // (2 * whole))

@@ -110,6 +110,19 @@ def test_tasks() -> None:
     assert "## Open to-dos\n- [in progress] Test it\n\n" in draft_handoff(told, "claude")
 
 
+def test_changed_task_moves() -> None:
+    """A task that changes keeps its place among the others."""
+    records = [
+        uses("1", "TaskCreate", subject="One", description="d"),
+        answers("1", "Task #1 created successfully: One"),
+        uses("2", "TaskCreate", subject="Two", description="d"),
+        answers("2", "Task #2 created successfully: Two"),
+        uses("3", "TaskUpdate", taskId="1", subject="One more"),
+    ]
+    todos = digest_transcript(records, "claude").todos.values()
+    assert [todo.text for todo in todos] == ["One more", "Two"]
+
+
 def test_what_failed_and_then_worked() -> None:
     """An error is forgotten when the same command, or a change of the same file, works."""
     change = {"file_path": "/a", "old_string": "x", "new_string": "y"}

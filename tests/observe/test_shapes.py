@@ -8,8 +8,8 @@ import pytest
 from brimline.errors import InvalidUsage
 from brimline.events import MAIN, AnyEvent, Call
 from brimline.observe import Tracker
-from brimline.observe.memory import Memory
-from brimline.observe.shapes import events_of
+from brimline.observe.memory import StreamMemory
+from brimline.observe.shapes import read_events
 from brimline.usage import Usage
 
 from .answers import MODEL, Json, chunk, completion, delta, gemini, message, response, start
@@ -32,8 +32,8 @@ def as_dict(value: Any) -> Any:
 
 def events(*seen: Any) -> list[AnyEvent]:
     """The events of objects that come one after the other."""
-    memory = Memory()
-    return [event for each in seen for event in events_of(each, memory, MAIN)]
+    memory = StreamMemory()
+    return [event for each in seen for event in read_events(each, memory, MAIN)]
 
 
 def only(*seen: Any) -> Call:
@@ -120,7 +120,7 @@ def test_bare_usage(form: Any, seen: Any, usage: Usage) -> None:
 def test_sum_of_a_run() -> None:
     """A run's sum is no call, and says so."""
     total = {"input_tokens": 9, "output_tokens": 1, "cache_read_tokens": 0, "requests": 3}
-    with pytest.raises(InvalidUsage, match="a sum of several requests is no call"):
+    with pytest.raises(InvalidUsage, match="a sum of several requests is not one call"):
         events(total)
 
 
@@ -394,12 +394,12 @@ def test_claude_agent_sdk_told_again() -> None:
 
 def test_memory_of_lines_is_bounded() -> None:
     """Only the last few hundred lines are remembered."""
-    memory = Memory()
-    assert not memory.told("first")
+    memory = StreamMemory()
+    assert not memory.is_repeated("first")
     for number in range(500):
-        assert not memory.told(str(number))
-    assert not memory.told("first")
-    assert memory.told("499")
+        assert not memory.is_repeated(str(number))
+    assert not memory.is_repeated("first")
+    assert memory.is_repeated("499")
 
 
 def test_result_without_windows() -> None:

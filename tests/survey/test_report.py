@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from brimline.agents import agent_names
-from brimline.prices import cost
+from brimline.prices import compute_cost
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.report import (
     GroupBy,
@@ -156,7 +156,7 @@ def test_cost(machine: Machine) -> None:
     expected = 0.0
     for tier, sent in prompts:
         usage = Usage(3, sent - 600, 597, 10)
-        expected += cost("claude-sonnet-4-5", line.key, tier, usage) or 0
+        expected += compute_cost("claude-sonnet-4-5", line.key, tier, usage) or 0
     assert line.cost == pytest.approx(expected)
     assert line.unpriced == 0
 

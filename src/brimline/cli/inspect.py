@@ -11,7 +11,7 @@ from brimline.agents import display_name, get_agent, source
 from brimline.chart import of_thread
 from brimline.cli.context import Context, emit_json
 from brimline.events import MAIN
-from brimline.formulas import Formulas, audit, off_by
+from brimline.formulas import Formulas, audit, percent_error
 from brimline.survey.files import LoadedSession
 from brimline.survey.target import load_target
 from brimline.terminal.text import (
@@ -283,7 +283,7 @@ def _percent(value: float | None) -> str:
 
 
 def _off(value: int | None, truth: int | None) -> str:
-    far = off_by(value, truth)
+    far = percent_error(value, truth)
     if far is None:
         return ""
     return "0" if value == truth else f"{far:+}%"

@@ -24,7 +24,7 @@ from brimline.terminal.text import (
 )
 from brimline.tracker import Reading
 from brimline.usage import format_tokens
-from brimline.windows import Limit, Window, undated_model
+from brimline.windows import Limit, Window, normalize_model
 
 BAR_LEAST, BAR_MOST = 8, 40
 SUBAGENTS = 4
@@ -181,7 +181,7 @@ def _short(model: str | None) -> str:
     if model is None:
         return "unknown"
     mark = "[1m]" if model.endswith("[1m]") else ""
-    return undated_model(model).removeprefix("claude-") + mark
+    return normalize_model(model).removeprefix("claude-") + mark
 
 
 def _percent(reading: Reading) -> str:

@@ -103,7 +103,7 @@ class TranscriptDigest:
         self.plan = ""
         self.folder = ""
         self.branch = ""
-        self.todos = BoundedDict[str, Todo](MAX_ENTRIES)
+        self.todos: dict[str, Todo] = {}
         self.changed_files = BoundedDict[str, float | None](MAX_ENTRIES)  # and when, if known
         self.command_runs = BoundedDict[str, CommandRun](MAX_ENTRIES)
         self.failures = BoundedDict[str, Failure](MAX_ENTRIES)  # without those that worked later
@@ -150,10 +150,9 @@ class TranscriptDigest:
     def _change_todo(self, change: TodoChange) -> None:
         before = self.todos.get(change.key, Todo(""))
         todo = Todo(shorten(change.text or before.text), change.state or before.state)
-        if change.key in self.todos:
-            self.todos[change.key] = todo
-        else:
-            self.todos[change.key] = todo
+        if change.key not in self.todos and len(self.todos) >= MAX_ENTRIES:
+            del self.todos[next(iter(self.todos))]
+        self.todos[change.key] = todo  # one that changed stays in its place
 
     def _start_tool(self, call: ToolCall) -> None:
         use = self._running.get(call.job) if call.kind == "wait" else ToolUse.of(call)
@@ -206,7 +205,8 @@ class TranscriptDigest:
         self.failures.pop(use.key, None)
         if use.command and use.command.checks_all:
             check = use.command.check
-            self.failures = {k: one for k, one in self.failures.items() if one.check != check}
+            for key in [key for key, one in self.failures.items() if one.check == check]:
+                del self.failures[key]
 
 
 def digest_transcript(records: Iterable[bytes], agent: str) -> TranscriptDigest:

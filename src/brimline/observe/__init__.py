@@ -1,4 +1,4 @@
-"""What people who build agents hold: a tracker of what their SDK hands them."""
+"""Track the context of agents that you build, by the objects of their SDK."""
 
 from brimline.observe.service import ContextService, ContextStats, TokenUsage
 from brimline.observe.stream import Tracked

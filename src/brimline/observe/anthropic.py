@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from brimline.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
-from brimline.observe.memory import Memory
-from brimline.providers.anthropic import summed_up, usage_of
-from brimline.providers.rows import walk
+from brimline.observe.memory import StreamMemory
+from brimline.providers.anthropic import find_api_compaction, usage_of
+from brimline.providers.rows import get_path
 
 NAME = "an Anthropic message or one of its stream events"
 
-QUIET = frozenset(
+# Stream events without usage.
+SILENT_EVENTS = frozenset(
     {
         "citation",
         "compaction",
@@ -25,42 +26,43 @@ QUIET = frozenset(
         "thinking",
     }
 )
-"""Stream events that tell no usage."""
 
 
-def read(seen: object, memory: Memory, thread: str) -> Sequence[AnyEvent] | None:
-    """The events in a message or a stream event; None where it is neither."""
-    match walk(seen, "type"):
-        case "message" if walk(seen, "role") == "assistant" and walk(seen, "usage") is not None:
-            return _whole(seen, memory, thread)
+def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+    """The events of a message or a stream event, or None."""
+    match get_path(seen, "type"):
+        case "message" if (
+            get_path(seen, "role") == "assistant" and get_path(seen, "usage") is not None
+        ):
+            return _read_message(seen, memory, thread)
         case "message_start":
-            return _streamed(seen, memory, thread)
+            return _streamed_call(seen, memory, thread)
         case "message_delta":
-            return _delta(seen, memory, thread)
+            return _delta_events(seen, memory, thread)
         case "message_stop":
-            message = walk(seen, "message")
-            return [] if message is None else _whole(message, memory, thread)
-        case kind if isinstance(kind, str) and kind in QUIET:
+            message = get_path(seen, "message")
+            return [] if message is None else _read_message(message, memory, thread)
+        case kind if isinstance(kind, str) and kind in SILENT_EVENTS:
             return []
         case _:
             return None
 
 
-def _whole(message: object, memory: Memory, thread: str) -> list[AnyEvent]:
-    """A whole message; what its stream told goes before what a helper gathered: it may have lost
-    the passes, and have their sums alone."""
-    name = walk(message, "id")
-    streamed = isinstance(name, str) and memory.message(thread).ended(name)
-    if streamed and walk(message, "usage.iterations") is None:
+def _read_message(message: object, memory: StreamMemory, thread: str) -> list[AnyEvent]:
+    """A whole message. Its stream takes precedence over what a helper gathered: that may lack the
+    passes, and have their sums alone."""
+    name = get_path(message, "id")
+    streamed = isinstance(name, str) and memory.message_stream(thread).is_complete(name)
+    if streamed and get_path(message, "usage.iterations") is None:
         return []
-    return list(_message(message, thread))
+    return list(_message_events(message, thread))
 
 
-def _message(message: object, thread: str) -> Iterator[AnyEvent]:
-    name, model = walk(message, "id"), walk(message, "model")
+def _message_events(message: object, thread: str) -> Iterator[AnyEvent]:
+    name, model = get_path(message, "id"), get_path(message, "model")
     if not isinstance(name, str):
         return
-    reported = walk(message, "usage")
+    reported = get_path(message, "usage")
     usage = usage_of(reported)
     yield from _edits(message, reported, name, thread)
     if usage is not None:
@@ -69,46 +71,54 @@ def _message(message: object, thread: str) -> Iterator[AnyEvent]:
             usage=usage,
             model=model if isinstance(model, str) else None,
             thread=thread,
-            final=walk(message, "stop_reason") is not None,
+            final=get_path(message, "stop_reason") is not None,
         )
-    yield from _left_unknown(reported, thread)
+    yield from _unknown_occupancy(reported, thread)
 
 
-def _streamed(event: object, memory: Memory, thread: str) -> list[AnyEvent]:
-    told = memory.message(thread).feed(event)
-    if told is None:
+def _streamed_call(event: object, memory: StreamMemory, thread: str) -> list[AnyEvent]:
+    message = memory.message_stream(thread).feed(event)
+    if message is None:
         return []
-    return [Call(id=told.id, usage=told.usage, model=told.model, thread=thread, final=told.final)]
+    return [
+        Call(
+            id=message.id,
+            usage=message.usage,
+            model=message.model,
+            thread=thread,
+            final=message.final,
+        )
+    ]
 
 
-def _delta(event: object, memory: Memory, thread: str) -> list[AnyEvent]:
-    calls = _streamed(event, memory, thread)
-    reported = walk(event, "usage")
+def _delta_events(event: object, memory: StreamMemory, thread: str) -> list[AnyEvent]:
+    calls = _streamed_call(event, memory, thread)
+    reported = get_path(event, "usage")
     name = next((call.id for call in calls if isinstance(call, Call)), None)
     edits = [] if name is None else list(_edits(event, reported, name, thread))
-    return [*edits, *calls, *_left_unknown(reported, thread)]
+    return [*edits, *calls, *_unknown_occupancy(reported, thread)]
 
 
 def _edits(message: object, reported: object, name: str, thread: str) -> Iterator[AnyEvent]:
-    """What the API itself did to the prompt: tool results cleared, thinking cleared, summed up."""
-    applied = walk(message, "context_management.applied_edits")
+    """What the API itself did to the prompt: cleared tool results or thinking, or compacted."""
+    applied = get_path(message, "context_management.applied_edits")
     for edit in cast("Sequence[object]", applied) if isinstance(applied, Sequence) else ():
-        kind, tokens = walk(edit, "type"), walk(edit, "cleared_input_tokens")
+        kind, tokens = get_path(edit, "type"), get_path(edit, "cleared_input_tokens")
         yield Edited(
             call=name,
             kind=kind if isinstance(kind, str) else "edit",
             tokens=tokens if isinstance(tokens, int) else None,
             thread=thread,
         )
-    if (compaction := summed_up(reported)) is not None:
+    if (compaction := find_api_compaction(reported)) is not None:
         yield Edited(call=name, kind="compaction", thread=thread)
         yield Call(
             id=f"{name}/compaction", usage=compaction.usage, thread=compaction_thread(thread)
         )
 
 
-def _left_unknown(reported: object, thread: str) -> Iterator[AnyEvent]:
-    """After a compaction that the thread's call did not follow, what is held is not known."""
-    compaction = summed_up(reported)
-    if compaction is not None and not compaction.went_on:
+def _unknown_occupancy(reported: object, thread: str) -> Iterator[AnyEvent]:
+    """After a compaction without a call of the thread behind it, the occupancy is unknown."""
+    compaction = find_api_compaction(reported)
+    if compaction is not None and not compaction.has_call_after:
         yield Trimmed(thread=thread)

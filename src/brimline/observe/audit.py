@@ -1,7 +1,7 @@
-"""What is logged at each update, so that any figure can be gone over later.
+"""Log the figures of each update, so that they can be checked later.
 
-One record of the logger `brimline.observe` at level INFO; its figures are the record's own
-attributes, as structlog and JSON formatters take them.
+One record of the logger `brimline.observe` at level INFO; the figures are attributes of the record,
+as structlog and JSON formatters expect.
 """
 
 import logging
@@ -12,10 +12,10 @@ from brimline.tracker import Reading, Thread
 LOGGER = logging.getLogger("brimline.observe")
 
 
-def figures(thread: Thread, reading: Reading) -> dict[str, object]:
+def log_fields(thread: Thread, reading: Reading) -> dict[str, object]:
     """The raw components, the historic formulas and the reading of a thread, flat.
 
-    `thread` is the name of an attribute that every log record has: ours is `context_thread`.
+    Every log record has an attribute `thread`: ours is `context_thread`.
     """
     formulas = audit(thread)
     raw = formulas.components
@@ -44,7 +44,7 @@ def figures(thread: Thread, reading: Reading) -> dict[str, object]:
     }
 
 
-def log(thread: Thread, reading: Reading) -> None:
-    """Log an update; costs nothing while nobody listens."""
+def log_update(thread: Thread, reading: Reading) -> None:
+    """Log an update; costs nothing if the logger is off."""
     if LOGGER.isEnabledFor(logging.INFO):
-        LOGGER.info("context of %s", thread.name, extra=figures(thread, reading))
+        LOGGER.info("context of %s", thread.name, extra=log_fields(thread, reading))

@@ -1,29 +1,29 @@
-"""A bare usage, without the answer that it came with: it has no id, so each one is a call."""
+"""A usage without its answer: it has no id, so each one is a new call."""
 
 from collections.abc import Mapping, Sequence
 
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, Call
-from brimline.observe.memory import Memory
+from brimline.observe.memory import StreamMemory
 from brimline.providers.anthropic import usage_of
 from brimline.providers.gemini import GENERATE
 from brimline.providers.openai import CHAT, RESPONSES
 from brimline.providers.pydantic_ai import REQUEST
-from brimline.providers.rows import walk
+from brimline.providers.rows import get_path
 from brimline.usage import Usage
 
 NAME = "a usage of Anthropic, OpenAI, Gemini, LiteLLM or Pydantic AI"
 
 
-def read(seen: object, memory: Memory, thread: str) -> Sequence[AnyEvent] | None:
-    """The call of a usage; None where it is none."""
-    if not _tells_usage(seen):
+def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] | None:
+    """The call of a usage, or None."""
+    if not _is_usage(seen):
         return None
     usage = _usage(seen)
-    return [] if usage is None else [Call(id=memory.unnamed(), usage=usage, thread=thread)]
+    return [] if usage is None else [Call(id=memory.new_call_id(), usage=usage, thread=thread)]
 
 
-def _tells_usage(seen: object) -> bool:
+def _is_usage(seen: object) -> bool:
     return any(
         _has(seen, prompt) and _has(seen, reply)
         for prompt, reply in (
@@ -39,19 +39,19 @@ def _usage(seen: object) -> Usage | None:
     if not _has(seen, "input_tokens"):
         return GENERATE.usage(seen)
     if _has(seen, "cache_read_tokens"):
-        _check_single(seen)
+        _check_single_request(seen)
         return REQUEST.usage(seen)
-    # OpenAI's counts are a sum and its parts, Anthropic's are parts alone.
+    # OpenAI reports a sum and its parts, Anthropic parts alone.
     if _has(seen, "input_tokens_details") or _has(seen, "total_tokens"):
         return RESPONSES.usage(seen)
     return usage_of(seen)
 
 
-def _check_single(seen: object) -> None:
-    """A run's usage is the sum of its requests: no occupancy can be told from it."""
-    requests = walk(seen, "requests")
+def _check_single_request(seen: object) -> None:
+    """Reject the usage of a run: a sum of requests has no occupancy."""
+    requests = get_path(seen, "requests")
     if isinstance(requests, int) and requests > 1:
-        raise InvalidUsage("requests", requests, "1, a sum of several requests is no call")
+        raise InvalidUsage("requests", requests, "1: a sum of several requests is not one call")
 
 
 def _has(seen: object, name: str) -> bool:

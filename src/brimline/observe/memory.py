@@ -1,50 +1,50 @@
-"""What must be remembered from one observed object to the next: streams that are under way."""
+"""State between observed objects: the streams in progress."""
 
 from brimline.bounded_dict import BoundedDict
 from brimline.events import MAIN
 from brimline.providers.anthropic import MessageStream
 from brimline.transcripts.source import Parser
 
-LINES = 500
+MAX_LINES = 500
 
 
-class Memory:
-    """The streams under way, by thread. Feeding one what it cannot read changes nothing here."""
+class StreamMemory:
+    """The streams in progress, by thread. Objects that cannot be read change nothing."""
 
     def __init__(self, calls: int = 0) -> None:
         self._calls = calls
         self._messages: dict[str, MessageStream] = {}
         self._claude: Parser | None = None
         self._ended: str | None = None
-        self._lines = BoundedDict[str, None](LINES)
+        self._lines = BoundedDict[str, None](MAX_LINES)
 
-    def message(self, thread: str = MAIN) -> MessageStream:
-        """The Anthropic message that streams in a thread."""
+    def message_stream(self, thread: str = MAIN) -> MessageStream:
+        """The Anthropic message being streamed in a thread."""
         return self._messages.setdefault(thread, MessageStream())
 
-    def claude(self) -> Parser:
-        """Claude Code's stream, which the Claude Agent SDK hands on line by line."""
+    def claude_stream(self) -> Parser:
+        """The parser of Claude Code's stream, for the lines of the Claude Agent SDK."""
         if self._claude is None:
             from brimline.agents import source
 
             self._claude = source("claude").stream()
         return self._claude
 
-    def unnamed(self) -> str:
-        """An id for a call that has none of its own."""
+    def new_call_id(self) -> str:
+        """An id for a call that has none."""
         self._calls += 1
         return f"call-{self._calls}"
 
-    def end(self, call: str) -> None:
-        """The reply of a call has ended; its usage is still to come."""
+    def mark_ended(self, call: str) -> None:
+        """Note that the reply of a call has ended; its usage is still to come."""
         self._ended = call
 
-    def ended(self, call: str | None) -> bool:
-        """Whether that was said of this call."""
+    def is_ended(self, call: str | None) -> bool:
+        """Whether the reply of this call has ended."""
         return call is not None and call == self._ended
 
-    def told(self, line: object) -> bool:
-        """Whether a line of this id was there before; the last few hundred are remembered."""
+    def is_repeated(self, line: object) -> bool:
+        """Whether a line of this id came before, among the last MAX_LINES."""
         if not isinstance(line, str):
             return False
         before = line in self._lines

@@ -1,4 +1,4 @@
-"""The context service of an earlier design: its names and its JSON, on our figures."""
+"""The ContextService of an earlier design: its names and JSON, with our figures."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -7,11 +7,12 @@ import msgspec
 
 from brimline.errors import InvalidUsage
 from brimline.providers.anthropic import usage_of
-from brimline.providers.rows import Row, Shape, walk
+from brimline.providers.rows import CountRow, UsageShape, get_path
 from brimline.usage import Usage, format_tokens, percent, percent_raw
 from brimline.windows import Overrides, ResolveContext, window_of
 from brimline.windows.tables import LONG_CONTEXT_SUFFIX
 
+# The windows and aliases of that design; all other models are in the catalogue.
 MODEL_CONTEXT_WINDOWS: dict[str, int] = {
     "claude-sonnet-4-20250514": 200_000,
     "claude-opus-4-20250514": 200_000,
@@ -27,39 +28,36 @@ MODEL_CONTEXT_WINDOWS: dict[str, int] = {
     "opus": 200_000,
     "haiku": 200_000,
 }
-"""The windows that the design names, its aliases among them; all others are the catalogue's."""
 
-DEFAULT_CONTEXT_WINDOW = 200_000
-"""What the design takes for a model that nobody knows."""
+DEFAULT_CONTEXT_WINDOW = 200_000  # for unknown models
 
-NEAR = 80.0
-"""From how many per cent on a context is near its limit."""
+NEAR_LIMIT_PERCENT = 80.0  # a context is near its limit from here on
 
-COUNTS = Shape(
+TOKEN_USAGE = UsageShape(
     "context-service",
     "disjoint",
     (
-        Row("input", ("input_tokens",), required=True),
-        Row("cache_read", ("cache_read_tokens",), required=True),
-        Row("cache_write", ("cache_creation_tokens",), required=True),
-        Row("output", ("output_tokens",), required=True),
+        CountRow("input", ("input_tokens",), required=True),
+        CountRow("cache_read", ("cache_read_tokens",), required=True),
+        CountRow("cache_write", ("cache_creation_tokens",), required=True),
+        CountRow("output", ("output_tokens",), required=True),
     ),
 )
 
-RUN_STATS = Shape(
+RUN_STATS = UsageShape(
     "run-stats",
     "disjoint",
     (
-        Row("input", ("tokens.input",), required=True),
-        Row("cache_read", ("tokens.cache_read",), required=True),
-        Row("cache_write", ("tokens.cache_creation",), required=True),
-        Row("output", ("tokens.output",), required=True),
+        CountRow("input", ("tokens.input",), required=True),
+        CountRow("cache_read", ("tokens.cache_read",), required=True),
+        CountRow("cache_write", ("tokens.cache_creation",), required=True),
+        CountRow("output", ("tokens.output",), required=True),
     ),
 )
 
 
 class TokenUsage(msgspec.Struct, frozen=True):
-    """The tokens of one call by the design's names; InvalidUsage names a count that cannot be."""
+    """The tokens of one call, under the names of that design. Raises InvalidUsage."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -67,16 +65,16 @@ class TokenUsage(msgspec.Struct, frozen=True):
     cache_read_tokens: int = 0
 
     def __post_init__(self) -> None:
-        COUNTS.usage(self)
+        TOKEN_USAGE.usage(self)
 
     @property
     def usage(self) -> Usage:
-        """The same as a usage."""
-        return COUNTS.usage(self)
+        """The same as a `Usage`."""
+        return TOKEN_USAGE.usage(self)
 
     @property
     def total_input(self) -> int:
-        """The whole prompt, the cache with it: what was sent."""
+        """The whole prompt with the cache: what was sent."""
         return self.usage.sent
 
     @property
@@ -86,7 +84,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
 
 
 class ContextStats(msgspec.Struct, frozen=True):
-    """How full the window is: bounded, and as it is; near from 80 % on, over above the window."""
+    """How full the window is; near its limit from 80 percent on, over it above the window."""
 
     percentage: float
     percentage_raw: float
@@ -96,7 +94,7 @@ class ContextStats(msgspec.Struct, frozen=True):
     is_over_limit: bool
 
     def to_dict(self) -> dict[str, object]:
-        """The part of it that is written as JSON."""
+        """The fields that are written as JSON."""
         return {
             "percentage": self.percentage,
             "total_input_tokens": self.total_input_tokens,
@@ -112,20 +110,20 @@ class ContextService:
         service.update(input_tokens=5_000, output_tokens=1_000)
         service.format_summary()
 
-    Each update replaces the one before, so give it the usage of the last call: an answer's own. The
-    usage of a result message is the sum of all calls, and says 700 % after ten of them. As in the
-    design, a model that nobody knows has a window of 200,000, and what was never told is 0 %, not
-    unknown; `Tracker` makes that difference.
+    Each update replaces the one before: pass the usage of the last call, from its answer. The usage
+    of a result message is the sum of all calls, and gives 700 percent after ten of them. As in that
+    design, unknown models have a window of 200,000, and usage that was never given is 0 percent;
+    `Tracker` reports it as unknown.
     """
 
     def __init__(self, model: str = "claude-sonnet", window: int | None = None) -> None:
         self._model = model
-        self._window = _size_of(model) if window is None else _checked("window", window)
+        self._window = _window_size(model) if window is None else _check_size("window", window)
         self._usage = TokenUsage()
 
     @property
     def model(self) -> str:
-        """The model, as it was named."""
+        """The model as given."""
         return self._model
 
     @property
@@ -140,17 +138,17 @@ class ContextService:
         cache_creation_tokens: int = 0,
         cache_read_tokens: int = 0,
     ) -> None:
-        """Take the usage of the last call; InvalidUsage changes nothing."""
+        """Set the usage of the last call. After InvalidUsage nothing has changed."""
         self._usage = TokenUsage(
             input_tokens, output_tokens, cache_creation_tokens, cache_read_tokens
         )
 
     def update_from_dict(self, usage: Mapping[str, object]) -> None:
-        """The same from the `usage` of an Anthropic answer; InvalidUsage changes nothing."""
-        self._usage = _named(usage_of(usage))
+        """Set it from the `usage` of an Anthropic answer. Raises InvalidUsage like `update`."""
+        self._usage = _to_token_usage(usage_of(usage))
 
     def get_percentage(self) -> float:
-        """What was sent, in per cent of the window, bounded to 0-100."""
+        """What was sent in percent of the window, bounded to 0-100."""
         return cast("float", percent(self._usage.total_input, self._window))
 
     def get_percentage_raw(self) -> float:
@@ -166,31 +164,31 @@ class ContextService:
             percentage_raw=raw,
             total_input_tokens=sent,
             context_window_size=self._window,
-            is_near_limit=raw >= NEAR,
+            is_near_limit=raw >= NEAR_LIMIT_PERCENT,
             is_over_limit=sent > self._window,
         )
 
     def format_summary(self) -> str:
-        """The figure as a line for people, with a warning where more was sent than fits."""
+        """A summary line, with a warning if more was sent than fits."""
         stats = self.get_stats()
         over = " (WARNING: tokens exceed window)" if stats.is_over_limit else ""
         return f"Context: {stats.percentage:.1f}% of {format_tokens(self._window)}{over}"
 
     def reset(self) -> None:
-        """Begin a new session: nothing was sent."""
+        """Start a new session: nothing was sent."""
         self._usage = TokenUsage()
 
     def run_stats(self) -> dict[str, object]:
-        """The part of a run's `stats` that is about its context; no tokens where none were told."""
+        """The context part of a run's `stats`; without tokens if none were given."""
         size: dict[str, object] = {"context_window_size": self._window}
-        told = self._usage
-        if told == TokenUsage():
+        usage = self._usage
+        if usage == TokenUsage():
             return size
         tokens = {
-            "input": told.input_tokens,
-            "output": told.output_tokens,
-            "cache_creation": told.cache_creation_tokens,
-            "cache_read": told.cache_read_tokens,
+            "input": usage.input_tokens,
+            "output": usage.output_tokens,
+            "cache_creation": usage.cache_creation_tokens,
+            "cache_read": usage.cache_read_tokens,
         }
         return {"tokens": tokens, "context_percentage": self.get_percentage(), **size}
 
@@ -198,36 +196,36 @@ class ContextService:
     def from_run_stats(
         cls, stats: Mapping[str, object], model: str = "claude-sonnet"
     ) -> "ContextService":
-        """The service that wrote these `stats`; the percentage is made anew, and not believed.
+        """Restore a service from `stats`; the percentage is computed again.
 
-        A run whose provider told no tokens has none; without a size it has the model's.
+        Tokens and window size may be absent: then nothing was sent, and the model's window is used.
         """
-        size = walk(stats, "context_window_size")
-        service = cls(model, None if size is None else _checked("context_window_size", size))
-        if walk(stats, "tokens") is not None:
-            service._usage = _named(RUN_STATS.usage(stats))
+        size = get_path(stats, "context_window_size")
+        service = cls(model, None if size is None else _check_size("context_window_size", size))
+        if get_path(stats, "tokens") is not None:
+            service._usage = _to_token_usage(RUN_STATS.usage(stats))
         return service
 
 
-def _size_of(model: str) -> int:
-    """The design's own table, then the catalogue, then the default; a marked id is the client's."""
+def _window_size(model: str) -> int:
+    """The table above, then the catalogue, then the default; ids with [1m] as Claude Code does."""
     marked = (
         window_of(ResolveContext(agent="claude", model=model))
         if model.endswith(LONG_CONTEXT_SUFFIX)
         else None
     )
-    found = marked or window_of(ResolveContext(model=model), Overrides(MODEL_CONTEXT_WINDOWS))
-    return found.tokens if found else DEFAULT_CONTEXT_WINDOW
+    window = marked or window_of(ResolveContext(model=model), Overrides(MODEL_CONTEXT_WINDOWS))
+    return window.tokens if window else DEFAULT_CONTEXT_WINDOW
 
 
-def _checked(field: str, size: object) -> int:
+def _check_size(field: str, size: object) -> int:
     if type(size) is not int or size <= 0:
         raise InvalidUsage(field, size, "an integer above 0")
     return size
 
 
-def _named(usage: Usage | None) -> TokenUsage:
-    """A usage by the design's names; that of a message that was no call has no tokens."""
+def _to_token_usage(usage: Usage | None) -> TokenUsage:
+    """A usage under the names of that design; without tokens if the message was no call."""
     if usage is None:
         return TokenUsage()
     return TokenUsage(usage.input, usage.output, usage.cache_write, usage.cache_read)

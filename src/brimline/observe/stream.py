@@ -1,4 +1,4 @@
-"""A stream that is observed while it flows, and is otherwise what it was."""
+"""Wrap an SDK's stream to observe its items."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
@@ -10,11 +10,10 @@ LOGGER = logging.getLogger("brimline.observe")
 
 
 class Tracked:
-    """Stands before a stream of an SDK, synchronous or asynchronous, entered or not.
+    """Wraps a synchronous or asynchronous stream, or a context manager of one.
 
-    Every item is passed on unchanged, after it was observed. An item that tells nothing, or nothing
-    that can be read, is passed on all the same: the agent is never broken by being measured.
-    Everything else is the stream's own.
+    Every item is observed, then passed on unchanged, even if it cannot be read: measuring never
+    breaks the agent. All other attributes are the stream's own.
     """
 
     def __init__(self, stream: object, observe: Callable[[object], object]) -> None:
@@ -32,7 +31,7 @@ class Tracked:
     def __next__(self) -> Any:
         if self._items is None:
             self._items = iter(self._stream)
-        return self._seen(next(self._items))
+        return self._observe_item(next(self._items))
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
@@ -40,7 +39,7 @@ class Tracked:
     async def __anext__(self) -> Any:
         if self._items is None:
             self._items = aiter(self._stream)
-        return self._seen(await anext(self._items))
+        return self._observe_item(await anext(self._items))
 
     def __await__(self) -> "Generator[Any, Any, Tracked]":
         return self._awaited().__await__()
@@ -49,39 +48,39 @@ class Tracked:
         return Tracked(await cast("Awaitable[object]", self._stream), self._observe)
 
     def __enter__(self) -> "Tracked":
-        return self._within(self._stream.__enter__())
+        return self._enter(self._stream.__enter__())
 
     def __exit__(self, *raised: Any) -> Any:
-        self._last_word()
+        self._observe_snapshot()
         return self._stream.__exit__(*raised)
 
     async def __aenter__(self) -> "Tracked":
-        return self._within(await self._stream.__aenter__())
+        return self._enter(await self._stream.__aenter__())
 
     async def __aexit__(self, *raised: Any) -> Any:
-        self._last_word()
+        self._observe_snapshot()
         return await self._stream.__aexit__(*raised)
 
-    def _within(self, entered: object) -> "Tracked":
-        """The stream that entering gave; the one who entered also leaves."""
+    def _enter(self, entered: object) -> "Tracked":
+        """Wrap the stream that entering returned."""
         self._entered = self if entered is self._stream else Tracked(entered, self._observe)
         return self._entered
 
-    def _last_word(self) -> None:
-        """What a helper has gathered itself, where its text alone was read and no event."""
+    def _observe_snapshot(self) -> None:
+        """Observe the message that a helper gathered, in case only its text was iterated."""
         inner = self._entered._stream if self._entered else self._stream
         try:
-            gathered = inner.current_message_snapshot
-        except (AttributeError, AssertionError):  # no helper, or nothing came yet
+            snapshot = inner.current_message_snapshot
+        except (AttributeError, AssertionError):  # no helper, or no event yet
             return
-        self._quietly(gathered)
+        self._try_observe(snapshot)
 
-    def _seen(self, item: Any) -> Any:
-        self._quietly(item)
+    def _observe_item(self, item: Any) -> Any:
+        self._try_observe(item)
         return item
 
-    def _quietly(self, item: object) -> None:
+    def _try_observe(self, item: object) -> None:
         try:
             self._observe(item)
         except BrimlineError as error:
-            LOGGER.debug("an item of a stream tells no usage: %s", error)
+            LOGGER.debug("stream item without readable usage: %s", error)

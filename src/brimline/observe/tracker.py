@@ -17,12 +17,12 @@ from brimline.events import (
     is_compaction_thread,
 )
 from brimline.observe import audit
-from brimline.observe.memory import Memory
-from brimline.observe.shapes import events_of
+from brimline.observe.memory import StreamMemory
+from brimline.observe.shapes import read_events
 from brimline.observe.stream import Tracked
 from brimline.policy.levels import DEFAULT_LEVELS, check_levels, highest_reached
 from brimline.tracker import Reading, Session, Thread, decode_calls, encode_calls, fold, read
-from brimline.windows import Overrides, undated_model
+from brimline.windows import Overrides, normalize_model
 
 SOURCE = "SDK"
 STATE_VERSION = 1
@@ -87,7 +87,7 @@ class Tracker:
         )
         self._levels = check_levels(levels)
         self._session = Session(agent=agent)
-        self._memory = Memory()
+        self._memory = StreamMemory()
         self._fired: dict[str, Fired] = {}
         self._listeners: list[OnLevel] = []
         self._lock = RLock()
@@ -119,7 +119,7 @@ class Tracker:
         Raises UnrecognisedObject or InvalidUsage, and has then changed nothing.
         """
         with self._lock:
-            return self._apply(events_of(seen, self._memory, thread))
+            return self._apply(read_events(seen, self._memory, thread))
 
     def track(self, stream: object, thread: str = MAIN) -> Tracked:
         """The same stream, observed while it flows: iterate or enter it as before, or await it."""
@@ -128,7 +128,7 @@ class Tracker:
     def reset(self) -> None:
         """Begin anew, as when the agent is spawned again: a new cycle, nothing held."""
         with self._lock:
-            self._memory = Memory(self._calls())
+            self._memory = StreamMemory(self._calls())
             self._apply([Cleared(thread=name) for name in self._holding()])
 
     def compacted(self) -> None:
@@ -172,7 +172,7 @@ class Tracker:
             raise InvalidState(f"version {kept.version}, this Brimline reads {STATE_VERSION}")
         made = cls(kept.model, kept.agent, kept.window, kept.limit, kept.levels)
         made._session, made._fired = kept.session, dict(kept.fired)
-        made._memory = Memory(made._calls())
+        made._memory = StreamMemory(made._calls())
         return made
 
     def _apply(self, events: Sequence[AnyEvent]) -> bool:
@@ -182,7 +182,7 @@ class Tracker:
         self._session = fold(self._session, events)
         changed = [name for name in touched if _differs(self._read(name), before[name])]
         for name in sorted(changed):
-            audit.log(self._thread(name), self._read(name))
+            audit.log_update(self._thread(name), self._read(name))
         self._tell(sorted(name for name in touched if not is_compaction_thread(name)))
         return bool(changed)
 
@@ -201,7 +201,7 @@ class Tracker:
             return event
         if event.model is None and event.thread == MAIN:
             return msgspec.structs.replace(event, model=asked)
-        same = event.model not in (None, asked) and undated_model(asked) == undated_model(
+        same = event.model not in (None, asked) and normalize_model(asked) == normalize_model(
             event.model or ""
         )
         return msgspec.structs.replace(event, asked_for=asked) if same else event

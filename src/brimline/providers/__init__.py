@@ -1,12 +1,12 @@
-"""Usage out of a provider's answer or stream; a shape says if the cache is in the prompt."""
+"""Extract usage from a provider's answer or stream."""
 
 from brimline.providers.anthropic import MESSAGES
 from brimline.providers.gemini import GENERATE, INTERACTION
 from brimline.providers.openai import CHAT, RESPONSES
 from brimline.providers.pydantic_ai import REQUEST
-from brimline.providers.rows import Row, Shape
+from brimline.providers.rows import CountRow, UsageShape
 
-SHAPES: dict[str, Shape] = {
+SHAPES: dict[str, UsageShape] = {
     shape.name: shape for shape in (MESSAGES, RESPONSES, CHAT, GENERATE, INTERACTION, REQUEST)
 }
 
@@ -18,6 +18,6 @@ __all__ = [
     "REQUEST",
     "RESPONSES",
     "SHAPES",
-    "Row",
-    "Shape",
+    "CountRow",
+    "UsageShape",
 ]

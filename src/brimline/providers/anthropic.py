@@ -1,31 +1,31 @@
-"""Anthropic Messages: an answer's usage, and a stream's from its SSE events."""
+"""Anthropic Messages: usage of an answer, and of a stream by its SSE events."""
 
 from collections.abc import Sequence
 from typing import cast
 
 import msgspec
 
-from brimline.providers.rows import Row, Shape, walk
+from brimline.providers.rows import CountRow, UsageShape, get_path
 from brimline.usage import ZERO, Usage
 
-MESSAGES = Shape(
+MESSAGES = UsageShape(
     "anthropic-messages",
     "disjoint",
     (
-        Row("input", ("input_tokens",), required=True),
-        Row("cache_read", ("cache_read_input_tokens",)),
-        Row("cache_write", ("cache_creation_input_tokens",)),
-        Row("output", ("output_tokens",), required=True),
+        CountRow("input", ("input_tokens",), required=True),
+        CountRow("cache_read", ("cache_read_input_tokens",)),
+        CountRow("cache_write", ("cache_creation_input_tokens",)),
+        CountRow("output", ("output_tokens",), required=True),
     ),
 )
 
 COMPACTION = "compaction"
-ASIDE = frozenset({"advisor_message", COMPACTION})
-"""Passes that are not the thread's own: another model's advice, the API's own summing up."""
+# Passes that are not the thread's own: another model's advice, and the API's own compaction.
+OTHER_PASSES = frozenset({"advisor_message", COMPACTION})
 
 
-class Pass(msgspec.Struct, frozen=True, gc=False):
-    """One pass of a call that the API made in several: an entry of `usage.iterations`."""
+class CallPass(msgspec.Struct, frozen=True, gc=False):
+    """An entry of `usage.iterations`: one pass of a call that the API made in several."""
 
     input_tokens: int
     output_tokens: int
@@ -35,25 +35,25 @@ class Pass(msgspec.Struct, frozen=True, gc=False):
 
 
 class MessageUsage(msgspec.Struct, frozen=True, gc=False):
-    """The `usage` of a message, typed for records that are read in bulk."""
+    """The `usage` of a message, typed for bulk reading."""
 
     input_tokens: int
     output_tokens: int
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
-    iterations: tuple[Pass, ...] | None = None
+    iterations: tuple[CallPass, ...] | None = None
 
 
-EMPTY = Usage(0, 0, 0, 0)
+NO_TOKENS = Usage(0, 0, 0, 0)
 
 
 def usage_of(reported: object) -> Usage | None:
-    """The usage of a message; None where it is all zero, as on a message that was no call.
+    """The usage of a message; None if it is all zero, because the message was no call.
 
-    With several passes the top level is their sum: the last pass of the thread's own tells what it
-    sent. A zero top level over passes is an old message written again: no call.
+    With several passes the top level is their sum, so the thread's last own pass counts. Zeros at
+    the top level with passes below are an old message that was written again: no call.
     """
-    if isinstance(reported, MessageUsage):  # the rows of MESSAGES written out: these come in bulk
+    if isinstance(reported, MessageUsage):  # faster than MESSAGES, for bulk reading
         usage = Usage(
             reported.input_tokens,
             reported.cache_read_input_tokens,
@@ -62,39 +62,39 @@ def usage_of(reported: object) -> Usage | None:
         )
         passes = reported.iterations
     else:
-        usage, passes = MESSAGES.usage(reported), _passes(reported)
-    if usage == EMPTY:
+        usage, passes = MESSAGES.usage(reported), _get_passes(reported)
+    if usage == NO_TOKENS:
         return None
     if passes is None or len(passes) < 2:
         return usage
-    own = [each for each in passes if walk(each, "type") not in ASIDE]
+    own = [each for each in passes if get_path(each, "type") not in OTHER_PASSES]
     return MESSAGES.usage(own[-1]) if own else usage
 
 
-class SummedUp(msgspec.Struct, frozen=True):
-    """A compaction by the API itself: what it took, and whether the thread's call came after it."""
+class ApiCompaction(msgspec.Struct, frozen=True):
+    """A compaction by the API itself: its usage, and whether the thread's call came after it."""
 
     usage: Usage
-    went_on: bool
+    has_call_after: bool
 
 
-def summed_up(reported: object) -> SummedUp | None:
-    """The compaction in a message's usage; None where there was none."""
-    passes = _passes(reported) or ()
-    kinds = [walk(each, "type") for each in passes]
+def find_api_compaction(reported: object) -> ApiCompaction | None:
+    """The compaction in a message's usage, or None."""
+    passes = _get_passes(reported) or ()
+    kinds = [get_path(each, "type") for each in passes]
     if COMPACTION not in kinds:
         return None
     place = len(kinds) - 1 - kinds[::-1].index(COMPACTION)
-    return SummedUp(MESSAGES.usage(passes[place]), went_on=place < len(kinds) - 1)
+    return ApiCompaction(MESSAGES.usage(passes[place]), has_call_after=place < len(kinds) - 1)
 
 
-def _passes(reported: object) -> Sequence[object] | None:
-    passes = walk(reported, "iterations")
+def _get_passes(reported: object) -> Sequence[object] | None:
+    passes = get_path(reported, "iterations")
     return cast("Sequence[object]", passes) if isinstance(passes, Sequence) else None
 
 
-class Streamed(msgspec.Struct, frozen=True):
-    """What a stream has told of its message so far."""
+class StreamedMessage(msgspec.Struct, frozen=True):
+    """What is known of a streamed message so far."""
 
     id: str
     model: str | None
@@ -103,54 +103,54 @@ class Streamed(msgspec.Struct, frozen=True):
 
 
 class MessageStream:
-    """Follows the SSE events of one message: input at message_start, output at message_delta."""
+    """Reads the SSE events of a message: input at message_start, output at message_delta."""
 
     def __init__(self) -> None:
-        self._message: Streamed | None = None
+        self._message: StreamedMessage | None = None
 
-    def follows(self, call: str) -> bool:
-        """Whether the message that it follows is this one."""
+    def is_current(self, call: str) -> bool:
+        """Whether this is the message being streamed."""
         return self._message is not None and self._message.id == call
 
-    def ended(self, call: str) -> bool:
-        """Whether the message that it follows is this one, and told all of its usage."""
-        return self.follows(call) and self._message is not None and self._message.final
+    def is_complete(self, call: str) -> bool:
+        """Whether this message was streamed, with all of its usage."""
+        return self.is_current(call) and self._message is not None and self._message.final
 
-    def feed(self, event: object) -> Streamed | None:
-        """What is known after this event, where it changed anything."""
-        match walk(event, "type"):
+    def feed(self, event: object) -> StreamedMessage | None:
+        """The message after this event; None if nothing changed."""
+        match get_path(event, "type"):
             case "message_start":
-                return self._start(walk(event, "message"))
+                return self._start(get_path(event, "message"))
             case "message_delta":
-                return self._delta(walk(event, "usage"))
+                return self._delta(get_path(event, "usage"))
             case _:
                 return None
 
-    def _start(self, message: object) -> Streamed | None:
-        name, model = walk(message, "id"), walk(message, "model")
-        usage = usage_of(walk(message, "usage")) if isinstance(name, str) else None
+    def _start(self, message: object) -> StreamedMessage | None:
+        name, model = get_path(message, "id"), get_path(message, "model")
+        usage = usage_of(get_path(message, "usage")) if isinstance(name, str) else None
         if not isinstance(name, str):
             self._message = None
             return None
         model = model if isinstance(model, str) else None
-        self._message = Streamed(name, model, usage or ZERO, final=False)
+        self._message = StreamedMessage(name, model, usage or ZERO, final=False)
         return self._message if usage else None
 
-    def _delta(self, reported: object) -> Streamed | None:
+    def _delta(self, reported: object) -> StreamedMessage | None:
         if self._message is None or reported is None:
             return None
-        begun = self._message.usage
+        start = self._message.usage
         usage = usage_of(
             {
-                "input_tokens": _told(reported, "input_tokens", begun.input),
-                "cache_read_input_tokens": _told(
-                    reported, "cache_read_input_tokens", begun.cache_read
+                "input_tokens": _count_or(reported, "input_tokens", start.input),
+                "cache_read_input_tokens": _count_or(
+                    reported, "cache_read_input_tokens", start.cache_read
                 ),
-                "cache_creation_input_tokens": _told(
-                    reported, "cache_creation_input_tokens", begun.cache_write
+                "cache_creation_input_tokens": _count_or(
+                    reported, "cache_creation_input_tokens", start.cache_write
                 ),
-                "output_tokens": walk(reported, "output_tokens"),
-                "iterations": walk(reported, "iterations"),
+                "output_tokens": get_path(reported, "output_tokens"),
+                "iterations": get_path(reported, "iterations"),
             }
         )
         if usage is None:
@@ -159,7 +159,7 @@ class MessageStream:
         return self._message
 
 
-def _told(reported: object, field: str, begun: int) -> object:
-    """A count of the delta; the one of message_start where the delta does not repeat it."""
-    value = walk(reported, field)
-    return value if value else begun
+def _count_or(reported: object, field: str, default: int) -> object:
+    """A count of the delta, or that of message_start if the delta does not repeat it."""
+    value = get_path(reported, field)
+    return value if value else default

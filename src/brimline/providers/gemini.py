@@ -1,41 +1,41 @@
-"""Gemini generateContent: the cache is a part of the prompt, thoughts are beside the answer."""
+"""Gemini: the cache is a part of the prompt, thoughts are counted beside the answer."""
 
-from brimline.providers.rows import Row, Shape, walk
+from brimline.providers.rows import CountRow, UsageShape, get_path
 from brimline.usage import Usage
 
-GENERATE = Shape(
+GENERATE = UsageShape(
     "gemini-generate-content",
     "subset",
     (
-        Row("input", ("promptTokenCount", "prompt_token_count"), required=True),
-        Row("input", ("toolUsePromptTokenCount", "tool_use_prompt_token_count")),
-        Row("cache_read", ("cachedContentTokenCount", "cached_content_token_count")),
-        Row("output", ("candidatesTokenCount", "candidates_token_count")),
-        Row("output", ("thoughtsTokenCount", "thoughts_token_count")),
-        Row("reasoning", ("thoughtsTokenCount", "thoughts_token_count")),
+        CountRow("input", ("promptTokenCount", "prompt_token_count"), required=True),
+        CountRow("input", ("toolUsePromptTokenCount", "tool_use_prompt_token_count")),
+        CountRow("cache_read", ("cachedContentTokenCount", "cached_content_token_count")),
+        CountRow("output", ("candidatesTokenCount", "candidates_token_count")),
+        CountRow("output", ("thoughtsTokenCount", "thoughts_token_count")),
+        CountRow("reasoning", ("thoughtsTokenCount", "thoughts_token_count")),
     ),
 )
 
 
-INTERACTION = Shape(
+INTERACTION = UsageShape(
     "gemini-interaction",
     "subset",
     (
-        Row("input", ("total_input_tokens",), required=True),
-        Row("input", ("total_tool_use_tokens",)),
-        Row("cache_read", ("total_cached_tokens",)),
-        Row("output", ("total_output_tokens",)),
-        Row("output", ("total_thought_tokens",)),
-        Row("reasoning", ("total_thought_tokens",)),
+        CountRow("input", ("total_input_tokens",), required=True),
+        CountRow("input", ("total_tool_use_tokens",)),
+        CountRow("cache_read", ("total_cached_tokens",)),
+        CountRow("output", ("total_output_tokens",)),
+        CountRow("output", ("total_thought_tokens",)),
+        CountRow("reasoning", ("total_thought_tokens",)),
     ),
 )
 
 
-def without_hops(usage: Usage, initial: object) -> Usage:
-    """The usage of an answer that its SDK gathered over several requests, each with all before it.
+def collapse_requests(usage: Usage, initial: object) -> Usage:
+    """The usage of an answer for which the SDK made several requests and added up their prompts.
 
-    The SDK adds their prompts up. `initial` is the first one's: with all that was answered it is
-    what is held. Nothing changes where there was one request, or its prompt is not told.
+    `initial` is the first prompt: with all output it is what is held. The usage is returned as it
+    is if there was one request, or if the first prompt is unknown.
     """
     if type(initial) is not int or not 0 < initial < usage.sent:
         return usage
@@ -44,8 +44,8 @@ def without_hops(usage: Usage, initial: object) -> Usage:
 
 
 def generate_usage(answer: object) -> Usage | None:
-    """The usage of an answer or a streamed chunk, the last of which counts; None without one."""
-    reported = walk(answer, "usageMetadata")
+    """The usage of an answer or a streamed chunk, or None; the last chunk counts."""
+    reported = get_path(answer, "usageMetadata")
     if reported is None:
-        reported = walk(answer, "usage_metadata")
+        reported = get_path(answer, "usage_metadata")
     return None if reported is None else GENERATE.usage(reported)

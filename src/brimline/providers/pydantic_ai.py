@@ -1,15 +1,15 @@
-"""Pydantic AI's usage of one request, whatever the provider: the cache is a part of the prompt."""
+"""Pydantic AI's usage of one request, for all providers: the cache is a part of the prompt."""
 
-from brimline.providers.rows import Row, Shape
+from brimline.providers.rows import CountRow, UsageShape
 
-REQUEST = Shape(
+REQUEST = UsageShape(
     "pydantic-ai-request",
     "subset",
     (
-        Row("input", ("input_tokens",), required=True),
-        Row("cache_read", ("cache_read_tokens",)),
-        Row("cache_write", ("cache_write_tokens",)),
-        Row("output", ("output_tokens",), required=True),
-        Row("reasoning", ("output_reasoning_tokens", "details.reasoning_tokens")),
+        CountRow("input", ("input_tokens",), required=True),
+        CountRow("cache_read", ("cache_read_tokens",)),
+        CountRow("cache_write", ("cache_write_tokens",)),
+        CountRow("output", ("output_tokens",), required=True),
+        CountRow("reasoning", ("output_reasoning_tokens", "details.reasoning_tokens")),
     ),
 )

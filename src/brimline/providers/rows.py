@@ -1,4 +1,4 @@
-"""A provider's usage as data: rows of path -> bucket, and whether the prompt has the cache in."""
+"""A provider's usage format as data: rows of path -> bucket."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, cast
@@ -11,11 +11,11 @@ from brimline.usage import Usage, from_subset
 Bucket: TypeAlias = Literal["input", "cache_read", "cache_write", "output", "reasoning"]
 
 
-class Row(msgspec.Struct, frozen=True):
-    """Where a provider keeps a count, and the bucket it goes to; two rows of one bucket add up.
+class CountRow(msgspec.Struct, frozen=True):
+    """The path of a count, and its bucket; rows of the same bucket add up.
 
-    `paths` are spellings of one place, the first that is there counts. A count that is `required`
-    and missing is an error; any other is 0 when the provider leaves it out.
+    `paths` are alternative spellings; the first that exists counts. A missing count is an error if
+    it is `required`, else 0.
     """
 
     bucket: Bucket
@@ -23,19 +23,19 @@ class Row(msgspec.Struct, frozen=True):
     required: bool = False
 
 
-class Shape(msgspec.Struct, frozen=True):
+class UsageShape(msgspec.Struct, frozen=True):
     """How one API reports usage.
 
-    `cached` says whether what was read from and written to the cache is counted beside the prompt
-    (`disjoint`) or as a part of it (`subset`).
+    `cached` is whether cache reads and writes are counted beside the prompt (`disjoint`) or as a
+    part of it (`subset`).
     """
 
     name: str
     cached: Literal["disjoint", "subset"]
-    rows: tuple[Row, ...]
+    rows: tuple[CountRow, ...]
 
     def usage(self, reported: object) -> Usage:
-        """The usage in a mapping or object of this shape; InvalidUsage names what is wrong."""
+        """The usage in a mapping or object of this shape. Raises InvalidUsage."""
         counts: dict[Bucket, int] = {}
         for row in self.rows:
             value = self._count(reported, row)
@@ -46,9 +46,9 @@ class Shape(msgspec.Struct, frozen=True):
         make = from_subset if self.cached == "subset" else _disjoint
         return make(prompt, read, written, output, counts.get("reasoning"))
 
-    def _count(self, reported: object, row: Row) -> int | None:
+    def _count(self, reported: object, row: CountRow) -> int | None:
         for path in row.paths:
-            value = walk(reported, path)
+            value = get_path(reported, path)
             if value is None:
                 continue
             if type(value) is not int or value < 0:
@@ -63,8 +63,8 @@ def _disjoint(prompt: int, read: int, written: int, output: int, reasoning: int 
     return Usage(prompt, read, written, output, reasoning)
 
 
-def walk(value: object, path: str) -> object:
-    """What a dotted path leads to in nested mappings or objects; None where it leads nowhere."""
+def get_path(value: object, path: str) -> object:
+    """The value at a dotted path in nested mappings or objects, or None."""
     for part in path.split("."):
         if isinstance(value, Mapping):
             value = cast("Mapping[str, object]", value).get(part)

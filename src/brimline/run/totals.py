@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from brimline.events import MAIN, Call
-from brimline.prices import cost, tier_of
+from brimline.prices import compute_cost, tier_of
 from brimline.survey.summary import day_of
 from brimline.tracker import Session, Thread
 from brimline.usage import ZERO, Usage
@@ -63,7 +63,7 @@ def calls_since(calls: Iterable[Call], at: float | None) -> list[Call]:
 def list_price(calls: Iterable[Call]) -> float | None:
     """The cost by list prices; None without calls, or if a price is unknown."""
     prices = [
-        cost(call.model, day_of(call.at), tier_of(call.model, call.usage), call.usage)
+        compute_cost(call.model, day_of(call.at), tier_of(call.model, call.usage), call.usage)
         for call in calls
     ]
     known = [one for one in prices if one is not None]

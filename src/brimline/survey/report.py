@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from brimline.events import MAIN
-from brimline.prices import cost
+from brimline.prices import compute_cost
 from brimline.survey.index import TranscriptIndex
 from brimline.survey.summary import FileSummary, UsageRow
 from brimline.transcripts.source import Transcript
@@ -137,7 +137,9 @@ class _LineBuilder:
     def build(self, key: str, by: GroupBy) -> ReportLine:
         owners = [i for i in self._items.values() if i.transcript.thread == MAIN]
         peaks = [row.peak_sent for row in self._own_rows if row.peak_sent is not None]
-        priced = [(calls, cost(*key, usage)) for key, (calls, usage) in self._billed.items()]
+        priced = [
+            (calls, compute_cost(*key, usage)) for key, (calls, usage) in self._billed.items()
+        ]
         known = [dollars for _, dollars in priced if dollars is not None]
         return ReportLine(
             key=key,

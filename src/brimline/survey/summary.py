@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from brimline.events import MAIN, Call
-from brimline.prices import tier_around, tier_of
+from brimline.prices import tier_bounds, tier_of
 from brimline.tracker import Session, Thread
 from brimline.usage import ZERO, Usage
 
@@ -132,7 +132,7 @@ class _RowsBuilder:
                 if not first <= at < end:
                     day, (first, end) = day_of(call.at), day_bounds(at)
                 model = call.model
-                above, up_to = tier_around(model, sent)
+                above, up_to = tier_bounds(model, sent)
                 group = self._builder_for((day, model, tier_of(model, usage)))
             group.usages.append(usage)
             if own:

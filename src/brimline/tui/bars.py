@@ -7,7 +7,7 @@ from brimline.terminal.text import draw_bar, format_age, shade_of, shorten_home,
 from brimline.tui.api_types import SessionView, ThreadView
 from brimline.tui.styled_text import Line, Shade, Span
 from brimline.usage import format_tokens
-from brimline.windows import undated_model as plain_model
+from brimline.windows import normalize_model as plain_model
 
 LEVEL_MARK, LIMIT_MARK = "╎", "┃"
 STALE_AFTER_S = 3_600.0

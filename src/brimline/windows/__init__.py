@@ -1,4 +1,4 @@
-"""Window and limit: how large a context window is, where its client compacts, how we know."""
+"""Windows and limits: how large a context window is, where the client compacts, and why."""
 
 from brimline.windows.resolve import (
     NO_CLIENT_SETTINGS,
@@ -23,7 +23,7 @@ from brimline.windows.tables import (
     clients,
     find_model,
     model_aliases,
-    undated_model,
+    normalize_model,
 )
 
 __all__ = [
@@ -46,6 +46,6 @@ __all__ = [
     "find_model",
     "limit_of",
     "model_aliases",
-    "undated_model",
+    "normalize_model",
     "window_of",
 ]

@@ -1,4 +1,4 @@
-"""The order in which window and limit are resolved: it stands here and nowhere else."""
+"""Resolve the window and the limit of a thread: the order of their origins is here alone."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from brimline.windows.tables import (
     clients,
     find_model,
     model_aliases,
-    undated_model,
+    normalize_model,
 )
 
 WindowOrigin: TypeAlias = Literal["set", "reported", "client", "catalogue", "default", "observed"]
@@ -27,7 +27,7 @@ REPORTED = "reported by the client"
 
 
 class Window(msgspec.Struct, frozen=True):
-    """The size of a context window, where it is known from, and in words why."""
+    """The size of a context window, its origin, and the reason in words."""
 
     tokens: int
     origin: WindowOrigin
@@ -35,7 +35,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """The point at which the client compacts, where it is known from, and in words why."""
+    """The point at which the client compacts, its origin, and the reason in words."""
 
     tokens: int
     origin: LimitOrigin
@@ -43,10 +43,10 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 class ClientSettings(msgspec.Struct, frozen=True):
-    """What the user told a client about its windows and its compaction; None: nothing.
+    """The client's own settings for windows and compaction; None if unset.
 
-    The maps are by model, `*` for every model. `part` is the part of the window beside the room for
-    a reply at which the client compacts at the latest.
+    The maps are by model, `*` for every model. `part` is the fraction of the window, without the
+    room for a reply, at which the client compacts at the latest.
     """
 
     auto_compact: bool | None = None
@@ -64,7 +64,7 @@ NO_CLIENT_SETTINGS = ClientSettings()
 
 
 class Overrides(msgspec.Struct, frozen=True):
-    """What the user told us; keys are a model, an agent, `agent/model`, or `*`."""
+    """Brimline's own settings; keys are a model, an agent, `agent/model`, or `*`."""
 
     windows: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     limits: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
@@ -75,10 +75,10 @@ NO_OVERRIDES = Overrides()
 
 
 class ResolveContext(msgspec.Struct, frozen=True):
-    """What is known about a thread when its window and limit are asked for.
+    """What is known about a thread whose window and limit are resolved.
 
-    `most_sent` is the most that the thread ever sent: more than a window holds disproves it.
-    `learned` is the lowest point at which the client was lately seen to compact by itself.
+    `most_sent` is the most that the thread ever sent: a smaller window is then wrong. `learned` is
+    the lowest occupancy at which the client recently compacted by itself.
     """
 
     agent: str | None = None
@@ -94,57 +94,62 @@ class ResolveContext(msgspec.Struct, frozen=True):
 def window_of(known: ResolveContext, overrides: Overrides = NO_OVERRIDES) -> Window | None:
     """The window: set by the user > reported > the client's > the catalogue's > unknown.
 
-    A thread that sent more than the size so found disproves it (the user's own word excepted, that
-    is kept and the overshoot is shown): the next known size is taken, and marked as observed.
+    If the thread sent more than that size, the next larger known size is taken and marked as
+    observed; a size that the user set is kept, and the excess is shown.
     """
     if tokens := _override(overrides.windows, known):
         return Window(tokens, "set", "set in Brimline's settings")
-    found = _reported(known) or _client_window(known) or _catalogued(known) or _assumed(overrides)
-    if found and known.most_sent > found.tokens:
-        return _disproved(found, known)
-    return found
+    window = (
+        _reported_window(known)
+        or _client_window(known)
+        or _catalogue_window(known)
+        or _default_window(overrides)
+    )
+    if window and known.most_sent > window.tokens:
+        return _observed_window(window, known)
+    return window
 
 
-def _reported(known: ResolveContext) -> Window | None:
+def _reported_window(known: ResolveContext) -> Window | None:
     if known.reported is None or known.reported <= 0:
         return None
     return Window(known.reported, "reported", REPORTED)
 
 
 def _client_window(known: ResolveContext) -> Window | None:
-    told = _by_model(known.settings.windows, known.model)
-    if told:
-        return Window(told, "client", f"set in {known.settings.place}")
+    tokens = _value_for_model(known.settings.windows, known.model)
+    if tokens:
+        return Window(tokens, "client", f"set in {known.settings.place}")
     row = _window_row(known.agent, known.model, known.version)
     if not row:
         return None
     return Window(row.window, "client", f"{row.how} ({row.agent} {row.seen}, {row.date})")
 
 
-def _catalogued(known: ResolveContext) -> Window | None:
+def _catalogue_window(known: ResolveContext) -> Window | None:
     row = find_model(known.model) if known.model else None
     if not row or not row.window:
         return None
     return Window(row.window, "catalogue", row.origin or catalogue().made_from)
 
 
-def _assumed(overrides: Overrides) -> Window | None:
+def _default_window(overrides: Overrides) -> Window | None:
     if overrides.default_window is None:
         return None
     return Window(overrides.default_window, "default", "the default window of Brimline's settings")
 
 
-def _disproved(window: Window, known: ResolveContext) -> Window:
+def _observed_window(window: Window, known: ResolveContext) -> Window:
     row = find_model(known.model) if known.model else None
     own = {row.window} if row and row.window else set[int]()
     sizes = own | {*clients().sizes.get(known.agent or "", () if own else _all_sizes())}
     larger = [size for size in sizes if size >= known.most_sent]
-    said = f"{window.why} says {window.tokens:,}, but {known.most_sent:,} were sent"
+    reason = f"{window.why} says {window.tokens:,}, but {known.most_sent:,} were sent"
     if not larger:
         return Window(
-            known.most_sent, "observed", f"{said}: at least that, no larger size is known"
+            known.most_sent, "observed", f"{reason}: at least that, no larger size is known"
         )
-    return Window(min(larger), "observed", f"{said}: the next known size")
+    return Window(min(larger), "observed", f"{reason}: the next known size")
 
 
 @cache
@@ -157,54 +162,56 @@ def limit_of(
 ) -> Limit | None:
     """The limit: set > reported > the client's settings > learned > the client's default > unknown.
 
-    Switched off or not enforced, it is the window, and says so.
+    If compaction is off or not enforced, it is the window, with that origin.
     """
     if tokens := _override(overrides.limits, known):
         return Limit(tokens, "set", "set in Brimline's settings")
     if known.reported_limit is not None:
         return Limit(known.reported_limit, "reported", REPORTED)
-    found = _in_tokens(known, window) or (
-        (_configured(known, window) if window else None)
-        or _learned(known)
+    limit = _configured_tokens(known, window) or (
+        (_configured_limit(known, window) if window else None)
+        or _learned_limit(known)
         or (_default_limit(known, window) if window else None)
     )
-    return found if found and found.tokens > 0 else None
+    return limit if limit and limit.tokens > 0 else None
 
 
-def _in_tokens(known: ResolveContext, window: Window | None) -> Limit | None:
-    told = known.settings
-    if told.limit is None or told.auto_compact is False:
+def _configured_tokens(known: ResolveContext, window: Window | None) -> Limit | None:
+    settings = known.settings
+    if settings.limit is None or settings.auto_compact is False:
         return None
-    tokens = min(told.limit, window.tokens) if window else told.limit
-    return Limit(tokens, "configured", f"set in {told.place}")
+    tokens = min(settings.limit, window.tokens) if window else settings.limit
+    return Limit(tokens, "configured", f"set in {settings.place}")
 
 
-def _configured(known: ResolveContext, window: Window) -> Limit | None:
-    told = known.settings
-    why = f"set in {told.place}"
-    if told.auto_compact is False:
+def _configured_limit(known: ResolveContext, window: Window) -> Limit | None:
+    settings = known.settings
+    why = f"set in {settings.place}"
+    if settings.auto_compact is False:
         return Limit(window.tokens, "off", f"auto-compaction is off, {why}: the window")
     row = _limit_row(known.agent, known.model, known.version)
-    base = _by_model(told.auto_compact_windows, known.model)
-    if row and (base or told.part):
+    base = _value_for_model(settings.auto_compact_windows, known.model)
+    if row and (base or settings.part):
         size = min(base or window.tokens, window.tokens)
         tokens = row.tokens(size, _max_output(known))
-        if told.part:
-            tokens = min(tokens, int((tokens + row.margin) * told.part))
-            how = f"{row.how}, or at {told.part:.0%} before that"
+        if settings.part:
+            tokens = min(tokens, int((tokens + row.margin) * settings.part))
+            how = f"{row.how}, or at {settings.part:.0%} before that"
         else:
             how = row.how
         return Limit(tokens, "configured", f"{how}, window {base or size:,} {why}")
-    if told.reserve is not None:
+    if settings.reserve is not None:
         return Limit(
-            window.tokens - told.reserve, "configured", f"a reserve of {told.reserve:,}, {why}"
+            window.tokens - settings.reserve,
+            "configured",
+            f"a reserve of {settings.reserve:,}, {why}",
         )
-    if told.fraction is not None:
-        return Limit(round(told.fraction * window.tokens), "configured", why)
+    if settings.fraction is not None:
+        return Limit(round(settings.fraction * window.tokens), "configured", why)
     return None
 
 
-def _learned(known: ResolveContext) -> Limit | None:
+def _learned_limit(known: ResolveContext) -> Limit | None:
     if known.learned is None:
         return None
     return Limit(known.learned, "learned", "the lowest of the last automatic compactions seen")
@@ -227,9 +234,9 @@ def _input_cap(model: str | None) -> int | None:
 
 
 def _max_output(known: ResolveContext) -> int | None:
-    told = _by_model(known.settings.max_outputs, known.model)
-    if told:
-        return told
+    tokens = _value_for_model(known.settings.max_outputs, known.model)
+    if tokens:
+        return tokens
     row = find_model(known.model) if known.model else None
     return row.max_output if row else None
 
@@ -240,52 +247,52 @@ def _override(table: Mapping[str, int], known: ResolveContext) -> int | None:
     return next((table[key] for key in (*keys, agent, "*") if key in table), None)
 
 
-def _by_model(table: Mapping[str, int], model: str | None) -> int | None:
+def _value_for_model(table: Mapping[str, int], model: str | None) -> int | None:
     if model is not None and model in table:
         return table[model]
-    if model is not None and undated_model(model) in table:
-        return table[undated_model(model)]
+    if model is not None and normalize_model(model) in table:
+        return table[normalize_model(model)]
     return table.get("*")
 
 
 @cache
 def _window_row(agent: str | None, model: str | None, version: str | None) -> ClientWindow | None:
-    """The row of a client's windows that names the model most closely and holds for the version."""
+    """The row of a client's windows for this version that matches the model best."""
     unknown = model is not None and find_model(model) is None
     rows = (row for row in clients().windows if unknown or not row.unknown_only)
-    return _closest(rows, agent, model, version)
+    return _best_row(rows, agent, model, version)
 
 
 @cache
 def _limit_row(agent: str | None, model: str | None, version: str | None) -> ClientLimit | None:
-    """The same of its limits; one of the prompt's cap only where that is known, and then first."""
+    """The row of its limits; rows of the prompt's cap only if that is known, and then first."""
     capped = _input_cap(model) is not None
     rows = (row for row in clients().limits if capped or row.of == "window")
-    return _closest(sorted(rows, key=lambda row: row.of != "input"), agent, model, version)
+    return _best_row(sorted(rows, key=lambda row: row.of != "input"), agent, model, version)
 
 
 RowT = TypeVar("RowT", ClientWindow, ClientLimit)
 
 
-def _closest(
+def _best_row(
     rows: Iterable[RowT], agent: str | None, model: str | None, version: str | None
 ) -> RowT | None:
-    fitting = [row for row in rows if row.agent == agent and _holds(row, version)]
-    named = [row for row in fitting if _closeness(row.model, model) >= 0]
-    return max(named, key=lambda row: _closeness(row.model, model), default=None)
+    applicable = [row for row in rows if row.agent == agent and _applies_to(row, version)]
+    matching = [row for row in applicable if _match_score(row.model, model) >= 0]
+    return max(matching, key=lambda row: _match_score(row.model, model), default=None)
 
 
-def _holds(row: ClientWindow | ClientLimit, version: str | None) -> bool:
-    """Whether a row holds for a version; one that is not known is taken for the newest."""
+def _applies_to(row: ClientWindow | ClientLimit, version: str | None) -> bool:
+    """Whether a row applies to a version; an unknown version counts as the newest."""
     if version is None:
         return row.until is None
-    parts = _version(version)
-    since = row.since is None or _version(row.since) <= parts
-    return since and (row.until is None or parts < _version(row.until))
+    parts = _parse_version(version)
+    since = row.since is None or _parse_version(row.since) <= parts
+    return since and (row.until is None or parts < _parse_version(row.until))
 
 
-def _closeness(pattern: str, model: str | None) -> int:
-    """How closely a pattern names a model: an exact id most, then the longest prefix; -1: not."""
+def _match_score(pattern: str, model: str | None) -> int:
+    """How well a pattern matches a model: an exact id best, then the longest prefix; -1 if not."""
     if pattern == "*":
         return 0
     if model is None:
@@ -295,12 +302,12 @@ def _closeness(pattern: str, model: str | None) -> int:
     if not pattern.endswith("*"):
         return (
             500
-            if pattern in (undated_model(model), DATE_SUFFIX.sub("", undated_model(model)))
+            if pattern in (normalize_model(model), DATE_SUFFIX.sub("", normalize_model(model)))
             else -1
         )
-    return len(pattern) if undated_model(model).startswith(pattern[:-1]) else -1
+    return len(pattern) if normalize_model(model).startswith(pattern[:-1]) else -1
 
 
 @cache
-def _version(text: str) -> tuple[int, ...]:
+def _parse_version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text.partition("-")[0]))

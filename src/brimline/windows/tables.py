@@ -1,4 +1,4 @@
-"""What is known about clients and models, as data: data/clients.json and data/catalogue.json."""
+"""Tables of clients and models, from data/clients.json and data/catalogue.json."""
 
 import re
 from functools import cache
@@ -8,12 +8,11 @@ from typing import Literal
 import msgspec
 
 DATE_SUFFIX = re.compile(r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)$")
-LONG_CONTEXT_SUFFIX = "[1m]"
-"""The mark of a long window behind a model's id."""
+LONG_CONTEXT_SUFFIX = "[1m]"  # marks a long window, behind a model's id
 
 
 class Price(msgspec.Struct, frozen=True, array_like=True):
-    """Dollars per million tokens, from a day on, for calls whose prompt is above a size."""
+    """USD per million tokens, since a day, for calls whose prompt is above a size."""
 
     since: str
     above: int
@@ -24,9 +23,9 @@ class Price(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Model(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A row of the catalogue: the total window, the cap on the prompt, the longest reply, prices.
+    """A row of the catalogue: total window, cap on the prompt, longest reply, prices.
 
-    `origin` is set where the row is our own, and not from what the catalogue is made from.
+    `origin` is set if the row is our own, not from the catalogue's source.
     """
 
     window: int | None = None
@@ -37,7 +36,7 @@ class Model(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """Models by exact id and by prefix, as `make catalogue` wrote them."""
+    """Models by exact id and by prefix, written by `make catalogue`."""
 
     made_from: str
     exact: dict[str, Model]
@@ -45,7 +44,7 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 
 class ClientWindow(msgspec.Struct, frozen=True):
-    """The window that a client gives to a model; `unknown_only`: to one that nobody knows."""
+    """The window that a client gives to a model; `unknown_only`: to models not in the catalogue."""
 
     agent: str
     model: str
@@ -61,7 +60,7 @@ class ClientWindow(msgspec.Struct, frozen=True):
 class ClientLimit(msgspec.Struct, frozen=True):
     """Where a client compacts: fraction x base - margin - min(longest reply, output_cap).
 
-    The base is the window, or the cap on the prompt where a row is `of` that and it is known.
+    The base is the window, or the cap on the prompt if `of` is `input`.
     `granted` is the part of the raw window that the client reports as the window.
     """
 
@@ -80,13 +79,13 @@ class ClientLimit(msgspec.Struct, frozen=True):
     until: str | None = None
 
     def tokens(self, window: int, max_output: int | None) -> int:
-        """The limit in a window of this size; a reply of unknown length counts with the cap."""
+        """The limit in a window of this size; a longest reply that is unknown counts as the cap."""
         reply = self.output_cap if max_output is None else min(max_output, self.output_cap)
         return round(self.fraction * window / self.granted) - self.margin - reply
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """The client table."""
+    """The table of clients."""
 
     about: str
     sizes: dict[str, tuple[int, ...]]
@@ -96,36 +95,34 @@ class Clients(msgspec.Struct, frozen=True):
 
 @cache
 def catalogue() -> Catalogue:
-    """The model catalogue."""
-    return msgspec.json.decode(_data("catalogue.json"), type=Catalogue)
+    return msgspec.json.decode(_read_data("catalogue.json"), type=Catalogue)
 
 
 @cache
 def clients() -> Clients:
-    """The client table."""
-    return msgspec.json.decode(_data("clients.json"), type=Clients)
+    return msgspec.json.decode(_read_data("clients.json"), type=Clients)
 
 
-def _data(name: str) -> bytes:
+def _read_data(name: str) -> bytes:
     return Path(__file__).parent.with_name("data").joinpath(name).read_bytes()
 
 
-def undated_model(model: str) -> str:
-    """A model's id without the case, the provider's path and the mark of a long window."""
+def normalize_model(model: str) -> str:
+    """A model's id in lower case, without the provider's path and the mark of a long window."""
     return model.lower().removesuffix(LONG_CONTEXT_SUFFIX).rpartition("/")[2]
 
 
 @cache
 def model_aliases(model: str) -> tuple[str, ...]:
-    """By what a user may name a model: its id as it is told, plain, and plain without its date."""
-    name = undated_model(model)
+    """The names that settings may use for a model: its id, normalized, and without its date."""
+    name = normalize_model(model)
     return tuple(dict.fromkeys((model, name, DATE_SUFFIX.sub("", name))))
 
 
 @cache
 def find_model(model: str) -> Model | None:
     """The catalogue's row: the exact id, the id without its date, then the longest prefix."""
-    name, table = undated_model(model), catalogue()
+    name, table = normalize_model(model), catalogue()
     row = table.exact.get(name) or table.exact.get(DATE_SUFFIX.sub("", name))
     if row:
         return row

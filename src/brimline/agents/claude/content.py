@@ -167,9 +167,8 @@ class ClaudeContent:
     outcome_marks = (b'"type":"result"',)
 
     def __init__(self) -> None:
-        self._new_tasks = BoundedDict[str, str](
-            MAX_ENTRIES
-        )  # subjects by the id of the TaskCreate call
+        # subjects by the id of the TaskCreate call
+        self._new_tasks = BoundedDict[str, str](MAX_ENTRIES)
         self._has_replied = False
         self._total_cost = 0.0
 

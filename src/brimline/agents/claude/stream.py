@@ -15,10 +15,10 @@ from brimline.events import (
     Spent,
     WindowReported,
 )
-from brimline.providers.anthropic import MessageStream, Streamed, usage_of
+from brimline.providers.anthropic import MessageStream, StreamedMessage, usage_of
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
-from brimline.windows import undated_model
+from brimline.windows import normalize_model
 
 _line = msgspec.json.Decoder(StreamLine)
 _kind = msgspec.json.Decoder(Kind)
@@ -70,13 +70,13 @@ class StreamParser:
         usage = usage_of(message.usage)
         if usage is None or self._finished(line, message.id):
             return ()
-        told = Streamed(message.id, message.model, usage, final=False)
+        told = StreamedMessage(message.id, message.model, usage, final=False)
         return (self._call(line, told),)
 
     def _finished(self, line: StreamLine, call: str) -> bool:
         """Whether the raw events told this call better already."""
         stream = self._streams.get(_thread(line))
-        return call in self._final or (stream is not None and stream.follows(call))
+        return call in self._final or (stream is not None and stream.is_current(call))
 
     def _event(self, line: StreamLine) -> Sequence[AnyEvent]:
         if not bytes(line.event):
@@ -85,7 +85,7 @@ class StreamParser:
         told = stream.feed(msgspec.json.decode(line.event))
         return (self._call(line, told),) if told else ()
 
-    def _call(self, line: StreamLine, told: Streamed) -> Call:
+    def _call(self, line: StreamLine, told: StreamedMessage) -> Call:
         thread = _thread(line)
         if told.final:
             self._final.add(told.id)
@@ -93,7 +93,7 @@ class StreamParser:
         fits = (
             asked is not None
             and told.model is not None
-            and undated_model(asked) == undated_model(told.model)
+            and normalize_model(asked) == normalize_model(told.model)
         )
         call = Call(
             at=parse_time(line.timestamp),
@@ -124,7 +124,7 @@ class StreamParser:
         for name, told in line.model_usage.items():
             if told.context_window is None:
                 continue
-            for model in dict.fromkeys((name, undated_model(name), told.canonical_model or name)):
+            for model in dict.fromkeys((name, normalize_model(name), told.canonical_model or name)):
                 yield WindowReported(tokens=told.context_window, model=model)
 
     def _ended_turn(self, line: StreamLine) -> Iterator[AnyEvent]:

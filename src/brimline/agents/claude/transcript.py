@@ -8,7 +8,7 @@ from brimline.agents.claude.records import TRANSCRIPT_KINDS, CompactMetadata, Ki
 from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trigger, Trimmed
 from brimline.providers.anthropic import usage_of
 from brimline.transcripts.source import parse_time
-from brimline.windows import undated_model
+from brimline.windows import normalize_model
 
 _record = msgspec.json.Decoder(Record)
 _kind = msgspec.json.Decoder(Kind)
@@ -131,7 +131,7 @@ class TranscriptParser:
 
 def asked_for(asked: str, model: str | None) -> str | None:
     """The model as it was asked for, where that is the same model with more said of it."""
-    if model is None or asked == model or undated_model(asked) != undated_model(model):
+    if model is None or asked == model or normalize_model(asked) != normalize_model(model):
         return None
     return asked
 

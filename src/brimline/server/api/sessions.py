@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import InvalidHandoff
 from brimline.events import MAIN
-from brimline.formulas import series
+from brimline.formulas import formula_series
 from brimline.handoff import Document
 from brimline.handoff.document import read_document
 from brimline.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
@@ -125,7 +125,7 @@ class SessionRoutes:
         """What each historic formula would have said after each call of the main thread."""
         calls = await self._store.calls(row.id, MAIN)
         return json_response(
-            series([Usage(c.input, c.cache_read, c.cache_write, c.output) for c in calls])
+            formula_series([Usage(c.input, c.cache_read, c.cache_write, c.output) for c in calls])
         )
 
     async def messages(self, request: Request) -> Response:
