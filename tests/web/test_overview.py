@@ -87,10 +87,10 @@ def test_unknown_is_not_shown_as_zero(story: Story, screen: Screen) -> None:
     story.tell("packed", full(70), {"type": "Compacted", "trigger": "auto"})
     story.tell("known", full(0))
     screen.open()
-    for session, words in (("new", "before the first reply"), ("packed", "until the next reply")):
+    for session, words in (("new", "awaiting first reply"), ("packed", "awaiting next reply")):
         expect(screen.row(session)).to_have_attribute("data-level", "unknown")
         expect(screen.of(session, "percent")).to_have_text("unknown")
-        expect(screen.of(session, "state")).to_contain_text(f"unknown {words}")
+        expect(screen.of(session, "state")).to_contain_text(words)
     assert screen.order()[0] == "known"
 
 

@@ -74,7 +74,7 @@ def test_hover_shows_the_figures_of_the_call(story: Story, screen: Screen) -> No
         expect(screen.find("hover")).to_have_attribute("data-call", row["call"])
         assert shown(screen) == (row["call"], figures(row))
         expect(screen.find("hover")).to_contain_text(f"· {row['thread']} · cycle {row['cycle']} ·")
-        expect(screen.find("hover")).to_contain_text(f"read from: {sources[row['thread']]}")
+        expect(screen.find("hover")).to_contain_text(f"source: {sources[row['thread']]}")
 
 
 def test_reading_shows_each_figure_and_origin(story: Story, screen: Screen) -> None:

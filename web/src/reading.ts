@@ -70,7 +70,7 @@ export function stateText(view: SessionView, now: number): string {
   if (state === "stale") return `stale, ${duration(now - lastSeenAt(view))}`;
   if (state !== "unknown") return state;
   const main = mainThread(view);
-  return main && main.cycle > 0 ? "unknown until the next reply" : "unknown before the first reply";
+  return main && main.cycle > 0 ? "awaiting next reply" : "awaiting first reply";
 }
 
 /** The limit in percent of the window, for drawing; the API has it for the main thread only. */

@@ -45,8 +45,8 @@ test("a session is stale after an hour without events", () => {
 test("an unknown state says whether the first reply or the next one is missing", () => {
   const before = view({}, [threadRow({ state: "unknown", cycle: 0 })]);
   const after = view({}, [threadRow({ state: "unknown", cycle: 1 })]);
-  expect(stateText(before, NOW)).toBe("unknown before the first reply");
-  expect(stateText(after, NOW)).toBe("unknown until the next reply");
+  expect(stateText(before, NOW)).toBe("awaiting first reply");
+  expect(stateText(after, NOW)).toBe("awaiting next reply");
 });
 
 test("a session that ended or had no events for a day is not live", () => {

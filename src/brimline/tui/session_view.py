@@ -91,7 +91,7 @@ class SessionPage(msgspec.Struct, frozen=True):
 
     def _limit_note(self, thread: ThreadView) -> str | None:
         near = thread.percent_of_limit
-        parts = [None if near is None else f"{near}% of it held", thread.limit_why]
+        parts = [None if near is None else f"{near}% of the limit held", thread.limit_why]
         return "; ".join(part for part in parts if part) or None
 
     def _calls_note(self, view: SessionView, thread: ThreadView) -> str:

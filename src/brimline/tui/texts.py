@@ -69,7 +69,7 @@ _KEY_ROWS = (
 
 _SYMBOL_ROWS = (
     ("low medium high", "percent of the window: below 50, from 50, from 80"),
-    ("at limit", "the client compacts now; the bar is red"),
+    ("at limit", "the limit is reached, and the client compacts; the bar is red"),
     ("over, 130%!", "more tokens were sent than the known window holds"),
     (LEVEL_MARK, "on a bar: a level, at which the agent gets a message"),
     (LIMIT_MARK, "on a bar: the limit, at which the client compacts"),

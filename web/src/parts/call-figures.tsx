@@ -49,7 +49,7 @@ export function CallFigures({ call, source, formulas, near, last }: Props) {
         ))}
       </dl>
       <p class="figures-source">
-        usage of <code>{call.call}</code> as the provider reported it; thread read from: {source}
+        usage of <code>{call.call}</code> as reported by the provider; source: {source}
       </p>
       <NearbyMarks near={near} />
     </div>

@@ -1,7 +1,7 @@
 /** Sessions, peaks, compactions, tokens and cost by day. */
 
 import type { Day } from "../api-types";
-import { count, day, dollars, plural, tokens } from "../format";
+import { count, day, dollars, tokens } from "../format";
 import { sentOf } from "../timeline/plot";
 import { ColumnChart } from "./column-chart";
 import { type Column, Table } from "./table";
@@ -37,7 +37,7 @@ export function Days({ days }: { days: Day[] }) {
   return (
     <section class="panel" aria-labelledby="days">
       <h2 id="days">
-        Days <span class="amount">{plural(days.length, "day")}</span>
+        Days <span class="amount">{count(days.length)}</span>
       </h2>
       <div class="charts">
         {CHARTS.map((chart) => (
