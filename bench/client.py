@@ -18,7 +18,7 @@ import msgspec
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))  # the real clients are run as the tests run them
 
-from brimline.setup.plan import RECIPES  # noqa: E402
+from brimline.agents import get_agent  # noqa: E402
 from brimline.testing.fake_model import Ramp, Reply, Scenario  # noqa: E402
 from brimline.transcripts.source import Places  # noqa: E402
 from clients import claude, codex, gemini, opencode, pi  # noqa: E402
@@ -104,11 +104,11 @@ class Case:
 
 def cases(agent: str, daemon: Running, work: Path) -> Iterator[Case]:
     """As the client is, twice, with hooks that do nothing, and with ours."""
-    recipe = RECIPES[agent]
+    recipe = get_agent(agent).install_spec
     for name in (WITHOUT, AGAIN, IDLE, WITH):
         case = Case(name, CLIENTS[agent], work / f"{agent}-{name}")
         home = Place(case.root).home
-        file = recipe.user(Places(home, {}))
+        file = recipe.user_file(Places(home, {}))
         file.parent.mkdir(parents=True)
         case.client.prepare(Place(case.root))
         if name in (IDLE, WITH):

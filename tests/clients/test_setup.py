@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from brimline.setup.command import Program
+from brimline.agents import get_agent
+from brimline.agents.hook_command import Program
 from brimline.setup.install import SetupOptions
-from brimline.setup.plan import RECIPES, apply, plan
+from brimline.setup.plan import apply, plan
 from brimline.testing.fake_model import Reply, Scenario
 from brimline.transcripts.source import Places
 
@@ -54,7 +55,7 @@ class SetUp:
         self.recorder.chmod(0o755)
         self._places = Places(self.place.home, {})
         self._agent, self._state = agent, root / "state"
-        self.file = RECIPES[agent].user(self._places)
+        self.file = get_agent(agent).install_spec.user_file(self._places)
         self.file.parent.mkdir(parents=True)
         self.file.write_text(text)
         self.change(remove=False)
@@ -105,7 +106,7 @@ def test_claude_runs_every_hook(tmp_path: Path) -> None:
     session = installed.recorded()[0]["session_id"]
     run_without_warnings(installed, Scenario(), "/compact", "--resume", session)
     run_without_warnings(installed, Scenario(otherwise=Reply(error="prompt_too_long")), "Go.")
-    assert installed.events() == set(RECIPES["claude"].events)
+    assert installed.events() == set(get_agent("claude").install_spec.events)
     installed.change(remove=True)
     assert installed.file.read_text() == text
 
@@ -152,7 +153,10 @@ def test_codex_runs_the_hooks(tmp_path: Path) -> None:
     )
     assert run.exit_code == 0, run.stderr
     assert "failed to parse" not in run.stdout
-    assert installed.events() == set(RECIPES["codex"].events) - {"PreCompact", "PostCompact"}
+    assert installed.events() == set(get_agent("codex").install_spec.events) - {
+        "PreCompact",
+        "PostCompact",
+    }
     installed.change(remove=True)
     assert installed.file.read_text() == '{"description": "mine", "hooks": {}}'
 
@@ -170,6 +174,6 @@ def test_gemini_runs_the_hooks(tmp_path: Path) -> None:
         transcripts=".gemini/tmp/**/chats/**/*.json*",
     )
     assert run.exit_code == 0, run.stderr
-    assert installed.events() == set(RECIPES["gemini"].events)
+    assert installed.events() == set(get_agent("gemini").install_spec.events)
     installed.change(remove=True)
     assert installed.file.read_text() == text

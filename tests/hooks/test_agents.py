@@ -12,7 +12,6 @@ from brimline.agents import agent_names, get_agent
 from brimline.agents.hook_adapter import HookRequest
 from brimline.errors import InvalidUsage, UnknownAgent
 from brimline.observations import EMPTY_REPLY, Reply
-from brimline.setup.plan import RECIPES
 
 from .told import AT, SESSION, told
 
@@ -27,7 +26,12 @@ SUBAGENTS = "SubagentStop"
 
 @pytest.mark.parametrize(
     ("agent", "event"),
-    [(n, event) for n, recipe in RECIPES.items() for event in recipe.events if event != SUBAGENTS],
+    [
+        (n, event)
+        for n in agent_names()
+        for event in get_agent(n).install_spec.events
+        if event != SUBAGENTS
+    ],
 )
 def test_every_installed_hook_is_heard(agent: str, event: str) -> None:
     """No hook that setup installs is run for nothing."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.setup.command import Program
+from brimline.agents.hook_command import Program
 
 from .agent import CLIENT, TOO_LONG, Agent
 from .daemon import Daemon, answers

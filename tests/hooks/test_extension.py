@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents import all_agents, get_agent
 from brimline.agents.hook_adapter import HookRequest
+from brimline.agents.hook_command import Program
 from brimline.hooks.client.exchange import NAMES, VALUE_LONGEST
-from brimline.setup.command import Program
 from brimline.setup.extension import extension_source
-from brimline.setup.plan import RECIPES
 from clients.install import node
 
 from .agent import CLIENT, TOO_LONG, Agent
@@ -34,7 +34,7 @@ from .daemon import (
     waits,
 )
 
-AGENTS = [agent for agent, recipe in RECIPES.items() if recipe.extension]
+AGENTS = [agent.name for agent in all_agents() if agent.install_spec.is_extension]
 EVENT = {"session_id": "s", "hook_event_name": "SessionStart", "cwd": "/caf\u00e9"}
 BODY = json.dumps(EVENT).encode()
 ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in NAMES}
@@ -59,7 +59,7 @@ Make = Callable[..., Agent]
 @pytest.fixture
 def extended(request: pytest.FixtureRequest, folder: Path) -> Make:
     """Makes an agent with our extension, Pi's or the one asked for; `more` it does meanwhile."""
-    recipe = RECIPES[getattr(request, "param", "pi")]
+    recipe = get_agent(getattr(request, "param", "pi")).install_spec
 
     def make(more: str = "", script: Path = CLIENT, autostart: bool = False) -> Agent:
         place = (str(folder / "hook.sock"), str(folder / "spool"))

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from brimline.agents.install_spec import Scope
 from brimline.hooks.client.exchange import NAMES
 from brimline.server.hooks.user_status_line import INSIDE, MOST, Place, UserStatusLine
 from brimline.setup.entries import ReplacedStatusLine
@@ -23,7 +24,6 @@ from brimline.setup.manifest import (
     StatusLine,
     save_entry,
 )
-from brimline.setup.recipe import Scope
 
 from .running import Running
 

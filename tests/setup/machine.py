@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from brimline.setup.command import HttpTarget, Program
+from brimline.agents.hook_command import HttpTarget, Program
 from brimline.setup.install import SetupOptions
 from brimline.setup.plan import Change, apply, plan
 from brimline.transcripts.source import Places

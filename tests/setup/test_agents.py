@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from brimline.agents.hook_command import SHELL_GUARD, Program, find_program
 from brimline.errors import UnknownAgent
-from brimline.setup.command import SHELL_GUARD, Program, find_program
 from brimline.setup.plan import plan
 
 from .machine import HOOK, Machine, program

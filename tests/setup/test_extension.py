@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from brimline.agents import all_agents, get_agent
 from brimline.setup.installed import find_installed
-from brimline.setup.plan import RECIPES
 from brimline.setup.shared_file import backup_path
 
 from .machine import Machine, program
 
-AGENTS = [agent for agent, recipe in RECIPES.items() if recipe.extension]
+AGENTS = [agent.name for agent in all_agents() if agent.install_spec.is_extension]
 pytestmark = pytest.mark.parametrize("agent", AGENTS)
 
 
@@ -50,7 +50,7 @@ def test_start_of_a_session_starts_the_daemon(machine: Machine, agent: str) -> N
 
 def test_second_time(machine: Machine, agent: str) -> None:
     """There is nothing to write any more, and nothing to do."""
-    assert machine.set_up(agent).notes == (RECIPES[agent].then,)
+    assert machine.set_up(agent).notes == (get_agent(agent).install_spec.next_step,)
     again = machine.plan(agent)
     assert (again.pending, again.what, again.notes) == (False, "already set up", ())
 
@@ -93,7 +93,7 @@ def test_project_scope(tmp_path: Path, agent: str) -> None:
     """The project's own folder of extensions, and nothing in the user's home."""
     machine = Machine(tmp_path, scope="project")
     change = machine.set_up(agent)
-    assert change.path == machine.project / RECIPES[agent].project
+    assert change.path == machine.project / get_agent(agent).install_spec.project_file
     assert any("paths of this machine" in note for note in change.notes)
     assert list(machine.home.iterdir()) == []
 
@@ -112,7 +112,7 @@ def test_path_that_is_no_text(machine: Machine, agent: str) -> None:
 
 def test_found(machine: Machine, agent: str) -> None:
     """What is there is told: nothing, somebody else's, ours, another installation's."""
-    events = tuple(RECIPES[agent].events)
+    events = tuple(get_agent(agent).install_spec.events)
     assert find_installed(agent, machine.places, machine.wish, "user").missing == events
     machine.write("", agent)
     assert find_installed(agent, machine.places, machine.wish, "user").missing == events

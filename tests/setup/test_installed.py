@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from brimline.agents import get_agent
 from brimline.setup.installed import InstalledHooks, find_installed
-from brimline.setup.plan import RECIPES
 
 from .machine import Machine, program
 
@@ -27,7 +27,11 @@ def _plain(machine: Machine) -> dict[str, Any]:
 def test_nothing(machine: Machine) -> None:
     """Where nothing is set up every event is missing."""
     told = found(machine)
-    assert (told.events, told.missing, told.problem) == ((), RECIPES["claude"].events, None)
+    assert (told.events, told.missing, told.problem) == (
+        (),
+        get_agent("claude").install_spec.events,
+        None,
+    )
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
@@ -36,7 +40,11 @@ def test_as_set_up(machine: Machine, agent: str, autostart: bool) -> None:
     """Every hook is there and up to date; whether it starts the daemon is told."""
     machine.set_up(agent, autostart=autostart)
     told = found(machine, agent)
-    assert (told.events, told.missing, told.outdated) == (tuple(RECIPES[agent].events), (), ())
+    assert (told.events, told.missing, told.outdated) == (
+        tuple(get_agent(agent).install_spec.events),
+        (),
+        (),
+    )
     assert told.autostart is autostart
 
 
@@ -55,7 +63,7 @@ def test_one_hook_starts_the_daemon(machine: Machine) -> None:
 def test_of_another_installation(machine: Machine) -> None:
     """Hooks that run another installation's client are old."""
     machine.set_up(program=program("/old/brimline-hook"))
-    assert found(machine).outdated == tuple(RECIPES["claude"].events)
+    assert found(machine).outdated == tuple(get_agent("claude").install_spec.events)
 
 
 def test_some_are_missing(machine: Machine) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from brimline.agents import get_agent
 from brimline.atomic_file import DRAFT_MARK
 from brimline.errors import InvalidSettings
 from brimline.setup.manifest import MANIFEST_NAME, load_manifest
-from brimline.setup.plan import RECIPES, apply
+from brimline.setup.plan import apply
 from brimline.setup.shared_file import BACKUP_SUFFIX, LOCK_SUFFIX, backup_path
 from hypothesis_examples import examples
 from jsonc_texts import files
@@ -55,7 +56,7 @@ def test_file_is_given_back_byte_for_byte(machine: Machine, text: str) -> None:
     path = machine.write(text)
     path.chmod(0o640)
     machine.set_up()
-    assert set(machine.hooks()) >= set(RECIPES["claude"].events)
+    assert set(machine.hooks()) >= set(get_agent("claude").install_spec.events)
     assert backup_path(path).read_bytes() == text.encode("utf-8")
     machine.take_out()
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (text.encode("utf-8"), 0o640)
@@ -64,7 +65,7 @@ def test_file_is_given_back_byte_for_byte(machine: Machine, text: str) -> None:
 
 
 @examples(25)
-@given(text=files(RECIPES["gemini"].dialect))
+@given(text=files(get_agent("gemini").install_spec.dialect))
 def test_whatever_people_write_is_given_back(text: str) -> None:
     """Any file that the client reads, and whose hooks are hooks, is given back byte for byte."""
     with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +82,7 @@ def test_whatever_people_write_is_given_back(text: str) -> None:
 
 
 @examples(25)
-@given(text=files(RECIPES["gemini"].dialect))
+@given(text=files(get_agent("gemini").install_spec.dialect))
 def test_without_what_is_remembered(text: str) -> None:
     """With the state folder lost, ours is taken out and all else is there, byte for byte."""
     with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +101,7 @@ def test_without_what_is_remembered(text: str) -> None:
 def test_where_nothing_was_nothing_is_left(machine: Machine, agent: str) -> None:
     """A file that setup made is removed again, and its folder; there is no copy of nothing."""
     machine.set_up(agent)
-    assert list(machine.hooks(agent)) == list(RECIPES[agent].events)
+    assert list(machine.hooks(agent)) == list(get_agent(agent).install_spec.events)
     assert machine.around(agent) == [machine.file(agent).name]
     machine.take_out(agent)
     assert list(machine.places.home.iterdir()) == []

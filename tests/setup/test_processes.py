@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from brimline.agents import get_agent
 from brimline.jsonc import parse
 from brimline.setup.entries import has_our_entries
 from brimline.setup.manifest import find_status_line
-from brimline.setup.plan import RECIPES
 
 from .machine import Machine
 
@@ -24,7 +24,7 @@ TEXT = '{\n  "model": "opus",\n  "statusLine": {"type": "command", "command": "m
 PROGRAM = """
 import sys
 from pathlib import Path
-from brimline.setup.command import Program
+from brimline.agents.hook_command import Program
 from brimline.setup.install import SetupOptions
 from brimline.setup.plan import apply, plan
 from brimline.transcripts.source import Places
@@ -61,7 +61,7 @@ def test_several_at_once(tmp_path: Path) -> None:
     finished(*(started(tmp_path, f"/{name}/brimline-hook", 5, "in") for name in "abc"))
     for agent in ("claude", "codex", "gemini"):
         told = machine.settings(agent)["hooks"]
-        assert list(told) == list(RECIPES[agent].events)
+        assert list(told) == list(get_agent(agent).install_spec.events)
         assert all(len(groups) == 1 for groups in told.values())
         assert len({json.dumps(groups) for groups in told.values()}) == 1
     machine.take_out()
@@ -98,7 +98,9 @@ def test_killed_half_way(tmp_path: Path, round: int) -> None:
     process.stdout.close()
     process.stderr.close()
     text = path.read_text()
-    assert text == TEXT or has_our_entries(parse(text, RECIPES["claude"].dialect, "f"))
+    assert text == TEXT or has_our_entries(
+        parse(text, get_agent("claude").install_spec.dialect, "f")
+    )
     machine.set_up()
     machine.take_out()
     assert (path.read_text(), machine.around()) == (TEXT, ["settings.json"])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from brimline.agents.capabilities import Capabilities
     from brimline.agents.content import ContentReader
     from brimline.agents.hook_adapter import HookAdapter, StatusLineAdapter
+    from brimline.agents.install_spec import InstallSpec
     from brimline.transcripts.source import Places, Source
 
 
@@ -44,6 +45,11 @@ class Agent:
             able = [one.name for one in all_agents() if hasattr(one._part("hooks"), "STATUS_LINE")]
             raise UnknownAgent(self.name, able)
         return adapter
+
+    @cached_property
+    def install_spec(self) -> "InstallSpec":
+        """What setup writes into its settings, and where they are."""
+        return self._part("setup").INSTALL_SPEC
 
     @cached_property
     def capabilities(self) -> "Capabilities":

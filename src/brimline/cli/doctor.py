@@ -27,7 +27,6 @@ from brimline.cli.setup import wish_of
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
 from brimline.setup.install import SetupOptions
 from brimline.setup.installed import InstalledHooks, find_installed
-from brimline.setup.plan import RECIPES
 from brimline.terminal.text import Shade, colourize, strip_control
 
 SHADES: dict[bool, Shade] = {True: "low", False: "high"}
@@ -58,7 +57,7 @@ def _checks(context: Context) -> Iterator[Check]:
     yield _brimline(wish)
     names = ", ".join(display_name(agent) for agent in agents)
     yield Check("agents", bool(agents), names or "none found", "Start one, or `brimline demo`.")
-    found = {agent: _found(context, agent, wish) for agent in agents if agent in RECIPES}
+    found = {agent: _found(context, agent, wish) for agent in agents}
     for agent, places in found.items():
         yield hooks(context, agent, places, heard)
         yield from status_line(places)

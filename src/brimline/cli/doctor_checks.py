@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 
 from brimline._version import __version__
-from brimline.agents import source
+from brimline.agents import get_agent, source
 from brimline.cli.context import Context
 from brimline.setup.installed import InstalledHooks, LineState
-from brimline.setup.plan import RECIPES
 from brimline.store.problems import open_problems
 from brimline.terminal.text import count_of, format_age
 
@@ -134,7 +133,9 @@ def _with_heard(context: Context, agent: str, check: Check, heard: Heard) -> Che
     if last is None:
         begun = format_age(context.now - since)
         said = f"no event since the daemon started {begun} ago, but a transcript was written"
-    return Check(check.about, False, f"{check.told}, {said}", RECIPES[agent].then)
+    return Check(
+        check.about, False, f"{check.told}, {said}", get_agent(agent).install_spec.next_step
+    )
 
 
 def status_line(found: Sequence[InstalledHooks]) -> Iterator[Check]:
@@ -161,7 +162,7 @@ def version(agent: str, heard: Heard) -> Iterator[Check]:
     told = next((one["version"] for one in heard.of(agent) if one["version"]), None)
     if told is None:
         return
-    oldest = RECIPES[agent].oldest
+    oldest = get_agent(agent).install_spec.min_version
     numbers = tuple(int(number) for number in re.findall(r"[0-9]+", told)[: len(oldest)])
     needed = ".".join(map(str, oldest))
     yield Check(f"{agent} version", numbers >= oldest, told, f"Update it to {needed} or newer.")

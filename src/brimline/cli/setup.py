@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from brimline.agents import agent_names, agents_present, get_agent
+from brimline.agents.hook_command import HttpTarget, Program, find_program
 from brimline.cli import service
 from brimline.cli.context import Context, emit_json
 from brimline.cli.setup_diff import Shown, carried_out, lines, shown
@@ -15,7 +16,6 @@ from brimline.server.secret import derive_token, read_secret
 from brimline.server.sockets import HOST
 from brimline.settings import PROJECT_FILE, socket_path, state_dir, user_file
 from brimline.setup import parent
-from brimline.setup.command import HttpTarget, Program, find_program
 from brimline.setup.install import SetupOptions
 from brimline.setup.installed import find_installed
 from brimline.setup.plan import Change, plan, plan_managed_file

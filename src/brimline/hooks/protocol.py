@@ -16,7 +16,7 @@ The header is `key=value` entries, each ended by a NUL: kind, agent, id (`<unix 
 the process that ran the client, the agent's mostly; then `env.NAME` for the variables that are set
 of those that matter. The body is stdin as it came, as far as it came in time, up to BODY_LONGEST;
 in the spool it has only the fields that the daemon reads (payload.py).
-exchange.py, client.c and the extensions' asking.js write requests and read replies.
+exchange.py, client.c and the extensions' code (setup/extension.js) write requests and read replies.
 """
 
 import re

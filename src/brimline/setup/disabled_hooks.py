@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.hook_command import HOOK_NAME
 from brimline.errors import InvalidSettings
 from brimline.jsonc import Document, JsonPath
-from brimline.setup.command import HOOK_NAME
 from brimline.setup.install import SettingsFile, parse_settings
 from brimline.setup.shared_file import read_if_exists
 
@@ -25,16 +25,18 @@ def find_disabling_setting(file: SettingsFile) -> DisablingSetting | None:
 
     The file nearest to the project decides about all hooks; a hook that any file names is disabled.
     """
-    switch, disabling = file.recipe.switch, None
+    switch, disabling = file.recipe.disable_setting, None
     if switch is None:
         return None
     for path, document in _documents(file):
-        if HOOK_NAME in _disabled_names(document, switch.names):
-            return DisablingSetting(f"{'.'.join(switch.names)}: {HOOK_NAME}", path)
-        value = document.find(switch.way)
+        if HOOK_NAME in _disabled_names(document, switch.names_path):
+            return DisablingSetting(f"{'.'.join(switch.names_path)}: {HOOK_NAME}", path)
+        value = document.find(switch.path)
         if value is not None and isinstance(value.scalar, bool):
             disabling = (
-                DisablingSetting(".".join(switch.way), path) if value.scalar is switch.off else None
+                DisablingSetting(".".join(switch.path), path)
+                if value.scalar is switch.off
+                else None
             )
     return disabling
 
@@ -42,8 +44,8 @@ def find_disabling_setting(file: SettingsFile) -> DisablingSetting | None:
 def _documents(file: SettingsFile) -> Iterator[tuple[Path, Document]]:
     """Yield the readable settings that apply to the working folder, the nearest last."""
     recipe, cwd = file.recipe, file.options.cwd
-    below = [cwd / place for place in (recipe.project, recipe.local) if place]
-    for path in (recipe.user(file.places), *below):
+    below = [cwd / place for place in (recipe.project_file, recipe.local_file) if place]
+    for path in (recipe.user_file(file.places), *below):
         with suppress(InvalidSettings):
             yield (
                 path,

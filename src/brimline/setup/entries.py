@@ -7,19 +7,13 @@ from collections.abc import Sequence
 
 import msgspec
 
+from brimline.agents.hook_command import is_our_hook
+from brimline.agents.install_spec import WantedHook
 from brimline.errors import InvalidSettings
 from brimline.jsonc import Document, Json, JsonPath, Value, insert, remove, replace, to_json
-from brimline.setup.command import Hook, is_our_hook
 
 HOOKS = "hooks"
 STATUS_LINE = "statusLine"
-
-
-class WantedHook(msgspec.Struct, frozen=True):
-    """A hook that an event is to have."""
-
-    event: str
-    hook: Hook
 
 
 class ReplacedStatusLine(msgspec.Struct, frozen=True):

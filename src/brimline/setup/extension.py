@@ -8,35 +8,25 @@ file of the same name that somebody else wrote is left alone.
 import json
 from pathlib import Path
 
+from brimline import agents
+from brimline.agents.hook_command import HOOK_TIMEOUT_S, Program
+from brimline.agents.install_spec import InstallSpec
 from brimline.errors import InvalidSettings
 from brimline.hooks.client.exchange import ANSWER, LINE_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
-from brimline.setup.command import SECONDS, Program
 from brimline.setup.install import SetupOptions
 from brimline.setup.managed_file import ManagedFile
-from brimline.setup.recipe import Recipe
 
 FILE_MARK = "// Written by `brimline setup`, which writes it anew: what you change here is lost."
 SETTINGS_PLACEHOLDER = '"@TOLD@"'
 """Where the part that asks has what it is told."""
 
-EVENTS = (
-    "SessionStart",
-    "UserPromptSubmit",
-    "PostToolUse",
-    "Stop",
-    "PreCompact",
-    "PostCompact",
-    "SessionEnd",
-)
-"""What an extension tells: it names what happens as the other clients name their hooks."""
-
 AUTOSTART_MARK = b'"autostart": true'
 """By what an extension is known that starts the daemon."""
 
-PARTS, ASKING = Path(__file__).parent / "extensions", "asking.js"
+SHARED_PART = Path(__file__).with_name("extension.js")
 
 
-def extension_source(recipe: Recipe, program: Program, autostart: bool) -> bytes:
+def extension_source(recipe: InstallSpec, program: Program, autostart: bool) -> bytes:
     """All that stands in the file; InvalidSettings where the hook's path cannot."""
     told = {
         "agent": recipe.agent,
@@ -45,11 +35,12 @@ def extension_source(recipe: Recipe, program: Program, autostart: bool) -> bytes
         "alone": program.python_words,
         "autostart": autostart,
         "answer": round(1000 * ANSWER),
-        "patience": 1000 * SECONDS,
+        "patience": 1000 * HOOK_TIMEOUT_S,
         "names": [name.decode() for name in NAMES],
         "longest": {"line": LINE_LONGEST, "reply": REPLY_LONGEST, "value": VALUE_LONGEST},
     }
-    parts = [(PARTS / name).read_text("utf-8") for name in (ASKING, f"{recipe.agent}.js")]
+    own_part = Path(agents.__file__).parent / recipe.agent / "extension.js"
+    parts = [part.read_text("utf-8") for part in (SHARED_PART, own_part)]
     code = "\n".join((FILE_MARK, *parts)).replace(
         SETTINGS_PLACEHOLDER, json.dumps(told, ensure_ascii=False)
     )
@@ -65,7 +56,7 @@ def is_our_extension(data: bytes) -> bool:
     return data.startswith(FILE_MARK.encode())
 
 
-def extension_file(recipe: Recipe, path: Path, wish: SetupOptions) -> ManagedFile:
+def extension_file(recipe: InstallSpec, path: Path, wish: SetupOptions) -> ManagedFile:
     """The file, and what becomes of it."""
 
     def put(before: bytes | None) -> bytes:

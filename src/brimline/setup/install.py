@@ -6,12 +6,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents.hook_command import HttpTarget, Program, daemon_address, starts_daemon
+from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope, WantedHook
 from brimline.errors import InvalidSettings
 from brimline.jsonc import BYTE_ORDER_MARK, WHITESPACE, Document, parse
-from brimline.setup.command import HttpTarget, Program, daemon_address, starts_daemon
 from brimline.setup.entries import (
     ReplacedStatusLine,
-    WantedHook,
     find_user_status_line,
     has_our_entries,
     has_our_status_line,
@@ -27,7 +27,6 @@ from brimline.setup.manifest import (
     hash_content,
     load_manifest,
 )
-from brimline.setup.recipe import START, Recipe, Scope
 from brimline.setup.shared_file import backup_path, read_if_exists
 from brimline.transcripts.source import Places
 
@@ -73,7 +72,7 @@ class FileChange(msgspec.Struct, frozen=True):
 class SettingsFile(msgspec.Struct, frozen=True):
     """An agent's settings file, and what to do with it."""
 
-    recipe: Recipe
+    recipe: InstallSpec
     path: Path
     places: Places
     options: SetupOptions
@@ -144,9 +143,11 @@ def _wanted_hooks(file: SettingsFile, document: Document) -> list[WantedHook]:
     if transport is None:
         transport = "http" if any(map(daemon_address, hooks.values())) else "command"
     if autostart is None:
-        autostart = starts_daemon(hooks[START]) if START in hooks else options.default_autostart
-    http = _http_target(file) if transport == "http" and file.recipe.over_http else None
-    return file.recipe.wanted(options.program, http, autostart)
+        autostart = (
+            starts_daemon(hooks[START_EVENT]) if START_EVENT in hooks else options.default_autostart
+        )
+    http = _http_target(file) if transport == "http" and file.recipe.http_events else None
+    return file.recipe.wanted_hooks(options.program, http, autostart)
 
 
 def _http_target(file: SettingsFile) -> HttpTarget:
@@ -205,7 +206,7 @@ def _parse_backup(file: SettingsFile) -> Document | None:
 
 def _inherited_status_line(file: SettingsFile) -> ReplacedStatusLine | None:
     """Return the status line of the user's settings, which a project's overrides."""
-    path = file.recipe.user(file.places)
+    path = file.recipe.user_file(file.places)
     user = msgspec.structs.replace(file, path=path)
     with suppress(InvalidSettings):
         document = parse_settings(user, read_if_exists(path))

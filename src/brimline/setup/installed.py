@@ -6,15 +6,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents import get_agent
+from brimline.agents.hook_command import Program, daemon_address
+from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope
 from brimline.errors import InvalidSettings
 from brimline.jsonc import Document, Json
-from brimline.setup.command import Program, daemon_address
 from brimline.setup.disabled_hooks import DisablingSetting, find_disabling_setting
 from brimline.setup.entries import STATUS_LINE, has_our_status_line, installed_hooks
 from brimline.setup.extension import extension_source, is_our_extension
 from brimline.setup.install import SettingsFile, SetupOptions, parse_settings
-from brimline.setup.plan import RECIPES
-from brimline.setup.recipe import START, Recipe, Scope
 from brimline.setup.shared_file import read_if_exists
 from brimline.transcripts.source import Places
 
@@ -47,9 +47,9 @@ def find_installed(
     agent: str, places: Places, options: SetupOptions, scope: Scope
 ) -> InstalledHooks:
     """Return what is installed in the settings of a scope; nothing is written."""
-    recipe = RECIPES[agent]
+    recipe = get_agent(agent).install_spec
     path = Path(os.path.abspath(recipe.file(places, scope, options.cwd)))
-    if recipe.extension:
+    if recipe.is_extension:
         installed = _find_extension(recipe, path, options.program)
     else:
         installed = _find_in_settings(SettingsFile(recipe, path, places, options))
@@ -78,7 +78,7 @@ def _line_state(file: SettingsFile, document: Document) -> LineState | None:
     return "gone" if record and record.status_line else None
 
 
-def _find_extension(recipe: Recipe, path: Path, program: Program) -> InstalledHooks:
+def _find_extension(recipe: InstallSpec, path: Path, program: Program) -> InstalledHooks:
     """Return our extension: a file that differs from ours is outdated as a whole."""
     try:
         content = read_if_exists(path)
@@ -97,7 +97,7 @@ def _find_extension(recipe: Recipe, path: Path, program: Program) -> InstalledHo
 
 
 def _compare_hooks(
-    recipe: Recipe, path: Path, hooks: dict[str, Json], program: Program
+    recipe: InstallSpec, path: Path, hooks: dict[str, Json], program: Program
 ) -> InstalledHooks:
     first = recipe.hook(program.command("start", recipe.agent)).to_json()
     command = recipe.hook(program.command("hook", recipe.agent)).to_json()
@@ -113,5 +113,5 @@ def _compare_hooks(
             if one not in (command, first) and not posts[event]
         ),
         addresses=tuple(sorted({address for address in posts.values() if address})),
-        autostart=hooks.get(START) == first,
+        autostart=hooks.get(START_EVENT) == first,
     )

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
+from brimline.agents.install_spec import Scope
 from brimline.setup.install import FileChange
 from brimline.setup.manifest import ManifestEntry, hash_content, load_manifest
-from brimline.setup.recipe import Scope
 from brimline.setup.shared_file import backup_path, read_if_exists
 
 

@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents.install_spec import Scope
 from brimline.errors import InvalidSettings
 from brimline.setup.entries import ReplacedStatusLine
-from brimline.setup.recipe import Scope
 from brimline.setup.shared_file import lock_shared_file, read_if_exists
 
 LinePosition: TypeAlias = Literal["prepend", "append", "replace"]

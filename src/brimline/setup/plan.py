@@ -12,14 +12,14 @@ from pathlib import Path
 import msgspec
 
 from brimline.agents import display_name, get_agent
+from brimline.agents.hook_command import has_hook_token
+from brimline.agents.install_spec import InstallSpec
 from brimline.errors import InvalidSettings
-from brimline.setup import claude, codex, extension, gemini, opencode, pi
-from brimline.setup.command import has_hook_token
 from brimline.setup.disabled_hooks import find_disabling_setting
+from brimline.setup.extension import extension_file
 from brimline.setup.install import FileChange, SettingsFile, SetupOptions
 from brimline.setup.managed_file import ManagedFile
 from brimline.setup.manifest import ManifestEntry, save_entry
-from brimline.setup.recipe import Recipe
 from brimline.setup.shared_file import (
     LockedFile,
     backup_path,
@@ -30,10 +30,6 @@ from brimline.setup.shared_file import (
     remove_empty_folders,
 )
 from brimline.transcripts.source import Places
-
-RECIPES: dict[str, Recipe] = {
-    module.RECIPE.agent: module.RECIPE for module in (claude, codex, gemini, pi, opencode)
-}
 
 LINE_POSITION_NOTES = {
     "prepend": "Your own status line runs as before, after Brimline's.",
@@ -135,9 +131,9 @@ def _clean_up(job: SettingsFile | ManagedFile, file: LockedFile, done: Change) -
 
 
 def _plan_agent(agent: str, places: Places, wish: SetupOptions) -> Change:
-    recipe = RECIPES[agent]
+    recipe = get_agent(agent).install_spec
     path = Path(os.path.abspath(recipe.file(places, wish.scope, wish.cwd)))
-    if recipe.extension:
+    if recipe.is_extension:
         return _plan_extension(recipe, path, wish)
     job = SettingsFile(recipe, path, places, wish)
     try:
@@ -157,12 +153,12 @@ def _plan_agent(agent: str, places: Places, wish: SetupOptions) -> Change:
         return Change(agent, "not changed", path=job.path, problem=str(error))
 
 
-def _plan_extension(recipe: Recipe, path: Path, wish: SetupOptions) -> Change:
+def _plan_extension(recipe: InstallSpec, path: Path, wish: SetupOptions) -> Change:
     what = "Brimline's extension is removed" if wish.remove else "Brimline's extension"
-    change = plan_managed_file(extension.extension_file(recipe, path, wish), what)
+    change = plan_managed_file(extension_file(recipe, path, wish), what)
     if wish.remove or change.problem:
         return change
-    then = change.before != change.after and recipe.then
+    then = change.before != change.after and recipe.next_step
     notes = (*_general_notes(recipe, wish), *([then] if then else ()))
     return msgspec.structs.replace(change, notes=notes)
 
@@ -215,13 +211,13 @@ def _notes(job: SettingsFile, before: bytes | None, outcome: FileChange) -> tupl
     if off := find_disabling_setting(job):
         notes.append(f"{off.setting} in {off.path} disables Brimline's hooks: remove it.")
     notes += _general_notes(job.recipe, job.options)
-    if before != outcome.after and job.recipe.then:
-        notes.append(job.recipe.then)
+    if before != outcome.after and job.recipe.next_step:
+        notes.append(job.recipe.next_step)
     return tuple(notes)
 
 
-def _general_notes(recipe: Recipe, wish: SetupOptions) -> Iterator[str]:
-    if wish.transport == "http" and not recipe.over_http:
+def _general_notes(recipe: InstallSpec, wish: SetupOptions) -> Iterator[str]:
+    if wish.transport == "http" and not recipe.http_events:
         yield f"{display_name(recipe.agent)} has no HTTP hooks: commands are installed."
     if wish.scope == "project":
         yield MACHINE_PATHS_NOTE

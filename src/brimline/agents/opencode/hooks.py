@@ -1,4 +1,4 @@
-"""opencode's hooks, which are our own plugin's (setup/extensions/opencode.js).
+"""opencode's hooks, which are our own plugin's (extension.js).
 
 It tells before each request; the first one after a compaction brings the document, as what is told
 then finds the compaction in the database. A turn's end and a compaction's are told beside, and

@@ -1,4 +1,4 @@
-"""Pi's hooks, which are our own extension's (setup/extensions/pi.js).
+"""Pi's hooks, which are our own extension's (extension.js).
 
 The end of a compaction is answered: the extension puts the document before the next request.
 """

@@ -5,7 +5,7 @@
     python -I -S client.py --start SPOOL
 
 KIND is `hook`, `statusline`, or `start`: the hook of a session's start, which starts the daemon if
-none runs. The second form is for extensions (asking.js) that got no answer: ID is the event id, and
+none runs. The second form is for extensions that got no answer: ID is the event id, and
 the daemon may have received it. Then, `start` means that no daemon runs, and `delivered` that stdin
 is the receipt of an answer which the daemon did not confirm. The third form becomes the daemon;
 `brimline-hook` (client.c) runs it.

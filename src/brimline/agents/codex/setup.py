@@ -7,8 +7,8 @@ it, and not any more when it has changed.
 from pathlib import Path
 
 from brimline.agents.codex.paths import home
+from brimline.agents.install_spec import InstallSpec
 from brimline.jsonc import Dialect
-from brimline.setup.recipe import Recipe
 from brimline.transcripts.source import Places
 
 EVENTS = (
@@ -22,15 +22,15 @@ EVENTS = (
 )
 
 
-def _file(places: Places) -> Path:
+def _user_file(places: Places) -> Path:
     return home(places) / "hooks.json"
 
 
-RECIPE = Recipe(
+INSTALL_SPEC = InstallSpec(
     agent="codex",
-    user=_file,
-    project=".codex/hooks.json",
+    user_file=_user_file,
+    project_file=".codex/hooks.json",
     dialect=Dialect(),
     events=EVENTS,
-    then="Codex runs no hook before you trust it: start codex, type /hooks, and trust ours.",
+    next_step="Codex runs no hook before you trust it: start codex, type /hooks, and trust ours.",
 )

@@ -29,7 +29,7 @@ its script is gone, or if stdin is a directory. An exit code of 2 keeps an agent
 URL_MARK = "by=brimline"
 """By what an address of ours is known: others may have the same path."""
 
-SECONDS = 2
+HOOK_TIMEOUT_S = 2
 """How long a client waits for a hook at most; ours gives up long before."""
 
 

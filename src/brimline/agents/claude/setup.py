@@ -8,9 +8,9 @@ the same request, and an agent waits for one process a step, however many tools 
 from pathlib import Path
 
 from brimline.agents.claude.paths import roots
+from brimline.agents.hook_command import HOOK_TIMEOUT_S, Hook, HookCommand
+from brimline.agents.install_spec import DisableSetting, InstallSpec
 from brimline.jsonc import Dialect
-from brimline.setup.command import SECONDS, Hook, HookCommand
-from brimline.setup.recipe import Recipe, Switch
 from brimline.transcripts.source import Places
 
 EVENTS = (
@@ -24,30 +24,30 @@ EVENTS = (
     "PostCompact",
     "SessionEnd",
 )
-BY_COMMAND = ("SessionStart",)
+COMMAND_ONLY_EVENTS = ("SessionStart",)
 """Where a hook that posts is not run."""
 
 
-def _file(places: Places) -> Path:
+def _user_file(places: Places) -> Path:
     return roots(places)[0] / "settings.json"
 
 
 def _hook(command: HookCommand) -> Hook:
     program, *words = command.words
-    return Hook(type="command", command=program, args=words, timeout=SECONDS)
+    return Hook(type="command", command=program, args=words, timeout=HOOK_TIMEOUT_S)
 
 
-RECIPE = Recipe(
+INSTALL_SPEC = InstallSpec(
     agent="claude",
-    user=_file,
-    project=".claude/settings.json",
-    local=".claude/settings.local.json",
+    user_file=_user_file,
+    project_file=".claude/settings.json",
+    local_file=".claude/settings.local.json",
     dialect=Dialect(byte_order_mark=True),
     events=EVENTS,
     hook=_hook,
-    switch=Switch(("disableAllHooks",), off=True),
-    over_http=[event for event in EVENTS if event not in BY_COMMAND],
+    disable_setting=DisableSetting(("disableAllHooks",), off=True),
+    http_events=[event for event in EVENTS if event not in COMMAND_ONLY_EVENTS],
     has_status_line=True,
-    oldest=(2, 1, 139),
-    then="Sessions that are open may have to be started anew.",
+    min_version=(2, 1, 139),
+    next_step="Sessions that are open may have to be started anew.",
 )

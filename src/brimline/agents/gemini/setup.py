@@ -8,30 +8,32 @@ answer waits for it, and the usage, which the last one has, is in the chat's fil
 from pathlib import Path
 
 from brimline.agents.gemini.paths import root
+from brimline.agents.hook_command import HOOK_NAME, HOOK_TIMEOUT_S, Hook, HookCommand
+from brimline.agents.install_spec import DisableSetting, InstallSpec
 from brimline.jsonc import Dialect
-from brimline.setup.command import HOOK_NAME, SECONDS, Hook, HookCommand
-from brimline.setup.recipe import Recipe, Switch
 from brimline.transcripts.source import Places
 
 EVENTS = ("SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd")
 
 
-def _file(places: Places) -> Path:
+def _user_file(places: Places) -> Path:
     return root(places) / "settings.json"
 
 
 def _hook(command: HookCommand) -> Hook:
-    timeout = SECONDS * 1000
+    timeout = HOOK_TIMEOUT_S * 1000
     return Hook(type="command", name=HOOK_NAME, command=command.shell, timeout=timeout)
 
 
-RECIPE = Recipe(
+INSTALL_SPEC = InstallSpec(
     agent="gemini",
-    user=_file,
-    project=".gemini/settings.json",
+    user_file=_user_file,
+    project_file=".gemini/settings.json",
     dialect=Dialect(comments=True),
     events=EVENTS,
     hook=_hook,
-    switch=Switch(("hooksConfig", "enabled"), off=False, names=("hooksConfig", "disabled")),
-    then="Sessions that are open have to be started anew.",
+    disable_setting=DisableSetting(
+        ("hooksConfig", "enabled"), off=False, names_path=("hooksConfig", "disabled")
+    ),
+    next_step="Sessions that are open have to be started anew.",
 )

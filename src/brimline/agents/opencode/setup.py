@@ -6,21 +6,20 @@ first started with a network.
 
 from pathlib import Path
 
-from brimline.setup.extension import EVENTS
-from brimline.setup.recipe import Recipe
+from brimline.agents.install_spec import EXTENSION_EVENTS, InstallSpec
 from brimline.transcripts.source import Places
 
 
-def _file(places: Places) -> Path:
+def _user_file(places: Places) -> Path:
     folder = places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
     return folder / "plugins" / "brimline.js"
 
 
-RECIPE = Recipe(
+INSTALL_SPEC = InstallSpec(
     agent="opencode",
-    user=_file,
-    project=".opencode/plugins/brimline.js",
-    events=EVENTS,
-    extension=True,
-    then="Sessions that are open have to be started anew.",
+    user_file=_user_file,
+    project_file=".opencode/plugins/brimline.js",
+    events=EXTENSION_EVENTS,
+    is_extension=True,
+    next_step="Sessions that are open have to be started anew.",
 )

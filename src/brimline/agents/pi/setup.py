@@ -5,21 +5,20 @@ Before 0.87 nothing is told as a turn ends: what was sent then waits for the nex
 
 from pathlib import Path
 
+from brimline.agents.install_spec import EXTENSION_EVENTS, InstallSpec
 from brimline.agents.pi.paths import agent_folder
-from brimline.setup.extension import EVENTS
-from brimline.setup.recipe import Recipe
 from brimline.transcripts.source import Places
 
 
-def _file(places: Places) -> Path:
+def _user_file(places: Places) -> Path:
     return agent_folder(places) / "extensions" / "brimline.js"
 
 
-RECIPE = Recipe(
+INSTALL_SPEC = InstallSpec(
     agent="pi",
-    user=_file,
-    project=".pi/extensions/brimline.js",
-    events=EVENTS,
-    extension=True,
-    then="Sessions that are open take it up with /reload.",
+    user_file=_user_file,
+    project_file=".pi/extensions/brimline.js",
+    events=EXTENSION_EVENTS,
+    is_extension=True,
+    next_step="Sessions that are open take it up with /reload.",
 )

@@ -6,34 +6,59 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.agents.hook_command import (
+    HOOK_TIMEOUT_S,
+    URL_MARK,
+    Hook,
+    HookCommand,
+    HttpTarget,
+    Program,
+)
 from brimline.jsonc import Dialect
-from brimline.setup.command import SECONDS, URL_MARK, Hook, HookCommand, HttpTarget, Program
-from brimline.setup.entries import WantedHook
 from brimline.transcripts.source import Places
 
 Scope: TypeAlias = Literal["user", "project"]
 
-START = "SessionStart"
+START_EVENT = "SessionStart"
 """What every client calls the start of a session."""
 
 
-def by_shell(command: HookCommand) -> Hook:
+def shell_hook(command: HookCommand) -> Hook:
     """A hook of a client that gives the command to a shell."""
-    return Hook(type="command", command=command.shell, timeout=SECONDS)
+    return Hook(type="command", command=command.shell, timeout=HOOK_TIMEOUT_S)
 
 
-class Switch(msgspec.Struct, frozen=True):
+EXTENSION_EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PostToolUse",
+    "Stop",
+    "PreCompact",
+    "PostCompact",
+    "SessionEnd",
+)
+"""What an extension tells: it names what happens as the other clients name their hooks."""
+
+
+class WantedHook(msgspec.Struct, frozen=True):
+    """A hook that an event is to have."""
+
+    event: str
+    hook: Hook
+
+
+class DisableSetting(msgspec.Struct, frozen=True):
     """A setting with which a client runs no hook where it is `off`.
 
     `names` is where a client has the names of single hooks that it does not run.
     """
 
-    way: tuple[str, ...]
+    path: tuple[str, ...]
     off: bool
-    names: tuple[str, ...] = ()
+    names_path: tuple[str, ...] = ()
 
 
-class Recipe(msgspec.Struct, frozen=True):
+class InstallSpec(msgspec.Struct, frozen=True):
     """An agent that has hooks.
 
     `user` finds the user's own file, `project` is the file's place below a project; what is in
@@ -44,34 +69,34 @@ class Recipe(msgspec.Struct, frozen=True):
     """
 
     agent: str
-    user: Callable[[Places], Path]
-    project: str
+    user_file: Callable[[Places], Path]
+    project_file: str
     events: Sequence[str]
-    local: str | None = None
-    switch: Switch | None = None
-    hook: Callable[[HookCommand], Hook] = by_shell
+    local_file: str | None = None
+    disable_setting: DisableSetting | None = None
+    hook: Callable[[HookCommand], Hook] = shell_hook
     dialect: Dialect = Dialect()
-    extension: bool = False
-    over_http: Sequence[str] = ()
+    is_extension: bool = False
+    http_events: Sequence[str] = ()
     has_status_line: bool = False
-    oldest: tuple[int, ...] = ()
-    then: str | None = None
+    min_version: tuple[int, ...] = ()
+    next_step: str | None = None
 
     def file(self, places: Places, scope: Scope, cwd: Path) -> Path:
         """The settings of a scope."""
-        return self.user(places) if scope == "user" else cwd / self.project
+        return self.user_file(places) if scope == "user" else cwd / self.project_file
 
-    def wanted(
+    def wanted_hooks(
         self, program: Program, http: HttpTarget | None, autostart: bool = False
     ) -> list[WantedHook]:
         """Every hook; with a target for HTTP those go there that can. One may start the daemon."""
         command = self.hook(program.command("hook", self.agent))
         first = self.hook(program.command("start", self.agent)) if autostart else command
-        posted = self._posted(http, command.timeout) if http else command
-        kinds = dict.fromkeys(self.over_http, posted) | {START: first}
+        posted = self._http_hook(http, command.timeout) if http else command
+        kinds = dict.fromkeys(self.http_events, posted) | {START_EVENT: first}
         return [WantedHook(event, kinds.get(event, command)) for event in self.events]
 
-    def _posted(self, http: HttpTarget, timeout: int) -> Hook:
+    def _http_hook(self, http: HttpTarget, timeout: int) -> Hook:
         url = f"{http.address}/hooks/{self.agent}?{URL_MARK}"
         headers = {"Authorization": f"Bearer {http.token}"}
         return Hook(type="http", url=url, headers=headers, timeout=timeout)
