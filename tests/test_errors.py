@@ -10,6 +10,7 @@ from brimline.errors import (
     CommandFailed,
     InvalidHandoff,
     InvalidPolicy,
+    InvalidRequest,
     InvalidSettings,
     InvalidState,
     InvalidUsage,
@@ -38,6 +39,7 @@ EVERY: list[BrimlineError] = [
     InvalidPolicy("at", 0, "more than 0"),
     BaselineFailed("claude", "it is not installed", "Install it."),
     CommandFailed("claude", "No such file or directory"),
+    InvalidRequest("no session given", "Pass --session ID."),
     InvalidHandoff("handoff.md", "it is empty", "Write it."),
     UnsafeFolder("state", "it belongs to another user", "Remove it."),
 ]

@@ -51,6 +51,7 @@ ORDER = (
     "hooks",
     "setup",
     "server",
+    "daemon_client",
     "demo",
     "tui",
 )

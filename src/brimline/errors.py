@@ -16,6 +16,7 @@
     ├── UnsafeFolder          a folder of ours that other users could change
     ├── AlreadyRunning        another daemon of the user has the place
     ├── NotRunning            no daemon of the user answers
+    ├── InvalidRequest        a request that the daemon or a command refuses
     └── InvalidHandoff        a file that cannot be taken as a handoff
 
 Each says what was expected, what came, where, and what to do; the parts are attributes too.
@@ -145,6 +146,14 @@ class CommandFailed(BrimlineError):
     def __init__(self, command: str, reason: str, hint: str | None = None) -> None:
         self.command, self.reason, self.hint = command, reason, hint
         super().__init__(f"cannot start {command!r}: {reason}")
+
+
+class InvalidRequest(BrimlineError):
+    """A request that the daemon or a command refuses."""
+
+    def __init__(self, error: str, hint: str | None = None) -> None:
+        self.error, self.hint = error, hint
+        super().__init__(error)
 
 
 class InvalidHandoff(BrimlineError):

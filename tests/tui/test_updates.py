@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from brimline.daemon_client.stream import DaemonClient, DaemonResponse
 from brimline.errors import InvalidSettings, NotRunning
 from brimline.tui.api_types import SessionView
-from brimline.tui.daemon_client import Answer, Daemon
 from brimline.tui.updates import (
     AllSessions,
     Connection,
@@ -34,7 +34,7 @@ async def no_files() -> list[SessionView]:
 
 
 async def collect_updates(
-    daemon: Daemon | None,
+    daemon: DaemonClient | None,
     enough: Callable[[list[Update]], object],
     read: Callable[[], Awaitable[list[SessionView]]] = no_files,
     pace: Intervals = QUICK,
@@ -72,7 +72,9 @@ def states(updates: list[Update]) -> list[str]:
 
 def test_all_sessions_come_before_changes(daemon: FakeDaemon) -> None:
     """All sessions come first, then each change of the stream."""
-    updates = asyncio.run(collect_updates(Daemon(daemon.socket), lambda updates: len(updates) > 8))
+    updates = asyncio.run(
+        collect_updates(DaemonClient(daemon.socket), lambda updates: len(updates) > 8)
+    )
     assert isinstance(updates[0], AllSessions)
     assert len(updates[0].views) == 8
     assert updates[0].connection == Connection("live")
@@ -83,7 +85,7 @@ def test_long_event_is_read(daemon: FakeDaemon) -> None:
     """An event of any length is read, however it is split."""
     daemon.put(view("long", 1_000, title="x" * 300_000))
     updates = asyncio.run(
-        collect_updates(Daemon(daemon.socket), lambda updates: "long" in ids(updates))
+        collect_updates(DaemonClient(daemon.socket), lambda updates: "long" in ids(updates))
     )
     told = updates[-1]
     assert isinstance(told, SessionChanged)
@@ -95,7 +97,7 @@ def test_undecodable_event_is_ignored(daemon: FakeDaemon) -> None:
     daemon.views["bad"] = {"session": {"id": "bad"}}
     daemon.put({"session": {"id": "bad"}}, view("good", 1_000))
     updates = asyncio.run(
-        collect_updates(Daemon(daemon.socket), lambda updates: "good" in ids(updates))
+        collect_updates(DaemonClient(daemon.socket), lambda updates: "good" in ids(updates))
     )
     assert "bad" not in ids(updates)
 
@@ -106,7 +108,7 @@ def test_changes_are_applied_to_the_known_view(daemon: FakeDaemon) -> None:
     daemon.change({"id": "s9", "session": {"title": "after"}, "unread": 3})
     daemon.change({"id": "s9", "threads": {"main": {"sent": 5}}, "trend": {"keep": 0, "add": [7]}})
     updates = asyncio.run(
-        collect_updates(Daemon(daemon.socket), lambda updates: ids(updates).count("s9") == 3)
+        collect_updates(DaemonClient(daemon.socket), lambda updates: ids(updates).count("s9") == 3)
     )
     told = updates[-1]
     assert isinstance(told, SessionChanged)
@@ -126,7 +128,7 @@ def test_changes_that_cannot_be_applied_are_ignored(daemon: FakeDaemon, change: 
     daemon.change(change)
     daemon.change({"id": "s9", "unread": 3})
     updates = asyncio.run(
-        collect_updates(Daemon(daemon.socket), lambda updates: ids(updates).count("s9") == 2)
+        collect_updates(DaemonClient(daemon.socket), lambda updates: ids(updates).count("s9") == 2)
     )
     told = updates[-1]
     assert isinstance(told, SessionChanged)
@@ -146,14 +148,16 @@ def test_events_of_unknown_kinds_are_ignored(tmp_path: Path) -> None:
 
     async def test() -> list[Update]:
         async with await asyncio.start_unix_server(serve, tmp_path / "s"):
-            return await collect_updates(Daemon(tmp_path / "s"), lambda updates: len(updates) == 2)
+            return await collect_updates(
+                DaemonClient(tmp_path / "s"), lambda updates: len(updates) == 2
+            )
 
     assert ids(asyncio.run(test())) == ["s9"]
 
 
 def test_transcripts_are_read_without_a_daemon(nobody: Path) -> None:
     """The transcripts are read repeatedly, and the state says so."""
-    updates = asyncio.run(collect_updates(Daemon(nobody), lambda updates: len(updates) == 3))
+    updates = asyncio.run(collect_updates(DaemonClient(nobody), lambda updates: len(updates) == 3))
     assert updates == [AllSessions([], Connection("files"))] * 3
 
 
@@ -168,7 +172,7 @@ def test_daemon_that_starts_later_is_used(daemon: FakeDaemon) -> None:
     daemon.stop()
     updates = asyncio.run(
         collect_updates(
-            Daemon(daemon.socket), lambda updates: ids(updates), after={2: daemon.start}
+            DaemonClient(daemon.socket), lambda updates: ids(updates), after={2: daemon.start}
         )
     )
     assert states(updates) == ["files", "live"]
@@ -181,7 +185,7 @@ def test_restarted_daemon_is_used_again(daemon: FakeDaemon) -> None:
         daemon.stop()
         daemon.start()
 
-    link = Daemon(daemon.socket)
+    link = DaemonClient(daemon.socket)
     updates = asyncio.run(
         collect_updates(link, lambda updates: len(ids(updates)) > 12, after={9: again})
     )
@@ -190,7 +194,7 @@ def test_restarted_daemon_is_used_again(daemon: FakeDaemon) -> None:
 
 def test_transcripts_are_read_after_the_daemon_stops(daemon: FakeDaemon) -> None:
     """After some tries the files are read."""
-    link = Daemon(daemon.socket)
+    link = DaemonClient(daemon.socket)
     updates = asyncio.run(
         collect_updates(link, lambda updates: "files" in states(updates), after={9: daemon.stop})
     )
@@ -200,7 +204,7 @@ def test_transcripts_are_read_after_the_daemon_stops(daemon: FakeDaemon) -> None
 def test_silent_stream_is_lost(daemon: FakeDaemon) -> None:
     """A stream without a heartbeat is dropped and opened again."""
     pace = Intervals(retry_s=0.05, silence_s=0.3)
-    link = Daemon(daemon.socket)
+    link = DaemonClient(daemon.socket)
     updates = asyncio.run(
         collect_updates(link, lambda updates: states(updates).count("live") == 2, pace=pace)
     )
@@ -214,7 +218,7 @@ def test_unreadable_transcripts_are_reported(nobody: Path) -> None:
         raise InvalidSettings("file", "levels", "wrong")
 
     updates = asyncio.run(
-        collect_updates(Daemon(nobody), lambda updates: len(updates) == 2, broken)
+        collect_updates(DaemonClient(nobody), lambda updates: len(updates) == 2, broken)
     )
     assert updates == [Connection("files", "file: levels: wrong")] * 2
 
@@ -236,7 +240,9 @@ def test_something_that_is_no_daemon(tmp_path: Path, said: bytes) -> None:
     async def test() -> list[Update]:
         server = await asyncio.start_unix_server(serve, tmp_path / "s")
         async with server:
-            return await collect_updates(Daemon(tmp_path / "s"), lambda updates: len(updates) == 1)
+            return await collect_updates(
+                DaemonClient(tmp_path / "s"), lambda updates: len(updates) == 1
+            )
 
     assert asyncio.run(test()) == [AllSessions([], Connection("files"))]
 
@@ -257,7 +263,9 @@ def test_stream_that_ends(tmp_path: Path, stream: bytes) -> None:
 
     async def test() -> list[Update]:
         async with await asyncio.start_unix_server(serve, tmp_path / "s"):
-            return await collect_updates(Daemon(tmp_path / "s"), lambda updates: len(updates) == 3)
+            return await collect_updates(
+                DaemonClient(tmp_path / "s"), lambda updates: len(updates) == 3
+            )
 
     assert states(asyncio.run(test())) == ["live", "lost", "live"]
 
@@ -267,8 +275,8 @@ def test_stream_that_ends(tmp_path: Path, stream: bytes) -> None:
 )
 def test_refusal(body: bytes, said: str) -> None:
     """The reason of a refusal, also if the body is not ours."""
-    assert Answer(422, body).refusal == said
-    assert Answer(201, body).refusal is None
+    assert DaemonResponse(422, body).refusal == said
+    assert DaemonResponse(201, body).refusal is None
 
 
 def test_wedged_daemon(tmp_path: Path) -> None:
@@ -282,7 +290,7 @@ def test_wedged_daemon(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with await asyncio.start_unix_server(serve, tmp_path / "s"):
-            await Daemon(tmp_path / "s", patience=0.1).ask("GET", "/v1/sessions")
+            await DaemonClient(tmp_path / "s", timeout_s=0.1).request("GET", "/v1/sessions")
 
     with pytest.raises(NotRunning):
         asyncio.run(test())

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from brimline.daemon_client.stream import DaemonClient
 from brimline.settings import Settings
 from brimline.transcripts.source import Places
 from brimline.tui.app import WatchApp
-from brimline.tui.daemon_client import Daemon
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.filter import ListOptions
 from brimline.tui.provider import SessionProvider
@@ -36,7 +36,7 @@ def watch(
     socket: Path | None, folder: Path, colour: bool = True, pace: Intervals = QUICK
 ) -> WatchApp:
     """The application at noon."""
-    daemon = None if socket is None else Daemon(socket)
+    daemon = None if socket is None else DaemonClient(socket)
     origin = SessionProvider(daemon, files_in(folder), pace, lambda: NOW)
     return WatchApp(origin, SessionList(ListOptions(HOME), DAY, colour, lambda: NOW))
 

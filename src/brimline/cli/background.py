@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from brimline.cli.ask import ask
 from brimline.cli.context import Context
+from brimline.cli.daemon_requests import request
 from brimline.errors import CommandFailed, NotRunning
 from brimline.hooks.client.autostart import COMMAND, LOG, START_LOCK_FD, environment
 from brimline.private_folder import make_private_folder
@@ -93,7 +93,7 @@ def _failed(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> int:
 
 def stop(context: Context) -> bool:
     """End the one that runs, and tell whether it is gone; NotRunning where none answers."""
-    ask(context, "DELETE", DAEMON)
+    request(context, "DELETE", DAEMON)
     end = time.monotonic() + STOPPING
     while time.monotonic() < end:
         if held(context) is None and answers(context) is None:
@@ -110,14 +110,14 @@ def held(context: Context) -> DaemonUnresponsive | None:
 def answers(context: Context) -> str | None:
     """Where a daemon of this user answers; None where none does."""
     try:
-        return str(ask(context, "GET", DAEMON)["address"])
+        return str(request(context, "GET", DAEMON)["address"])
     except NotRunning:
         return None
 
 
 def page_link(context: Context) -> str:
     """Return an address that opens the page of the running daemon, once."""
-    return str(ask(context, "POST", f"{DAEMON}/link")["url"])
+    return str(request(context, "POST", f"{DAEMON}/link")["url"])
 
 
 def log_of(context: Context) -> Path:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from brimline._version import __version__
 from brimline.agents import agents_present, display_name
 from brimline.cli import background, service
-from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
+from brimline.cli.daemon_requests import request
 from brimline.cli.doctor_checks import (
     AGAIN,
     START,
@@ -85,8 +85,8 @@ def _found(context: Context, agent: str, wish: SetupOptions) -> list[InstalledHo
 def _heard(context: Context) -> Heard:
     """What the daemon tells; why it tells nothing."""
     try:
-        told = ask(context, "GET", background.DAEMON)
-        views = ask(context, "GET", "/v1/sessions")
+        told = request(context, "GET", background.DAEMON)
+        views = request(context, "GET", "/v1/sessions")
     except BrimlineError as error:
         hint = START if type(error) is NotRunning else error.hint
         return Heard(problem=str(error.args[0]), hint=hint or AGAIN)

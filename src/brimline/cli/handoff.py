@@ -12,11 +12,18 @@ import msgspec
 
 from brimline.agents import agent_names
 from brimline.cli import handoff_draft
-from brimline.cli.ask import Refused, SessionRef, ask, of_session, resolve_session
 from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import inside
 from brimline.cli.daemon_arguments import OWN
-from brimline.errors import InvalidHandoff, NotRunning, UnknownAgent, UnreadableTranscript
+from brimline.cli.daemon_requests import SessionRef, request, resolve_session
+from brimline.daemon_client.request import session_path
+from brimline.errors import (
+    InvalidHandoff,
+    InvalidRequest,
+    NotRunning,
+    UnknownAgent,
+    UnreadableTranscript,
+)
 from brimline.events import MAIN
 from brimline.handoff import (
     Freshness,
@@ -54,12 +61,12 @@ def run(context: Context, options: argparse.Namespace) -> int:
     if options.draft is not None:
         return handoff_draft.run(context, options)
     if options.path is None and (options.clear or options.spawn):
-        raise Refused("no document given", "Write it first, then pass its PATH.")
+        raise InvalidRequest("no document given", "Write it first, then pass its PATH.")
     session = _meant(context, options.session)
     if options.spawn:
         return _spawn(context, session.id if session else None, options)
     if session is None:
-        raise Refused("no session given", "Run this inside an agent, or pass --session ID.")
+        raise InvalidRequest("no session given", "Run this inside an agent, or pass --session ID.")
     if options.path is None:
         return _show(context, session.id, options)
     return _hand_over(context, session, options)
@@ -98,7 +105,7 @@ def _hand_over(context: Context, session: SessionRef, options: argparse.Namespac
         return _spawn(context, session.id, options)
     if options.clear:
         body = {"path": told["path"], "pane": msgspec.to_builtins(pane)}
-        told = ask(context, "POST", of_session(session.id, "/clear"), body)
+        told = request(context, "POST", session_path(session.id, "/clear"), body)
     if options.json:
         emit_json(told)
     else:
@@ -126,7 +133,7 @@ def _keep(context: Context, session: str, options: argparse.Namespace) -> Any:
     author = _writer(context.places.env, session)
     body = {"path": os.path.abspath(options.path), "author": author}
     with _hinting():
-        return ask(context, "POST", of_session(session, "/handoff"), body)
+        return request(context, "POST", session_path(session, "/handoff"), body)
 
 
 def _writer(env: Mapping[str, str], session: str) -> str:
@@ -142,7 +149,7 @@ def _hinting() -> Generator[None]:
     """Say what to do about a document that could not be read, where nobody said it yet."""
     try:
         yield
-    except (Refused, InvalidHandoff) as error:
+    except (InvalidRequest, InvalidHandoff) as error:
         error.hint = error.hint or READABLE
         raise
 
@@ -157,12 +164,12 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
     here = inside(context.places.env)
     agent = options.agent or row.get("agent") or (here and here.agent)
     if agent is None:
-        raise Refused("no agent given", f"Pass --agent: {', '.join(agent_names())}.")
+        raise InvalidRequest("no agent given", f"Pass --agent: {', '.join(agent_names())}.")
     new = client_command(agent, path, row.get("project") or str(Path.cwd()))
     env = context.places.env if here is None else without_agent_variables(context.places.env)
     pane = open_window(new, context.places.env)
     if pane is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("no terminal to start it in", f"Start it yourself: {new.shell_line}")
+        raise InvalidRequest("no terminal to start it in", f"Start it yourself: {new.shell_line}")
     if pane is None:
         exec_client(new, env)
     _tell_start(new, pane.id, options.json)
@@ -172,8 +179,8 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
 def _view(context: Context, session: str | None) -> dict[str, Any]:
     """What the daemon knows of a session; nothing where it does not, or there is none."""
     try:
-        return ask(context, "GET", of_session(session)) if session else {}
-    except (NotRunning, Refused):
+        return request(context, "GET", session_path(session)) if session else {}
+    except (NotRunning, InvalidRequest):
         return {}
 
 
@@ -185,7 +192,7 @@ def _tell_start(new: ClientCommand, pane: str, json: bool) -> None:
 
 
 def _show(context: Context, session: str, options: argparse.Namespace) -> int:
-    found = ask(context, "GET", of_session(session, "/handoff"))["handoffs"]
+    found = request(context, "GET", session_path(session, "/handoff"))["handoffs"]
     fresh = _fresh(context, session, found if options.list else found[:1])
     intents = load_requests(state_dir(context.places.env, context.places.home), session)
     if options.json:

@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 
 from brimline.agents import agent_names, get_agent
-from brimline.cli.ask import Refused
 from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import inside
 from brimline.cli.daemon_arguments import OWN
-from brimline.errors import UnreadableTranscript
+from brimline.errors import InvalidRequest, UnreadableTranscript
 from brimline.handoff import draft_handoff, iter_records
 from brimline.survey.files import find_session
 from brimline.terminal.text import strip_control
@@ -22,14 +21,14 @@ def run(context: Context, options: argparse.Namespace) -> int:
     said = options.session if options.draft is OWN else options.draft
     target = said or (here.session if here else None)
     if target is None:
-        raise Refused("no session given", "Pass it: --draft SESSION.")
+        raise InvalidRequest("no session given", "Pass it: --draft SESSION.")
     files = find_session(
         context.places, target, [get_agent(options.agent).name] if options.agent else agent_names()
     )
     own = files.transcripts[0]
     text = _drafted(own, files.session)
     if not text:
-        raise Refused(f"nothing to draft from in {own.path} yet", None)
+        raise InvalidRequest(f"nothing to draft from in {own.path} yet", None)
     if options.output is not None:
         _write(options.output, text)
     if options.json:
@@ -62,4 +61,4 @@ def _write(path: str, text: str) -> None:
         Path(path).write_text(text, "utf-8", "replace")
     except OSError as error:
         why = f"cannot write {path}: {error.strerror or error}"
-        raise Refused(why, "Pass a file in an existing folder: --output FILE.") from error
+        raise InvalidRequest(why, "Pass a file in an existing folder: --output FILE.") from error

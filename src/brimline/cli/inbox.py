@@ -2,8 +2,9 @@
 
 import argparse
 
-from brimline.cli.ask import SessionRef, ask, of_session, resolve_session
 from brimline.cli.context import Context, emit_json
+from brimline.cli.daemon_requests import SessionRef, request, resolve_session
+from brimline.daemon_client.request import session_path
 from brimline.terminal.text import Cell, Column, format_age, format_table, strip_control
 
 WAITING = "/v1/messages"
@@ -20,7 +21,7 @@ COLUMNS = (
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show them."""
     one = None if options.session is None else resolve_session(context, options.session)
-    told = ask(context, "GET", of_session(one.id, "/messages") if one else WAITING)
+    told = request(context, "GET", session_path(one.id, "/messages") if one else WAITING)
     if options.json:
         emit_json(told)
         return 0

@@ -2,8 +2,9 @@
 
 import argparse
 
-from brimline.cli.ask import ask, of_session, resolve_session
 from brimline.cli.context import Context, emit_json
+from brimline.cli.daemon_requests import request, resolve_session
+from brimline.daemon_client.request import session_path
 from brimline.inbox import MESSAGE_LIFETIME_S
 from brimline.store.rows import SessionRow
 from brimline.terminal.text import strip_control
@@ -13,7 +14,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     """Queue it."""
     session = resolve_session(context, options.session)
     body = {"text": options.text, "urgent": options.urgent}
-    told = ask(context, "POST", of_session(session.id, "/messages"), body)
+    told = request(context, "POST", session_path(session.id, "/messages"), body)
     if options.json:
         emit_json(told)
         return 0

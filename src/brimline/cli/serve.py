@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from brimline.cli import background
-from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
+from brimline.cli.daemon_requests import request
 from brimline.cli.open import PRINTED
 from brimline.cli.store_problems import print_store_problems
 from brimline.errors import AlreadyRunning, NotRunning
@@ -103,7 +103,7 @@ def _address(link: str) -> str:
 def _status(context: Context, as_json: bool) -> int:
     print_store_problems(context)
     try:
-        told = ask(context, "GET", background.DAEMON)
+        told = request(context, "GET", background.DAEMON)
     except NotRunning as error:
         if as_json:
             emit_json(

@@ -7,8 +7,8 @@ import sys
 import msgspec
 
 from brimline.agents import agent_names, get_agent
-from brimline.cli.ask import ask
 from brimline.cli.context import Context, emit_json
+from brimline.cli.daemon_requests import request
 from brimline.cli.store_problems import print_store_problems
 from brimline.errors import NotRunning
 from brimline.settings import seconds, socket_path, state_dir
@@ -44,8 +44,8 @@ def _on_terminal(context: Context) -> bool:
 def _watch(
     context: Context, options: argparse.Namespace, files: TranscriptFiles, look: ListOptions
 ) -> int:
+    from brimline.daemon_client.stream import DaemonClient
     from brimline.tui.app import WatchApp
-    from brimline.tui.daemon_client import Daemon
     from brimline.tui.provider import SessionProvider
     from brimline.tui.session_list import SessionList
 
@@ -54,7 +54,7 @@ def _watch(
     if not context.colour:
         os.environ["NO_COLOR"] = "1"
     state = state_dir(context.places.env, context.places.home)
-    daemon = None if options.files else Daemon(socket_path(state, os.getuid(), "http"))
+    daemon = None if options.files else DaemonClient(socket_path(state, os.getuid(), "http"))
     span = None if options.all else seconds(context.settings.since)
     app = WatchApp(SessionProvider(daemon, files), SessionList(look, span, context.colour))
     app.run()
@@ -93,7 +93,7 @@ def _views(
 ) -> tuple[list[SessionView], bool]:
     if not options.files:
         try:
-            return decode_views(msgspec.json.encode(ask(context, "GET", "/v1/sessions"))), True
+            return decode_views(msgspec.json.encode(request(context, "GET", "/v1/sessions"))), True
         except NotRunning:
             pass
     return files.read_views(context.now), False

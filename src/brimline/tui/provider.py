@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from urllib.parse import quote
 
 import msgspec
 
+from brimline.daemon_client.request import session_path
+from brimline.daemon_client.stream import DaemonClient
 from brimline.errors import BrimlineError
 from brimline.tui import api_types
 from brimline.tui.api_types import SessionDetail, SessionView
-from brimline.tui.daemon_client import Daemon
 from brimline.tui.files import TranscriptFiles
 from brimline.tui.updates import Intervals, Update, follow_sessions
 
@@ -20,7 +20,7 @@ class SessionProvider:
 
     def __init__(
         self,
-        daemon: Daemon | None,
+        daemon: DaemonClient | None,
         files: TranscriptFiles,
         intervals: Intervals | None = None,
         clock: Callable[[], float] = time.time,
@@ -49,7 +49,7 @@ class SessionProvider:
             return "the daemon is not running: start it with `brimline serve --background`"
         body = msgspec.json.encode({"text": text, "urgent": urgent})
         try:
-            answer = await self._daemon.ask("POST", f"{_session_path(session)}/messages", body)
+            answer = await self._daemon.request("POST", session_path(session, "/messages"), body)
         except BrimlineError as error:
             return str(error).replace("\n", ": ")
         return answer.refusal
@@ -58,14 +58,10 @@ class SessionProvider:
         return await asyncio.to_thread(self._files.read_views, self._clock())
 
 
-async def _request_detail(daemon: Daemon, view: SessionView) -> SessionDetail:
-    path = _session_path(view.session.id)
-    timeline = await daemon.ask("GET", f"{path}/timeline")
-    messages = await daemon.ask("GET", f"{path}/messages")
+async def _request_detail(daemon: DaemonClient, view: SessionView) -> SessionDetail:
+    path = session_path(view.session.id)
+    timeline = await daemon.request("GET", f"{path}/timeline")
+    messages = await daemon.request("GET", f"{path}/messages")
     if refusal := timeline.refusal or messages.refusal:
         return SessionDetail(view, problem=refusal)
     return SessionDetail(view, api_types.decode_timeline(timeline.body, messages.body))
-
-
-def _session_path(session: str) -> str:
-    return f"/v1/sessions/{quote(session, safe='')}"

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from brimline.daemon_client.stream import DaemonClient, ServerEvent
 from brimline.errors import BrimlineError, NotRunning
 from brimline.tui.api_types import LiveSessions, SessionView
-from brimline.tui.daemon_client import Daemon, Event
 
 ConnectionState: TypeAlias = Literal["connecting", "live", "lost", "files"]
 ReadFiles: TypeAlias = Callable[[], Awaitable[list[SessionView]]]
@@ -47,7 +47,7 @@ class Intervals(msgspec.Struct, frozen=True):
 
 
 async def follow_sessions(
-    daemon: Daemon | None, read: ReadFiles, intervals: Intervals | None = None
+    daemon: DaemonClient | None, read: ReadFiles, intervals: Intervals | None = None
 ) -> AsyncGenerator[Update, None]:
     """All sessions, then every change, for ever; without a daemon from the files alone."""
     intervals = intervals or Intervals()
@@ -70,9 +70,11 @@ async def follow_sessions(
             await asyncio.sleep(intervals.files_s)
 
 
-async def _follow_daemon(daemon: Daemon, intervals: Intervals) -> AsyncGenerator[Update, None]:
+async def _follow_daemon(
+    daemon: DaemonClient, intervals: Intervals
+) -> AsyncGenerator[Update, None]:
     """All sessions first, which removes deleted ones; then the stream, which sends them again."""
-    answer, sessions = await daemon.ask("GET", "/v1/sessions"), LiveSessions()
+    answer, sessions = await daemon.request("GET", "/v1/sessions"), LiveSessions()
     try:
         yield AllSessions(sessions.decode_all(answer.body), Connection("live"))
     except msgspec.DecodeError as error:
@@ -84,7 +86,7 @@ async def _follow_daemon(daemon: Daemon, intervals: Intervals) -> AsyncGenerator
                 yield SessionChanged(view)
 
 
-def _apply_event(event: Event, sessions: LiveSessions) -> SessionView | None:
+def _apply_event(event: ServerEvent, sessions: LiveSessions) -> SessionView | None:
     """The session after an event; None if the event is unknown or cannot be decoded."""
     match event.kind:
         case "session":

@@ -1,0 +1,1 @@
+"""HTTP client of the daemon: blocking requests of commands, the event stream of `watch`."""
