@@ -191,9 +191,9 @@ def _surroundings() -> list[Write]:
 def _put(event: EventKey, row: SessionRow, *changed: str) -> list[Statement]:
     return [
         ("BEGIN IMMEDIATE", ()),
-        (sql.ONCE, (event.key, event.at)),
+        (sql.INSERT_EVENT_KEY, (event.key, event.at)),
         (sql.PUT_SESSION, sql.SESSIONS.values(row)),
-        *((sql.CHANGED, (session,)) for session in changed),
+        *((sql.MARK_CHANGED, (session,)) for session in changed),
         ("COMMIT", ()),
     ]
 
@@ -216,7 +216,7 @@ def _steps() -> list[Step]:
         ),
         _reading("session(id)", SqliteStore.session, query.SESSION.text),
         _reading("threads(id)", SqliteStore.threads, query.THREADS.one.text),
-        _reading("waiting(id)", SqliteStore.pending_messages, query.WAITING.one.text),
+        _reading("waiting(id)", SqliteStore.pending_messages, query.PENDING_MESSAGES.one.text),
         _reading("last_handoffs(id)", SqliteStore.last_handoffs, query.LAST_HANDOFF.text),
         _reading("messages(id), in a thread", SqliteStore.messages, query.MESSAGES.one.text),
     ]

@@ -32,9 +32,9 @@ from brimline.tracker import (
     decode_calls,
     encode_calls,
     fold,
-    known_of,
     main_thread,
     read,
+    resolve_context,
     total,
 )
 from brimline.usage import ZERO, Usage
@@ -576,11 +576,11 @@ def test_known_of() -> None:
     session = session_of(
         RECORDING, call("a", 9_000), Compacted(trigger="auto", before=9_500), call("b", 100)
     )
-    known = known_of(session, session.threads[MAIN], told, None)
+    known = resolve_context(session, session.threads[MAIN], told, None)
     assert (known.agent, known.model, known.version) == ("claude", "claude-sonnet-4-5", "2.1.325")
     assert (known.most_sent, known.learned, known.settings) == (9_000, 9_500, told)
-    assert known_of(session, session.threads[MAIN], NO_CLIENT_SETTINGS, 7).learned == 7
-    empty = known_of(Session(), Thread(MAIN), NO_CLIENT_SETTINGS, None)
+    assert resolve_context(session, session.threads[MAIN], NO_CLIENT_SETTINGS, 7).learned == 7
+    empty = resolve_context(Session(), Thread(MAIN), NO_CLIENT_SETTINGS, None)
     assert (empty.model, empty.most_sent, empty.learned) == (None, 0, None)
 
 

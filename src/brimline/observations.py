@@ -1,4 +1,4 @@
-"""What the monitor hears of an agent, and what it answers; no client's own words in it."""
+"""Observations of a session, and the reply to them; independent of the client."""
 
 from typing import Literal, TypeAlias
 
@@ -21,20 +21,16 @@ ObservationKind: TypeAlias = Literal[
     "wrote",
     "pushed",
 ]
-"""`prompt`: a turn begins; `tool`: results are about to be read; `stopped`: a turn would end;
-`status`: the client told its own figures; `wrote`: a transcript grew; `pushed`: a program told
-what happened in its own words, as events. Of the last two nobody waits for an answer."""
+# prompt: a turn begins; tool: results are about to be read; stopped: a turn would end; status: the
+# client's own figures; wrote: a transcript grew; pushed: a program sent events.
 
-UNPROMPTED: frozenset[ObservationKind] = frozenset({"wrote", "pushed"})
-"""What is no hook's word."""
+WITHOUT_REPLY: frozenset[ObservationKind] = frozenset({"wrote", "pushed"})
 
 
-Teller: TypeAlias = Literal["status line", "hook"]
-"""Who told a usage that is in no file yet."""
+UsageSource: TypeAlias = Literal["status line", "hook"]
 
 
 EnvironmentVariables: TypeAlias = tuple[tuple[str, str], ...]
-"""Variables and their values."""
 
 
 class Pane(msgspec.Struct, frozen=True):
@@ -45,21 +41,20 @@ class Pane(msgspec.Struct, frozen=True):
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """One thing that was told of a session, by a hook, a status line, its files or a program.
+    """What a hook, a status line, a transcript or a program reports of a session.
 
-    `id` is its own: what is told twice with the same id is heard once. `at` is the producer's time.
-    `thread` is a subagent where one of its hooks tells. `going_on` is set where a turn goes on
-    because it was kept from ending before. Nobody waits for the answer of what is `late`: it comes
-    out of the spool. `transcript` is the session's own file, as a hook names it; `file` one of its
-    files, a subagent's too, as it was found. `pane` is where the agent runs, `host` the machine
-    where that is another, `env` what of its environment its client goes by, None where that is not
-    told.
+    `id` identifies it: a second one of the same id has no effect. `at` is the producer's time.
+    `thread` is a subagent if one of its hooks reports. `is_continuation`: the turn continues after
+    an earlier stop feedback. `is_late`: it comes from the spool, and gets no reply. `transcript` is
+    the path of the session's own file as a hook names it; `file` is one of its files, also a
+    subagent's. `pane` is where the agent runs, `host` the machine if it is another one, `env` the
+    variables that its client goes by, None if unknown.
     """
 
     id: str
     agent: str
     session: str
-    what: ObservationKind
+    kind: ObservationKind
     at: float
     thread: str = MAIN
     transcript: str | None = None
@@ -73,29 +68,28 @@ class Observation(msgspec.Struct, frozen=True):
     parent: str | None = None
     trigger: Trigger | None = None
     usage: Usage | None = None
-    by: Teller = "status line"
+    usage_source: UsageSource = "status line"
     window: int | None = None
     events: tuple[AnyEvent, ...] = ()
-    going_on: bool = False
-    late: bool = False
+    is_continuation: bool = False
+    is_late: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What to tell the agent: added to its context, or as the reason to go on; and which messages.
+    """What the agent gets: text for its context, or feedback with which it continues its turn.
 
-    `handoff` is the document in it, of that session.
-
-    Messages are delivered when the hook says that it passed the answer on.
+    The messages are delivered when the hook acknowledges the reply. `handoff_id` is the document in
+    it, of `session`.
     """
 
     context: str | None = None
-    go_on: str | None = None
-    handed: tuple[str, ...] = ()
-    handoff: str | None = None
+    stop_feedback: str | None = None
+    message_ids: tuple[str, ...] = ()
+    handoff_id: str | None = None
     session: str = ""
 
 
 EMPTY_REPLY = Reply()
 
 DUPLICATE = Reply()
-"""The answer to what was heard before."""
+# The reply to an observation that was processed before; told apart from EMPTY_REPLY by identity.

@@ -50,8 +50,8 @@ def test_what_comes_along(agent: str) -> None:
     plain = get_agent(agent).hooks.observe(told(agent, "SessionStart"), AT)
     assert heard is not None
     assert plain is not None
-    assert (heard.parent, heard.late) == ("parent", True)
-    assert (plain.parent, plain.late) == (None, False)
+    assert (heard.parent, heard.is_late) == ("parent", True)
+    assert (plain.parent, plain.is_late) == (None, False)
 
 
 @pytest.mark.parametrize("agent", agent_names())
@@ -66,7 +66,7 @@ def test_answers(agent: str) -> None:
         "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "a text"}
     }
     going_on = json.loads(
-        get_agent(request.agent).hooks.encode_reply(request, Reply(go_on="a reason"))
+        get_agent(request.agent).hooks.encode_reply(request, Reply(stop_feedback="a reason"))
     )
     assert going_on == {"decision": "block", "reason": "a reason"}
 

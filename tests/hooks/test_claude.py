@@ -34,7 +34,7 @@ def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> 
     """Each event in the monitor's words."""
     found = heard(event, **more)
     assert found is not None
-    assert (found.what, found.thread) == (what, MAIN)
+    assert (found.kind, found.thread) == (what, MAIN)
 
 
 def test_details() -> None:
@@ -44,8 +44,8 @@ def test_details() -> None:
     assert compacting is not None
     assert started is not None
     assert stopped is not None
-    assert (compacting.trigger, started.model, stopped.going_on) == ("manual", "m", True)
-    assert (started.trigger, started.going_on) == (None, False)
+    assert (compacting.trigger, started.model, stopped.is_continuation) == ("manual", "m", True)
+    assert (started.trigger, started.is_continuation) == (None, False)
 
 
 def test_nobody_reads_the_answer_of_post_compact() -> None:
@@ -53,7 +53,7 @@ def test_nobody_reads_the_answer_of_post_compact() -> None:
     start, after = heard("SessionStart", source="compact"), heard("PostCompact")
     assert start is not None
     assert after is not None
-    assert (start.late, after.late) == (False, True)
+    assert (start.is_late, after.is_late) == (False, True)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_tool_of_a_subagent(subagent: Path, tmp_path: Path) -> None:
     own = str(tmp_path / "session.jsonl")
     found = heard("PostToolUse", agent_id="a1", transcript_path=own, model="small")
     assert found is not None
-    assert (found.what, found.thread, found.transcript, found.model) == ("tool", "a1", own, None)
+    assert (found.kind, found.thread, found.transcript, found.model) == ("tool", "a1", own, None)
     stamp = subagent.stat().st_mtime
     assert found.file == Transcript("claude", str(subagent), stamp, 3, SESSION, "a1")
 
@@ -79,7 +79,7 @@ def test_end_of_a_subagent(subagent: Path) -> None:
     """Its thread ends, and its file is read to the end; what only writes a summary has none."""
     found = heard("SubagentStop", agent_id="a1", agent_transcript_path=str(subagent))
     assert found is not None
-    assert (found.what, found.thread) == ("ended", "a1")
+    assert (found.kind, found.thread) == ("ended", "a1")
     assert found.file is not None
     assert found.file.path == str(subagent)
     summary = str(subagent.with_name("agent-a2.jsonl"))
@@ -126,7 +126,7 @@ def test_status_line() -> None:
     found = status(
         {"context_window_size": 200_000, "current_usage": usage, "used_percentage": 1_763_000_000}
     )
-    assert (found.what, found.by) == ("status", "status line")
+    assert (found.kind, found.usage_source) == ("status", "status line")
     assert (found.usage, found.window) == (Usage(5, 13, 11, 7), 200_000)
     assert (found.model, found.version) == ("claude-sonnet-4-5", "2.1.325")
 

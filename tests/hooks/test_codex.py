@@ -24,7 +24,7 @@ def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> 
     """Each event in the monitor's words."""
     found = heard(event, **more)
     assert found is not None
-    assert (found.what, found.model) == (what, "gpt-5.5")
+    assert (found.kind, found.model) == (what, "gpt-5.5")
 
 
 def test_post_compact_is_not_answered() -> None:
@@ -32,7 +32,7 @@ def test_post_compact_is_not_answered() -> None:
     after, start = heard("PostCompact", trigger="auto"), heard("SessionStart", source="compact")
     assert after is not None
     assert start is not None
-    assert (after.late, start.late) == (True, False)
+    assert (after.is_late, start.is_late) == (True, False)
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse", "PreCompact", "SubagentStop"])

@@ -57,7 +57,7 @@ def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> 
     """Each event in the monitor's words."""
     found = heard(event, **more)
     assert found is not None
-    assert (found.what, found.usage) == (what, None)
+    assert (found.kind, found.usage) == (what, None)
 
 
 @pytest.mark.parametrize("event", ["PreCompress", "BeforeModel", "BeforeTool"])
@@ -70,7 +70,7 @@ def test_reading() -> None:
     """The end of an answer is a reading, told by a hook, with the model that answered."""
     found = after_model(COUNTS)
     assert found is not None
-    assert (found.what, found.by, found.model) == ("status", "hook", MODEL)
+    assert (found.kind, found.usage_source, found.model) == ("status", "hook", MODEL)
     assert found.usage == Usage(12_511, 0, 0, 30)
     assert found.window is None
 

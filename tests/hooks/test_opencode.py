@@ -22,7 +22,7 @@ def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> 
     """Each event in the monitor's words."""
     found = heard(event, **more)
     assert found is not None
-    assert (found.what, found.model) == (what, "gpt-5.5")
+    assert (found.kind, found.model) == (what, "gpt-5.5")
 
 
 def test_session_in_a_database() -> None:
@@ -40,7 +40,7 @@ def test_no_database() -> None:
     """Where the plugin finds none, what happens is heard all the same."""
     found = heard("PostToolUse", transcript_path=None)
     assert found is not None
-    assert (found.what, found.file) == ("tool", None)
+    assert (found.kind, found.file) == ("tool", None)
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_what_is_answered(event: str, late: bool) -> None:
     """Of a turn's end and a compaction's a plugin is told, and nobody waits for its answer."""
     found = heard(event)
     assert found is not None
-    assert found.late is late
+    assert found.is_late is late

@@ -23,14 +23,14 @@ def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> 
     """Each event in the monitor's words."""
     found = heard(event, **more)
     assert found is not None
-    assert (found.what, found.model) == (what, "gpt-5.5")
+    assert (found.kind, found.model) == (what, "gpt-5.5")
 
 
 def test_end_of_a_compaction_is_answered() -> None:
     """The extension can put the document before the next request: it is given at once."""
     found = heard("PostCompact", trigger="auto")
     assert found is not None
-    assert not found.late
+    assert not found.is_late
 
 
 def test_window() -> None:

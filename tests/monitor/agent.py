@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from brimline.monitor.environment import MonitorEnvironment
-from brimline.monitor.monitor import KEPT_CALLS, Monitor
+from brimline.monitor.monitor import MAX_CALLS_IN_MEMORY, Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
 from brimline.observations import Observation, ObservationKind, Reply
@@ -26,11 +26,11 @@ class Around(MonitorEnvironment):
         self.since: float | None = None
         self.signals: list[SignalRow] = []
 
-    def hooked_since(self, agent: str, project: str | None) -> float | None:
+    def hooks_installed_at(self, agent: str, project: str | None) -> float | None:
         """Since when, as the test has it."""
         return self.since
 
-    def signalled(self, signal: SignalRow, watched: SessionState) -> None:
+    def on_signal(self, signal: SignalRow, state: SessionState) -> None:
         """A signal is new."""
         self.signals.append(signal)
 
@@ -42,7 +42,7 @@ class Agent:
         self,
         folder: Path,
         store: Store | None = None,
-        kept_calls: int = KEPT_CALLS,
+        kept_calls: int = MAX_CALLS_IN_MEMORY,
         **rules: Any,
     ) -> None:
         self.path = folder / "session.jsonl"
@@ -92,7 +92,7 @@ class Agent:
             id=f"event-{next(self._ids)}",
             agent="claude",
             session=self.session,
-            what=what,
+            kind=what,
             at=self.time,
             transcript=str(self.path),
             project="/project",

@@ -201,7 +201,7 @@ def test_draft_that_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert (await agent.tell("tool")).context is None
 
     monkeypatch.setattr(ReadThreads, "run", slowly)
-    monkeypatch.setattr(handoffs, "PATIENCE", 0.01)
+    monkeypatch.setattr(handoffs, "READY_WAIT_S", 0.01)
     run(go())
 
 
@@ -361,7 +361,10 @@ def test_late_word_of_a_compaction(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         await agent.status(140_000)
-        begins, ends = agent.heard("compacting", late=True), agent.heard("compacted", late=True)
+        begins, ends = (
+            agent.heard("compacting", is_late=True),
+            agent.heard("compacted", is_late=True),
+        )
         await agent.status(40_000)
         await agent.monitor.observe(begins)
         await agent.monitor.observe(ends)
@@ -575,7 +578,7 @@ def test_changes_that_could_not_be_counted(tmp_path: Path, monkeypatch: pytest.M
             await agent.tell("tool")
         assert ["7 files changed" in text for text in texts] == [True, False]
 
-    monkeypatch.setattr(handoffs, "_changed", changed)
+    monkeypatch.setattr(handoffs, "_count_changed_files", changed)
     run(go())
 
 
@@ -597,7 +600,7 @@ def test_draft_that_is_ready_at_that_moment(
             return found
 
         with monkeypatch.context() as looking:
-            looking.setattr(handoffs, "PATIENCE", 0.0)
+            looking.setattr(handoffs, "READY_WAIT_S", 0.0)
             looking.setattr(agent.store, "handoffs", slow)
             first = (await agent.tell("compacted")).context
         told = first or (await agent.tell("prompt")).context or ""

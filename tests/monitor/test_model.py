@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from brimline.handoff import Document
-from brimline.monitor.monitor import KEPT_CALLS
+from brimline.monitor.monitor import MAX_CALLS_IN_MEMORY
 from brimline.observations import EMPTY_REPLY, Observation, ObservationKind, Reply
 from brimline.usage import Usage
 from brimline.windows import Overrides
@@ -81,7 +81,7 @@ class Model:
 class Sessions(RuleBasedStateMachine):
     """One session of a client, its transcript, its hooks and its status line."""
 
-    kept_calls = KEPT_CALLS
+    kept_calls = MAX_CALLS_IN_MEMORY
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class Sessions(RuleBasedStateMachine):
         """The monitor hears it, and the answer reaches the agent."""
         reply = self.do(self.agent.monitor.observe(heard))
         self.do(self.agent.monitor.mark_delivered(reply))
-        self.delivered += reply.handed
+        self.delivered += reply.message_ids
         return reply
 
     @rule(sent=SENT)
@@ -152,7 +152,7 @@ class Sessions(RuleBasedStateMachine):
         heard = data.draw(st.sampled_from(self.heard))
         known = self.do(self.agent.store.has_event(heard.id))
         if known:
-            assert self.hear(msgspec.structs.replace(heard, late=True)) == EMPTY_REPLY
+            assert self.hear(msgspec.structs.replace(heard, is_late=True)) == EMPTY_REPLY
 
     @precondition(lambda self: self.model.sent is not None)
     @rule(announced=st.booleans(), hooks=st.sampled_from(["none", "before", "after", "twice"]))
@@ -217,7 +217,7 @@ class Sessions(RuleBasedStateMachine):
     @invariant()
     def nothing_of_an_ended_cycle_waits(self) -> None:
         """A level's message is cancelled when its cycle ends, once that is known."""
-        if self.agent.monitor.watched("s1") is None:
+        if self.agent.monitor.state_of("s1") is None:
             return
         known = self.agent.monitor.reading("s1").cycle
         waiting = self.do(self.agent.store.pending_messages("s1"))

@@ -31,7 +31,7 @@ def test_level_in_a_headless_run(tmp_path: Path) -> None:
         assert (await agent.tell("tool")).context is None
         agent.call(110_000)
         assert (await agent.tell("tool")).context is None
-        assert (await agent.tell("stopped")).go_on is None
+        assert (await agent.tell("stopped")).stop_feedback is None
         told = await agent.tell("prompt")
         assert told.context is not None
         assert "at 55%" in told.context
@@ -65,10 +65,10 @@ def test_urgent_at_a_stop(tmp_path: Path) -> None:
         agent = Agent(tmp_path)
         agent.call(150_000)
         told = await agent.tell("stopped")
-        assert told.go_on is not None
+        assert told.stop_feedback is not None
         await agent.monitor.send("s1", "look at the tests")
-        assert (await agent.tell("stopped", going_on=True)).go_on is None
-        assert (await agent.tell("stopped")).go_on == "look at the tests"
+        assert (await agent.tell("stopped", is_continuation=True)).stop_feedback is None
+        assert (await agent.tell("stopped")).stop_feedback == "look at the tests"
 
     run(go())
 
@@ -199,7 +199,7 @@ def test_hook_that_vanished(tmp_path: Path) -> None:
         agent = Agent(tmp_path)
         agent.call(110_000)
         first = await agent.monitor.observe(agent.heard("prompt"))
-        assert first.handed
+        assert first.message_ids
         assert (await agent.tell("prompt")).context is None
         agent.time += 60
         assert (await agent.tell("prompt")).context == f"{SENT_AGAIN}\n{first.context}"
@@ -604,7 +604,7 @@ def test_late(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(110_000)
-        assert (await agent.tell("prompt", late=True)).context is None
+        assert (await agent.tell("prompt", is_late=True)).context is None
         assert (await agent.tell("prompt")).context is not None
 
     run(go())

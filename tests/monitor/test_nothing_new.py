@@ -112,7 +112,7 @@ async def an_end(agent: Agent) -> None:
     """One that ended lives again."""
     await agent.tell("ended")
     await agent.tell("prompt")
-    watched = agent.monitor.watched("s1")
+    watched = agent.monitor.state_of("s1")
     assert watched is not None
     assert watched.ended_at is None
 
@@ -170,7 +170,7 @@ def test_kept_in_mind(tmp_path: Path, more: dict[str, object]) -> None:
     async def go() -> None:
         agent, _ = await at_rest(tmp_path)
         await agent.tell("tool", **more)
-        watched = agent.monitor.watched("s1")
+        watched = agent.monitor.state_of("s1")
         assert watched is not None
         assert (watched.pane == Pane("/tmp/t", "%2")) == ("pane" in more)
         assert (watched.env == (("A", "2"),)) == ("env" in more)

@@ -140,7 +140,7 @@ def test_session_that_was_forgotten(tmp_path: Path) -> None:
         assert len(await agent.store.sessions()) == 1
         await agent.monitor.forget(agent.time + 1)
         assert await agent.store.sessions() == []
-        assert agent.monitor.watched("s1") is None
+        assert agent.monitor.state_of("s1") is None
         agent.call(121_000)
         assert "60.5%" in ((await agent.tell("prompt")).context or "")
         assert len(await agent.store.calls("s1")) == 3

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound
-from brimline.monitor.monitor import IDLE_SESSION_S, IDLE_SUBAGENT_S, KEPT_CALLS, Monitor
+from brimline.monitor.monitor import IDLE_SESSION_S, IDLE_SUBAGENT_S, MAX_CALLS_IN_MEMORY, Monitor
 from brimline.monitor.session_state import SessionState
-from brimline.monitor.signal_writes import RECENT
+from brimline.monitor.signal_writes import PACE_CALLS
 from brimline.observations import Observation, Pane
 from brimline.server.api.views import Views
 from brimline.store.rows import CallRow
@@ -36,7 +36,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 def watched(agent: Agent, session: str = "s1") -> SessionState:
     """The session as the monitor holds it."""
-    found = agent.monitor.watched(session)
+    found = agent.monitor.state_of(session)
     assert found is not None
     return found
 
@@ -92,7 +92,9 @@ async def live(agent: Agent, steps: Sequence[tuple[str, int, int]]) -> list[list
         elif what == "restart":
             agent.new_monitor()
         await agent.tell("prompt")
-        found.append([agent.monitor.reading("s1"), watched(agent).begun, *await stored(agent)])
+        found.append(
+            [agent.monitor.reading("s1"), watched(agent).first_call_at, *await stored(agent)]
+        )
     return found
 
 
@@ -118,8 +120,8 @@ def test_long_session(tmp_path: Path) -> None:
             if number == 100:
                 agent.boundary()
             await agent.tell("tool")
-        if kept == KEPT_CALLS:
-            assert len(main(agent).calls) <= KEPT_CALLS * 5 // 4
+        if kept == MAX_CALLS_IN_MEMORY:
+            assert len(main(agent).calls) <= MAX_CALLS_IN_MEMORY * 5 // 4
         row = await agent.store.session("s1")
         assert row is not None
         view = await Views(agent.store, agent.monitor, agent.rules).view(row)
@@ -127,14 +129,16 @@ def test_long_session(tmp_path: Path) -> None:
         return [view.trend, view.calls_left, view.threads, messages, await agent.store.calls("s1")]
 
     async def go() -> None:
-        assert await lived(tmp_path / "few", KEPT_CALLS) == await lived(tmp_path / "all", ALL_CALLS)
+        assert await lived(tmp_path / "few", MAX_CALLS_IN_MEMORY) == await lived(
+            tmp_path / "all", ALL_CALLS
+        )
 
     run(go())
 
 
 def test_forecast_has_enough_calls() -> None:
     """As many calls are in memory as the pace of a thread is told by."""
-    assert KEPT_CALLS >= RECENT
+    assert MAX_CALLS_IN_MEMORY >= PACE_CALLS
 
 
 def test_copy_of_a_dropped_call_counts_once(tmp_path: Path) -> None:
@@ -264,7 +268,7 @@ def test_idle_session_is_released(tmp_path: Path) -> None:
         assert watched(agent).calls == 20
         agent.time += 20
         agent.monitor.release_idle()
-        assert agent.monitor.watched("s1") is None
+        assert agent.monitor.state_of("s1") is None
         line_of(agent, 21, 120_000)
         await agent.tell("tool")
         assert (watched(agent).calls, agent.reading()) == (21, (120_000, "measured", 1))
@@ -287,7 +291,7 @@ def test_session_in_a_pane_is_not_released(tmp_path: Path) -> None:
         await agent.tell("ended")
         agent.time += 2 * IDLE_SESSION_S
         agent.monitor.release_idle()
-        assert agent.monitor.watched("s1") is None
+        assert agent.monitor.state_of("s1") is None
 
     run(go())
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from brimline.bounded_reads import CachedReads
 from brimline.events import MAIN
-from brimline.monitor.transcript_follower import Follower, Progress, read_on_from
+from brimline.monitor.transcript_follower import Progress, TranscriptFollower, read_on_from
 from brimline.observations import EnvironmentVariables
 from brimline.transcripts.source import Transcript
 from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
@@ -43,7 +43,7 @@ class HangingDisk:
         return read_on_from(transcript, before)
 
 
-def calls_of(follower: Follower) -> int:
+def calls_of(follower: TranscriptFollower) -> int:
     """How many calls of the main thread were read."""
     main = follower.session.threads.get(MAIN)
     return len(main.calls) if main else 0
@@ -56,7 +56,7 @@ def test_transcript_that_hangs_is_waited_for_once(tmp_path: Path) -> None:
         agent, disk = Agent(tmp_path), HangingDisk()
         agent.call(90_000)
         transcript = Transcript("claude", str(agent.path), 0.0, 0)
-        follower = Follower(transcript, disk.read_on, SHORT_WAIT_S)
+        follower = TranscriptFollower(transcript, disk.read_on, SHORT_WAIT_S)
         assert [await follower.catch_up() for _ in range(5)] == [False] * 5
         assert (disk.reads, calls_of(follower), follower.is_behind) == (1, 0, True)
         disk.released.set()
@@ -82,7 +82,7 @@ def test_what_was_written_during_a_read_that_hung(tmp_path: Path) -> None:
             return progress
 
         transcript = Transcript("claude", str(agent.path), 0.0, 0)
-        follower = Follower(transcript, read_then_hang, 2 * SHORT_WAIT_S)
+        follower = TranscriptFollower(transcript, read_then_hang, 2 * SHORT_WAIT_S)
         assert not await follower.catch_up()
         while not begun.is_set():
             await asyncio.sleep(0.001)

@@ -10,7 +10,7 @@ import msgspec
 
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, Ended
 from brimline.handoff import Document
-from brimline.monitor.session_state import Past, SessionState
+from brimline.monitor.session_state import RestoredPosition, SessionState
 from brimline.observations import DUPLICATE, Observation, Reply
 from brimline.store.rows import SignalRow
 from brimline.transcripts.source import Transcript
@@ -136,7 +136,7 @@ def test_subagent(tmp_path: Path) -> None:
         assert (await agent.tell("tool")).context is None
         told = await agent.tell("tool", thread=SUBAGENT)
         assert told.context is not None
-        assert "report what you have" in told.context
+        assert "report your results" in told.context
         assert (await agent.tell("tool", thread=SUBAGENT)).context is None
         assert agent.reading() == (20_000, "measured", 0)
 
@@ -353,7 +353,7 @@ def test_status_that_is_late(tmp_path: Path) -> None:
 
     async def go() -> None:
         agent = Agent(tmp_path)
-        old = agent.heard("status", usage=Usage(10_000, 0, 0, 0), late=True)
+        old = agent.heard("status", usage=Usage(10_000, 0, 0, 0), is_late=True)
         await agent.status(60_000)
         await agent.monitor.observe(old)
         assert agent.reading()[0] == 60_000
@@ -367,8 +367,8 @@ def test_told_late_of_a_cycle_that_is_over(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         before = [
-            agent.heard("status", usage=Usage(140_000, 0, 0, 0), window=200_000, late=True),
-            agent.heard("compacting", late=True),
+            agent.heard("status", usage=Usage(140_000, 0, 0, 0), window=200_000, is_late=True),
+            agent.heard("compacting", is_late=True),
         ]
         agent.call(140_000)
         agent.boundary()
@@ -376,7 +376,9 @@ def test_told_late_of_a_cycle_that_is_over(tmp_path: Path) -> None:
             await agent.monitor.observe(heard)
         assert agent.reading() == (None, "unknown", 1)
         agent.call(40_000)
-        await agent.monitor.observe(agent.heard("status", usage=Usage(140_000, 0, 0, 0), late=True))
+        await agent.monitor.observe(
+            agent.heard("status", usage=Usage(140_000, 0, 0, 0), is_late=True)
+        )
         assert agent.reading() == (40_000, "measured", 1)
         assert kinds(agent) == []
 
@@ -388,7 +390,7 @@ def test_compacting_that_is_late(tmp_path: Path) -> None:
 
     async def go() -> None:
         agent = Agent(tmp_path)
-        late = agent.heard("compacting", late=True)
+        late = agent.heard("compacting", is_late=True)
         agent.call(30_000)
         await agent.monitor.observe(late)
         assert agent.reading() == (30_000, "measured", 0)
@@ -488,7 +490,7 @@ def test_restart_of_pushed_session(tmp_path: Path) -> None:
         after = agent.monitor.reading("sdk-1")
         assert (before.sent, before.cycle) == (10_000, 2)
         assert (after.sent, after.cycle) == (11_000, 2)
-        watched = agent.monitor.watched("sdk-1")
+        watched = agent.monitor.state_of("sdk-1")
         assert watched is not None
         assert list(watched.folded.threads[MAIN].calls) == ["c1", "c2", "c3", "c4"]
 
@@ -526,9 +528,9 @@ def test_thrash_is_told(tmp_path: Path) -> None:
             await agent.tell("compacted")
         thrash = [signal for signal in agent.around.signals if signal.kind == "thrash"]
         assert thrash
-        assert all("again and again" in signal.text for signal in thrash)
+        assert all("times in ten minutes" in signal.text for signal in thrash)
         texts = [message.text for message in await agent.store.messages("above")]
-        assert any("again and again" in text for text in texts)
+        assert any("times in ten minutes" in text for text in texts)
 
     run(go())
 
@@ -542,8 +544,8 @@ def test_calls_that_are_not_read_yet() -> None:
     """After a restart calls that are known, and whose file is still to be read, are no fewer."""
 
     async def go() -> None:
-        watched = SessionState("claude", "s1", Past(calls=500))
-        await watched.hear(Observation("1", "claude", "s1", "wrote", 1.0, thread="subagent"))
-        assert watched.unheard == 0
+        watched = SessionState("claude", "s1", RestoredPosition(calls=500))
+        await watched.apply(Observation("1", "claude", "s1", "wrote", 1.0, thread="subagent"))
+        assert watched.calls_without_hook == 0
 
     run(go())

@@ -5,7 +5,7 @@ import pytest
 
 from brimline.errors import InvalidSettings
 from brimline.events import MAIN, Call
-from brimline.monitor.texts import FIELDS, TEXTS, Figures, Texts
+from brimline.monitor.texts import FIELDS, TEXTS, TemplateValues, Texts
 from brimline.settings import Text
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import Usage
@@ -23,15 +23,15 @@ def reading(overrides: Overrides = KNOWN, settings: ClientSettings = NO_CLIENT_S
 
 def told(made: Reading, level: float = 50.0, calls_left: int | None = None) -> str:
     """What is told at a level, in a neutral tone."""
-    figures = Figures("session-1", "/project", made, "claude", level, calls_left)
-    return Texts(neutral=True).of_level(figures, LEVELS)
+    figures = TemplateValues("session-1", "/project", made, "claude", level, calls_left)
+    return Texts(neutral=True).level_text(figures, LEVELS)
 
 
 def test_figure() -> None:
     """Per cent and tokens of the window, and what is left until the compaction."""
     figure = "[brimline] Your context is at 60% (60K of 100K tokens)."
-    assert told(reading()) == f"{figure} About 30K tokens are left until it is compacted."
-    pace = "About 30K tokens, or 12 calls at the present pace, are left until it is compacted."
+    assert told(reading()) == f"{figure} About 30K tokens are left before compaction."
+    pace = "About 30K tokens, or 12 calls at the present pace, are left before compaction."
     assert told(reading(), calls_left=12) == f"{figure} {pace}"
 
 
@@ -39,21 +39,21 @@ def test_one_call_and_none_left() -> None:
     """One call is one call; where the limit is reached, nothing is left to be counted."""
     assert "or 1 call at the present pace" in told(reading(), calls_left=1)
     due = told(reading(Overrides({"*": 100_000}, {"*": 60_000})), calls_left=0)
-    assert due.endswith("(60K of 100K tokens). Its compaction is due.")
+    assert due.endswith("(60K of 100K tokens). Compaction is imminent.")
 
 
 def test_nothing_is_compacted() -> None:
     """Where auto-compaction is off, no compaction is announced: what is left is of the window."""
     off = ClientSettings(auto_compact=False)
-    left = "About 40K tokens are left until its window is full: auto-compaction is off."
+    left = "About 40K tokens are left before the window is full: auto-compaction is off."
     assert told(reading(Overrides({"*": 100_000}), off)).endswith(left)
-    assert told(reading(Overrides({"*": 60_000}), off)).endswith("Its window is full.")
+    assert told(reading(Overrides({"*": 60_000}), off)).endswith("The window is full.")
 
 
 def test_compacted_when_the_window_is_full() -> None:
     """A client that enforces no limit compacts when the window is full, and not before."""
     late = msgspec.structs.replace(reading(), limit=Limit(100_000, "not enforced", "seen"))
-    assert told(late).endswith("About 40K tokens are left until its window is full.")
+    assert told(late).endswith("About 40K tokens are left before the window is full.")
 
 
 def test_unknown() -> None:
@@ -66,15 +66,15 @@ def test_unknown() -> None:
 def test_what_can_be_done() -> None:
     """The last level asks for a document, the others suggest one, a subagent is to report."""
     texts = Texts()
-    at = {level: Figures("s", None, reading(), "claude", level) for level in LEVELS}
-    assert "Consider writing a handoff" in texts.of_level(at[50.0], LEVELS)
-    assert "Write a handoff document now" in texts.of_level(at[65.0], LEVELS)
-    assert "report what you have" in texts.of_level(at[65.0], LEVELS, thread="agent-1")
+    at = {level: TemplateValues("s", None, reading(), "claude", level) for level in LEVELS}
+    assert "Consider writing a handoff" in texts.level_text(at[50.0], LEVELS)
+    assert "Write a handoff document now" in texts.level_text(at[65.0], LEVELS)
+    assert "report your results" in texts.level_text(at[65.0], LEVELS, thread="agent-1")
 
 
 def test_session_is_named_where_it_has_to_be() -> None:
     """An agent whose tools do not know their session is told its name."""
-    told = {agent: Texts().of_level(Figures("s", None, reading(), agent, 50.0), LEVELS)
+    told = {agent: Texts().level_text(TemplateValues("s", None, reading(), agent, 50.0), LEVELS)
             for agent in ("claude", "gemini")}  # fmt: skip
     assert "`brimline handoff PATH`" in told["claude"]
     assert "`brimline handoff PATH --session s`" in told["gemini"]
@@ -84,10 +84,10 @@ def test_own_texts() -> None:
     """A user's own template takes the place of ours, every field can be named, tone or not."""
     whole = " ".join(f"{{{field}}}" for field in FIELDS)
     texts = Texts.checked({"warning": "at {percent} of {window}", "parent": whole}, neutral=True)
-    figures = Figures("session-1234", "/project", reading(), "claude", 50.0, 7)
-    assert texts.of_level(figures, LEVELS) == "at 60% of 100K"
-    assert "session-" in texts.of("parent", figures)
-    assert "/project" in texts.of("parent", figures)
+    figures = TemplateValues("session-1234", "/project", reading(), "claude", 50.0, 7)
+    assert texts.level_text(figures, LEVELS) == "at 60% of 100K"
+    assert "session-" in texts.text("parent", figures)
+    assert "/project" in texts.text("parent", figures)
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_own_text_that_is_none(template: str) -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_our_texts(name: Text) -> None:
     """Every text of ours is a sound template."""
-    assert Texts.checked(TEXTS, neutral=False).of(name, Figures("s", None, reading()))
+    assert Texts.checked(TEXTS, neutral=False).text(name, TemplateValues("s", None, reading()))

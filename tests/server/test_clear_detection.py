@@ -19,7 +19,7 @@ def known(*told: Told) -> ClearDetection:
     """What is known when this was told, one thing after the other."""
     cleared = ClearDetection()
     for at, (pid, session, what) in enumerate(told):
-        cleared.hear(pid, heard(session, what, float(at)))
+        cleared.record(pid, heard(session, what, float(at)))
     return cleared
 
 
@@ -56,41 +56,43 @@ def known(*told: Told) -> ClearDetection:
 )
 def test_before(told: list[Told], before: str | None) -> None:
     """It is said where it is sure."""
-    assert known(*told).before(7, heard("b", "cleared")) == before
+    assert known(*told).predecessor(7, heard("b", "cleared")) == before
 
 
 @pytest.mark.parametrize("pid", [0, INIT])
 def test_process_that_is_not_known(pid: int) -> None:
     """A client that posts its hooks, or whose parent is gone, has none."""
     cleared = known((pid, "a", "prompt"))
-    assert cleared.before(pid, heard("b", "cleared")) is None
+    assert cleared.predecessor(pid, heard("b", "cleared")) is None
 
 
 def test_another_project() -> None:
     """A process that got the number of one that is gone is elsewhere, mostly."""
-    assert known((7, "a", "prompt")).before(7, heard("b", "cleared", project="/q")) is None
+    assert known((7, "a", "prompt")).predecessor(7, heard("b", "cleared", project="/q")) is None
 
 
 def test_clear_that_is_told_again() -> None:
     """Told once more, after the next clear, it is not taken for one of the session of now."""
     cleared = known((7, "a", "prompt"), (7, "b", "cleared"), (7, "c", "cleared"))
     again = heard("b", "cleared", 1.0)
-    assert cleared.before(7, again) is None
-    cleared.hear(7, again)
-    assert cleared.before(7, heard("d", "cleared")) == "c"
+    assert cleared.predecessor(7, again) is None
+    cleared.record(7, again)
+    assert cleared.predecessor(7, heard("d", "cleared")) == "c"
 
 
 def test_subagent() -> None:
     """A subagent's end is not its session's."""
     cleared = known((7, "a", "prompt"))
-    cleared.hear(7, Observation("id", "claude", "a", "ended", 5.0, project="/p", thread="agent-1"))
-    cleared.hear(7, heard("x", "prompt", 6.0))
-    assert cleared.before(7, heard("b", "cleared")) is None
+    cleared.record(
+        7, Observation("id", "claude", "a", "ended", 5.0, project="/p", thread="agent-1")
+    )
+    cleared.record(7, heard("x", "prompt", 6.0))
+    assert cleared.predecessor(7, heard("b", "cleared")) is None
 
 
 def test_other_happenings() -> None:
     """Only a clear makes a session another."""
-    assert known((7, "a", "ended")).before(7, heard("b", "started")) is None
+    assert known((7, "a", "ended")).predecessor(7, heard("b", "started")) is None
 
 
 def test_many_sessions() -> None:
@@ -98,5 +100,5 @@ def test_many_sessions() -> None:
     told: list[Told] = [(100 + number, str(number), "prompt") for number in range(MOST + 1)]
     cleared = known(*told)
     at = float(MOST + 9)
-    assert cleared.before(100, heard("b", "cleared", at)) is None
-    assert cleared.before(101, heard("b", "cleared", at)) == "1"
+    assert cleared.predecessor(100, heard("b", "cleared", at)) is None
+    assert cleared.predecessor(101, heard("b", "cleared", at)) == "1"

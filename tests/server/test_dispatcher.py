@@ -11,7 +11,7 @@ import pytest
 from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.bounded_reads import CachedReads
 from brimline.observations import EMPTY_REPLY, Observation, Reply
-from brimline.server.hooks.dispatcher import SILENCE, WAITED, HookDispatcher
+from brimline.server.hooks.dispatcher import CLIENT_GAVE_UP_S, NO_ANSWER, HookDispatcher
 from brimline.server.local_environment import ParentSessions
 from brimline.store.failures import StoreFailed
 
@@ -56,7 +56,7 @@ def test_told_again(kind: RequestKind, error: StoreFailed, late: bool) -> None:
     desk = failing(error)
     with pytest.raises(StoreFailed):
         asyncio.run(desk.handle(HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind]), late))
-    assert (desk.heard, desk.malformed) == (0, 0)
+    assert (desk.request_count, desk.malformed) == (0, 0)
 
 
 @pytest.mark.parametrize("kind", BODIES)
@@ -64,9 +64,9 @@ def test_never_kept(kind: RequestKind, caplog: pytest.LogCaptureFixture) -> None
     """What the store never takes does not hold up what is behind it in the spool."""
     desk = failing(REFUSED)
     request = HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind])
-    assert asyncio.run(desk.handle(request, late=True)) is SILENCE
-    assert (desk.heard, desk.malformed) == (1, 1)
-    assert f"a {kind} of claude cannot be kept" in caplog.text
+    assert asyncio.run(desk.handle(request, late=True)) is NO_ANSWER
+    assert (desk.request_count, desk.malformed) == (1, 1)
+    assert f"cannot store a {kind} of claude" in caplog.text
 
 
 @pytest.mark.parametrize("kind", BODIES)
@@ -78,12 +78,13 @@ def test_client_that_has_gone(kind: RequestKind) -> None:
         heard.append(one)
         return EMPTY_REPLY
 
-    desk = desk_of(hear, now=2 * WAITED)
+    desk = desk_of(hear, now=2 * CLIENT_GAVE_UP_S)
     assert (
-        asyncio.run(desk.handle(HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind]))) is SILENCE
+        asyncio.run(desk.handle(HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind])))
+        is NO_ANSWER
     )
-    assert [one.late for one in heard] == [True]
-    assert desk.hooks == {}
+    assert [one.is_late for one in heard] == [True]
+    assert desk.last_contact == {}
 
 
 def test_spawners_are_bounded() -> None:

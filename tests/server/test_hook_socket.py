@@ -26,7 +26,7 @@ from brimline.store.failures import StoreFailed
 
 REQUEST = encode_request(HookRequest("hook", "claude", "1-1", 1, {"TERM": "xterm"}, b"{}"))
 LARGE = b"x" * 900_000
-MATTERS = Answer(b"text", Reply(context="text", handed=("m1",)), matters=True)
+MATTERS = Answer(b"text", Reply(context="text", message_ids=("m1",)), wants_ack=True)
 
 
 class Answering:
@@ -47,7 +47,7 @@ class Answering:
         self.asked.append(request)
         return self._answer
 
-    async def done(self, answer: Answer, passed_on: bool) -> None:
+    async def acknowledge(self, answer: Answer, passed_on: bool) -> None:
         """What became of it."""
         self.fail()
         self.told.append(passed_on)
@@ -159,7 +159,7 @@ def test_delivery_is_confirmed_when_it_is_stored(
         while (parts := parse_reply_parts(data)) is None:
             data += await received(connection)
         assert parts[0] == b"text"
-        assert decode_receipt(parts[1]).handed == ("m1",)
+        assert decode_receipt(parts[1]).message_ids == ("m1",)
         await sent(connection, ACK)
         assert await received(connection) == ACK
         assert desk.told == [True]
@@ -260,7 +260,7 @@ def test_passed_on_while_the_store_fails(
 
 def test_too_large_an_answer(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     """An answer that no client would take is lost, which is said, and it is hung up."""
-    large = Answer(b"x" * (REPLY_LONGEST + 1), MATTERS.reply, matters=True)
+    large = Answer(b"x" * (REPLY_LONGEST + 1), MATTERS.reply, wants_ack=True)
 
     async def client(connection: socket.socket, desk: Answering) -> None:
         await sent(connection, REQUEST)

@@ -109,10 +109,10 @@ def test_what_the_store_tells(tmp_path: Path) -> None:
     """A disk or a lock may pass, as the store itself says it; a value that it refuses does not."""
     import sqlite3
 
-    from brimline.store.sqlite.connections import failed
+    from brimline.store.sqlite.connections import store_failed
 
     full = sqlite3.OperationalError("database or disk is full")
     full.sqlite_errorcode = sqlite3.SQLITE_FULL
-    assert is_transient(failed(tmp_path, full))
-    assert not is_transient(failed(tmp_path, OverflowError("Python int too large")))
+    assert is_transient(store_failed(tmp_path, full))
+    assert not is_transient(store_failed(tmp_path, OverflowError("Python int too large")))
     assert not is_transient(OSError(28, "No space left on device"))

@@ -21,7 +21,7 @@ from brimline.store.rows import CompactionRow, HandoffRow, SessionRow, SignalRow
 from brimline.store.sqlite.connections import connect
 from brimline.store.sqlite.header import APPLICATION_ID
 from brimline.store.sqlite.migrations import MIGRATIONS, Step, migrate
-from brimline.store.sqlite.statements import OWNED, SESSIONS
+from brimline.store.sqlite.statements import SESSION_TABLES, SESSIONS
 
 from .using import on
 
@@ -134,7 +134,7 @@ def test_step_by_step(connection: sqlite3.Connection, first: int, tmp_path: Path
 def test_tables_have_a_column_for_each_field(connection: sqlite3.Connection) -> None:
     """What is written and what the schema has agree."""
     migrate(connection, "x")
-    for table in (SESSIONS, *OWNED):
+    for table in (SESSIONS, *SESSION_TABLES):
         rows = connection.execute(f"PRAGMA table_info({table.name})")
         assert {row[1] for row in rows} - {"place"} == set(table.fields)
 

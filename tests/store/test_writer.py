@@ -26,7 +26,7 @@ from brimline.store.base import (
 from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import SqliteStore
 from brimline.store.sqlite import queries as query
-from brimline.store.sqlite.apply import AT_A_TIME, REMEMBERED
+from brimline.store.sqlite.apply import MAX_EVENT_KEYS, PRUNE_EVERY
 from brimline.store.sqlite.connections import connect, prepare
 from brimline.store.sqlite.writer import Writer
 from brimline.testing.store.suite import (
@@ -81,7 +81,7 @@ def test_durability(path: Path, connection: sqlite3.Connection, write: Write) ->
     writer = Writer(path, connection)
     full, normal = 2, 1
     for writes in ([write], [fire("x")], [write], [LIGHT[0]], [write], [LIGHT[0], write]):
-        writer.together([writes])
+        writer.write_all([writes])
         (level,) = connection.execute("PRAGMA synchronous").fetchone()
         assert level == (full if set(map(type, writes)) & set(map(type, WEIGHTY)) else normal)
 
@@ -128,7 +128,7 @@ def test_changes_of_a_list_that_failed(path: Path, connection: sqlite3.Connectio
     """What a list that failed would have changed, or forgotten, leaves no trace among changes."""
     good, other = PutSession(session("good", 1.0)), PutSession(session("other", 9.0))
     lists = [[good], [other, ForgetSessions(5.0), REFUSED[0]], [PutCall(call("c", 1))]]
-    outcomes = Writer(path, connection).together(lists)
+    outcomes = Writer(path, connection).write_all(lists)
     assert [isinstance(outcome, StoreFailed) for outcome in outcomes] == [False, True, False]
     assert [id for _, id in query.changes(connection, 0)] == ["good", "s"]
 
@@ -139,39 +139,39 @@ def test_locked_by_somebody_else(path: Path, connection: sqlite3.Connection) -> 
     connection.execute("PRAGMA busy_timeout = 0")
     other.execute("BEGIN IMMEDIATE")
     writer = Writer(path, connection)
-    (outcome,) = writer.together([[fire("m")]])
+    (outcome,) = writer.write_all([[fire("m")]])
     assert isinstance(outcome, StoreFailed)
     assert str(outcome).endswith("Another program keeps it locked; nothing was written.")
     other.execute("ROLLBACK")
     other.close()
-    assert writer.together([[fire("m")]]) == [[True]]
+    assert writer.write_all([[fire("m")]]) == [[True]]
 
 
 def test_transaction_that_fails(path: Path, connection: sqlite3.Connection) -> None:
     """Where the transaction fails nothing of any list is kept, and the next one is carried out."""
     writer = Writer(path, connection)
     connection.execute("ALTER TABLE calls RENAME TO gone")
-    outcomes = writer.together([[fire("m")], [PutCall(call("c", 1))]])
+    outcomes = writer.write_all([[fire("m")], [PutCall(call("c", 1))]])
     assert [type(outcome) for outcome in outcomes] == [StoreFailed] * 2
     connection.execute("ALTER TABLE gone RENAME TO calls")
-    assert writer.together([[fire("m")], [PutCall(call("c", 1))]]) == [[True], [True]]
+    assert writer.write_all([[fire("m")], [PutCall(call("c", 1))]]) == [[True], [True]]
 
 
 def test_events_of_long_ago(path: Path, connection: sqlite3.Connection) -> None:
     """The last events are remembered, as many as are promised; the file does not grow for ever."""
     writer = Writer(path, connection)
-    writer.together([[EventKey("a", 1.0)], [EventKey("b", 1.0)]])
-    last = REMEMBERED + AT_A_TIME
-    connection.execute(f"UPDATE once SET place = {AT_A_TIME} WHERE key = 'a'")
-    connection.execute(f"UPDATE once SET place = {last - AT_A_TIME} WHERE key = 'b'")
-    for number in range(AT_A_TIME - 1):
-        assert writer.together([[EventKey(str(number), 1.0)], [EventKey("a", 1.0)]]) == [
+    writer.write_all([[EventKey("a", 1.0)], [EventKey("b", 1.0)]])
+    last = MAX_EVENT_KEYS + PRUNE_EVERY
+    connection.execute(f"UPDATE once SET place = {PRUNE_EVERY} WHERE key = 'a'")
+    connection.execute(f"UPDATE once SET place = {last - PRUNE_EVERY} WHERE key = 'b'")
+    for number in range(PRUNE_EVERY - 1):
+        assert writer.write_all([[EventKey(str(number), 1.0)], [EventKey("a", 1.0)]]) == [
             [True],
             [False],
         ]
-    assert writer.together([[EventKey("c", 1.0)], [EventKey("b", 1.0)]]) == [[True], [False]]
+    assert writer.write_all([[EventKey("c", 1.0)], [EventKey("b", 1.0)]]) == [[True], [False]]
     kept = connection.execute("SELECT key FROM once ORDER BY place").fetchall()
-    assert (kept[0], kept[-1], len(kept)) == (("b",), ("c",), AT_A_TIME + 1)
+    assert (kept[0], kept[-1], len(kept)) == (("b",), ("c",), PRUNE_EVERY + 1)
 
 
 def test_caller_that_does_not_wait(path: Path) -> None:

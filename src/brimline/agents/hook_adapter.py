@@ -111,15 +111,15 @@ class StandardHooks(msgspec.Struct, frozen=True):
             id=request.id,
             agent=request.agent,
             session=told.session_id,
-            what=what,
+            kind=what,
             at=at,
             transcript=told.transcript_path,
             project=told.cwd,
             model=told.model,
             parent=request.env.get("BRIMLINE_PARENT"),
             trigger=TRIGGERS.get(told.trigger or ""),
-            going_on=told.stop_hook_active,
-            late=late or told.hook_event_name in self.unanswerable,
+            is_continuation=told.stop_hook_active,
+            is_late=late or told.hook_event_name in self.unanswerable,
         )
 
     def may_read_files(self, request: HookRequest) -> bool:
@@ -127,8 +127,8 @@ class StandardHooks(msgspec.Struct, frozen=True):
 
     def encode_reply(self, request: HookRequest, reply: Reply) -> bytes:
         """A reply as all of them take it: the reason to go on, or what the model is to read."""
-        if reply.go_on is not None:
-            return _encode(HookOutput(decision="block", reason=reply.go_on))
+        if reply.stop_feedback is not None:
+            return _encode(HookOutput(decision="block", reason=reply.stop_feedback))
         if reply.context is None:
             return b""
         event = decode_input(request).hook_event_name

@@ -12,7 +12,7 @@ from brimline.demo.sessions import ALL, LAP, OVERRIDES
 from brimline.demo.steps import Act, HandOver, Say, Tell
 from brimline.handoff import Document
 from brimline.inbox import BRIMLINE
-from brimline.monitor.handoffs import HandoffRecovery, When
+from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.observations import Observation
@@ -92,15 +92,19 @@ class Player:
                 await self.monitor.send(role.id, act.text, "urgent" if act.urgent else "sequential")
             case HandOver(draft=True):
                 document, when = self._document(act), self._when(role.id)
-                await self._recovery.keep(role.id, when, document, BRIMLINE, draft=True)
+                await self._recovery.save(role.id, when, document, BRIMLINE, draft=True)
             case HandOver():
                 await self.monitor.hand_over(role.id, self._document(act), role.agent)
             case _:
                 assert_never(act)
 
-    def _when(self, session: str) -> When:
-        watched = self.monitor.watched(session)
-        return When(self.now(), watched.cycle, watched.calls) if watched else When(self.now())
+    def _when(self, session: str) -> HandoffMoment:
+        watched = self.monitor.state_of(session)
+        return (
+            HandoffMoment(self.now(), watched.cycle, watched.calls)
+            if watched
+            else HandoffMoment(self.now())
+        )
 
     def _document(self, act: HandOver) -> Document:
         return Document.of(act.text, act.path, self.now())
@@ -112,7 +116,7 @@ class Player:
             id=f"demo-{self.heard}",
             agent=role.agent,
             session=role.id,
-            what=act.what,
+            kind=act.what,
             at=self.now(),
             thread=act.thread,
             host=role.host,
@@ -130,7 +134,7 @@ class Player:
 
     def items(self) -> list[TranscriptSummary]:
         """What every session adds up to, as a history has it."""
-        found = [(role, self.monitor.watched(role.id)) for role in {a.role for a in self._acts}]
+        found = [(role, self.monitor.state_of(role.id)) for role in {a.role for a in self._acts}]
         return [
             TranscriptSummary(
                 Transcript(role.agent, f"{role.project}/{role.id}", 0.0, 0, role.id),

@@ -18,10 +18,10 @@ _decoder = msgspec.json.Decoder(Receipt)
 
 def encode_receipt(reply: Reply) -> bytes:
     """Return the receipt of an answer."""
-    return msgspec.json.encode(Receipt(reply.handed, reply.handoff, reply.session))
+    return msgspec.json.encode(Receipt(reply.message_ids, reply.handoff_id, reply.session))
 
 
 def decode_receipt(data: bytes) -> Reply:
     """Return what was delivered, as the answer had it; raises msgspec.DecodeError."""
     receipt = _decoder.decode(data)
-    return Reply(handed=receipt.messages, handoff=receipt.handoff, session=receipt.session)
+    return Reply(message_ids=receipt.messages, handoff_id=receipt.handoff, session=receipt.session)

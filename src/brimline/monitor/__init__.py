@@ -1,1 +1,1 @@
-"""The only wiring: what is heard -> fold -> decide -> store -> messages."""
+"""Monitoring of sessions: observation -> fold -> decide -> store -> messages."""

@@ -1,4 +1,4 @@
-"""What a monitor asks of the machine that it runs on."""
+"""The machine that a monitor runs on, as an interface."""
 
 from brimline.monitor.session_state import SessionState
 from brimline.observations import EnvironmentVariables
@@ -7,26 +7,26 @@ from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
 
 
 class MonitorEnvironment:
-    """What a monitor asks of the machine that it runs on; by default there is nothing to know."""
+    """What a monitor needs from the machine; this default knows nothing."""
 
     async def refresh(
         self, agent: str, project: str | None, env: EnvironmentVariables | None
     ) -> None:
-        """Have what `settings` and `hooked_since` return read again, if it may have changed."""
+        """Refresh what `settings` and `hooks_installed_at` return, if it may have changed."""
 
     def settings(
         self, agent: str, project: str | None, env: EnvironmentVariables | None
     ) -> ClientSettings:
-        """What the user told an agent's client, also by these variables; None: they are unknown."""
+        """Return the client's settings in a project; `env` is None if its variables are unknown."""
         return NO_CLIENT_SETTINGS
 
-    def hooked_since(self, agent: str, project: str | None) -> float | None:
-        """When hooks were installed for an agent; None where they are not."""
+    def hooks_installed_at(self, agent: str, project: str | None) -> float | None:
+        """Return when hooks were installed for an agent; None if they are not."""
         return None
 
-    def silent(self, session: str) -> bool:
-        """Whether a session is to be told nothing for now."""
+    def is_muted(self, session: str) -> bool:
+        """Return whether no messages may be given to a session now."""
         return False
 
-    def signalled(self, signal: SignalRow, watched: SessionState) -> None:
-        """A signal is new."""
+    def on_signal(self, signal: SignalRow, state: SessionState) -> None:
+        """React to a new signal."""

@@ -1,4 +1,4 @@
-"""Handoff documents of sessions: kept, drafted where there is none, brought back."""
+"""Handoff documents of sessions: saved, drafted if there is none, re-injected."""
 
 import asyncio
 import logging
@@ -19,38 +19,36 @@ from brimline.handoff import (
 )
 from brimline.inbox import BRIMLINE
 from brimline.monitor.session_state import SessionState
-from brimline.monitor.signal_writes import key
+from brimline.monitor.signal_writes import hash_id
 from brimline.observations import EMPTY_REPLY, Reply
 from brimline.store.base import PutHandoff, Store
 from brimline.store.rows import HandoffRow
 
 LOGGER = logging.getLogger("brimline.monitor")
 
-PATIENCE = 0.05
-"""So many seconds a hook waits for what is not ready yet: its client gives up after 0.12."""
+READY_WAIT_S = 0.05  # a hook waits this long for a draft; its client gives up after 0.12 s
 
 DRAFT_THREADS = 2
-DRAFT_WAIT_S = 60.0
-"""A draft that takes longer is given up: its transcript hangs."""
+DRAFT_WAIT_S = 60.0  # a draft that takes longer is given up: its transcript hangs
 
 
-class When(NamedTuple):
-    """Where a session was when a document was written; its calls are None where nobody counted."""
+class HandoffMoment(NamedTuple):
+    """Where a session was when a document was written; `calls` is None if unknown."""
 
     at: float
     cycle: int = 0
     calls: int | None = None
 
 
-class Preparing(NamedTuple):
-    """What is being made ready, or was; the cycle and the calls of the session by then."""
+class Preparation(NamedTuple):
+    """A draft that is prepared, or was, with the cycle and the calls of the session."""
 
     cycle: int
     calls: int
     task: "asyncio.Task[None]"
 
     def is_for(self, cycle: int, calls: int) -> bool:
-        """Whether it does for a compaction: one that was called off is followed by more work.
+        """Return whether it fits a compaction: after one that was called off, more calls follow.
 
         The last call before a compaction may be in no file yet when that is announced.
         """
@@ -58,7 +56,7 @@ class Preparing(NamedTuple):
 
 
 class HandoffRecovery:
-    """What a session goes on with after a compaction."""
+    """Saves handoff documents, drafts missing ones, and re-injects them after a compaction."""
 
     def __init__(
         self, store: Store, clock: Callable[[], float], threads: ReadThreads | None = None
@@ -68,15 +66,20 @@ class HandoffRecovery:
         # Threads of their own, and few: the C library keeps memory for each thread that ever needed
         # much. With six of them a daemon grew by 15 MB in four minutes.
         self._threads = threads or ReadThreads(DRAFT_THREADS, hung_after_s=DRAFT_WAIT_S)
-        self._preparing: dict[str, Preparing] = {}
+        self._preparing: dict[str, Preparation] = {}
         self._changed: dict[str, tuple[str, int]] = {}
 
-    async def keep(
-        self, session: str, when: When, document: Document, author: str, draft: bool = False
+    async def save(
+        self,
+        session: str,
+        when: HandoffMoment,
+        document: Document,
+        author: str,
+        draft: bool = False,
     ) -> HandoffRow:
-        """Keep a document of a session."""
+        """Save a document of a session."""
         row = HandoffRow(
-            id=key("handoff", session, document.sha256, repr(when.at)),
+            id=hash_id("handoff", session, document.sha256, repr(when.at)),
             session=session,
             at=when.at,
             path=document.path,
@@ -90,116 +93,118 @@ class HandoffRecovery:
         await self._store.write([PutHandoff(row)])
         return row
 
-    def prepare(self, watched: SessionState, transcript: str, at: float) -> None:
-        """Make ready what a compaction that is about to begin will need, beside everything else.
+    def draft_before_compaction(self, state: SessionState, transcript: str, at: float) -> None:
+        """Prepare for a compaction that is about to begin, in the background.
 
-        That is a draft, or how many files changed since the agent's own document.
+        Without a document of the agent it is drafted; else the files changed since are counted.
         """
-        self._begin(watched, transcript, at, watched.cycle, watched.calls)
+        self._start_preparation(state, transcript, at, state.cycle, state.calls)
 
-    def make_up(self, watched: SessionState, transcript: str, at: float) -> None:
-        """Make the same ready for a compaction that nobody told of before it was over."""
-        ended, calls = watched.cycle - 1, _calls_before(watched)
-        before = self._preparing.get(watched.id)
+    def draft_after_compaction(self, state: SessionState, transcript: str, at: float) -> None:
+        """Prepare the same after a compaction that no hook announced."""
+        ended, calls = state.cycle - 1, _calls_before(state)
+        before = self._preparing.get(state.id)
         if before is None or not before.is_for(ended, calls):
-            self._begin(watched, transcript, at, ended, calls)
+            self._start_preparation(state, transcript, at, ended, calls)
 
     def is_busy(self, session: str) -> bool:
-        """Whether something is being made ready for a session."""
+        """Return whether something is being prepared for a session."""
         preparing = self._preparing.get(session)
         return preparing is not None and not preparing.task.done()
 
     def forget(self, session: str) -> None:
-        """Know nothing of a session any more; what is being written is not waited for."""
+        """Drop what is known of a session; a draft under way is not waited for."""
         self._preparing.pop(session, None)
         self._changed.pop(session, None)
 
-    def _begin(
-        self, watched: SessionState, transcript: str, at: float, cycle: int, calls: int
+    def _start_preparation(
+        self, state: SessionState, transcript: str, at: float, cycle: int, calls: int
     ) -> None:
-        before = self._preparing.get(watched.id)
+        before = self._preparing.get(state.id)
         if before is not None:
             before.task.cancel()
-        self._changed.pop(watched.id, None)
-        work = self._prepare(watched, transcript, When(at, cycle, calls))
+        self._changed.pop(state.id, None)
+        work = self._prepare(state, transcript, HandoffMoment(at, cycle, calls))
         task = asyncio.create_task(work)
-        task.add_done_callback(_tell)
-        self._preparing[watched.id] = Preparing(cycle, calls, task)
+        task.add_done_callback(_log_failure)
+        self._preparing[state.id] = Preparation(cycle, calls, task)
 
-    async def bring_back(self, watched: SessionState, compacted_at: float) -> Reply | None:
-        """The last document from before the compaction, else what was drafted, else nothing.
+    async def handoff_reply(self, state: SessionState, compacted_at: float) -> Reply | None:
+        """Return the last document from before the compaction, else the draft, else no reply.
 
-        It is from before by its cycle, whatever the clock said; or by its time, where no cycle was
-        known to end. None while a draft is being written: it is there soon.
+        A document is from before by its cycle, or by its time if the cycle was unknown. None while
+        a draft is being written.
         """
-        preparing = self._preparing.get(watched.id)
+        preparing = self._preparing.get(state.id)
         if preparing is not None:
-            await asyncio.wait([preparing.task], timeout=PATIENCE)
-        # Asked before it is looked what there is.
+            await asyncio.wait([preparing.task], timeout=READY_WAIT_S)
+        # Before the documents are read: a draft may be finished in between.
         ready = preparing is None or preparing.task.done()
-        rows = await self._store.handoffs(watched.id)
-        row = _best([row for row in rows if row.cycle < watched.cycle or row.at <= compacted_at])
+        rows = await self._store.handoffs(state.id)
+        row = _preferred_row(
+            [row for row in rows if row.cycle < state.cycle or row.at <= compacted_at]
+        )
         if ready:
-            self._preparing.pop(watched.id, None)
+            self._preparing.pop(state.id, None)
         elif row is None or row.draft:
             return None
-        return EMPTY_REPLY if row is None else self._reply(row, watched)
+        return EMPTY_REPLY if row is None else self._reply(row, state)
 
-    def _reply(self, row: HandoffRow, watched: SessionState) -> Reply:
-        of, changed = self._changed.get(watched.id, (None, None))
+    def _reply(self, row: HandoffRow, state: SessionState) -> Reply:
+        of, changed = self._changed.get(state.id, (None, None))
         text = render_handoff(
             Document.of(row.text, row.path, row.at),
             author=row.author,
             at=row.at,
             now=self._clock(),
-            calls_before=compute_freshness(row.calls, _calls_before(watched)).calls,
+            calls_before=compute_freshness(row.calls, _calls_before(state)).calls,
             files_changed=changed if of == row.id else None,
             draft=row.draft,
         )
-        return Reply(context=text, handoff=row.id, session=watched.id)
+        return Reply(context=text, handoff_id=row.id, session=state.id)
 
-    async def _prepare(self, watched: SessionState, transcript: str, when: When) -> None:
-        row = _best(await self._store.handoffs(watched.id))
+    async def _prepare(self, state: SessionState, transcript: str, when: HandoffMoment) -> None:
+        row = _preferred_row(await self._store.handoffs(state.id))
         if row is not None and not row.draft:
-            read = partial(_changed, watched, transcript, row.at)
+            read = partial(_count_changed_files, state, transcript, row.at)
             changed = await self._threads.run(read, DRAFT_WAIT_S)
             if changed is not None:
-                self._changed[watched.id] = row.id, changed
+                self._changed[state.id] = row.id, changed
             return
-        text = await self._threads.run(partial(_drafted, watched, transcript), DRAFT_WAIT_S)
+        text = await self._threads.run(partial(_draft_text, state, transcript), DRAFT_WAIT_S)
         if text:
             document = Document.of(text, transcript, when.at)
-            await self.keep(watched.id, when, document, BRIMLINE, draft=True)
+            await self.save(state.id, when, document, BRIMLINE, draft=True)
 
 
-def _tell(task: "asyncio.Task[None]") -> None:
-    """Say why nothing could be made ready; a session then goes on without it."""
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    """Log why a preparation failed; the session goes on without it."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        LOGGER.warning("nothing was made ready for after a compaction: %s", error)
+        LOGGER.warning("cannot draft a handoff: %s", error)
 
 
-def _best(rows: Sequence[HandoffRow]) -> HandoffRow | None:
-    """The last document that was handed over, else the last draft."""
+def _preferred_row(rows: Sequence[HandoffRow]) -> HandoffRow | None:
+    """Return the agent's last document, else the last draft."""
     return next((row for row in rows if not row.draft), rows[0] if rows else None)
 
 
-def _calls_before(watched: SessionState) -> int:
-    """The calls until the last compaction; where no file tells of it yet, none came after it."""
-    main = watched.folded.threads.get(MAIN)
+def _calls_before(state: SessionState) -> int:
+    """Return the calls before the last compaction; all, if no file contains it yet."""
+    main = state.folded.threads.get(MAIN)
     made = main.compactions[-1] if main and main.compactions else None
-    return made.calls if made and made.cycle == watched.cycle - 1 else watched.calls
+    return made.calls if made and made.cycle == state.cycle - 1 else state.calls
 
 
-def _drafted(watched: SessionState, transcript: str) -> str:
+def _draft_text(state: SessionState, transcript: str) -> str:
     try:
-        return draft_handoff(iter_records(transcript, watched.id), watched.agent, where=transcript)
+        return draft_handoff(iter_records(transcript, state.id), state.agent, where=transcript)
     except (OSError, UnreadableTranscript, UnknownAgent):
         return ""
 
 
-def _changed(watched: SessionState, transcript: str, since: float) -> int | None:
-    """How many files an agent's tools changed since a time; None where nobody can tell."""
+def _count_changed_files(state: SessionState, transcript: str, since: float) -> int | None:
+    """Return how many files the agent's tools changed since a time; None if unknown."""
     try:
-        return len(files_changed_since(iter_records(transcript, watched.id), watched.agent, since))
+        return len(files_changed_since(iter_records(transcript, state.id), state.agent, since))
     except (OSError, UnreadableTranscript, UnknownAgent):
         return None

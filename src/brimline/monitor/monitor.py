@@ -1,4 +1,4 @@
-"""The monitor: what is heard -> fold -> decide -> store -> messages. Nothing else is wired."""
+"""The monitor: observation -> fold -> decide -> store -> messages."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -9,16 +9,16 @@ from brimline.handoff import Document
 from brimline.inbox import MESSAGE_LIFETIME_S, Message, Urgency, is_pending
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.environment import MonitorEnvironment
-from brimline.monitor.handoffs import HandoffRecovery, When
+from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
 from brimline.monitor.hook_reply import HookReplies
 from brimline.monitor.monitored_session import MonitoredSession
-from brimline.monitor.restore import restored
+from brimline.monitor.restore import restore_session
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
-from brimline.monitor.signal_writes import SignalWriter, key, left_for
-from brimline.observations import DUPLICATE, EMPTY_REPLY, UNPROMPTED, Observation, Reply
+from brimline.monitor.signal_writes import SignalWriter, calls_left_of, hash_id
+from brimline.observations import DUPLICATE, EMPTY_REPLY, WITHOUT_REPLY, Observation, Reply
 from brimline.policy.signals import Signal, decide, figure_of
-from brimline.policy.sources import unheard
+from brimline.policy.sources import are_hooks_silent
 from brimline.store.base import (
     CancelMessages,
     EventKey,
@@ -34,22 +34,17 @@ from brimline.store.rows import HandoffRow, ThreadRow
 from brimline.tracker import Reading
 from brimline.windows import ClientSettings
 
-KEPT_CALLS = 128
-"""So many last calls of a thread are held in memory: the store has them all.
+# The last calls of a thread in memory; the store has all. A forecast needs 101. Copies of a call
+# are recognised among these: in 35 sessions of Claude Code all 3,014 copies were neighbours.
+MAX_CALLS_IN_MEMORY = 128
 
-A forecast needs 101 of them. A call that is told again is known among these; copies in real
-transcripts are neighbours (3,014 of 3,014 in 35 sessions of Claude Code).
-"""
+IDLE_SESSION_S = 24 * 3_600.0  # then a session is released from memory: no page shows its trend
 
-IDLE_SESSION_S = 24 * 3_600.0
-"""After so many seconds a session is in the store alone: by then no page shows its trend."""
-
-IDLE_SUBAGENT_S = 3_600.0
-"""After so many seconds without a call a subagent is in the store alone."""
+IDLE_SUBAGENT_S = 3_600.0  # then a subagent without a call is released from memory
 
 
 class Monitor:
-    """Every session that is heard of, its state in a store; one at a time for each session."""
+    """Processes observations, one at a time for each session; all state is in the store."""
 
     def __init__(
         self,
@@ -57,95 +52,98 @@ class Monitor:
         clock: Callable[[], float],
         rules: Rules | None = None,
         around: MonitorEnvironment | None = None,
-        kept_calls: int = KEPT_CALLS,
+        kept_calls: int = MAX_CALLS_IN_MEMORY,
     ) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules or Rules()
-        self._around = around or MonitorEnvironment()
+        self._environment = around or MonitorEnvironment()
         self._sessions: dict[str, MonitoredSession] = {}
         self._kept_calls = kept_calls
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._recovery = HandoffRecovery(store, clock)
-        self._answering = HookReplies(store, clock, self._rules, self._recovery)
+        self._handoffs = HandoffRecovery(store, clock)
+        self._replies = HookReplies(store, clock, self._rules, self._handoffs)
 
-    async def observe(self, heard: Observation) -> Reply:
-        """Take in one thing, once, and answer it."""
-        async with self._lock(heard.session):
-            if _may_be_known(heard) and await self._store.has_event(heard.id):
+    async def observe(self, observation: Observation) -> Reply:
+        """Process an observation, once, and return the reply."""
+        async with self._lock(observation.session):
+            if _may_be_duplicate(observation) and await self._store.has_event(observation.id):
                 return DUPLICATE
-            session = await self._session(heard.session, heard.agent)
+            session = await self._session(observation.session, observation.agent)
             try:
-                kept = await self._take(heard, session)
+                is_new = await self._apply(observation, session)
             except BaseException:
-                # What was heard is not kept: told again, it must be as new as it was.
-                self._sessions.pop(heard.session, None)
+                # It is not stored: the state in memory must not contain it either.
+                self._sessions.pop(observation.session, None)
                 raise
-            return await self._answer(heard, session) if kept else DUPLICATE
+            return await self._reply_to(observation, session) if is_new else DUPLICATE
 
-    async def _take(self, heard: Observation, session: MonitoredSession) -> bool:
-        """Take in one thing; False where it was heard before."""
-        watched, session.is_clean = session.state, False
-        await self._refresh(watched)
+    async def _apply(self, observation: Observation, session: MonitoredSession) -> bool:
+        """Apply and store an observation; return False if it is a duplicate."""
+        state, session.is_clean = session.state, False
+        await self._refresh(state)
         known: Mapping[str, Reading] = {}
-        if not watched.is_new:
-            known = watched.last or self._read(watched)
-        await watched.hear(heard)
-        await self._refresh(watched)
-        if not await self._keep(heard, session, known):
+        if not state.is_new:
+            known = state.last_readings or self._readings_of(state)
+        await state.apply(observation)
+        await self._refresh(state)
+        if not await self._save(observation, session, known):
             return False
-        watched.is_new = False
+        state.is_new = False
         return True
 
-    async def _answer(self, heard: Observation, session: MonitoredSession) -> Reply:
-        watched = session.state
-        begins = heard.what == "compacting" and watched.compacting
-        if begins and (transcript := _transcript(heard, watched)):
-            self._recovery.prepare(watched, transcript, heard.at)
-        if heard.late or heard.what in UNPROMPTED or self._around.silent(heard.session):
+    async def _reply_to(self, observation: Observation, session: MonitoredSession) -> Reply:
+        state = session.state
+        begins = observation.kind == "compacting" and state.compacting
+        if begins and (transcript := _transcript_path(observation, state)):
+            self._handoffs.draft_before_compaction(state, transcript, observation.at)
+        if (
+            observation.is_late
+            or observation.kind in WITHOUT_REPLY
+            or self._environment.is_muted(observation.session)
+        ):
             return EMPTY_REPLY
-        return await self._answering.answer(heard, session)
+        return await self._replies.reply_to(observation, session)
 
     def now(self) -> float:
-        """The monitor's time."""
+        """Return the time by the monitor's clock."""
         return self._clock()
 
-    def watched(self, session: str) -> SessionState | None:
-        """A session that was heard of."""
+    def state_of(self, session: str) -> SessionState | None:
+        """Return the state of a session; None if it is not in memory."""
         known = self._sessions.get(session)
         return known.state if known else None
 
     def is_behind(self, session: str) -> bool:
-        """Whether a session's files took too long to read, and should be heard of again."""
+        """Return whether a session's files took too long to read and must be read again."""
         known = self._sessions.get(session)
         return known is not None and known.state.files.is_behind
 
     def reading(self, session: str) -> Reading:
-        """The present reading of the main thread of a session that was heard of."""
-        return self._read(self._sessions[session].state)[MAIN]
+        """Return the present reading of the main thread of a session in memory."""
+        return self._readings_of(self._sessions[session].state)[MAIN]
 
     def calls_left(self, session: str) -> int | None:
-        """How many calls the main thread has until its limit, at its present pace."""
-        watched = self.watched(session)
-        return left_for(watched, MAIN, self.reading(session)) if watched else None
+        """Return how many calls the main thread has left until its limit, at its present pace."""
+        state = self.state_of(session)
+        return calls_left_of(state, MAIN, self.reading(session)) if state else None
 
     async def forget(self, before: float) -> None:
-        """Forget every session that was last seen before a time: told again, all of it is new."""
+        """Delete every session that was last seen before a time."""
         await self._store.write([ForgetSessions(before)])
-        old = [id for id, known in self._sessions.items() if known.stored.seen_before(before)]
+        old = [id for id, known in self._sessions.items() if known.stored.was_seen_before(before)]
         self._drop_sessions(old)
 
     def release_idle(self) -> None:
-        """Hold nothing in memory of sessions and subagents that were idle for long.
+        """Release sessions and subagents that were idle for long from memory.
 
-        What is heard of them later is heard as after a restart: the store and the files tell what
-        was before.
+        If they go on, they are restored from the store and the files, as after a restart.
         """
         now = self._clock()
         free = {
             id: known
             for id, known in self._sessions.items()
-            if id not in self._locks and not self._recovery.is_busy(id)
+            if id not in self._locks and not self._handoffs.is_busy(id)
         }
         idle = [id for id, known in free.items() if known.is_idle(now - IDLE_SESSION_S)]
         self._drop_sessions(idle)
@@ -155,56 +153,56 @@ class Monitor:
     def _drop_sessions(self, ids: Sequence[str]) -> None:
         for id in ids:
             del self._sessions[id]
-            self._recovery.forget(id)
+            self._handoffs.forget(id)
 
     async def mark_delivered(self, reply: Reply) -> None:
-        """The hook says that it gave the answer to the agent: its messages are delivered.
+        """Mark the messages and the document of a reply as delivered.
 
-        That may be said late, by a receipt: they may be queued again by then, or handed out again.
+        A receipt may come late: the messages may be queued or handed out again by then.
         """
         now = self._clock()
         writes: list[Write] = [
-            MarkMessage(id, "delivered", ("queued", "handed"), now) for id in reply.handed
+            MarkMessage(id, "delivered", ("queued", "handed"), now) for id in reply.message_ids
         ]
-        self._answering.passed_on.update(reply.handed)
-        if reply.handoff is not None:
-            writes.append(UseHandoff(reply.handoff, now))
+        self._replies.delivered.update(reply.message_ids)
+        if reply.handoff_id is not None:
+            writes.append(UseHandoff(reply.handoff_id, now))
         if writes:
             await self._store.write(writes)
-        self._answering.passed_on.difference_update(reply.handed)
-        if reply.handoff is not None and (known := self._sessions.get(reply.session)):
+        self._replies.delivered.difference_update(reply.message_ids)
+        if reply.handoff_id is not None and (known := self._sessions.get(reply.session)):
             known.handoff_pending = False
 
     async def requeue(self, reply: Reply) -> None:
-        """The hook died before it could: its messages wait again."""
+        """Queue the messages of a reply again that did not reach the agent."""
         now = self._clock()
-        if reply.handed:
+        if reply.message_ids:
             await self._store.write(
-                [MarkMessage(id, "queued", ("handed",), now) for id in reply.handed]
+                [MarkMessage(id, "queued", ("handed",), now) for id in reply.message_ids]
             )
 
     async def send(
         self, session: str, text: str, urgency: Urgency = "sequential", sender: str = "user"
     ) -> str:
-        """Queue a message for a session; its id."""
+        """Queue a message for a session; return its id."""
         now = self._clock()
-        id = key("message", session, text, sender, repr(now))
+        id = hash_id("message", session, text, sender, repr(now))
         message = Message(id, session, text, now, urgency=urgency, sender=sender,
                           expires=now + MESSAGE_LIFETIME_S)  # fmt: skip
         await self._store.write([QueueMessage(message)])
         return id
 
     async def record_clear(self, session: str, other: str, at: float) -> None:
-        """A session was cleared: it goes on as another, whose is what waits for it, or will."""
+        """Record that a cleared session continues as another, which gets its pending messages."""
         await record_continuation(self._store, session, other, at, self._clock())
 
     def refresh_message(self, message: Message) -> Message:
-        """A message as it is to be given by another way than a hook's answer."""
+        """Return a message with present figures, for a delivery without a hook."""
         session = self._sessions.get(message.session)
-        return self._answering.of_now(session, message) if session else message
+        return self._replies.refresh_message(session, message) if session else message
 
     async def cancel(self, message: Message) -> bool:
-        """Cancel a message; whether it still waited, and so is not given to anyone."""
+        """Cancel a message; return False if it was delivered already."""
         now = self._clock()
         if not is_pending(message, now):
             return False
@@ -212,140 +210,149 @@ class Monitor:
         return (await self._store.write([mark]))[0]
 
     async def hand_over(self, session: str, document: Document, author: str) -> HandoffRow:
-        """Keep a session's handoff document; the last one counts, and the levels are armed anew.
-
-        Whoever has written it is not asked for it any more.
-        """
+        """Save a session's handoff document, cancel requests for one, and re-arm the levels."""
         async with self._lock(session):
             row, now = await self._store.session(session), self._clock()
             if row is None:
-                return await self._recovery.keep(session, When(now), document, author)
+                return await self._handoffs.save(session, HandoffMoment(now), document, author)
             known = await self._session(session, row.agent)
-            stored = await self._stored(session)
+            stored = await self._stored_main_thread(session)
             calls = max([known.state.calls, *(thread.calls for thread in stored)])
-            when = When(now, known.state.cycle, calls)
-            kept = await self._recovery.keep(session, when, document, author)
+            when = HandoffMoment(now, known.state.cycle, calls)
+            kept = await self._handoffs.save(session, when, document, author)
             await self._store.write([CancelMessages(session, MAIN, kept.cycle)])
-            known.signals.arm_anew(kept.cycle)
+            known.signals.rearm(kept.cycle)
             for thread in stored:
-                known.signals.seen(thread.cycle, figure_of(thread, self._rules.of))
+                known.signals.note_figure(thread.cycle, figure_of(thread, self._rules.of))
             return kept
 
     def _lock(self, session: str) -> asyncio.Lock:
-        """The lock of a session, which is there as long as somebody holds it or waits for it."""
+        """Return the lock of a session; it exists as long as it is held or waited for."""
         return self._locks.setdefault(session, asyncio.Lock())
 
     async def _session(self, session: str, agent: str) -> MonitoredSession:
-        """A session as it was known, also to a monitor before this one."""
+        """Return a session, restored from the store if it is not in memory."""
         known = self._sessions.get(session)
         if known is None:
-            past = await restored(self._store, agent, session, self._rules.of)
+            past = await restore_session(self._store, agent, session, self._rules.of)
             known = self._sessions[session] = MonitoredSession(*past)
         return known
 
-    async def _stored(self, session: str) -> list[ThreadRow]:
-        """The main thread as it was kept last; its files may not have been read again yet."""
+    async def _stored_main_thread(self, session: str) -> list[ThreadRow]:
+        """Return the main thread as it is stored; its files may not have been read yet."""
         return [row for row in await self._store.threads(session) if row.thread == MAIN]
 
-    async def _refresh(self, watched: SessionState) -> None:
-        await self._around.refresh(watched.agent, watched.project, watched.env)
+    async def _refresh(self, state: SessionState) -> None:
+        await self._environment.refresh(state.agent, state.project, state.env)
 
-    def _settings(self, watched: SessionState) -> ClientSettings:
-        return self._around.settings(watched.agent, watched.project, watched.env)
+    def _settings(self, state: SessionState) -> ClientSettings:
+        return self._environment.settings(state.agent, state.project, state.env)
 
-    def _read(self, watched: SessionState) -> Mapping[str, Reading]:
-        return watched.readings(self._rules.overrides, self._settings(watched))
+    def _readings_of(self, state: SessionState) -> Mapping[str, Reading]:
+        return state.readings(self._rules.overrides, self._settings(state))
 
-    async def _keep(
-        self, heard: Observation, session: MonitoredSession, known: Mapping[str, Reading]
+    async def _save(
+        self, observation: Observation, session: MonitoredSession, known: Mapping[str, Reading]
     ) -> bool:
-        """Store what is new, in one transaction; False where it was heard before."""
-        watched, settings = session.state, self._settings(session.state)
-        snapshot = watched.snapshot(settings)
-        if session.is_unchanged(heard, snapshot):
+        """Store what is new in one transaction; return False if the observation is a duplicate."""
+        state, settings = session.state, self._settings(session.state)
+        snapshot = state.snapshot(settings)
+        if session.is_unchanged(observation, snapshot):
             session.mark_saved(snapshot)
             return True
-        readings = watched.readings(self._rules.overrides, settings)
-        writes = session.stored.pending_writes(heard, watched, readings)
-        said = {name: self._said(session, name, known, heard) for name in readings}
-        for name, each in said.items():
-            writes += self._telling(session, name, heard.at, each)
-        if heard.what == "ended" and heard.thread in readings and heard.thread != MAIN:
-            # A subagent that is gone cannot be told anything any more.
-            writes.append(CancelMessages(watched.id, heard.thread, readings[heard.thread].cycle))
-        if not writes and heard.what != "pushed":
+        readings = state.readings(self._rules.overrides, settings)
+        writes = session.stored.pending_writes(observation, state, readings)
+        new_signals = {
+            name: self._new_signals(session, name, known, observation) for name in readings
+        }
+        for name, each in new_signals.items():
+            writes += self._signal_writes(session, name, observation.at, each)
+        if (
+            observation.kind == "ended"
+            and observation.thread in readings
+            and observation.thread != MAIN
+        ):
+            # A subagent that has ended cannot get messages.
+            writes.append(
+                CancelMessages(state.id, observation.thread, readings[observation.thread].cycle)
+            )
+        if not writes and observation.kind != "pushed":
             session.mark_saved(snapshot)
-            return True  # heard again, it would change nothing again
-        once = [] if heard.what == "wrote" else [EventKey(heard.id, heard.at)]
+            return True  # without an effect, a duplicate does no harm
+        once = [] if observation.kind == "wrote" else [EventKey(observation.id, observation.at)]
         won = await self._store.write([*once, *writes])
         if once and not won[0]:
             return False
-        session.stored.mark_stored(watched, readings)
-        for name, each in said.items():
-            session.signals.take(name, each, heard.at)
-        if any(each.kind == "compacted" for each in said[MAIN]):
-            self._owe(heard, session)
+        session.stored.mark_stored(state, readings)
+        for name, each in new_signals.items():
+            session.signals.record(name, each, observation.at)
+        if any(each.kind == "compacted" for each in new_signals[MAIN]):
+            self._mark_handoff_pending(observation, session)
         for write, new in zip(writes, won[len(once) :], strict=True):
             if new and isinstance(write, RecordSignal):
-                self._around.signalled(write.signal, watched)
-        watched.files.drop_stored_calls(self._kept_calls)
-        session.mark_saved(watched.snapshot(settings))
+                self._environment.on_signal(write.signal, state)
+        state.files.drop_stored_calls(self._kept_calls)
+        session.mark_saved(state.snapshot(settings))
         return True
 
-    def _owe(self, heard: Observation, session: MonitoredSession) -> None:
-        """A session was compacted: it is owed its document, which may have to be drafted yet."""
+    def _mark_handoff_pending(self, observation: Observation, session: MonitoredSession) -> None:
+        """Note that a compacted session is to get its document, and draft one if needed."""
         session.handoff_pending = True
-        if transcript := _transcript(heard, session.state):
-            self._recovery.make_up(session.state, transcript, heard.at)
+        if transcript := _transcript_path(observation, session.state):
+            self._handoffs.draft_after_compaction(session.state, transcript, observation.at)
 
     def _fired(self, session: MonitoredSession, thread: str, reading: Reading) -> frozenset[float]:
         figure = figure_of(reading, self._rules.of)
         return session.signals.fired(thread, reading.cycle, figure)
 
-    def _levels(self, watched: SessionState, thread: str) -> tuple[float, ...]:
-        return self._rules.levels_of(watched.id, watched.agent, watched.model_of(thread))
+    def _levels(self, state: SessionState, thread: str) -> tuple[float, ...]:
+        return self._rules.levels_of(state.id, state.agent, state.model_of(thread))
 
-    def _said(
+    def _new_signals(
         self,
         session: MonitoredSession,
         thread: str,
         known: Mapping[str, Reading],
-        heard: Observation,
+        observation: Observation,
     ) -> list[Signal]:
-        watched, before = session.state, session.signals
-        reading = watched.last[thread]
+        state, before = session.state, session.signals
+        reading = state.last_readings[thread]
         fired = self._fired(session, thread, reading)
-        said = decide(
-            known.get(thread), reading, self._levels(watched, thread), fired, self._rules.of,
-            cleared=thread == MAIN and watched.cleared,
+        new_signals = decide(
+            known.get(thread), reading, self._levels(state, thread), fired, self._rules.of,
+            cleared=thread == MAIN and state.cleared,
         )  # fmt: skip
         if thread == MAIN:
-            said += self._doubts(watched, reading, heard)
-        return before.new(thread, said)
+            new_signals += self._source_signals(state, reading, observation)
+        return before.unfired(thread, new_signals)
 
-    def _doubts(self, watched: SessionState, reading: Reading, heard: Observation) -> list[Signal]:
-        """Sources that do not agree, and hooks that tell nothing."""
-        said: list[Signal] = []
-        if watched.claim.comparison.lasting(heard.at):
-            said.append(Signal("disagree", reading.cycle))
-        if watched.unheard:
-            since = self._around.hooked_since(watched.agent, watched.project)
-            if unheard(watched.unheard, watched.begun, since):
-                said.append(Signal("no data", reading.cycle))
-        return said
+    def _source_signals(
+        self, state: SessionState, reading: Reading, observation: Observation
+    ) -> list[Signal]:
+        """Return signals about sources that disagree, and hooks that report nothing."""
+        new_signals: list[Signal] = []
+        if state.client.comparison.is_lasting(observation.at):
+            new_signals.append(Signal("disagree", reading.cycle))
+        if state.calls_without_hook:
+            since = self._environment.hooks_installed_at(state.agent, state.project)
+            if are_hooks_silent(state.calls_without_hook, state.first_call_at, since):
+                new_signals.append(Signal("no data", reading.cycle))
+        return new_signals
 
-    def _telling(
-        self, session: MonitoredSession, thread: str, at: float, said: Sequence[Signal]
+    def _signal_writes(
+        self, session: MonitoredSession, thread: str, at: float, new_signals: Sequence[Signal]
     ) -> list[Write]:
-        tellings = [SignalWriter.of(session, self._rules, thread, each, at) for each in said]
+        tellings = [
+            SignalWriter.for_session(session, self._rules, thread, each, at) for each in new_signals
+        ]
         return [write for telling in tellings for write in telling.writes()]
 
 
-def _transcript(heard: Observation, watched: SessionState) -> str | None:
-    """Where a session is told: in its own file, or in a database with others."""
-    return watched.files.own or (heard.file.path if heard.file else None)
+def _transcript_path(observation: Observation, state: SessionState) -> str | None:
+    """Return the path of a session's transcript, which may be a database with others."""
+    return state.files.transcript or (observation.file.path if observation.file else None)
 
 
-def _may_be_known(heard: Observation) -> bool:
-    """Whether something may come a second time: out of the spool, or from a program that asks."""
-    return heard.late or heard.what == "pushed"
+def _may_be_duplicate(observation: Observation) -> bool:
+    """Return whether an observation may come twice: from the spool, or from a program."""
+    return observation.is_late or observation.kind == "pushed"

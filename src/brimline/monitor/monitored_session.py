@@ -17,15 +17,17 @@ class MonitoredSession:
         self.state = state
         self.signals = signals
         self.stored = StoredRows()
-        self.handoff_pending = signals.owed
+        self.handoff_pending = signals.handoff_pending
         self._saved: Snapshot | None = None
         self.is_clean = False
 
-    def is_unchanged(self, heard: Observation, snapshot: Snapshot) -> bool:
+    def is_unchanged(self, observation: Observation, snapshot: Snapshot) -> bool:
         """Return whether there is nothing to store or to signal since all was saved."""
-        if self.state.doubted or not snapshot.is_same(self._saved):
+        if self.state.has_doubtful_sources or not snapshot.is_same(self._saved):
             return False
-        return heard.what not in ("pushed", "ended") and self.stored.seen_lately(heard.at)
+        return observation.kind not in ("pushed", "ended") and self.stored.was_seen_lately(
+            observation.at
+        )
 
     def mark_saved(self, snapshot: Snapshot) -> None:
         """The store has all of this snapshot."""
@@ -36,15 +38,15 @@ class MonitoredSession:
 
         The store does not know the pane of a session, nor what its sources do not agree on.
         """
-        watched = self.state
-        in_pane = watched.pane is not None and watched.ended_at is None
-        seen_before = self.stored.seen_before(before)
-        return self.is_clean and seen_before and not in_pane and not watched.doubted
+        state = self.state
+        in_pane = state.pane is not None and state.ended_at is None
+        seen_before = self.stored.was_seen_before(before)
+        return self.is_clean and seen_before and not in_pane and not state.has_doubtful_sources
 
     def release_idle_threads(self, before: float) -> None:
         """Let go of subagents that wrote nothing since a time."""
         released = self.state.release_idle_threads(before) if self.is_clean else []
         for thread in released:
-            self.stored.release(thread)
+            self.stored.forget_thread(thread)
         if released:
             self._saved = None  # it holds the threads too

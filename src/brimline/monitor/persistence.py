@@ -27,87 +27,87 @@ class StoredRows:
         self._compactions: dict[tuple[str, int], CompactionRow] = {}
 
     def pending_writes(
-        self, heard: Observation, watched: SessionState, readings: Mapping[str, Reading]
+        self, observation: Observation, state: SessionState, readings: Mapping[str, Reading]
     ) -> list[Write]:
         """Return the writes for what the store does not have, or has otherwise."""
-        row = self._pending_session = session_row(heard, watched)
+        row = self._pending_session = session_row(observation, state)
         writes: list[Write] = [
-            PutThread(thread_row(watched, name, reading))
+            PutThread(thread_row(state, name, reading))
             for name, reading in readings.items()
             if self._readings.get(name) != reading
         ]
-        writes += [PutCall(call) for call in self._new_calls(watched)]
-        writes += [PutCompaction(compaction) for compaction in self._new_compactions(watched)]
+        writes += [PutCall(call) for call in self._new_calls(state)]
+        writes += [PutCompaction(compaction) for compaction in self._new_compactions(state)]
         return [PutSession(row), *writes] if writes or self._differs(row) else []
 
-    def mark_stored(self, watched: SessionState, readings: Mapping[str, Reading]) -> None:
+    def mark_stored(self, state: SessionState, readings: Mapping[str, Reading]) -> None:
         """The store has carried out the pending writes."""
         self._session = self._pending_session
         self._readings.update(readings)
-        for name, thread in watched.folded.threads.items():
+        for name, thread in state.folded.threads.items():
             if (last := thread.calls.last) is not None:
                 self._calls[name] = thread.call_count, last
-        self._compactions = {(row.thread, row.cycle): row for row in _all_compactions(watched)}
+        self._compactions = {(row.thread, row.cycle): row for row in _all_compactions(state)}
 
-    def seen_lately(self, at: float) -> bool:
-        """Whether the store has it that the session lived not long before a time."""
+    def was_seen_lately(self, at: float) -> bool:
+        """Return whether the stored `seen_at` is recent at a time."""
         return self._session is not None and at - self._session.seen_at < SEEN_EVERY_S
 
-    def seen_before(self, at: float) -> bool:
-        """Whether the store has it that the session was last seen before a time."""
+    def was_seen_before(self, at: float) -> bool:
+        """Return whether the stored `seen_at` is before a time."""
         return self._session is not None and self._session.seen_at < at
 
-    def release(self, thread: str) -> None:
-        """Hold nothing of a thread: if it is heard of again, all of it is written again."""
+    def forget_thread(self, thread: str) -> None:
+        """Drop a thread: if it goes on, all of it is written again."""
         self._readings.pop(thread, None)
         self._calls.pop(thread, None)
 
     def _differs(self, row: SessionRow) -> bool:
         known = self._session
-        if known is None or not self.seen_lately(row.seen_at):
+        if known is None or not self.was_seen_lately(row.seen_at):
             return True
         return msgspec.structs.replace(row, seen_at=known.seen_at) != known
 
-    def _new_calls(self, watched: SessionState) -> Iterator[CallRow]:
-        """The calls that are not stored yet, and the last one that is where it has grown."""
-        for name, thread in watched.folded.threads.items():
+    def _new_calls(self, state: SessionState) -> Iterator[CallRow]:
+        """Return the calls that are not stored yet, and the last stored one if it changed."""
+        for name, thread in state.folded.threads.items():
             first, last = self._calls.get(name, (0, None))
             if last is not None and thread.calls.get(last.id) != last:
                 first = first - 1 if last.id in thread.calls else 0
             if first < thread.call_count:
-                yield from call_rows(watched.id, thread, first)
+                yield from call_rows(state.id, thread, first)
 
-    def _new_compactions(self, watched: SessionState) -> Iterator[CompactionRow]:
-        for row in _all_compactions(watched):
+    def _new_compactions(self, state: SessionState) -> Iterator[CompactionRow]:
+        for row in _all_compactions(state):
             if self._compactions.get((row.thread, row.cycle)) != row:
                 yield row
 
 
-def session_row(heard: Observation, watched: SessionState) -> SessionRow:
-    """Who and where a session is; it was last seen when it ended, where it did."""
+def session_row(observation: Observation, state: SessionState) -> SessionRow:
+    """Return the row of a session; one that ended was last seen then."""
     return SessionRow(
-        id=watched.id,
-        agent=watched.agent,
-        seen_at=heard.at if watched.ended_at is None else watched.ended_at,
-        host=watched.host or HOSTNAME,
-        project=watched.project,
-        model=watched.model_of(MAIN),
-        version=watched.folded.version or watched.version,
-        title=watched.folded.title,
-        transcript=watched.files.own,
-        parent=watched.parent,
-        ended_at=watched.ended_at,
+        id=state.id,
+        agent=state.agent,
+        seen_at=observation.at if state.ended_at is None else state.ended_at,
+        host=state.host or HOSTNAME,
+        project=state.project,
+        model=state.model_of(MAIN),
+        version=state.folded.version or state.version,
+        title=state.folded.title,
+        transcript=state.files.transcript,
+        parent=state.parent,
+        ended_at=state.ended_at,
     )
 
 
-def thread_row(watched: SessionState, name: str, reading: Reading) -> ThreadRow:
-    """A thread as it is now."""
-    thread = watched.folded.threads.get(name)
+def thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
+    """Return the row of a thread."""
+    thread = state.folded.threads.get(name)
     return ThreadRow(
-        session=watched.id,
+        session=state.id,
         thread=name,
         cycle=reading.cycle,
-        seq=watched.next_seq(),
+        seq=state.next_seq(),
         source=reading.source,
         state=reading.state,
         at=reading.at,
@@ -127,7 +127,7 @@ def thread_row(watched: SessionState, name: str, reading: Reading) -> ThreadRow:
 
 
 def call_rows(session: str, thread: Thread, first: int = 0) -> Iterator[CallRow]:
-    """The calls of a thread from one on, as far as it still holds them."""
+    """Return the rows of a thread's calls from a place on, as far as they are in memory."""
     first = max(first, thread.dropped.count)
     for place, call in enumerate(thread.calls_from(first), first):
         yield CallRow(
@@ -145,16 +145,16 @@ def call_rows(session: str, thread: Thread, first: int = 0) -> Iterator[CallRow]
         )
 
 
-def _all_compactions(watched: SessionState) -> Iterator[CompactionRow]:
-    for thread in watched.folded.threads.values():
-        yield from compaction_rows(watched, thread)
+def _all_compactions(state: SessionState) -> Iterator[CompactionRow]:
+    for thread in state.folded.threads.values():
+        yield from compaction_rows(state, thread)
 
 
-def compaction_rows(watched: SessionState, thread: Thread) -> Iterator[CompactionRow]:
-    """The compactions of a thread, as far as it still holds them."""
+def compaction_rows(state: SessionState, thread: Thread) -> Iterator[CompactionRow]:
+    """Return the rows of a thread's compactions, as far as they are in memory."""
     for made in thread.compactions:
         yield CompactionRow(
-            session=watched.id,
+            session=state.id,
             thread=thread.name,
             cycle=made.cycle,
             at=made.at,
@@ -162,6 +162,6 @@ def compaction_rows(watched: SessionState, thread: Thread) -> Iterator[Compactio
             before=made.before,
             after=made.after,
             model=made.model,
-            version=watched.folded.version or watched.version,
+            version=state.folded.version or state.version,
             inferred=made.inferred,
         )

@@ -11,7 +11,7 @@ from brimline.events import (
     Trigger,
     WindowReported,
 )
-from brimline.monitor.session_state import Past, SessionState
+from brimline.monitor.session_state import RestoredPosition, SessionState
 from brimline.monitor.signal_history import SignalHistory
 from brimline.policy.signals import LevelMeasure, figure_of
 from brimline.store.base import Store
@@ -22,7 +22,7 @@ from brimline.windows import REPORTED
 TRIGGERS: dict[str | None, Trigger] = {"auto": "auto", "manual": "manual"}
 
 
-async def restored(
+async def restore_session(
     store: Store, agent: str, session: str, of: LevelMeasure
 ) -> tuple[SessionState, SignalHistory]:
     """What is known of a session, its levels being of that; a new one where nothing is."""
@@ -33,19 +33,19 @@ async def restored(
     threads = await store.threads(session)
     main = [thread for thread in threads if thread.thread == MAIN]
     past = max(((thread.cycle, thread.seq, thread.calls) for thread in main), default=())
-    made = SessionState(agent, session, Past(*past))
+    made = SessionState(agent, session, RestoredPosition(*past))
     made.model, made.project, made.parent = row.model, row.project, row.parent
     made.ended_at = row.ended_at if row.has_ended else None
     for thread in main:
-        made.recall(thread, row.seen_at)
-        before.seen(thread.cycle, figure_of(thread, of))
+        made.restore(thread, row.seen_at)
+        before.note_figure(thread.cycle, figure_of(thread, of))
     if row.transcript is None:  # no file tells what was before: the store does
         calls, compactions = await store.calls(session), await store.compactions(session)
-        made.files.push(_events(calls, compactions, threads))
+        made.files.add_events(_replay_rows(calls, compactions, threads))
     return made, before
 
 
-def _events(
+def _replay_rows(
     calls: Sequence[CallRow], compactions: Sequence[CompactionRow], threads: Sequence[ThreadRow]
 ) -> Iterator[AnyEvent]:
     """What happened, told again: calls, the ends of cycles, also after the last call, windows."""
@@ -53,7 +53,7 @@ def _events(
     cycles: dict[str, int] = {}
     for row in (*calls, *threads):
         for cycle in range(cycles.get(row.thread, 0), row.cycle):
-            yield from _ended(row.thread, known.get((row.thread, cycle)))
+            yield from _cycle_end(row.thread, known.get((row.thread, cycle)))
         cycles[row.thread] = row.cycle
         if isinstance(row, CallRow):
             usage = Usage(row.input, row.cache_read, row.cache_write, row.output)
@@ -62,7 +62,7 @@ def _events(
             yield WindowReported(tokens=row.window, thread=row.thread)
 
 
-def _ended(thread: str, made: CompactionRow | None) -> Iterator[AnyEvent]:
+def _cycle_end(thread: str, made: CompactionRow | None) -> Iterator[AnyEvent]:
     """The end of a cycle; nothing where only a fall told it: the calls tell that again."""
     if made is None:
         yield Cleared(thread=thread)

@@ -1,4 +1,4 @@
-"""What was said of a session already: each thing is said once in its cycle."""
+"""Which signals of a session have fired: each fires once per cycle, until it is re-armed."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,20 +10,16 @@ from brimline.store.rows import HandoffRow, SignalRow
 NONE: frozenset[float] = frozenset()
 COMPACTED = (MAIN, "compacted")
 
-KEPT_CYCLES = 16
-"""Of so many last cycles of a thread it is held in memory what was said.
-
-A thread's cycle goes back only if its file is replaced. What would then be said again has no effect
-in the store, which knows the signals of all cycles.
-"""
+# The cycles of a thread whose signals are held in memory. A cycle goes back only if its file is
+# replaced; a signal that fires again has no effect in the store.
+MAX_CYCLES = 16
 
 
 class SignalHistory:
-    """The signals of one session. A handoff arms the levels of its cycle anew.
+    """The signals of one session. A handoff re-arms the levels of its cycle.
 
-    A level that was told before that is told again only when the figure comes up to it again: who
-    has just written a document is not asked for one at once. `owed`: after the last compaction the
-    session has not got its document yet.
+    A level fires again only after the figure drops below it and rises again. `handoff_pending`: the
+    session has not received its document since the last compaction.
     """
 
     def __init__(
@@ -36,37 +32,37 @@ class SignalHistory:
         self._handed = [row.cycle for row in rows if not row.draft]
         self.compactions: list[float] = []
         for row in signals:
-            self._take(row.thread, Signal(row.kind, row.cycle, row.level), row.at, row.arm)
-            if row.kind == "level" and row.arm < self.arm(row.thread, row.cycle):
+            self._record(row.thread, Signal(row.kind, row.cycle, row.level), row.at, row.arm)
+            if row.kind == "level" and row.arm < self.rearm_count(row.thread, row.cycle):
                 self._passed[row.cycle] = max(self._passed.get(row.cycle, 0.0), row.level)
         ended = max(
             (cycle for of, cycle, kind in self._once if (of, kind) == COMPACTED), default=-1
         )
         written = [row for row in rows if row.cycle <= ended or row.at <= self.compacted_at]
-        self.owed = any((row.used_at or 0.0) < self.compacted_at for row in written[:1])
+        self.handoff_pending = any((row.used_at or 0.0) < self.compacted_at for row in written[:1])
 
     @property
     def compacted_at(self) -> float:
-        """When the main thread was last compacted, as far as that was said; 0: never."""
+        """When the main thread was last compacted; 0: never."""
         return max(self.compactions, default=0.0)
 
-    def take(self, thread: str, said: Iterable[Signal], at: float) -> None:
-        """These were said now."""
-        for each in said:
-            self._take(thread, each, at, self.arm(thread, each.cycle))
+    def record(self, thread: str, signals: Iterable[Signal], at: float) -> None:
+        """Record signals that fired now."""
+        for each in signals:
+            self._record(thread, each, at, self.rearm_count(thread, each.cycle))
 
-    def _take(self, thread: str, said: Signal, at: float, arm: int) -> None:
-        self._once.add((thread, said.cycle, said.kind))
-        if said.kind == "level":
-            key = (thread, said.cycle, arm)
-            self._levels[key] = self._levels.get(key, NONE) | {said.level}
-        elif said.kind == "compacted" and thread == MAIN:
+    def _record(self, thread: str, signal: Signal, at: float, arm: int) -> None:
+        self._once.add((thread, signal.cycle, signal.kind))
+        if signal.kind == "level":
+            key = (thread, signal.cycle, arm)
+            self._levels[key] = self._levels.get(key, NONE) | {signal.level}
+        elif signal.kind == "compacted" and thread == MAIN:
             self.compactions.append(at)
-        if said.kind in ("compacted", "cleared"):
-            self._drop_cycles(thread, said.cycle - KEPT_CYCLES)
+        if signal.kind in ("compacted", "cleared"):
+            self._drop_cycles(thread, signal.cycle - MAX_CYCLES)
 
     def _drop_cycles(self, thread: str, before: int) -> None:
-        """Hold nothing of the cycles of a thread before this one."""
+        """Drop the cycles of a thread before this one."""
         if before <= 0:
             return
         self._once = {key for key in self._once if key[0] != thread or key[1] >= before}
@@ -81,12 +77,12 @@ class SignalHistory:
             self._passed = {cycle: at for cycle, at in self._passed.items() if cycle >= before}
             self._handed = [cycle for cycle in self._handed if cycle >= before]
 
-    def arm(self, thread: str, cycle: int) -> int:
-        """How often the levels of a cycle were armed anew."""
+    def rearm_count(self, thread: str, cycle: int) -> int:
+        """Return how often the levels of a cycle were re-armed."""
         return self._handed.count(cycle) if thread == MAIN else 0
 
-    def told(self, thread: str, cycle: int) -> list[tuple[float, int]]:
-        """The levels that were told in a cycle, each with how often they were armed anew before."""
+    def fired_levels(self, thread: str, cycle: int) -> list[tuple[float, int]]:
+        """Return the levels that fired in a cycle, each with the re-arm count of then."""
         return [
             (level, arm)
             for (of, at, arm), levels in self._levels.items()
@@ -94,28 +90,28 @@ class SignalHistory:
             for level in sorted(levels)
         ]
 
-    def arm_anew(self, cycle: int) -> None:
-        """A document was handed over."""
+    def rearm(self, cycle: int) -> None:
+        """Re-arm the levels of a cycle: a document was handed over."""
         self._passed[cycle] = max(self.fired(MAIN, cycle, None), default=0.0)
         self._handed.append(cycle)
 
-    def seen(self, cycle: int, figure: float | None) -> None:
-        """The main thread is at a figure: levels above it that were armed anew are told again."""
+    def note_figure(self, cycle: int, figure: float | None) -> None:
+        """Note the main thread's figure: re-armed levels above it may fire again."""
         if cycle in self._passed:
             self._passed[cycle] = rearm_threshold(self._passed[cycle], figure)
 
     def fired(self, thread: str, cycle: int, figure: float | None) -> frozenset[float]:
-        """The figures up to the highest of which no level is to be told."""
-        told = self._levels.get((thread, cycle, self.arm(thread, cycle)), NONE)
+        """Return the levels that have fired; none up to the highest may fire."""
+        levels = self._levels.get((thread, cycle, self.rearm_count(thread, cycle)), NONE)
         if thread != MAIN or cycle not in self._passed:
-            return told
-        self.seen(cycle, figure)
-        return told | {self._passed[cycle]}
+            return levels
+        self.note_figure(cycle, figure)
+        return levels | {self._passed[cycle]}
 
-    def new(self, thread: str, said: Sequence[Signal]) -> list[Signal]:
-        """Those that were not said yet; of levels `fired` tells."""
+    def unfired(self, thread: str, signals: Sequence[Signal]) -> list[Signal]:
+        """Return the signals that have not fired yet; levels were checked by `fired`."""
         return [
             each
-            for each in said
+            for each in signals
             if each.kind == "level" or (thread, each.cycle, each.kind) not in self._once
         ]

@@ -1,4 +1,4 @@
-"""What is written when there is something to say: the signal, and the messages that it brings."""
+"""The writes for a signal: its row, and the messages to the agent and its parent."""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,27 +12,26 @@ from brimline.inbox import MESSAGE_LIFETIME_S, Message, Urgency
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
-from brimline.monitor.texts import Figures
+from brimline.monitor.texts import TemplateValues
 from brimline.policy.signals import THRASH_WINDOW_S, Signal, is_thrashing
 from brimline.store.base import CancelMessages, MarkMessage, RecordSignal, Write
 from brimline.store.rows import SignalKind, SignalRow
 from brimline.tracker import Reading
 
-RECENT = 101
-"""So many last calls tell the pace."""
+PACE_CALLS = 101  # the last calls from which the pace is computed
 
 
-def key(*parts: str) -> str:
-    """An id that is the same for the same parts."""
+def hash_id(*parts: str) -> str:
+    """Return an id that is the same for the same parts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def left_for(watched: SessionState, thread: str, reading: Reading) -> int | None:
-    """How many calls are left until the limit, at the pace of this cycle."""
-    known = watched.folded.threads.get(thread)
+def calls_left_of(state: SessionState, thread: str, reading: Reading) -> int | None:
+    """Return how many calls are left until the limit, at the pace of this cycle."""
+    known = state.folded.threads.get(thread)
     if known is None or reading.held is None or reading.limit is None:
         return None
-    begun = max(known.cycle_start, known.call_count - RECENT)
+    begun = max(known.cycle_start, known.call_count - PACE_CALLS)
     sents = [call.usage.sent for call in known.calls_from(begun)]
     return calls_left(sents, reading.held, reading.limit.tokens)
 
@@ -44,31 +43,34 @@ class SignalWriter(msgspec.Struct, frozen=True):
     it, and `compactions` the times of those before this.
     """
 
-    watched: SessionState
+    state: SessionState
     thread: str
     reading: Reading
     rules: Rules
     said: Signal
     at: float
     arm: int
-    told: Sequence[tuple[float, int]]
+    fired_levels: Sequence[tuple[float, int]]
     compactions: Sequence[float]
 
     @classmethod
-    def of(
-        cls, session: MonitoredSession, rules: Rules, thread: str, said: Signal, at: float
+    def for_session(
+        cls, session: MonitoredSession, rules: Rules, thread: str, signal: Signal, at: float
     ) -> "SignalWriter":
-        """Something to say of a session's thread now."""
-        watched, before = session.state, session.signals
-        arm, told = before.arm(thread, said.cycle), before.told(thread, said.cycle)
-        now, compactions = watched.last[thread], tuple(before.compactions)
-        return cls(watched, thread, now, rules, said, at, arm, told, compactions)
+        """Return the writer for a signal of a session's thread now."""
+        state, before = session.state, session.signals
+        arm, told = (
+            before.rearm_count(thread, signal.cycle),
+            before.fired_levels(thread, signal.cycle),
+        )
+        now, compactions = state.last_readings[thread], tuple(before.compactions)
+        return cls(state, thread, now, rules, signal, at, arm, told, compactions)
 
     def writes(self) -> list[Write]:
-        """What to write for it."""
+        """Return the writes."""
         said = self.said
         signal = SignalRow(
-            session=self.watched.id,
+            session=self.state.id,
             thread=self.thread,
             cycle=said.cycle,
             kind=said.kind,
@@ -80,10 +82,12 @@ class SignalWriter(msgspec.Struct, frozen=True):
         )
         match said.kind:
             case "level":
-                # What a lower level had to say, and was not told yet, is no news any more.
-                return [self._cancel(), RecordSignal(signal, self._of_level(signal))]
+                # A lower level's message that is still pending is out of date.
+                return [self._cancel(), RecordSignal(signal, self._level_messages(signal))]
             case "compacted" if self.thread == MAIN:
-                told = self._to_parent(self.rules.texts.of("compacted", self._figures()), signal)
+                told = self._parent_message(
+                    self.rules.texts.text("compacted", self._figures()), signal
+                )
                 return [*self._cycle_ended(), RecordSignal(signal, told), *self._thrash(signal)]
             case "compacted" | "cleared":
                 return [*self._cycle_ended(), RecordSignal(signal)]
@@ -91,59 +95,64 @@ class SignalWriter(msgspec.Struct, frozen=True):
                 return [RecordSignal(signal)]
 
     def level_text(self) -> str:
-        """What the agent is told at a level."""
-        return self.rules.texts.of_level(self._figures(), self._levels(), self.thread)
+        """Return the text of a level message."""
+        return self.rules.texts.level_text(self._figures(), self._levels(), self.thread)
 
     def _levels(self) -> tuple[float, ...]:
-        watched = self.watched
-        return self.rules.levels_of(watched.id, watched.agent, watched.model_of(self.thread))
+        state = self.state
+        return self.rules.levels_of(state.id, state.agent, state.model_of(self.thread))
 
     def _cancel(self) -> CancelMessages:
-        return CancelMessages(self.watched.id, self.thread, self.said.cycle)
+        return CancelMessages(self.state.id, self.thread, self.said.cycle)
 
     def _cycle_ended(self) -> list[Write]:
-        """What was to be said of the cycle's levels is no news any more, to the parent neither."""
-        parent = self.watched.parent
+        """Cancel the messages about the cycle's levels, those to the parent too."""
+        parent = self.state.parent
         if parent is None or self.thread != MAIN:
             return [self._cancel()]
-        ids = [self._id_to(parent, "level", level, arm) for level, arm in self.told]
+        ids = [
+            self._parent_message_id(parent, "level", level, arm) for level, arm in self.fired_levels
+        ]
         return [self._cancel(), *(MarkMessage(id, "cancelled", ("queued",), self.at) for id in ids)]
 
-    def _figures(self) -> Figures:
-        return Figures(
-            session=self.watched.id,
-            project=self.watched.project,
+    def _figures(self) -> TemplateValues:
+        return TemplateValues(
+            session=self.state.id,
+            project=self.state.project,
             reading=self.reading,
-            agent=self.watched.agent,
+            agent=self.state.agent,
             level=self.said.level,
-            calls_left=left_for(self.watched, self.thread, self.reading),
+            calls_left=calls_left_of(self.state, self.thread, self.reading),
             compactions=1 + sum(1 for at in self.compactions if at >= self.at - THRASH_WINDOW_S),
         )
 
     def _thrash(self, signal: SignalRow) -> list[Write]:
-        """It is said when it begins, and not again while it goes on."""
+        """Return the writes when thrashing begins; none while it goes on."""
         begun = is_thrashing(self.compactions, self.at)
         if begun or not is_thrashing([*self.compactions, self.at], self.at):
             return []
-        text = self.rules.texts.of("thrash", self._figures())
+        text = self.rules.texts.text("thrash", self._figures())
         row = msgspec.structs.replace(signal, kind="thrash", text=text)
-        return [RecordSignal(row, self._to_parent(text, row))]
+        return [RecordSignal(row, self._parent_message(text, row))]
 
-    def _of_level(self, signal: SignalRow) -> tuple[Message, ...]:
+    def _level_messages(self, signal: SignalRow) -> tuple[Message, ...]:
         last = self.said.level == self._levels()[-1]
-        if self.thread != MAIN and not capabilities_of(self.watched.agent).answers_subagent_hooks:
+        if self.thread != MAIN and not capabilities_of(self.state.agent).answers_subagent_hooks:
             return ()
-        own = self._own("urgent" if last or self.thread != MAIN else "sequential")
+        own = self._own_message("urgent" if last or self.thread != MAIN else "sequential")
         if not last or self.thread != MAIN:
             return own
-        return (*own, *self._to_parent(self.rules.texts.of("parent", self._figures()), signal))
+        return (
+            *own,
+            *self._parent_message(self.rules.texts.text("parent", self._figures()), signal),
+        )
 
-    def _own(self, urgency: Urgency) -> tuple[Message, ...]:
+    def _own_message(self, urgency: Urgency) -> tuple[Message, ...]:
         said, text = self.said, self.level_text()
         arm = (str(self.arm),) if self.arm else ()
         message = Message(
-            id=key(self.watched.id, self.thread, str(said.cycle), f"{said.level:g}", *arm),
-            session=self.watched.id,
+            id=hash_id(self.state.id, self.thread, str(said.cycle), f"{said.level:g}", *arm),
+            session=self.state.id,
             text=text,
             at=self.at,
             urgency=urgency,
@@ -154,17 +163,19 @@ class SignalWriter(msgspec.Struct, frozen=True):
         )
         return (message,) if text.strip() else ()
 
-    def _to_parent(self, text: str, signal: SignalRow) -> tuple[Message, ...]:
-        parent = self.watched.parent
-        if parent is None or parent == self.watched.id or not text.strip():
+    def _parent_message(self, text: str, signal: SignalRow) -> tuple[Message, ...]:
+        parent = self.state.parent
+        if parent is None or parent == self.state.id or not text.strip():
             return ()
         id, expires = (
-            self._id_to(parent, signal.kind, signal.level, signal.arm),
+            self._parent_message_id(parent, signal.kind, signal.level, signal.arm),
             self.at + MESSAGE_LIFETIME_S,
         )
-        return (Message(id, parent, text, self.at, sender=self.watched.id, expires=expires),)
+        return (Message(id, parent, text, self.at, sender=self.state.id, expires=expires),)
 
-    def _id_to(self, parent: str, kind: SignalKind, level: float, arm: int) -> str:
-        """By what a message to the parent is known: it is told each thing once."""
-        parts = (parent, self.watched.id, kind, str(self.said.cycle), str(level))
-        return key(*parts, *((str(arm),) if arm else ()))
+    def _parent_message_id(
+        self, parent: str, kind: SignalKind, level: float, rearm_count: int
+    ) -> str:
+        """Return the id of a message to the parent, so that it gets each one once."""
+        parts = (parent, self.state.id, kind, str(self.said.cycle), str(level))
+        return hash_id(*parts, *((str(rearm_count),) if rearm_count else ()))

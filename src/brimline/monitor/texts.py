@@ -1,7 +1,6 @@
-"""What an agent is told at a level: the figure, what is left, and what can be done.
+"""The texts of level messages: the figure, what is left, and what to do.
 
-Each text is a template. A user's own takes the place of ours; `{name}` stands for what `FIELDS`
-names.
+Each text is a template with the fields of `FIELDS`; the user's own templates replace ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,17 +16,18 @@ from brimline.tracker import Reading
 from brimline.usage import format_tokens
 
 HANDOFF = "`brimline handoff PATH{whose}`"
-TOLD = "[brimline] Your context {size}.{left}"
+STATUS = "[brimline] Your context {size}.{left}"
 
 TEXTS: Mapping[Text, str] = {
     "warning": (
-        f"{TOLD} Consider writing a handoff document and running {HANDOFF} at the next good point."
+        f"{STATUS} Consider writing a handoff document and running {HANDOFF} at the next good "
+        "point."
     ),
     "critical": (
-        f"{TOLD} Write a handoff document now (what the task is, what is done, what is open, where "
-        f"to look) and run {HANDOFF}; then go on."
+        f"{STATUS} Write a handoff document now (the task, what is done, what is open, where to "
+        f"look) and run {HANDOFF}; then continue."
     ),
-    "subagent": f"{TOLD} Bring your work to an end, and report what you have.",
+    "subagent": f"{STATUS} Finish your work and report your results.",
     "parent": (
         "[brimline] The context of agent {agent}{place} is at {percent}. "
         "The agent is still running."
@@ -37,8 +37,8 @@ TEXTS: Mapping[Text, str] = {
         "with a summary in place of its earlier context."
     ),
     "thrash": (
-        "[brimline] Agent {agent}{place} is compacted again and again: {compactions} times in ten "
-        "minutes. What it is given does not fit its context."
+        "[brimline] Agent {agent}{place} was compacted {compactions} times in ten minutes. "
+        "Its input does not fit into its context."
     ),
 }
 
@@ -57,11 +57,10 @@ FIELDS: tuple[str, ...] = (
     "compactions",
     "whose",
 )
-"""What a template may name."""
 
 
-class Figures(msgspec.Struct, frozen=True):
-    """What texts are made from: a session's thread, its reading, and what is left."""
+class TemplateValues(msgspec.Struct, frozen=True):
+    """What the fields of a template are made from."""
 
     session: str
     project: str | None
@@ -71,8 +70,8 @@ class Figures(msgspec.Struct, frozen=True):
     calls_left: int | None = None
     compactions: int = 0
 
-    def named(self) -> dict[str, str]:
-        """The fields of a template."""
+    def fields(self) -> dict[str, str]:
+        """Return the values of the fields."""
         reading = self.reading
         return {
             "size": _size(reading),
@@ -94,28 +93,30 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """The texts as the user wants them."""
+    """The user's templates over ours; `neutral` texts report figures only."""
 
     own: Mapping[Text, str] = msgspec.field(default_factory=dict[Text, str])
     neutral: bool = False
 
     @classmethod
     def checked(cls, own: Mapping[Text, str], neutral: bool) -> "Texts":
-        """The user's own over ours; InvalidSettings where one names what there is not."""
+        """Return checked texts; raises InvalidSettings if a template has an unknown field."""
         for name, template in own.items():
             _check(name, template)
         return cls(own, neutral)
 
-    def of_level(self, figures: Figures, levels: Sequence[float], thread: str = MAIN) -> str:
-        """The text for a level; the last one asks, the others suggest, a neutral one only tells."""
+    def level_text(
+        self, figures: TemplateValues, levels: Sequence[float], thread: str = MAIN
+    ) -> str:
+        """Return the text for a level: the last one requests a handoff, others suggest it."""
         last = bool(levels) and figures.level == levels[-1]
         name: Text = "subagent" if thread != MAIN else "critical" if last else "warning"
-        ours = TOLD if self.neutral else TEXTS[name]
-        return self.own.get(name, ours).format_map(figures.named())
+        ours = STATUS if self.neutral else TEXTS[name]
+        return self.own.get(name, ours).format_map(figures.fields())
 
-    def of(self, name: Text, figures: Figures) -> str:
-        """Another text."""
-        return self.own.get(name, TEXTS[name]).format_map(figures.named())
+    def text(self, name: Text, figures: TemplateValues) -> str:
+        """Return a text by its name."""
+        return self.own.get(name, TEXTS[name]).format_map(figures.fields())
 
 
 def _check(name: str, template: str) -> None:
@@ -138,18 +139,18 @@ def _or_unknown(value: float | None, form: str) -> str:
 
 
 def _left(reading: Reading, calls: int | None) -> str:
-    """How much is left until the client compacts, or until the window is full where it does not."""
+    """Return what is left until the client compacts, or until the window is full."""
     if reading.limit is None or reading.left is None:
         return ""
     if not reading.left:
-        return " Its window is full." if reading.left_of_window else " Its compaction is due."
+        return " The window is full." if reading.left_of_window else " Compaction is imminent."
     about = f" About {format_tokens(reading.left)} tokens"
     if calls is not None:
         about += f", or {calls} call{'' if calls == 1 else 's'} at the present pace,"
     if not reading.left_of_window:
-        return f"{about} are left until it is compacted."
+        return f"{about} are left before compaction."
     off = ": auto-compaction is off" if reading.limit.origin == "off" else ""
-    return f"{about} are left until its window is full{off}."
+    return f"{about} are left before the window is full{off}."
 
 
 def _size(reading: Reading) -> str:

@@ -1,4 +1,4 @@
-"""Transcripts that are followed while their agents write them: only what is new is read."""
+"""Incremental readers of transcripts: only what was appended is read."""
 
 import asyncio
 import os
@@ -17,10 +17,9 @@ from brimline.events import MAIN, AnyEvent
 from brimline.tracker import Session, drop_stored_calls, fold, refers_to_dropped_call
 from brimline.transcripts.source import START, Cursor, Reader, Transcript
 
-UNREADABLE = (OSError, UnreadableTranscript)
+READ_ERRORS = (OSError, UnreadableTranscript)
 
-TRANSCRIPT_WAIT_S = 5.0
-"""A transcript that takes longer hangs or is huge: the session goes on without it until then."""
+TRANSCRIPT_WAIT_S = 5.0  # a read that takes longer goes on, and is used when it is done
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -38,16 +37,16 @@ ReadOn: TypeAlias = Callable[[Transcript, Progress], Progress | None]
 
 
 def read_on_from(transcript: Transcript, before: Progress) -> Progress | None:
-    """Read what was written since; None if that is nothing, or cannot be read."""
+    """Read what was appended; None if nothing was, or it cannot be read."""
     try:
-        seen = _look(transcript)
+        seen = _file_identity(transcript)
         return None if seen == before.seen else _read_on(transcript, before, seen)
-    except UNREADABLE:
+    except READ_ERRORS:
         return None
 
 
 def _read_on(transcript: Transcript, before: Progress, seen: tuple[int, float]) -> Progress:
-    """Read on; from the start if the file is another, or tells of calls that were dropped."""
+    """Read on; from the start if the file is another one, or refers to dropped calls."""
     size, stamp = seen
     if size and before.seen and (size < before.cursor.offset or stamp != before.seen[1]):
         return _read_from_start(transcript, seen)
@@ -69,8 +68,8 @@ def _reader(transcript: Transcript, cursor: Cursor) -> Reader:
     return source(transcript.agent).read(transcript, cursor, how="quick")
 
 
-class Follower:
-    """One transcript, and the session that was folded of it so far; it is read in a thread."""
+class TranscriptFollower:
+    """One transcript and the session folded from it so far; it is read in a thread."""
 
     def __init__(
         self,
@@ -89,16 +88,16 @@ class Follower:
 
     @property
     def session(self) -> Session:
-        """What was read so far."""
+        """The session as read so far."""
         return self._progress.session
 
     @property
     def is_behind(self) -> bool:
-        """Whether a read took too long, and was not taken in yet."""
+        """Whether a read took too long and is still pending."""
         return self._pending is not None
 
     async def catch_up(self, found: Transcript | None = None) -> bool:
-        """Read what was written since, and return whether anything was.
+        """Read what was appended; return whether anything was.
 
         A file that cannot be read, or not in time, changes nothing; a read that hangs is waited for
         once, and goes on. A file that was replaced, or is shorter, is read from its beginning.
@@ -106,14 +105,14 @@ class Follower:
         if found is not None:
             self._transcript = found
         late = self._pending is not None
-        if not await self._is_done():
+        if not await self._wait_for_read():
             return False
-        changed = self._apply()
-        if late:  # what was read is of an earlier moment
-            changed = (await self._is_done() and self._apply()) or changed
+        changed = self._take_result()
+        if late:  # that read began at an earlier moment
+            changed = (await self._wait_for_read() and self._take_result()) or changed
         return changed
 
-    async def _is_done(self) -> bool:
+    async def _wait_for_read(self) -> bool:
         """Start a read, if none is under way, and wait for it as long as it may take."""
         if self._pending is None:
             try:
@@ -128,7 +127,7 @@ class Follower:
             await asyncio.wait([self._pending], timeout=left)
         return self._pending.done()
 
-    def _apply(self) -> bool:
+    def _take_result(self) -> bool:
         assert self._pending is not None
         done, self._pending = self._pending, None
         progress = done.result()
@@ -138,12 +137,12 @@ class Follower:
         return True
 
     def is_idle(self, before: float) -> bool:
-        """Whether it is a subagent's file that was last written before a time."""
+        """Return whether it is a subagent's file that was last written before a time."""
         written_at = self._transcript.modified
         return 0.0 < written_at < before and MAIN not in self.session.threads
 
     def drop_stored_calls(self, stored: Session, keep: int) -> bool:
-        """Hold no more than the last calls of each thread that is stored; whether any went."""
+        """Drop old calls of each thread that is stored; return whether there were any."""
         session = drop_stored_calls(self.session, stored, keep)
         if session is self.session:
             return False
@@ -151,11 +150,8 @@ class Follower:
         return True
 
 
-def _look(transcript: Transcript) -> tuple[int, float]:
-    """How long a transcript is, and what tells it from another at the same place.
-
-    That is the file's id; in a database, where many have one file, the time of its change.
-    """
+def _file_identity(transcript: Transcript) -> tuple[int, float]:
+    """Return a transcript's size and what identifies it: the inode, or in a database its time."""
     if not transcript.size and transcript.modified:
         return 0, transcript.modified
     try:
@@ -168,45 +164,47 @@ def _look(transcript: Transcript) -> tuple[int, float]:
 
 
 class SessionFiles:
-    """All that tells of one session: its files, and what a program pushed."""
+    """The transcripts of one session, and the events that a program pushed."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._followers: dict[tuple[str, str], Follower] = {}
+        self._followers: dict[tuple[str, str], TranscriptFollower] = {}
         self._pushed = Session(agent=agent)
         self._session: Session | None = None
-        self.own: str | None = None
+        self.transcript: str | None = None
 
-    def name(self, path: str) -> None:
-        """The session's own transcript, as a hook names it; another one takes its place."""
-        if path == self.own:
+    def set_transcript(self, path: str) -> None:
+        """Set the path of the session's own transcript; a previous one is no longer followed."""
+        if path == self.transcript:
             return
-        if self.own is not None:
-            self._followers.pop((self.own, ""), None)
-        self.own, self._session = path, None
-        self._followers.setdefault((path, ""), Follower(Transcript(self._agent, path, 0.0, 0)))
+        if self.transcript is not None:
+            self._followers.pop((self.transcript, ""), None)
+        self.transcript, self._session = path, None
+        self._followers.setdefault(
+            (path, ""), TranscriptFollower(Transcript(self._agent, path, 0.0, 0))
+        )
 
     @property
     def is_behind(self) -> bool:
-        """Whether a file took too long to read: what it tells comes with the next thing heard."""
+        """Whether a file took too long to read; its content comes with the next observation."""
         return any(follower.is_behind for follower in self._followers.values())
 
-    def push(self, events: Iterable[AnyEvent]) -> None:
-        """Take in what no file tells."""
+    def add_events(self, events: Iterable[AnyEvent]) -> None:
+        """Add events that are in no file."""
         self._pushed, self._session = fold(self._pushed, events), None
 
     async def catch_up(self, found: Transcript | None = None) -> None:
-        """Read what is new in the session's own file, and in the one that was found."""
-        new = found is not None and await self._of(found).catch_up(found)
-        if self.own is not None and (found is None or found.path != self.own):
-            new = await self._followers[self.own, ""].catch_up() or new
+        """Read on in the session's own file, and in another one that was found."""
+        new = found is not None and await self._follower_of(found).catch_up(found)
+        if self.transcript is not None and (found is None or found.path != self.transcript):
+            new = await self._followers[self.transcript, ""].catch_up() or new
         if new:
             self._session = None
 
     def drop_stored_calls(self, keep: int) -> None:
-        """Hold no more than the last calls of each thread: the store has all of them by now.
+        """Drop old calls from memory, which the store has.
 
-        Two files may tell of one thread, and only one of them is stored: the other stays as it is.
+        If two files contain one thread, only one of them is stored: the other stays as it is.
         """
         stored, pushed = self.session, self._pushed
         dropped = [each.drop_stored_calls(stored, keep) for each in self._followers.values()]
@@ -215,11 +213,11 @@ class SessionFiles:
             self._session = None
 
     def release_idle(self, before: float) -> list[str]:
-        """Let go of subagents' files that were last written before a time; their threads.
+        """Release subagents' files that were last written before a time; return their threads.
 
         A file that is written again is read from its start.
         """
-        own = (self.own, "")
+        own = (self.transcript, "")
         others = ((key, each) for key, each in self._followers.items() if key != own)
         idle = [key for key, each in others if each.is_idle(before)]
         released = [self._followers.pop(key) for key in idle]
@@ -227,23 +225,23 @@ class SessionFiles:
             self._session = None
         return [name for each in released for name in each.session.threads]
 
-    def _of(self, found: Transcript) -> Follower:
-        """What follows a file; in a database each thread is as good as a file."""
+    def _follower_of(self, found: Transcript) -> TranscriptFollower:
+        """Return the follower of a file, or of a thread in a database."""
         key = (found.path, "" if found.size else f"{found.session}/{found.thread}")
-        return self._followers.setdefault(key, Follower(found))
+        return self._followers.setdefault(key, TranscriptFollower(found))
 
     @property
     def session(self) -> Session:
-        """What is told so far: the session's own with the threads of all."""
+        """The session of its own file, with the threads of all files."""
         if self._session is None:
             self._session = self._merged()
         return self._session
 
     def _merged(self) -> Session:
-        own = self._followers.get((self.own or "", ""))
+        own = self._followers.get((self.transcript or "", ""))
         others = [each.session for each in self._followers.values() if each is not own]
-        told = [self._pushed, *others, *([own.session] if own else ())]
-        first = next((each for each in reversed(told) if MAIN in each.threads), told[-1])
-        threads = {name: thread for each in told for name, thread in each.threads.items()}
-        windows = {model: size for each in told for model, size in each.windows.items()}
+        parts = [self._pushed, *others, *([own.session] if own else ())]
+        first = next((each for each in reversed(parts) if MAIN in each.threads), parts[-1])
+        threads = {name: thread for each in parts for name, thread in each.threads.items()}
+        windows = {model: size for each in parts for model, size in each.windows.items()}
         return msgspec.structs.replace(first, threads=threads, windows=windows)

@@ -58,12 +58,12 @@ class NoticePolicy:
 
     def _is_recent(self, signal: SignalRow, session: SessionState) -> bool:
         """A level is as old as the call that reached it; other signals have a time of their own."""
-        at = session.last[signal.thread].at if signal.kind == "level" else None
+        at = session.last_readings[signal.thread].at if signal.kind == "level" else None
         return self._clock() - (at if at is not None else signal.at) < MAX_SIGNAL_AGE_S
 
     def build_notice(self, signal: SignalRow, session: SessionState) -> Notice:
         """Return the notice about a signal."""
-        reading = session.last[signal.thread]
+        reading = session.last_readings[signal.thread]
         window = reading.window.tokens if reading.window else None
         subject = f"{display_name(session.agent)} {session.id[:8]}"
         if signal.thread != MAIN:

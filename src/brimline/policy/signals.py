@@ -31,7 +31,7 @@ LevelMeasure: TypeAlias = Literal["window", "limit", "tokens"]
 """What levels are of: per cent of the window, per cent of the limit, or tokens that are held."""
 
 
-class Figures(Protocol):
+class LevelFigures(Protocol):
     """What levels can be compared with: of a reading, or of a thread as it was stored."""
 
     @property
@@ -50,7 +50,7 @@ class Figures(Protocol):
         ...
 
 
-def figure_of(reading: Figures, of: LevelMeasure) -> float | None:
+def figure_of(reading: LevelFigures, of: LevelMeasure) -> float | None:
     """The figure that levels are compared with; None where it is unknown."""
     if of == "window":
         return reading.percent_raw

@@ -1,54 +1,47 @@
-"""Two sources for one thread, and none: when they do not agree, and when nothing is heard. Pure."""
+"""When two sources of one thread disagree, and when hooks are silent. Pure."""
 
 import msgspec
 
-APART = 0.02
-"""Two figures for the same call that differ by more than this part do not agree..."""
-
-LASTS = 60.0
-"""...and it is a signal when that has lasted so many seconds..."""
-
-SEEN = 3
-"""...and was seen so many times: one source is always a little ahead of the other."""
-
-UNHEARD = 5
-"""After so many calls that no hook told of, the hooks are as good as not there."""
+MAX_DIFFERENCE = 0.02  # two figures for the same call that differ by a larger share disagree
+DISAGREE_AFTER_S = 60.0  # a disagreement is a signal after this time...
+DISAGREE_TIMES = 3  # ...and so many observations: one source is always a little ahead
+MAX_CALLS_WITHOUT_HOOK = 5  # after so many calls without a hook, the hooks are taken for broken
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Since when two sources are apart, and how often that was seen."""
+    """Since when two sources differ, and how often that was seen."""
 
     since: float | None = None
     seen: int = 0
 
     @property
     def disagree(self) -> bool:
-        """Whether they were seen apart often enough; `lasting` tells whether for long enough."""
-        return self.seen >= SEEN
+        """Whether they differed often enough; `is_lasting` says whether for long enough."""
+        return self.seen >= DISAGREE_TIMES
 
-    def lasting(self, at: float) -> bool:
-        """Whether they do not agree, and have not for a while."""
-        return self.disagree and self.since is not None and at - self.since >= LASTS
+    def is_lasting(self, at: float) -> bool:
+        """Return whether they disagree, and have for a while."""
+        return self.disagree and self.since is not None and at - self.since >= DISAGREE_AFTER_S
 
 
 AGREED = Comparison()
 
 
-def compared(before: Comparison, one: int | None, other: int | None, at: float) -> Comparison:
-    """The comparison after both told what was sent; unknown tells nothing."""
+def compare(before: Comparison, one: int | None, other: int | None, at: float) -> Comparison:
+    """Return the comparison after both reported what was sent; None is ignored."""
     if one is None or other is None:
         return before
-    if abs(one - other) <= APART * max(one, other):
+    if abs(one - other) <= MAX_DIFFERENCE * max(one, other):
         return AGREED
     since = at if before.since is None else before.since
     return Comparison(since, before.seen + 1)
 
 
-def unheard(calls: int, begun: float | None, hooked_since: float | None) -> bool:
-    """Whether hooks that are installed must be broken: so many calls, and none of them heard of.
+def are_hooks_silent(calls: int, first_call_at: float | None, installed_at: float | None) -> bool:
+    """Return whether installed hooks must be broken: too many calls without a hook.
 
-    A session that began before they were installed does not know them.
+    A session that began before they were installed does not have them.
     """
-    if hooked_since is None or begun is None or begun < hooked_since:
+    if installed_at is None or first_call_at is None or first_call_at < installed_at:
         return False
-    return calls >= UNHEARD
+    return calls >= MAX_CALLS_WITHOUT_HOOK

@@ -218,10 +218,10 @@ class Daemon:
             pid=os.getpid(),
             since=self._since,
             address=self.address,
-            heard=desk.heard if desk else 0,
+            heard=desk.request_count if desk else 0,
             malformed=desk.malformed if desk else 0,
             dropped=self._dropped,
-            hooks=desk.hooks if desk else {},
+            hooks=desk.last_contact if desk else {},
             problems=open_problems(self.state, time.time()),
         )
 

@@ -59,17 +59,17 @@ class LocalEnvironment(MonitorEnvironment):
         """What the user told an agent's client, also by these variables; None: by the daemon's."""
         return self._settings.get((agent, project, env))
 
-    def hooked_since(self, agent: str, project: str | None) -> float | None:
+    def hooks_installed_at(self, agent: str, project: str | None) -> float | None:
         """When hooks were installed for an agent, or were last changed."""
         return self._hooked.get((agent, project))
 
-    def silent(self, session: str) -> bool:
+    def is_muted(self, session: str) -> bool:
         """Whether a session is being cleared: what waits for it waits until after that."""
         return self._suppresses(session)
 
-    def signalled(self, signal: SignalRow, watched: SessionState) -> None:
+    def on_signal(self, signal: SignalRow, state: SessionState) -> None:
         """A signal is new."""
-        self._on_signal(signal, watched)
+        self._on_signal(signal, state)
 
 
 def parent_sessions(places: Places) -> ParentSessions:

@@ -41,7 +41,7 @@ class TmuxWiring:
             return hooks_installed_at(self._state, row.agent, row.project) is not None
 
         def compacting(session: str) -> bool:
-            watched = monitor.watched(session)
+            watched = monitor.state_of(session)
             return watched is not None and watched.compacting
 
         return MessageDelivery(

@@ -207,7 +207,7 @@ def _observation(transcript: Transcript, session: str) -> Observation:
         id=f"{transcript.path} {transcript.thread} {transcript.size} {transcript.modified}",
         agent=transcript.agent,
         session=session,
-        what="wrote",
+        kind="wrote",
         at=transcript.modified,
         file=transcript,
         project=transcript.project,

@@ -24,7 +24,7 @@ from brimline.store.base import (
 )
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
-WAITING = ("queued", "handed")
+PENDING_STATES = ("queued", "handed")
 """The states from which a message can still be cancelled."""
 
 RowT = TypeVar("RowT", SessionRow, CompactionRow)
@@ -52,7 +52,7 @@ class MemoryStore:
         """Carry these out in order; nothing can come between them."""
         effects = [False] * len(writes)
         for place, write in enumerate(writes):
-            effects[place] = self._carry_out(write)
+            effects[place] = self._apply(write)
             if isinstance(write, EventKey) and not effects[place]:
                 break
         return effects
@@ -91,7 +91,7 @@ class MemoryStore:
 
     async def pending_messages(self, session: str | None = None) -> list[Message]:
         """Messages that are queued, or handed and not known to be delivered, in their order."""
-        return [row for row in await self.messages(session) if row.state in WAITING]
+        return [row for row in await self.messages(session) if row.state in PENDING_STATES]
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         """The last document of a session, or of each; its text is left empty."""
@@ -115,7 +115,7 @@ class MemoryStore:
     async def close(self) -> None:
         """Nothing is under way here."""
 
-    def _carry_out(self, write: Write) -> bool:
+    def _apply(self, write: Write) -> bool:
         match write:
             case PutSession(row):
                 return self._put_session(row)
@@ -126,13 +126,13 @@ class MemoryStore:
             case PutCompaction(row):
                 return self._put_compaction(row)
             case RecordSignal():
-                return self._fire(write)
+                return self._record_signal(write)
             case CancelMessages():
                 return self._cancel(write)
             case QueueMessage(message):
                 return self._queue(message)
             case MarkMessage():
-                return self._bring(write)
+                return self._mark_message(write)
             case MoveMessage():
                 return self._move(write)
             case PutHandoff(row):
@@ -180,7 +180,7 @@ class MemoryStore:
         self._compactions[key] = row
         return row != old and self._changed(row.session)
 
-    def _fire(self, fire: RecordSignal) -> bool:
+    def _record_signal(self, fire: RecordSignal) -> bool:
         row = fire.signal
         key = (row.session, row.thread, row.cycle, row.kind, row.level, row.arm)
         if key in self._signals:
@@ -204,7 +204,7 @@ class MemoryStore:
         self._messages[message.id] = msgspec.structs.replace(message, order=self._order)
         return self._changed(message.session)
 
-    def _bring(self, mark: MarkMessage) -> bool:
+    def _mark_message(self, mark: MarkMessage) -> bool:
         old = self._messages.get(mark.id)
         if old is None or old.state not in mark.since:
             return False
@@ -254,7 +254,7 @@ class MemoryStore:
 
 def _of(message: Message, cycle: int) -> bool:
     """Whether a message belongs to a cycle up to this one, and is still on its way."""
-    return message.state in WAITING and message.cycle is not None and message.cycle <= cycle
+    return message.state in PENDING_STATES and message.cycle is not None and message.cycle <= cycle
 
 
 def _filled(old: RowT, row: RowT, **given: object) -> RowT:

@@ -93,7 +93,7 @@ class SessionClearer:
         """Process what a hook reports; subagents' hooks are ignored."""
         if observation.thread != MAIN or self._is_of_earlier_turn(observation):
             return
-        match observation.what:
+        match observation.kind:
             case "prompt":
                 await self.on_prompt(observation.session)
             case "stopped":
@@ -167,7 +167,7 @@ class SessionClearer:
     def _is_of_earlier_turn(self, observation: Observation) -> bool:
         """Whether a spooled observation is older than the session's request."""
         request = self._requests.get(observation.session)
-        return request is not None and observation.late and observation.at <= request.at
+        return request is not None and observation.is_late and observation.at <= request.at
 
     def _start_task(self, session: str, work: Awaitable[None]) -> None:
         self._cancel_task(session)

@@ -1,7 +1,7 @@
 """The state of a session, folded from its events, and the readings that are taken of it."""
 
 from brimline.tracker.call_history import CallHistory, decode_calls, encode_calls
-from brimline.tracker.reading import Reading, ReadingState, client_shows, known_of, read
+from brimline.tracker.reading import Reading, ReadingState, client_shows, read, resolve_context
 from brimline.tracker.retention import (
     drop_old_calls,
     drop_stored_calls,
@@ -36,9 +36,9 @@ __all__ = [
     "drop_stored_calls",
     "encode_calls",
     "fold",
-    "known_of",
     "main_thread",
     "read",
     "refers_to_dropped_call",
+    "resolve_context",
     "total",
 ]

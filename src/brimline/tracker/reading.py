@@ -60,7 +60,7 @@ class Reading(msgspec.Struct, frozen=True):
         return self.limit is not None and self.limit.origin in UNENFORCED
 
 
-def known_of(
+def resolve_context(
     session: Session,
     thread: Thread,
     settings: ClientSettings,
@@ -99,7 +99,7 @@ def read(
     most_sent: int = 0,
 ) -> Reading:
     """The reading of a thread: its figures against its window and its limit."""
-    known = known_of(session, thread, settings, learned, model, most_sent)
+    known = resolve_context(session, thread, settings, learned, model, most_sent)
     window = window_of(known, overrides)
     limit = limit_of(known, window, overrides)
     now = thread.current_call

@@ -40,7 +40,7 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
         calls=CallHistory(calls[excess:]),
         compactions=thread.compactions[len(compactions) :],
         clears=thread.clears[len(clears) :],
-        dropped=_added(thread, old, compactions, len(compactions) + len(clears)),
+        dropped=_add_dropped(thread, old, compactions, len(compactions) + len(clears)),
     )
 
 
@@ -81,7 +81,7 @@ def _oldest_at(thread: Thread) -> float:
     return min((call.at for call in thread.calls.values() if call.at is not None), default=0.0)
 
 
-def _added(
+def _add_dropped(
     thread: Thread, calls: list[Call], compactions: list[Compaction], cycle_ends: int
 ) -> DroppedCalls:
     """The figures of the dropped calls with those of the next ones."""

@@ -178,12 +178,12 @@ class _ThreadDraft:
         self._compacting = False
 
     def _compacted(self, event: Compacted) -> None:
-        if self._told_already(event):
+        if self._is_repeated(event):
             return
         before = self._held() if event.before is None else event.before
         self._close(event.at, event.trigger, before, event.after)
 
-    def _told_already(self, event: Compacted) -> bool:
+    def _is_repeated(self, event: Compacted) -> bool:
         """Whether this is the last compaction again; it may know now what is left."""
         last = self._compactions[-1] if self._compactions else None
         if last is None or last.calls != self._call_count or last.at is None or last.at != event.at:

@@ -79,7 +79,7 @@ def observe_status_line(
         id=request.id,
         agent=request.agent,
         session=told.session_id,
-        what="status",
+        kind="status",
         at=at,
         transcript=told.transcript_path,
         project=taken.project,
@@ -88,7 +88,7 @@ def observe_status_line(
         parent=request.env.get("BRIMLINE_PARENT"),
         usage=None if usage is None else _usage(usage),
         window=told.context_window.context_window_size,
-        late=late,
+        is_late=late,
     )
     return heard, taken
 

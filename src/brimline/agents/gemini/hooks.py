@@ -64,7 +64,7 @@ def _observe_model_reply(
     if usage is None or heard is None:
         return None
     model = told.llm_request.model
-    return msgspec.structs.replace(heard, usage=usage, model=model, by="hook")
+    return msgspec.structs.replace(heard, usage=usage, model=model, usage_source="hook")
 
 
 def _usage(response: ModelResponse) -> Usage | None:

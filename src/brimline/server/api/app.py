@@ -132,7 +132,7 @@ class HookRoutes:
         )
         answer = await self._dispatcher.handle(told)
         after = None
-        if answer.matters:
+        if answer.wants_ack:
             passed_on = not await request.is_disconnected()
             after = BackgroundTask(record_delivery, self._dispatcher, answer, passed_on, self._log)
         text = answer.text or b"{}"

@@ -136,7 +136,7 @@ def _usage(agent: str, told: ContextUsage, sent: int, now: float) -> Observation
         id=f"{told.session_id}-usage-{now!r}",
         agent=agent,
         session=told.session_id or "",
-        what="status",
+        kind="status",
         at=now,
         usage=Usage(sent, 0, 0, told.total_output_tokens),
         window=_window(told),

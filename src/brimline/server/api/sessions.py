@@ -16,7 +16,7 @@ from brimline.handoff import Document
 from brimline.handoff.document import read_document
 from brimline.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
 from brimline.monitor.monitor import Monitor
-from brimline.monitor.signal_writes import key
+from brimline.monitor.signal_writes import hash_id
 from brimline.observations import DUPLICATE, Observation
 from brimline.server.api.fair_share import Turns
 from brimline.server.api.openapi import Endpoint
@@ -187,7 +187,7 @@ class SessionRoutes:
             raise RequestRefused(
                 422, "these sessions are recorded", "There is no pane to clear them in."
             )
-        watched = self._monitor.watched(row.id)
+        watched = self._monitor.state_of(row.id)
         pane = told.pane or (watched.pane if watched else None)
         if pane is None:
             raise RequestRefused(
@@ -212,10 +212,10 @@ class SessionRoutes:
         known = 0
         for each in told:
             heard = Observation(
-                id=key("event", each.session, each.id),
+                id=hash_id("event", each.session, each.id),
                 agent=each.agent,
                 session=each.session,
-                what="pushed",
+                kind="pushed",
                 at=self._plausible_time(each.event.at),
                 project=each.project,
                 parent=each.parent,

@@ -143,13 +143,13 @@ class Views:
 
         `trend` and `calls_left` come from those, and so change without a write.
         """
-        watched = self._monitor.watched(session)
+        watched = self._monitor.state_of(session)
         return watched.calls if watched else None
 
     async def handoff_status(self, session: str) -> HandoffStatus:
         """How a session's last document is."""
         last = await self._store.last_handoffs(session)
-        watched = self._monitor.watched(session)
+        watched = self._monitor.state_of(session)
         return _handoff_status(last[0] if last else None, watched.calls if watched else None)
 
     def build(self, rows: SessionRows) -> SessionView:
@@ -172,7 +172,7 @@ class Views:
         )
 
     def _trend(self, session: str) -> list[int]:
-        watched = self._monitor.watched(session)
+        watched = self._monitor.state_of(session)
         main = watched.folded.threads.get(MAIN) if watched else None
         if main is None:
             return []

@@ -10,7 +10,7 @@ INIT = 1
 """The process that takes in those whose parent is gone; it runs no agent, and there is no 0."""
 
 NONE = 0
-"""In place of a process: the session was cleared, and nothing was heard of it since but its end."""
+"""In place of a process: the session was cleared, and only its end was reported since."""
 
 MOST = 4_096
 """So many sessions, at most, are remembered."""
@@ -25,10 +25,10 @@ class LastContact(NamedTuple):
     at: float
     ended: bool
 
-    def may_precede(self, pid: int, heard: Observation) -> bool:
+    def may_precede(self, pid: int, observation: Observation) -> bool:
         """Whether the process may have had this session before; another may have got its number."""
         of = (self.pid, self.agent, self.project)
-        return of == (pid, heard.agent, heard.project) and self.at <= heard.at
+        return of == (pid, observation.agent, observation.project) and self.at <= observation.at
 
 
 class ClearDetection:
@@ -40,32 +40,34 @@ class ClearDetection:
     def __init__(self) -> None:
         self._words = BoundedDict[str, LastContact](MOST)
 
-    def before(self, pid: int, heard: Observation) -> str | None:
+    def predecessor(self, pid: int, observation: Observation) -> str | None:
         """What a session was before this clear; None where that is not sure."""
-        if heard.what != "cleared" or pid <= INIT:
+        if observation.kind != "cleared" or pid <= INIT:
             return None
-        others = self._others(pid, heard)
+        others = self._others(pid, observation)
         if others and self._words[others[-1]].ended:
             return others[-1]
         live = [session for session in others if not self._words[session].ended]
         return live[0] if len(live) == 1 else None
 
-    def hear(self, pid: int, heard: Observation) -> None:
-        """Take in what a hook of a process tells, unless a later one was heard already."""
-        if heard.thread != MAIN or pid <= INIT:
+    def record(self, pid: int, observation: Observation) -> None:
+        """Record a hook of a process, unless a later one is known."""
+        if observation.thread != MAIN or pid <= INIT:
             return
-        known, ended = self._words.get(heard.session), heard.what == "ended"
-        if known is not None and (known.at >= heard.at or (ended and known.pid == NONE)):
+        known, ended = self._words.get(observation.session), observation.kind == "ended"
+        if known is not None and (known.at >= observation.at or (ended and known.pid == NONE)):
             return
-        if heard.what == "cleared":
-            for session in self._others(pid, heard):
+        if observation.kind == "cleared":
+            for session in self._others(pid, observation):
                 self._words[session] = self._words[session]._replace(pid=NONE)
-        self._words[heard.session] = LastContact(pid, heard.agent, heard.project, heard.at, ended)
+        self._words[observation.session] = LastContact(
+            pid, observation.agent, observation.project, observation.at, ended
+        )
 
-    def _others(self, pid: int, heard: Observation) -> list[str]:
+    def _others(self, pid: int, observation: Observation) -> list[str]:
         """The sessions that the process may have had before this one."""
         return [
             session
             for session, word in self._words.items()
-            if session != heard.session and word.may_precede(pid, heard)
+            if session != observation.session and word.may_precede(pid, observation)
         ]

@@ -1,4 +1,4 @@
-"""Where hooks and status lines are answered: a request as it came, a reply as its client reads."""
+"""Dispatches hook and status-line requests to the monitor, and encodes the replies."""
 
 import asyncio
 import logging
@@ -28,34 +28,29 @@ LOGGER = logging.getLogger("brimline.server")
 class Answer(NamedTuple):
     """What goes to the hook's standard output, and what is done when it got there.
 
-    It `matters` where it has to be known that the client passed it on.
+    It `wants_ack` where it has to be known that the client passed it on.
     """
 
     text: bytes
     reply: Reply = EMPTY_REPLY
-    matters: bool = False
+    wants_ack: bool = False
 
 
-SILENCE = Answer(b"")
+NO_ANSWER = Answer(b"")
 
-WAITED = 3.0
-"""So many seconds after it was run no client waits for an answer: it went on alone long before."""
+CLIENT_GAVE_UP_S = 3.0  # no client waits for an answer this long after its start
 
-MAX_SPAWNERS = 4_096
-"""So many sessions, at most, are held with what spawned them; of others it is asked again."""
+MAX_SPAWNERS = 4_096  # sessions whose spawner is remembered; others are looked up again
 
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrimlineError)
-"""What a request ends with that is no hook's, nor a status line's: text that is no UTF-8, or JSON
-that is nested without an end, among others."""
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrimlineError)
 
-SUBAGENT_FILE_WAIT_S = 0.1
-"""A hook that needs a look at its subagent's file waits this long for it."""
+SUBAGENT_FILE_WAIT_S = 0.1  # a hook waits this long for its subagent's file
 
 
 class HookDispatcher:
-    """Takes requests of the hook client; what cannot be read is counted and gets no answer.
+    """Handles requests of hook clients; what cannot be decoded is counted, and gets no answer.
 
-    `hooks` is when each agent was last heard.
+    `last_contact` is when each agent last sent a request.
     """
 
     def __init__(
@@ -75,85 +70,85 @@ class HookDispatcher:
         self._spawners: dict[str, str | None] = {}
         self._max_spawners = max_spawners
         self._cleared = ClearDetection()
-        self.heard = 0
+        self.request_count = 0
         self.malformed = 0
-        self.hooks: dict[str, float] = {}
+        self.last_contact: dict[str, float] = {}
 
     async def handle(self, request: HookRequest, late: bool = False) -> Answer:
-        """The answer to a request; `late` ones are out of the spool, nobody waits for it.
+        """Return the answer to a request; a late one is from the spool, and has none.
 
-        Nor does anyone for one that was not heard for a while, as when the daemon was stopped.
-        StoreFailed where it could not be kept, and is to be told again.
+        A request whose client must have given up is late too, as after the daemon was stopped.
+        Raises StoreFailed if it was not stored and must be sent again.
         """
         if request.kind == "delivered":
-            return await self._take_receipt(request)
-        self.heard += 1
-        late = late or self._monitor.now() - request.at > WAITED
+            return await self._handle_receipt(request)
+        self.request_count += 1
+        late = late or self._monitor.now() - request.at > CLIENT_GAVE_UP_S
         try:
             if request.kind == "statusline":
-                return await self._status(request, late)
-            return await self._hook(request, late)
+                return await self._handle_status_line(request, late)
+            return await self._handle_hook(request, late)
         except StoreFailed as error:
             if not late or is_transient(error):
-                self.heard -= 1
+                self.request_count -= 1
                 raise
-            LOGGER.warning("a %s of %s cannot be kept: %s", request.kind, request.agent, error)
-        except UNREADABLE:
+            LOGGER.warning("cannot store a %s of %s: %s", request.kind, request.agent, error)
+        except DECODE_ERRORS:
             pass
         except TimeoutError as error:
-            LOGGER.warning("a %s of %s is dropped: %s", request.kind, request.agent, error)
+            LOGGER.warning("dropped a %s of %s: %s", request.kind, request.agent, error)
         except Exception:  # a fault of ours must not end the daemon, nor hold up an agent
-            LOGGER.exception("a %s of %s was not answered", request.kind, request.agent)
+            LOGGER.exception("cannot answer a %s of %s", request.kind, request.agent)
         self.malformed += 1
-        return SILENCE
+        return NO_ANSWER
 
-    async def done(self, answer: Answer, passed_on: bool) -> None:
-        """Whether the client got the answer to where it belongs; StoreFailed: not kept yet."""
+    async def acknowledge(self, answer: Answer, passed_on: bool) -> None:
+        """Record whether the client passed the answer on; raises StoreFailed."""
         told = self._monitor.mark_delivered if passed_on else self._monitor.requeue
         await told(answer.reply)
 
-    async def _take_receipt(self, request: HookRequest) -> Answer:
-        """Mark as delivered what a client printed and got no confirmation of; StoreFailed."""
+    async def _handle_receipt(self, request: HookRequest) -> Answer:
+        """Mark as delivered what a receipt from the spool names; raises StoreFailed."""
         try:
             await self._monitor.mark_delivered(decode_receipt(request.body))
-        except UNREADABLE as error:
+        except DECODE_ERRORS as error:
             if isinstance(error, StoreFailed) and is_transient(error):
                 raise
             self.malformed += 1
-        return SILENCE
+        return NO_ANSWER
 
-    async def _hook(self, request: HookRequest, late: bool) -> Answer:
-        heard = await self._heard(request, late)
-        if heard is None:
-            return SILENCE
-        self._hears(heard)
-        if heard.session not in self._spawners:
-            await self._find_spawner(heard, request)
-        if (before := self._cleared.before(request.pid, heard)) is not None:
-            await self._monitor.record_clear(before, heard.session, heard.at)
-        self._cleared.hear(request.pid, heard)
-        await self._parents.refresh(heard.project)
-        placed = self._placed(heard, request)
-        reply = await self._monitor.observe(placed)
+    async def _handle_hook(self, request: HookRequest, late: bool) -> Answer:
+        observation = await self._decode_hook(request, late)
+        if observation is None:
+            return NO_ANSWER
+        self._record_contact(observation)
+        if observation.session not in self._spawners:
+            await self._find_spawner(observation, request)
+        if (before := self._cleared.predecessor(request.pid, observation)) is not None:
+            await self._monitor.record_clear(before, observation.session, observation.at)
+        self._cleared.record(request.pid, observation)
+        await self._parents.refresh(observation.project)
+        placed_observation = self._with_context(observation, request)
+        reply = await self._monitor.observe(placed_observation)
         if self._clearing.has_requests:
-            await self._clearing.observe(placed)
+            await self._clearing.observe(placed_observation)
         if reply is EMPTY_REPLY:
-            return SILENCE
-        matters = bool(reply.handed) or reply.handoff is not None
-        return Answer(get_agent(request.agent).hooks.encode_reply(request, reply), reply, matters)
+            return NO_ANSWER
+        wants_ack = bool(reply.message_ids) or reply.handoff_id is not None
+        return Answer(get_agent(request.agent).hooks.encode_reply(request, reply), reply, wants_ack)
 
-    async def _status(self, request: HookRequest, late: bool) -> Answer:
-        heard, told = get_agent(request.agent).status_line(request, request.at, late)
-        self._hears(heard)
-        if heard.session not in self._spawners:
-            await self._find_spawner(heard, request)
-        await self._parents.refresh(heard.project)
-        await self._monitor.observe(self._placed(heard, request))
+    async def _handle_status_line(self, request: HookRequest, late: bool) -> Answer:
+        observation, told = get_agent(request.agent).status_line(request, request.at, late)
+        self._record_contact(observation)
+        if observation.session not in self._spawners:
+            await self._find_spawner(observation, request)
+        await self._parents.refresh(observation.project)
+        await self._monitor.observe(self._with_context(observation, request))
         if late:
-            return SILENCE
-        return Answer(await self._lines.drawn(request, told, heard.project))
+            return NO_ANSWER
+        return Answer(await self._lines.draw(request, told, observation.project))
 
-    async def _heard(self, request: HookRequest, late: bool) -> Observation | None:
+    async def _decode_hook(self, request: HookRequest, late: bool) -> Observation | None:
         """Decode a hook; TimeoutError if it needs a look at a file that hangs."""
         hooks = get_agent(request.agent).hooks
         decode = partial(hooks.observe, request, request.at, late)
@@ -161,33 +156,32 @@ class HookDispatcher:
             return await self._threads.run(decode, SUBAGENT_FILE_WAIT_S)
         return decode()
 
-    def _hears(self, heard: Observation) -> None:
-        """Remember when an agent was last heard; the spool tells of a time before that."""
-        if not heard.late:
-            self.hooks[heard.agent] = heard.at
+    def _record_contact(self, observation: Observation) -> None:
+        """Record when an agent last sent a request; not of late ones."""
+        if not observation.is_late:
+            self.last_contact[observation.agent] = observation.at
 
-    def _placed(self, heard: Observation, request: HookRequest) -> Observation:
-        """The same with where it runs, and whose it is: as its environment says, as its project's
-        settings name it, or the session that spawned it."""
-        spawned_by = self._spawners.get(heard.session)
-        parent = heard.parent or self._parents.get(heard.project) or spawned_by
+    def _with_context(self, observation: Observation, request: HookRequest) -> Observation:
+        """Add the pane and the parent: of the environment, the settings or the spawner."""
+        spawned_by = self._spawners.get(observation.session)
+        parent = observation.parent or self._parents.get(observation.project) or spawned_by
         pane = pane_of(request.env)
-        env = _goes_by(request)
+        env = _client_env(request)
         if parent is None and pane is None and env is None:
-            return heard
-        return msgspec.structs.replace(heard, parent=parent, pane=pane, env=env)
+            return observation
+        return msgspec.structs.replace(observation, parent=parent, pane=pane, env=env)
 
-    async def _find_spawner(self, heard: Observation, request: HookRequest) -> None:
-        """Asked once for each session: a hook of a process that lives can tell."""
-        if not heard.late and request.pid:
-            found = await asyncio.to_thread(spawner, request.pid, heard.session)
-            self._spawners[heard.session] = found
+    async def _find_spawner(self, observation: Observation, request: HookRequest) -> None:
+        """Look up once which session spawned this one; only a live process can tell."""
+        if not observation.is_late and request.pid:
+            found = await asyncio.to_thread(spawner, request.pid, observation.session)
+            self._spawners[observation.session] = found
             if len(self._spawners) > self._max_spawners:
                 del self._spawners[next(iter(self._spawners))]
 
 
-def _goes_by(request: HookRequest) -> EnvironmentVariables | None:
-    """What its client goes by; of one that posts its hooks, and runs no process, it is unknown."""
+def _client_env(request: HookRequest) -> EnvironmentVariables | None:
+    """Return the variables that the client goes by; None for HTTP hooks, which have no process."""
     if not request.pid:
         return None
     return tuple([pair for pair in request.env.items() if pair[0] in CLIENT_ENV_VARS])

@@ -149,7 +149,7 @@ class HookSocket:
         except StoreFailed as error:  # without a reply the client spools the event
             self._log.warn("cannot store hook events, clients will spool them", error)
             return
-        wants_receipt = answer.matters and request.wants_receipt
+        wants_receipt = answer.wants_ack and request.wants_receipt
         try:
             reply = encode_reply(
                 answer.text, encode_receipt(answer.reply) if wants_receipt else b""
@@ -157,10 +157,10 @@ class HookSocket:
         except InvalidFrame as error:
             self._log.warn(f"cannot answer a {request.kind} of {request.agent}", error)
             reply = b""
-        acknowledged = bool(reply) and await self._send(reply, answer.matters, reader, writer)
+        acknowledged = bool(reply) and await self._send(reply, answer.wants_ack, reader, writer)
         if not (acknowledged and wants_receipt):
             writer.close()
-        if answer.matters:
+        if answer.wants_ack:
             await record_delivery(self._dispatcher, answer, acknowledged, self._log)
         if acknowledged and wants_receipt:
             writer.write(ACK)
@@ -205,7 +205,7 @@ async def record_delivery(
     That it did not is tried once: later that might be recorded of what the next hook was given.
     The messages are handed out again after their lease in any case.
     """
-    record = partial(dispatcher.done, answer, acknowledged)
+    record = partial(dispatcher.acknowledge, answer, acknowledged)
     if acknowledged:
         await retry_until_stored("cannot store deliveries, will retry", record, log)
         return

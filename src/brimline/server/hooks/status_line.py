@@ -25,7 +25,7 @@ class StatusLines:
         self._settings = settings
         self._own = own
 
-    async def drawn(
+    async def draw(
         self, request: HookRequest, told: StatusLineReport, project: str | None
     ) -> bytes:
         """What the client shows for a request of its status line."""

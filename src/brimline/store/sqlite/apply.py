@@ -23,14 +23,14 @@ from brimline.store.base import (
 from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.statements import RowT, Table
 
-REMEMBERED = 200_000
+MAX_EVENT_KEYS = 200_000
 """So many events are known by their keys; every hook is one, so that they cannot all be."""
 
-AT_A_TIME = 100
+PRUNE_EVERY = 100
 """So many are forgotten together: looking for them each time takes longer than forgetting."""
 
 
-class Carrier:
+class WriteApplier:
     """Carries out the writes of one list.
 
     `changed` is the sessions that have changed in the transaction: those of the lists before, and
@@ -41,21 +41,21 @@ class Carrier:
         self._connection = connection
         self.changed = dict.fromkeys(changed)
 
-    def carry_out(self, writes: Sequence[Write]) -> list[bool]:
+    def apply(self, writes: Sequence[Write]) -> list[bool]:
         """For each write whether it had an effect."""
         effects = [False] * len(writes)
         for place, write in enumerate(writes):
-            effects[place] = self._one(write)
+            effects[place] = self._apply_one(write)
             if isinstance(write, EventKey) and not effects[place]:
                 break
         return effects
 
-    def mark(self) -> None:
+    def mark_changes(self) -> None:
         """Give every session that changed a new mark, once all lists are carried out."""
         for session in self.changed:
-            self._connection.execute(sql.CHANGED, (session,))
+            self._connection.execute(sql.MARK_CHANGED, (session,))
 
-    def _one(self, write: Write) -> bool:
+    def _apply_one(self, write: Write) -> bool:
         match write:
             case EventKey(key, at):
                 return self._remember(key, at)
@@ -68,60 +68,60 @@ class Carrier:
             case PutCompaction(row):
                 return self._put(sql.COMPACTIONS, sql.PUT_COMPACTION, row, row.session)
             case RecordSignal():
-                return self._fire(write)
+                return self._record_signal(write)
             case CancelMessages(session, thread, cycle):
-                done = self._does(sql.CANCEL, (session, thread, cycle))
-                return done and self._changes(session)
+                done = self._execute(sql.CANCEL_MESSAGES, (session, thread, cycle))
+                return done and self._note_change(session)
             case QueueMessage(row):
-                return self._put(sql.MESSAGES, sql.QUEUE, row, row.session)
+                return self._put(sql.MESSAGES, sql.INSERT_MESSAGE, row, row.session)
             case MarkMessage():
-                return self._mark(write)
+                return self._mark_message(write)
             case MoveMessage(id, to):
                 return self._move(id, to)
             case PutHandoff(row):
                 return self._put(sql.HANDOFFS, sql.PUT_HANDOFF, row, row.session)
             case UseHandoff(id, at):
-                done = self._does(sql.USE_HANDOFF, (at, id))
-                return done and self._changes_owner(sql.SESSION_OF_HANDOFF, id)
+                done = self._execute(sql.USE_HANDOFF, (at, id))
+                return done and self._note_owner_change(sql.SESSION_OF_HANDOFF, id)
             case ForgetSessions(before):
                 return self._forget(before)
 
-    def _does(self, statement: str, values: Sequence[Any]) -> bool:
+    def _execute(self, statement: str, values: Sequence[Any]) -> bool:
         return self._connection.execute(statement, values).rowcount > 0
 
-    def _changes(self, session: str) -> bool:
+    def _note_change(self, session: str) -> bool:
         self.changed[session] = None
         return True
 
-    def _changes_owner(self, statement: str, id: str) -> bool:
+    def _note_owner_change(self, statement: str, id: str) -> bool:
         (session,) = self._connection.execute(statement, (id,)).fetchone()
-        return self._changes(session)
+        return self._note_change(session)
 
     def _put(self, table: Table[RowT], statement: str, row: RowT, session: str) -> bool:
-        return self._does(statement, table.values(row)) and self._changes(session)
+        return self._execute(statement, table.values(row)) and self._note_change(session)
 
-    def _fire(self, fire: RecordSignal) -> bool:
+    def _record_signal(self, fire: RecordSignal) -> bool:
         signal = fire.signal
-        if not self._put(sql.SIGNALS, sql.FIRE, signal, signal.session):
+        if not self._put(sql.SIGNALS, sql.INSERT_SIGNAL, signal, signal.session):
             return False
         for message in fire.messages:
-            self._put(sql.MESSAGES, sql.QUEUE, message, message.session)
+            self._put(sql.MESSAGES, sql.INSERT_MESSAGE, message, message.session)
         return True
 
     def _remember(self, key: str, at: float) -> bool:
-        made = self._connection.execute(sql.ONCE, (key, at))
+        made = self._connection.execute(sql.INSERT_EVENT_KEY, (key, at))
         if made.rowcount <= 0 or made.lastrowid is None:
             return False
-        if made.lastrowid % AT_A_TIME == 0:
-            self._connection.execute(sql.ONCE_BEFORE, (made.lastrowid - REMEMBERED,))
+        if made.lastrowid % PRUNE_EVERY == 0:
+            self._connection.execute(sql.PRUNE_EVENT_KEYS, (made.lastrowid - MAX_EVENT_KEYS,))
         return True
 
     def _forget(self, before: float) -> bool:
-        old = self._connection.execute(sql.OLD, (before,)).fetchall()
+        old = self._connection.execute(sql.OLD_SESSIONS, (before,)).fetchall()
         if not old:
             return False
         self._connection.execute(sql.KEEP_MARK)
-        for statement in sql.FORGET:
+        for statement in sql.FORGET_SESSIONS:
             self._connection.execute(statement, (before,))
         for (session,) in old:
             self.changed.pop(session, None)
@@ -129,11 +129,11 @@ class Carrier:
 
     def _move(self, id: str, to: str) -> bool:
         found = self._connection.execute(sql.SESSION_OF_MESSAGE, (id,)).fetchone()
-        if not self._does(sql.MOVE, (to, id)):
+        if not self._execute(sql.MOVE_MESSAGE, (to, id)):
             return False
-        return self._changes(found[0]) and self._changes(to)
+        return self._note_change(found[0]) and self._note_change(to)
 
-    def _mark(self, mark: MarkMessage) -> bool:
+    def _mark_message(self, mark: MarkMessage) -> bool:
         values = (mark.to, mark.to, mark.at, mark.id, mark.handed_at, mark.handed_at, *mark.since)
-        done = bool(mark.since) and self._does(sql.mark(len(mark.since)), values)
-        return done and self._changes_owner(sql.SESSION_OF_MESSAGE, mark.id)
+        done = bool(mark.since) and self._execute(sql.mark_message(len(mark.since)), values)
+        return done and self._note_owner_change(sql.SESSION_OF_MESSAGE, mark.id)

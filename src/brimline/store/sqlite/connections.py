@@ -16,16 +16,15 @@ from brimline.store.sqlite.integrity import check_values, interrupted, quick_che
 from brimline.store.sqlite.migrations import migrate
 from brimline.store.sqlite.quarantine import locked_folder, quarantine, sidecars
 
-BUSY = 5.0
-"""So many seconds one process waits for the writes of another."""
+BUSY_TIMEOUT_S = 5.0  # one process waits this long for the writes of another
 
 CHECK_BUDGET_S = 0.25  # a larger file is checked as far as this goes; the daemon checks all of it
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _GARBLED = "Could not decode to UTF-8"
 _WRITES = (
-    sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_CALL, sql.PUT_COMPACTION, sql.FIRE, sql.QUEUE,
-    sql.PUT_HANDOFF, sql.ONCE, sql.CHANGED, sql.KEEP_MARK,
+    sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_CALL, sql.PUT_COMPACTION, sql.INSERT_SIGNAL,
+    sql.INSERT_MESSAGE, sql.PUT_HANDOFF, sql.INSERT_EVENT_KEY, sql.MARK_CHANGED, sql.KEEP_MARK,
 )  # fmt: skip
 _RESTARTS = "The daemon moves the damaged file aside and starts a new store."
 _HINTS = {
@@ -41,7 +40,9 @@ _HINTS = {
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that may pass to another thread, and leaves transactions to its owner."""
-    connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -54,7 +55,7 @@ def connect(path: Path) -> sqlite3.Connection:
 def connect_for_reading(path: Path) -> sqlite3.Connection:
     """Connect without the right to write; the database must be open elsewhere already."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    return sqlite3.connect(uri, timeout=BUSY, uri=True, check_same_thread=False)
+    return sqlite3.connect(uri, timeout=BUSY_TIMEOUT_S, uri=True, check_same_thread=False)
 
 
 def prepare(path: Path, check_budget_s: float = CHECK_BUDGET_S) -> None:
@@ -67,10 +68,10 @@ def prepare(path: Path, check_budget_s: float = CHECK_BUDGET_S) -> None:
         reason = error.strerror or str(error)
         raise StoreFailed(str(path), reason, _HINTS[sqlite3.SQLITE_CANTOPEN]) from error
     except sqlite3.Error as error:
-        raise failed(path, error) from error
+        raise store_failed(path, error) from error
 
 
-def failed(path: Path, error: Exception) -> StoreFailed:
+def store_failed(path: Path, error: Exception) -> StoreFailed:
     """What to tell of an error of SQLite's, or of a value that it does not take.
 
     If the file turns out to be damaged, that is noted beside it for whoever can replace it.

@@ -48,7 +48,9 @@ CALLS_OF_THREAD = Query(sql.CALLS, "session = ? AND thread = ?", "ORDER BY cycle
 COMPACTIONS = Queries(sql.COMPACTIONS, "ORDER BY session, thread, cycle")
 SIGNALS = Queries(sql.SIGNALS, "ORDER BY place")
 MESSAGES = Queries(sql.MESSAGES, 'ORDER BY "order"')
-WAITING = Queries(sql.MESSAGES, 'ORDER BY "order"', condition="state IN ('queued', 'handed')")
+PENDING_MESSAGES = Queries(
+    sql.MESSAGES, 'ORDER BY "order"', condition="state IN ('queued', 'handed')"
+)
 HANDOFFS = Query(sql.HANDOFFS, "session = ?", "ORDER BY place DESC")
 LAST_HANDOFF = Query(sql.HANDOFFS, "session = ?", "ORDER BY place DESC LIMIT 1", _HEADS)
 LAST_HANDOFFS = Query(
@@ -59,7 +61,7 @@ LAST_HANDOFFS = Query(
 )
 
 
-def known(connection: sqlite3.Connection, key: str) -> bool:
+def has_event(connection: sqlite3.Connection, key: str) -> bool:
     """Whether an event is remembered."""
     return bool(connection.execute("SELECT 1 FROM once WHERE key = ?", (key,)).fetchall())
 

@@ -14,7 +14,7 @@ from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, 
 
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
-OLD = "SELECT id FROM sessions WHERE seen_at < ?"
+OLD_SESSIONS = "SELECT id FROM sessions WHERE seen_at < ?"
 
 
 class Table(Generic[RowT]):
@@ -29,7 +29,7 @@ class Table(Generic[RowT]):
         marks = ", ".join("?" * len(written))
         self.insert = f"INSERT INTO {name} ({_listed(written)}) VALUES ({marks})"
         self.select = f"SELECT {_listed(self.fields)} FROM {name}"
-        self.forget = f"DELETE FROM {name} WHERE session IN ({OLD})"
+        self.forget = f"DELETE FROM {name} WHERE session IN ({OLD_SESSIONS})"
 
     def rows(self, found: Iterable[tuple[Any, ...]]) -> list[RowT]:
         """What was selected, as rows."""
@@ -76,7 +76,7 @@ COMPACTIONS = Table("compactions", CompactionRow)
 SIGNALS = Table("signals", SignalRow)
 MESSAGES = Table("messages", Message, "order")
 HANDOFFS = Table("handoffs", HandoffRow)
-OWNED: tuple[Table[Any], ...] = (THREADS, CALLS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS)
+SESSION_TABLES: tuple[Table[Any], ...] = (THREADS, CALLS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS)
 """What belongs to a session."""
 
 _TOLD = 'excluded."{field}" IS NOT NULL'
@@ -109,34 +109,38 @@ ON CONFLICT (session, thread, cycle) DO UPDATE SET
 WHERE (compactions.inferred AND NOT excluded.inferred)
     OR {_differs("compactions", _COMPACTION, _TOLD)}"""
 
-FIRE = f"{SIGNALS.insert} ON CONFLICT (session, thread, cycle, kind, level, arm) DO NOTHING"
+INSERT_SIGNAL = (
+    f"{SIGNALS.insert} ON CONFLICT (session, thread, cycle, kind, level, arm) DO NOTHING"
+)
 
-QUEUE = f"{MESSAGES.insert} ON CONFLICT (id) DO NOTHING"
+INSERT_MESSAGE = f"{MESSAGES.insert} ON CONFLICT (id) DO NOTHING"
 
-CANCEL = """UPDATE messages SET state = 'cancelled'
+CANCEL_MESSAGES = """UPDATE messages SET state = 'cancelled'
 WHERE session = ? AND thread = ? AND cycle <= ? AND state IN ('queued', 'handed')"""
 
-MOVE = "UPDATE messages SET session = ?1 WHERE id = ?2 AND state = 'queued' AND session <> ?1"
+MOVE_MESSAGE = (
+    "UPDATE messages SET session = ?1 WHERE id = ?2 AND state = 'queued' AND session <> ?1"
+)
 
 PUT_HANDOFF = f"{HANDOFFS.insert} ON CONFLICT (id) DO NOTHING"
 
 USE_HANDOFF = "UPDATE handoffs SET used_at = ?1 WHERE id = ?2 AND coalesce(used_at, 0) < ?1"
 
-ONCE = "INSERT INTO once (key, at) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+INSERT_EVENT_KEY = "INSERT INTO once (key, at) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 
-ONCE_BEFORE = "DELETE FROM once WHERE place <= ?"
+PRUNE_EVENT_KEYS = "DELETE FROM once WHERE place <= ?"
 
 _LAST_MARK = """SELECT max(mark)
 FROM (SELECT max(mark) AS mark FROM changes UNION ALL SELECT mark FROM given) AS marks"""
 
-CHANGED = f"""INSERT INTO changes (session, mark) VALUES (?, ({_LAST_MARK}) + 1)
+MARK_CHANGED = f"""INSERT INTO changes (session, mark) VALUES (?, ({_LAST_MARK}) + 1)
 ON CONFLICT (session) DO UPDATE SET mark = excluded.mark"""
 
 KEEP_MARK = f"UPDATE given SET mark = ({_LAST_MARK})"
 
-FORGET = (
-    *(table.forget for table in OWNED),
-    f"DELETE FROM changes WHERE session IN ({OLD})",
+FORGET_SESSIONS = (
+    *(table.forget for table in SESSION_TABLES),
+    f"DELETE FROM changes WHERE session IN ({OLD_SESSIONS})",
     "DELETE FROM sessions WHERE seen_at < ?",
 )
 """Forget the sessions that were last seen before a time: what belongs to them goes first."""
@@ -145,7 +149,7 @@ SESSION_OF_MESSAGE = "SELECT session FROM messages WHERE id = ?"
 SESSION_OF_HANDOFF = "SELECT session FROM handoffs WHERE id = ?"
 
 
-def mark(states: int) -> str:
+def mark_message(states: int) -> str:
     """Bring a message to a state from one of so many."""
     since = ", ".join("?" * states)
     return f"""UPDATE messages

@@ -19,10 +19,10 @@ from brimline.store.sqlite.connections import (
     CHECK_BUDGET_S,
     connect,
     connect_for_reading,
-    failed,
     is_damage,
     note_damage,
     prepare,
+    store_failed,
 )
 from brimline.store.sqlite.database_file import DatabaseFile
 from brimline.store.sqlite.integrity import check_values, full_check, interrupted
@@ -31,13 +31,13 @@ from brimline.store.sqlite.writer import Writer
 
 MAX_BATCH = 64  # lists of writes in one transaction, and queries
 
-REPLACED = "The daemon moves the damaged file aside and starts a new store."
+DAMAGE_HINT = "The daemon moves the damaged file aside and starts a new store."
 
 LOGGER = logging.getLogger("brimline.store")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-Ask: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+QueryJob: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 """A query and its values."""
 
 
@@ -60,11 +60,11 @@ class SqliteStore:
         self._open = True
         self._writer = WorkerThread[Sequence[Write], list[bool]](
             "brimline-store-writes",
-            writer.together,
+            writer.write_all,
             partial(_close, file, writing),
             MAX_BATCH,
         )
-        self._reader = WorkerThread[Ask, Any](
+        self._reader = WorkerThread[QueryJob, Any](
             "brimline-store-reads", partial(_run_queries, path, reading), reading.close, MAX_BATCH
         )
 
@@ -118,7 +118,7 @@ class SqliteStore:
 
     async def pending_messages(self, session: str | None = None) -> list[Message]:
         """Messages that are queued, or handed and not known to be delivered, in their order."""
-        return await self._read(query.WAITING, session)
+        return await self._read(query.PENDING_MESSAGES, session)
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
         """The last document of a session, or of each, the last one first; without its text."""
@@ -132,7 +132,7 @@ class SqliteStore:
 
     async def has_event(self, key: str) -> bool:
         """Whether an event was brought, by the key of its `Once`."""
-        return await self._read(query.known, key)
+        return await self._read(query.has_event, key)
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         """The sessions that changed since a mark, each with the mark of its last change."""
@@ -179,7 +179,7 @@ class SqliteStore:
         if not self._open:
             raise StoreFailed(str(self._path), "the store was closed")
         if self._damage is not None:
-            raise StoreFailed(str(self._path), self._damage, REPLACED)
+            raise StoreFailed(str(self._path), self._damage, DAMAGE_HINT)
 
 
 def _connections(
@@ -194,9 +194,9 @@ def _connections(
             reading.execute("PRAGMA query_only = ON")
             file = DatabaseFile(path)
         except sqlite3.Error as error:
-            raise failed(path, error) from error
+            raise store_failed(path, error) from error
         except OSError as error:
-            raise StoreFailed(str(path), error.strerror or str(error), REPLACED) from error
+            raise StoreFailed(str(path), error.strerror or str(error), DAMAGE_HINT) from error
         opened.pop_all()
     return writing, reading, file
 
@@ -224,7 +224,7 @@ def _check_content(path: Path, stop: threading.Event) -> None:
 
 
 def _run_queries(
-    path: Path, connection: sqlite3.Connection, asks: Sequence[Ask]
+    path: Path, connection: sqlite3.Connection, asks: Sequence[QueryJob]
 ) -> list[Any | Exception]:
     return [_run_query(path, connection, query, values) for query, values in asks]
 
@@ -235,4 +235,4 @@ def _run_query(
     try:
         return query(connection, *values)
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        return failed(path, error)
+        return store_failed(path, error)

@@ -14,13 +14,13 @@ from brimline.store.base import (
     Write,
 )
 from brimline.store.failures import StoreFailed
-from brimline.store.sqlite.apply import Carrier
-from brimline.store.sqlite.connections import failed
+from brimline.store.sqlite.apply import WriteApplier
+from brimline.store.sqlite.connections import store_failed
 
-WEIGHTY = (RecordSignal, CancelMessages, QueueMessage, MarkMessage, PutHandoff, UseHandoff)
+DURABLE_WRITES = (RecordSignal, CancelMessages, QueueMessage, MarkMessage, PutHandoff, UseHandoff)
 """What must outlive a power cut once it is acknowledged; a reading is soon followed by another."""
 
-REFUSED = (
+INVALID_VALUE_ERRORS = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
     sqlite3.ProgrammingError,
@@ -38,49 +38,51 @@ class Writer:
         self._connection = connection
         self._synchronous = ""
 
-    def together(self, lists: Sequence[Sequence[Write]]) -> Sequence[list[bool] | StoreFailed]:
+    def write_all(self, lists: Sequence[Sequence[Write]]) -> Sequence[list[bool] | StoreFailed]:
         """What became of each list; where the transaction fails, nothing of any."""
         try:
             self._begin(lists)
-            outcomes = self._each(lists)
+            outcomes = self._write_each(lists)
             self._connection.execute("COMMIT")
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            self._undo()
-            return [failed(self._path, error) for _ in lists]
+            self._roll_back()
+            return [store_failed(self._path, error) for _ in lists]
         return outcomes
 
     def _begin(self, lists: Sequence[Sequence[Write]]) -> None:
-        weighty = any(isinstance(write, WEIGHTY) for writes in lists for write in writes)
+        weighty = any(isinstance(write, DURABLE_WRITES) for writes in lists for write in writes)
         wanted = "FULL" if weighty else "NORMAL"
         if wanted != self._synchronous:
             self._connection.execute(f"PRAGMA synchronous = {wanted}")
             self._synchronous = wanted
         self._connection.execute("BEGIN IMMEDIATE")
 
-    def _undo(self) -> None:
+    def _roll_back(self) -> None:
         """Some errors end a transaction by themselves, others leave it open."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _each(self, lists: Sequence[Sequence[Write]]) -> list[list[bool] | StoreFailed]:
+    def _write_each(self, lists: Sequence[Sequence[Write]]) -> list[list[bool] | StoreFailed]:
         """One list after the other, then a mark for each session that they changed."""
         outcomes: list[list[bool] | StoreFailed] = []
-        last = Carrier(self._connection)
+        last = WriteApplier(self._connection)
         for writes in lists:
-            carrier = Carrier(self._connection, last.changed)
-            outcomes.append(outcome := self._one(writes, carrier))
+            carrier = WriteApplier(self._connection, last.changed)
+            outcomes.append(outcome := self._write_list(writes, carrier))
             if not isinstance(outcome, StoreFailed):
                 last = carrier
-        last.mark()
+        last.mark_changes()
         return outcomes
 
-    def _one(self, writes: Sequence[Write], carrier: Carrier) -> list[bool] | StoreFailed:
+    def _write_list(
+        self, writes: Sequence[Write], carrier: WriteApplier
+    ) -> list[bool] | StoreFailed:
         self._connection.execute("SAVEPOINT one")
         try:
-            effects = carrier.carry_out(writes)
-        except REFUSED as error:
+            effects = carrier.apply(writes)
+        except INVALID_VALUE_ERRORS as error:
             self._connection.execute("ROLLBACK TO one")
             self._connection.execute("RELEASE one")
-            return failed(self._path, error)
+            return store_failed(self._path, error)
         self._connection.execute("RELEASE one")
         return effects
