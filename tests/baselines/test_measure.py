@@ -182,7 +182,7 @@ def test_no_agent_at_all() -> None:
 
 def test_no_folder(machine: Machine) -> None:
     """A folder that is not there is named."""
-    with pytest.raises(BaselineFailed, match="gone is no folder to start it in"):
+    with pytest.raises(BaselineFailed, match="gone is not a folder"):
         of(machine, cwd=machine.project / "gone")
 
 

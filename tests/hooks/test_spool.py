@@ -185,7 +185,7 @@ def test_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         for _ in range(count):
             assert offline.count(str(tmp_path / "spool.dropped"))
         assert take_dropped(tmp_path) == count
-        assert f"{count} events of agents were lost" in caplog.text
+        assert f"{count} hook events were lost" in caplog.text
     assert take_dropped(tmp_path) == 0
     assert os.listdir(tmp_path) == []
 

@@ -76,7 +76,7 @@ def test_newer_version(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA user_version = {newer}")
     before = path.read_bytes()
-    with pytest.raises(NewerStore, match=f"version {newer}\nUpdate Brimline") as caught:
+    with pytest.raises(NewerStore, match=f"version {newer}\nhint: Update Brimline") as caught:
         on(path, count)
     assert (caught.value.found, caught.value.known) == (newer, len(MIGRATIONS))
     assert caught.value.place == str(path)

@@ -90,14 +90,14 @@ def _check_supported(agent: str) -> None:
     if agent != AGENT:
         name = display_name(agent)
         reason = f"not supported, because {name} has no way to ask for it without a model call"
-        hint = f"Claude Code can be asked. Of {name}, the first call of a session tells `sent`."
+        hint = f"Use Claude Code, or look at `sent` of the first call of a {name} session."
         raise BaselineFailed(agent, reason, hint)
 
 
 def _folder(cwd: str | os.PathLike[str] | None) -> Path:
     folder = Path.cwd() if cwd is None else Path(cwd).resolve()
     if not folder.is_dir():
-        raise BaselineFailed(AGENT, f"{folder} is no folder to start it in")
+        raise BaselineFailed(AGENT, f"{folder} is not a folder")
     return folder
 
 

@@ -53,7 +53,7 @@ class InvalidFrame(BrimlineError):
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"this is no frame of the hook socket: {problem}")
+        super().__init__(f"not a frame of the hook socket: {problem}")
 
 
 class Sizes(NamedTuple):

@@ -93,7 +93,7 @@ def take_dropped(folder: Path) -> int:
         _complain(str(path), error.strerror)
         return 0
     if lost:
-        log.warning("%d events of agents were lost: the spool did not take them", lost)
+        log.warning("%d hook events were lost: the spool was full or not writable", lost)
     return lost
 
 
@@ -114,7 +114,7 @@ def _is_file(path: Path) -> bool:
     if stat.S_ISREG(mode):
         return True
     aside = path.rename(path.with_name(f"{path.name}.aside-{time.time_ns()}"))
-    log.warning("%s is no file: moved aside as %s", path, aside)
+    log.warning("%s is not a file, moved aside to %s", path, aside)
     return False
 
 
@@ -123,14 +123,14 @@ def _usable(taking: Path) -> Batch:
     os.close(open_regular_file(taking, follow_links=False))
     effective = os.access in os.supports_effective_ids
     if not os.access(taking.parent, os.W_OK | os.X_OK, effective_ids=effective):
-        raise PermissionError(errno.EACCES, "its folder may not be written to")
+        raise PermissionError(errno.EACCES, "its folder is not writable")
     return Batch(taking)
 
 
 @cache
 def _complain(place: str, reason: str | None) -> None:
     """Once for each: it is looked for every second."""
-    log.warning("%s: what was spooled cannot be taken in: %s", place, reason)
+    log.warning("cannot read the spool %s: %s", place, reason)
 
 
 def _renamed(spool: Path, taking: Path) -> bool:
