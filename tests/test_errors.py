@@ -1,5 +1,9 @@
 """Every error says what was expected, what came, where, and what to do."""
 
+import ast
+import builtins
+from pathlib import Path
+
 import pytest
 
 from brimline import errors
@@ -58,6 +62,34 @@ def test_tree_is_drawn() -> None:
     own = {name for name, value in vars(errors).items() if value.__class__ is type}
     assert own == {type(error).__name__ for error in EVERY} | {"BrimlineError"}
     assert all(name in drawn for name in own)
+
+
+def exception_classes() -> set[str]:
+    """Return the name of every exception class that the package defines."""
+    source = Path(errors.__file__).parent
+    classes = {
+        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        for path in source.rglob("*.py")
+        if "testing" not in path.relative_to(source).parts
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+    known = {name for name, value in vars(builtins).items() if _is_exception(value)}
+    ours: set[str] = set()
+    while new := {name for name, bases in classes.items() if bases & (known | ours)} - ours:
+        ours |= new
+    return ours
+
+
+def _is_exception(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+def test_exception_class_missing_in_the_tree() -> None:
+    """Every exception class of the package is in the docstring of `errors`."""
+    drawn = errors.__doc__ or ""
+    assert {name for name in exception_classes() if name not in drawn} == set()
+    assert "StoreFailed" in exception_classes()
 
 
 def test_usage_that_is_missing() -> None:

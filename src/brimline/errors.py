@@ -1,25 +1,34 @@
 """Every error that Brimline raises.
 
     BrimlineError
-    ├── InvalidUsage          a count that cannot be: negative, no integer, missing
+    ├── InvalidUsage          a token count that is negative, missing or not an integer
     ├── InvalidSettings       a settings file, variable or argument that cannot be used
-    ├── UnknownAgent          a name that is no agent of ours
-    ├── UnknownSession        no session has this id
-    ├── UnreadableTranscript  a path that cannot be opened or is no file
+    ├── UnknownAgent          not the name of a known agent
+    ├── UnknownSession        no session, or more than one, matches this id
+    ├── UnreadableTranscript  a path that cannot be read as a transcript
     ├── WorkerFailed          a process that read transcripts died
-    ├── UnrecognisedFormat    a file or stream that is no agent's
-    ├── UnrecognisedObject    an object that tells no usage in a shape we know
-    ├── InvalidState          a stored tracker that cannot be gone on with
-    ├── InvalidPolicy         a level or a policy that could never hold
-    ├── BaselineFailed        a client that did not tell what a fresh session holds
+    ├── UnrecognisedFormat    a file or stream of no known agent
+    ├── UnrecognisedObject    an object without usage in a known shape
+    ├── InvalidState          a stored tracker that cannot be restored
+    ├── InvalidPolicy         a level or policy with an impossible value
+    ├── BaselineFailed        a client that did not report its baseline
     ├── CommandFailed         a command that could not be started
-    ├── UnsafeFolder          a folder of ours that other users could change
-    ├── AlreadyRunning        another daemon of the user has the place
-    ├── NotRunning            no daemon of the user answers
+    ├── UnsafeFolder          a folder of ours that other users can change
+    ├── AlreadyRunning        the daemon's lock or port is in use
+    ├── NotRunning            the daemon does not answer
+    │   └── DaemonUnresponsive    a process holds its lock but does not answer (server.sockets)
     ├── InvalidRequest        a request that the daemon or a command refuses
-    └── InvalidHandoff        a file that cannot be taken as a handoff
+    ├── InvalidHandoff        a file that cannot be used as a handoff
+    ├── InvalidFrame          bytes on the hook socket that are no frame (hooks.protocol)
+    ├── StoreFailed           a store that could not read or write (store.failures)
+    └── NewerStore            a store of a newer version (store.failures)
 
-Each says what was expected, what came, where, and what to do; the parts are attributes too.
+These are caught inside their package and never reach a caller: RequestRefused in
+server.api.responses, TransportFailed in notify.transports, ClientTimeout and Unanswered in
+baselines, and TimeUp in hooks.client.exchange.
+
+Each message says what was expected, what came and where; `hint` says what to do. The parts are
+attributes too.
 """
 
 from collections.abc import Iterable
@@ -36,7 +45,7 @@ class BrimlineError(Exception):
 
 
 class InvalidUsage(BrimlineError):
-    """A token count that cannot be."""
+    """A token count that is negative, missing or not an integer."""
 
     def __init__(
         self, field: str, value: object, expected: str = "an integer of 0 or more"
@@ -47,7 +56,7 @@ class InvalidUsage(BrimlineError):
 
 
 class InvalidSettings(BrimlineError):
-    """A setting that cannot be used, and the place it came from."""
+    """A setting that cannot be used, and where it came from."""
 
     def __init__(self, place: str, field: str, problem: str) -> None:
         self.place, self.field, self.problem = place, field, problem
@@ -55,7 +64,7 @@ class InvalidSettings(BrimlineError):
 
 
 class UnknownAgent(BrimlineError):
-    """A name that is no agent of ours."""
+    """Not the name of a known agent."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         self.name, self.known = name, tuple(known)
@@ -64,7 +73,7 @@ class UnknownAgent(BrimlineError):
 
 
 class UnknownSession(BrimlineError):
-    """No session has this id."""
+    """No session, or more than one, matches this id."""
 
     def __init__(self, name: str, candidates: Iterable[str] = ()) -> None:
         self.name, self.candidates = name, tuple(candidates)
@@ -98,7 +107,7 @@ class WorkerFailed(BrimlineError):
 
 
 class UnrecognisedFormat(BrimlineError):
-    """A file or stream whose first lines are no agent's."""
+    """A file or stream of no known agent."""
 
     def __init__(self, place: str, known: Iterable[str]) -> None:
         self.place, self.known = place, tuple(known)
@@ -107,7 +116,7 @@ class UnrecognisedFormat(BrimlineError):
 
 
 class UnrecognisedObject(BrimlineError):
-    """An object that tells no usage in a shape we know."""
+    """An object without usage in a known shape."""
 
     def __init__(self, kind: str, supported: Iterable[str]) -> None:
         self.kind, self.supported = kind, tuple(supported)
@@ -116,7 +125,7 @@ class UnrecognisedObject(BrimlineError):
 
 
 class InvalidState(BrimlineError):
-    """A stored tracker that cannot be gone on with."""
+    """A stored tracker that cannot be restored."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -125,7 +134,7 @@ class InvalidState(BrimlineError):
 
 
 class InvalidPolicy(BrimlineError):
-    """A level or a policy that could never hold."""
+    """A level or policy with an impossible value."""
 
     def __init__(self, field: str, value: object, expected: str) -> None:
         self.field, self.value, self.expected = field, value, expected
@@ -133,7 +142,7 @@ class InvalidPolicy(BrimlineError):
 
 
 class BaselineFailed(BrimlineError):
-    """A client that did not tell what a fresh session holds."""
+    """A client that did not report its baseline."""
 
     def __init__(self, agent: str, reason: str, hint: str | None = None) -> None:
         self.agent, self.reason, self.hint = agent, reason, hint
@@ -157,7 +166,7 @@ class InvalidRequest(BrimlineError):
 
 
 class InvalidHandoff(BrimlineError):
-    """A file that cannot be taken as a handoff."""
+    """A file that cannot be used as a handoff."""
 
     def __init__(self, path: str, reason: str, hint: str | None = None) -> None:
         self.path, self.reason, self.hint = path, reason, hint
@@ -165,7 +174,7 @@ class InvalidHandoff(BrimlineError):
 
 
 class UnsafeFolder(BrimlineError):
-    """A folder of ours that other users could change."""
+    """A folder of ours that other users can change."""
 
     def __init__(self, path: str, reason: str, hint: str | None = None) -> None:
         self.path, self.reason, self.hint = path, reason, hint
@@ -173,7 +182,7 @@ class UnsafeFolder(BrimlineError):
 
 
 class AlreadyRunning(BrimlineError):
-    """Another daemon of the user, or another program, has the place."""
+    """The daemon's lock or port is in use."""
 
     def __init__(self, place: str, reason: str | None = None) -> None:
         self.place, self.reason = place, reason
@@ -182,7 +191,7 @@ class AlreadyRunning(BrimlineError):
 
 
 class NotRunning(BrimlineError):
-    """No daemon of the user answers."""
+    """The daemon does not answer."""
 
     hint = "`brimline serve --background` starts it."
 
