@@ -1,8 +1,8 @@
-"""What is kept, and what a store does with it.
+"""The store's interface: writes, and queries.
 
-A store is told what to write as a list, carried out in one transaction. Each item has a key, and
-the key decides what happens once: a signal that is there already has no effect again, nor have its
-messages, whoever tries, however often, from however many processes.
+Writes come as a list, which is carried out in one transaction. Each write has a key, which makes it
+idempotent: a signal that is stored already has no effect, nor have its messages, however often and
+from however many processes it is written.
 """
 
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, 
 
 
 class PutSession(msgspec.Struct, frozen=True):
-    """Keep what is new about a session; what is None stays as it was, `seen_at` never goes back."""
+    """Store a session; fields that are None stay as they were, `seen_at` never goes back."""
 
     row: SessionRow
 
 
 class PutThread(msgspec.Struct, frozen=True):
-    """Keep a thread as it is now; has no effect where a later one, or the same, is there."""
+    """Store a thread; has no effect if a later version, or the same, is stored."""
 
     row: ThreadRow
 
 
 class PutCall(msgspec.Struct, frozen=True):
-    """Keep a call; has no effect where it is there just so, or as a copy with higher (cycle, seq).
+    """Store a call; has no effect if it is stored unchanged, or with a higher (cycle, seq).
 
     Of two copies with the same (cycle, seq) the one that is written last counts.
     """
@@ -36,16 +36,16 @@ class PutCall(msgspec.Struct, frozen=True):
 
 
 class PutCompaction(msgspec.Struct, frozen=True):
-    """Keep what is new about a compaction; a field that is None says nothing new.
+    """Store a compaction; fields that are None stay as they were.
 
-    `inferred` goes from set to not set, never back. Has no effect where nothing is new.
+    `inferred` goes from set to not set, never back. Has no effect if nothing is new.
     """
 
     row: CompactionRow
 
 
 class RecordSignal(msgspec.Struct, frozen=True):
-    """Keep a signal and, if it is new, queue what it has to say: each message by its id."""
+    """Store a signal and, if it is new, queue its messages, each by its id."""
 
     signal: SignalRow
     messages: tuple[Message, ...] = ()
@@ -71,7 +71,7 @@ class QueueMessage(msgspec.Struct, frozen=True):
 class MarkMessage(msgspec.Struct, frozen=True):
     """Bring a message from one of these states to another; has no effect from any other.
 
-    `to="handed"` keeps `at` as `handed_at`. With `handed_at` it has an effect only where the
+    `to="handed"` keeps `at` as `handed_at`. With `handed_at` it has an effect only if the
     message was last handed out just then: of two that hand it out again, one wins.
     """
 
@@ -83,20 +83,20 @@ class MarkMessage(msgspec.Struct, frozen=True):
 
 
 class MoveMessage(msgspec.Struct, frozen=True):
-    """Have a message that is queued wait for another session, in its order; has no effect else."""
+    """Move a queued message to another session, in its order; no effect in other states."""
 
     id: str
     to: str
 
 
 class PutHandoff(msgspec.Struct, frozen=True):
-    """Keep a document, by its id; has no effect where there is one of that id."""
+    """Store a document by its id; has no effect if the id is stored."""
 
     row: HandoffRow
 
 
 class UseHandoff(msgspec.Struct, frozen=True):
-    """A document was brought back to its session; has no effect where that was later before."""
+    """Record when a document was re-injected; has no effect if a later time is stored."""
 
     id: str
     at: float
@@ -105,7 +105,7 @@ class UseHandoff(msgspec.Struct, frozen=True):
 class EventKey(msgspec.Struct, frozen=True):
     """Remember an event by its key; has an effect the first time alone.
 
-    A store remembers at least the last 200,000: by then nobody brings an event again.
+    A store remembers at least the last 200,000.
     """
 
     key: str
@@ -136,12 +136,12 @@ Write: TypeAlias = (
 
 
 class Store(Protocol):
-    """Where everything is kept. Reading sees everything that was written before it."""
+    """A store. Queries see everything that was written before them."""
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
         """Carry these out in one transaction, in order; for each, whether it had an effect.
 
-        An `Once` that has none stops what follows it: the rest has no effect either. When this
+        An `EventKey` without effect stops what follows it: the rest has no effect either. When this
         returns they are kept; when it raises none of them is. A caller that is cancelled while it
         waits does not know: they may be carried out.
         """
@@ -168,7 +168,7 @@ class Store(Protocol):
         ...
 
     async def signals(self, session: str | None = None) -> list[SignalRow]:
-        """What was said, in the order in which it was."""
+        """Signals in the order in which they fired."""
         ...
 
     async def messages(self, session: str | None = None) -> list[Message]:
@@ -188,7 +188,7 @@ class Store(Protocol):
         ...
 
     async def has_event(self, key: str) -> bool:
-        """Whether an event was brought, by the key of its `Once`."""
+        """Return whether an `EventKey` with this key is stored."""
         ...
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
@@ -201,5 +201,5 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish what is under way, and let go."""
+        """Finish the work under way, and close."""
         ...

@@ -1,4 +1,4 @@
-"""The reference: everything in memory, nothing kept. Every other store does just this."""
+"""The reference implementation, in memory. Every other store behaves the same."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -24,8 +24,7 @@ from brimline.store.base import (
 )
 from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, SignalRow, ThreadRow
 
-PENDING_STATES = ("queued", "handed")
-"""The states from which a message can still be cancelled."""
+PENDING_STATES = ("queued", "handed")  # a message can still be cancelled
 
 RowT = TypeVar("RowT", SessionRow, CompactionRow)
 KeyT = TypeVar("KeyT")
@@ -82,7 +81,7 @@ class MemoryStore:
         return sorted(rows, key=lambda row: (row.session, row.thread, row.cycle))
 
     async def signals(self, session: str | None = None) -> list[SignalRow]:
-        """What was said, in the order in which it was."""
+        """Signals in the order in which they fired."""
         return [row for row in self._signals.values() if session in (None, row.session)]
 
     async def messages(self, session: str | None = None) -> list[Message]:
@@ -105,7 +104,7 @@ class MemoryStore:
         return [row for row in reversed(self._handoffs.values()) if row.session == session]
 
     async def has_event(self, key: str) -> bool:
-        """Whether an event was brought, by the key of its `Once`."""
+        """Return whether an `EventKey` with this key is stored."""
         return key in self._once
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
@@ -258,9 +257,11 @@ def _of(message: Message, cycle: int) -> bool:
 
 
 def _filled(old: RowT, row: RowT, **given: object) -> RowT:
-    """A new value where there is one, else what was there."""
-    told = {name: value for name, value in msgspec.structs.asdict(row).items() if value is not None}
-    return msgspec.structs.replace(old, **told | given)
+    """Return the old row with the new values that are not None."""
+    changed = {
+        name: value for name, value in msgspec.structs.asdict(row).items() if value is not None
+    }
+    return msgspec.structs.replace(old, **changed | given)
 
 
 def _without(rows: dict[KeyT, OwnedT], sessions: set[str]) -> dict[KeyT, OwnedT]:

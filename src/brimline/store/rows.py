@@ -86,7 +86,7 @@ class CompactionRow(msgspec.Struct, frozen=True):
     """One compaction, by (session, thread, cycle): the cycle that it ended.
 
     `before` is what the thread held, `after` what the first call after it sent; None: not known,
-    or not yet. `inferred` is set where no record tells of it.
+    or not yet. `inferred` is set if no record contains it.
     """
 
     session: str
@@ -122,7 +122,7 @@ class SignalRow(msgspec.Struct, frozen=True):
 class HandoffRow(msgspec.Struct, frozen=True):
     """A document that was handed over, with its text; the last one of a session counts.
 
-    `calls` is how many its session had made by then, None where nobody had counted them.
+    `calls` is how many its session had made by then, None if unknown.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Each kind of write as SQL, in a transaction that is open already."""
+"""Applies writes as SQL, in an open transaction."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -23,26 +23,20 @@ from brimline.store.base import (
 from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.statements import RowT, Table
 
-MAX_EVENT_KEYS = 200_000
-"""So many events are known by their keys; every hook is one, so that they cannot all be."""
+MAX_EVENT_KEYS = 200_000  # every hook has one: older keys are deleted
 
-PRUNE_EVERY = 100
-"""So many are forgotten together: looking for them each time takes longer than forgetting."""
+PRUNE_EVERY = 100  # old keys are deleted together: the search costs more than the deletion
 
 
 class WriteApplier:
-    """Carries out the writes of one list.
-
-    `changed` is the sessions that have changed in the transaction: those of the lists before, and
-    those of this one.
-    """
+    """Applies one list of writes; `changed` are the sessions changed in the transaction so far."""
 
     def __init__(self, connection: sqlite3.Connection, changed: Iterable[str] = ()) -> None:
         self._connection = connection
         self.changed = dict.fromkeys(changed)
 
     def apply(self, writes: Sequence[Write]) -> list[bool]:
-        """For each write whether it had an effect."""
+        """Apply the writes; return for each whether it had an effect."""
         effects = [False] * len(writes)
         for place, write in enumerate(writes):
             effects[place] = self._apply_one(write)
@@ -51,7 +45,7 @@ class WriteApplier:
         return effects
 
     def mark_changes(self) -> None:
-        """Give every session that changed a new mark, once all lists are carried out."""
+        """Give every changed session a new mark, after all lists are applied."""
         for session in self.changed:
             self._connection.execute(sql.MARK_CHANGED, (session,))
 

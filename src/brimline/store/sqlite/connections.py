@@ -1,4 +1,4 @@
-"""The file: made for its owner alone, brought to this version, put aside where it is broken."""
+"""Connections to the database file: created private, migrated, set aside if damaged."""
 
 import os
 import sqlite3
@@ -90,7 +90,7 @@ def note_damage(path: Path, reason: str) -> None:
 
 
 def noted_damage(path: Path) -> str | None:
-    """Return why the file is damaged, as noted before; None if nobody found damage."""
+    """Return why the file is damaged, as noted before; None if it is not."""
     try:
         return _note(path).read_text("utf-8", "replace") or "unknown"
     except OSError:
@@ -197,7 +197,7 @@ def _check_until(
 
 
 def _check_tables(connection: sqlite3.Connection) -> None:
-    """Raise where a table of this version does not take what is written to it."""
+    """Raise if a table of this version does not accept our writes."""
     try:
         for text in _WRITES:
             connection.execute(f"EXPLAIN {text}", (None,) * text.count("?"))

@@ -1,4 +1,4 @@
-"""The SQL that reads: each query with the rows that it gives."""
+"""The queries of the store, and the rows that they return."""
 
 import sqlite3
 from typing import Generic
@@ -10,10 +10,7 @@ _HEADS = sql.HANDOFFS.select.replace('"text"', "'' AS text")
 
 
 class Query(Generic[RowT]):
-    """Rows of a table that fulfil a condition, in an order; called with what the marks stand for.
-
-    Called on a connection that reads, it sees all that was written before.
-    """
+    """Selects the rows of a table that fulfil a condition, in an order."""
 
     def __init__(
         self, table: Table[RowT], condition: str = "TRUE", order: str = "", select: str = ""
@@ -22,12 +19,12 @@ class Query(Generic[RowT]):
         self.text = f"{select or table.select} WHERE {condition} {order}"
 
     def __call__(self, connection: sqlite3.Connection, *values: str) -> list[RowT]:
-        """The rows as they are now."""
+        """Return the rows; `values` are for the placeholders."""
         return self._rows(connection.execute(self.text, values))
 
 
 class Queries(Generic[RowT]):
-    """The same query for one session, and for all."""
+    """One query for a session or for all sessions."""
 
     def __init__(
         self, table: Table[RowT], order: str, *, condition: str = "TRUE", select: str = ""
@@ -36,7 +33,7 @@ class Queries(Generic[RowT]):
         self.one = Query(table, f"session = ? AND {condition}", order, select)
 
     def __call__(self, connection: sqlite3.Connection, session: str | None) -> list[RowT]:
-        """The rows of a session; without one, of every session."""
+        """Return the rows of a session; None: of all sessions."""
         return self._all(connection) if session is None else self.one(connection, session)
 
 
@@ -62,11 +59,11 @@ LAST_HANDOFFS = Query(
 
 
 def has_event(connection: sqlite3.Connection, key: str) -> bool:
-    """Whether an event is remembered."""
+    """Return whether an event key is stored."""
     return bool(connection.execute("SELECT 1 FROM once WHERE key = ?", (key,)).fetchall())
 
 
 def changes(connection: sqlite3.Connection, after: int) -> list[tuple[int, str]]:
-    """The sessions that changed since a mark, each with the mark of its last change."""
+    """Return the sessions that changed since a mark, each with its new mark."""
     text = "SELECT mark, session FROM changes WHERE mark > ? ORDER BY mark"
     return connection.execute(text, (after,)).fetchall()

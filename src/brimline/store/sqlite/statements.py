@@ -1,4 +1,4 @@
-"""The SQL. Keys and `ON CONFLICT` decide what happens once, not what was read before.
+"""The SQL statements of writes. Keys and `ON CONFLICT` make them idempotent.
 
 What SQLite 3.26 and PostgreSQL both understand is written so that both do.
 """
@@ -55,16 +55,16 @@ def _replaced(fields: Iterable[str]) -> str:
 
 
 def _filled(table: str, fields: Iterable[str]) -> str:
-    """A new value where there is one, else what was there."""
+    """Return assignments of the new values that are not NULL."""
     return ", ".join(
         f'"{field}" = coalesce(excluded."{field}", {table}."{field}")' for field in fields
     )
 
 
-def _differs(table: str, fields: Iterable[str], told: str) -> str:
-    """Whether any field would become another; `told` decides where one of the two is NULL."""
+def _differs(table: str, fields: Iterable[str], if_null: str) -> str:
+    """Return the condition that a field changes; `if_null` decides if one value is NULL."""
     return " OR ".join(
-        f'coalesce(excluded."{field}" <> {table}."{field}", {told.format(field=field)})'
+        f'coalesce(excluded."{field}" <> {table}."{field}", {if_null.format(field=field)})'
         for field in fields
     )
 
@@ -150,7 +150,7 @@ SESSION_OF_HANDOFF = "SELECT session FROM handoffs WHERE id = ?"
 
 
 def mark_message(states: int) -> str:
-    """Bring a message to a state from one of so many."""
+    """Return the statement that changes a message's state from one of `states` states."""
     since = ", ".join("?" * states)
     return f"""UPDATE messages
     SET state = ?, handed_at = CASE WHEN ? = 'handed' THEN ? ELSE handed_at END

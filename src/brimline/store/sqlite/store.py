@@ -70,11 +70,11 @@ class SqliteStore:
 
     @classmethod
     async def open(cls, path: Path, check_budget_s: float = CHECK_BUDGET_S) -> "SqliteStore":
-        """The store in a file, made where there is none, brought to this version where it is older.
+        """Open the store in a file; it is created if missing, and migrated to this version.
 
         A damaged file, and one of another program, is set aside and reported, and a new one is
-        created; a large file is checked for at most `check_budget_s`. NewerStore where a newer
-        Brimline has written it; StoreFailed where it cannot be used.
+        created; a large file is checked for at most `check_budget_s`. Raises
+        NewerStore if a newer Brimline has written it, StoreFailed if it cannot be used.
         """
         return cls(path, *await asyncio.to_thread(_connections, path, check_budget_s))
 
@@ -109,7 +109,7 @@ class SqliteStore:
         return await self._read(query.COMPACTIONS, session)
 
     async def signals(self, session: str | None = None) -> list[SignalRow]:
-        """What was said, in the order in which it was."""
+        """Signals in the order in which they fired."""
         return await self._read(query.SIGNALS, session)
 
     async def messages(self, session: str | None = None) -> list[Message]:
@@ -131,7 +131,7 @@ class SqliteStore:
         return await self._read(query.HANDOFFS, session)
 
     async def has_event(self, key: str) -> bool:
-        """Whether an event was brought, by the key of its `Once`."""
+        """Return whether an `EventKey` with this key is stored."""
         return await self._read(query.has_event, key)
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""The one connection that writes: lists that wait at the same time are one transaction."""
+"""The connection that writes: lists that wait at the same time share a transaction."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from brimline.store.sqlite.apply import WriteApplier
 from brimline.store.sqlite.connections import store_failed
 
 DURABLE_WRITES = (RecordSignal, CancelMessages, QueueMessage, MarkMessage, PutHandoff, UseHandoff)
-"""What must outlive a power cut once it is acknowledged; a reading is soon followed by another."""
+# These must survive a power cut once they are acknowledged; a reading is soon followed by another.
 
 INVALID_VALUE_ERRORS = (
     sqlite3.IntegrityError,
@@ -27,11 +27,11 @@ INVALID_VALUE_ERRORS = (
     OverflowError,
     UnicodeEncodeError,
 )
-"""A value that SQLite does not take: the fault of one list, not of those beside it."""
+# A value that SQLite refuses: only its own list fails.
 
 
 class Writer:
-    """Carries out lists of writes, each of them wholly or not at all."""
+    """Applies lists of writes, each completely or not at all."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._path = path
@@ -39,7 +39,7 @@ class Writer:
         self._synchronous = ""
 
     def write_all(self, lists: Sequence[Sequence[Write]]) -> Sequence[list[bool] | StoreFailed]:
-        """What became of each list; where the transaction fails, nothing of any."""
+        """Return the effects of each list, or its error; if the transaction fails, all fail."""
         try:
             self._begin(lists)
             outcomes = self._write_each(lists)
@@ -58,12 +58,12 @@ class Writer:
         self._connection.execute("BEGIN IMMEDIATE")
 
     def _roll_back(self) -> None:
-        """Some errors end a transaction by themselves, others leave it open."""
+        """Roll back, unless the error has ended the transaction already."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
     def _write_each(self, lists: Sequence[Sequence[Write]]) -> list[list[bool] | StoreFailed]:
-        """One list after the other, then a mark for each session that they changed."""
+        """Apply the lists in order, then mark the sessions that changed."""
         outcomes: list[list[bool] | StoreFailed] = []
         last = WriteApplier(self._connection)
         for writes in lists:
