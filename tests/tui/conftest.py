@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from .daemon import FakeDaemon, message, serving
-from .scene import NOW, scene, timeline
+from .sample_views import NOW, scene, timeline
 
 
 @pytest.fixture

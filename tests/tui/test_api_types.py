@@ -12,9 +12,9 @@ from brimline.server.api.openapi import build_document
 from brimline.tui.api_types import SessionView, Timeline, decode_timeline, decode_view, decode_views
 
 from .daemon import message
-from .scene import Json, calls, scene
-from .scene import timeline as sample_timeline
-from .scene import view as sample_view
+from .sample_views import Json, calls, scene
+from .sample_views import timeline as sample_timeline
+from .sample_views import view as sample_view
 
 
 def encode(data_sent: object) -> bytes:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from .app_driver import Seen, look_at, watch
 from .daemon import FakeDaemon
-from .scene import NOW, Json, thread, view
-from .watching import Seen, look_at, watch
+from .sample_views import NOW, Json, thread, view
 
 pytestmark = pytest.mark.slow
 

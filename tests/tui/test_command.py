@@ -10,7 +10,7 @@ from cli.terminal import PATIENCE, User
 from server.running import Running
 
 from .daemon import serving
-from .scene import Json, view
+from .sample_views import Json, view
 
 
 @pytest.fixture

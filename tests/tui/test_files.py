@@ -11,7 +11,7 @@ from brimline.tui.files import TranscriptFiles
 from brimline.windows import NO_OVERRIDES
 from survey.machine import NOON, Machine, call, compaction, of_agent
 
-from .watching import Seen, files_in, look_at, watch
+from .app_driver import Seen, files_in, look_at, watch
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from brimline.tui.rows import (
 )
 from brimline.tui.styled_text import Line, line_width, to_ansi, to_plain
 
-from .scene import NOW, scene, thread
-from .scene import view as told_view
+from .sample_views import NOW, scene, thread
+from .sample_views import view as sample_view
 
 HOME = Path("/home/ada")
 
@@ -41,7 +41,7 @@ def lines(view: SessionView, width: int = 80) -> list[str]:
 
 def own(sent: int | None, **fields: Any) -> SessionView:
     """A session that sent so much."""
-    return decode(told_view("s", sent, main=fields))[0]
+    return decode(sample_view("s", sent, main=fields))[0]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_bar_has_marks_for_levels_and_limit() -> None:
 
 def test_limit_equal_to_the_window_has_no_mark() -> None:
     """Where nothing is compacted before the window is full, there is no mark."""
-    view = decode(told_view("s", 1_000, limit_at=100.0))[0]
+    view = decode(sample_view("s", 1_000, limit_at=100.0))[0]
     assert "┃" not in "".join(lines(view))
 
 
@@ -124,7 +124,7 @@ def _main(view: SessionView) -> tuple[SessionView, ThreadView]:
 
 def test_session_without_a_thread_is_unknown() -> None:
     """A session without a reading has a line without figures."""
-    view = decode(told_view("s", 1_000) | {"threads": []})[0]
+    view = decode(sample_view("s", 1_000) | {"threads": []})[0]
     assert "~/s" in lines(view)[0]
     assert "%" not in "".join(lines(view) + lines(view, 200))
 
@@ -132,7 +132,7 @@ def test_session_without_a_thread_is_unknown() -> None:
 def test_only_the_latest_subagents_are_shown() -> None:
     """The latest four are shown, the others are counted."""
     others = [thread("s", 1_000, f"a{n}") for n in range(7)]
-    shown = lines(decode(told_view("s", 1_000, *others))[0])
+    shown = lines(decode(sample_view("s", 1_000, *others))[0])
     assert [line.split()[1] for line in shown[2:6]] == ["a0", "a1", "a2", "a3"]
     assert shown[6:] == ["  + 3 other subagents"]
 
@@ -154,7 +154,7 @@ TEXT = st.text(max_size=60)
 @given(TEXT, TEXT, TEXT, st.sampled_from([60, 80, 139, 140, 200]))
 def test_lines_with_any_names_fit(project: str, model: str, name: str, width: int) -> None:
     """No name breaks a line, or gets a control character through."""
-    told = told_view("s", 1_000, thread("s", 1, name), project=project, main={"model": model})
+    told = sample_view("s", 1_000, thread("s", 1, name), project=project, main={"model": model})
     for line in OverviewRows(width, NOW, HOME).lines(decode(told)[0]):
         assert line_width(line) <= width
         assert to_plain(line).isprintable()
@@ -173,7 +173,7 @@ def test_columns_fill_the_line(width: int) -> None:
 
 def test_long_project_keeps_its_end() -> None:
     """A long path is shortened at its start."""
-    view = decode(told_view("s", 1_000, project="/srv/" + "deep/" * 20 + "end"))[0]
+    view = decode(sample_view("s", 1_000, project="/srv/" + "deep/" * 20 + "end"))[0]
     assert "/end " in lines(view)[0]
     assert "…" in lines(view)[0]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from .app_driver import Seen, look_at, watch
 from .daemon import FakeDaemon
-from .picture import SNAPSHOTS, neutral, rows
-from .watching import Seen, look_at, watch
+from .svg_snapshot import SNAPSHOTS, neutral, rows
 
 
 @pytest.mark.parametrize(

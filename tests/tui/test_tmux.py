@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from .daemon import FakeDaemon
-from .scene import scene
+from .sample_views import scene
 
 pytestmark = pytest.mark.slow
 

@@ -21,9 +21,9 @@ from brimline.tui.updates import (
     follow_sessions,
 )
 
+from .app_driver import QUICK
 from .daemon import FakeDaemon
-from .scene import view
-from .watching import QUICK
+from .sample_views import view
 
 Step = Callable[[], None]
 

@@ -6,8 +6,8 @@ import time
 
 from server.test_daemon import SESSION, hook_input, status_input
 
-from .past import write_past
 from .story import Json, Story, call, full
+from .transcripts import write_past
 
 RICH = "rich"
 """The session that has of everything."""

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
-from .past import write_past
 from .screen import Screen
 from .story import Story, full
+from .transcripts import write_past
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 

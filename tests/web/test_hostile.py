@@ -6,9 +6,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from .past import write_past
 from .screen import Screen
 from .story import Story, call
+from .transcripts import write_past
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 

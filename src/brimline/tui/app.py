@@ -13,18 +13,18 @@ from brimline.tui.provider import SessionProvider
 from brimline.tui.screens import FramedScreen, HelpScreen, OverviewScreen
 from brimline.tui.session_list import SessionList
 from brimline.tui.session_screen import SessionScreen
-from brimline.tui.widgets import Prompt
+from brimline.tui.widgets import PromptInput
 
 MIN_REDRAW_INTERVAL_S = 0.2
 MAX_REDRAW_INTERVAL_S = 1.0  # without changes, for the ages
 
 STYLE = """
 Screen { layout: vertical; layers: all instead; background: ansi_default; color: ansi_default; }
-Lines { background: ansi_default; color: ansi_default; scrollbar-size-vertical: 1; }
+LinesWidget { background: ansi_default; color: ansi_default; scrollbar-size-vertical: 1; }
 #top, #head, #keys { height: 1; overflow: hidden; }
 #sessions, #page { height: 1fr; overflow-x: hidden; scrollbar-gutter: stable; }
 #page { padding-left: 1; }
-Prompt, Prompt:focus { border: none; height: 1; padding: 0 1; background: ansi_default;
+PromptInput, PromptInput:focus { border: none; height: 1; padding: 0 1; background: ansi_default;
     color: ansi_default; }
 #small { layer: instead; width: 100%; height: 100%; display: none; }
 .small #small { display: block; }
@@ -74,7 +74,7 @@ class WatchApp(App[None]):
     def on_key(self, event: events.Key) -> None:
         """Insert a letter that was typed while the prompt was opening."""
         prompt = self.focused
-        if isinstance(prompt, Prompt) and event.is_printable and event.character:
+        if isinstance(prompt, PromptInput) and event.is_printable and event.character:
             event.prevent_default()
             prompt.insert_text_at_cursor(event.character)
 

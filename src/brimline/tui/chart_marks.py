@@ -25,7 +25,7 @@ SYMBOLS = {
 SEVERAL_SYMBOL = "*"
 
 
-class Mark(msgspec.Struct, frozen=True):
+class ChartMark(msgspec.Struct, frozen=True):
     """Something that happened after `calls_before` calls; `at` is None if the time is unknown."""
 
     calls_before: int
@@ -34,7 +34,7 @@ class Mark(msgspec.Struct, frozen=True):
     at: float | None = None
 
 
-def find_marks(timeline: Timeline, thread: str) -> list[Mark]:
+def find_marks(timeline: Timeline, thread: str) -> list[ChartMark]:
     """The marks of a thread in order; messages and handoffs belong to the main thread."""
     calls = [call for call in timeline.calls if call.thread == thread]
     marks = [
@@ -47,7 +47,7 @@ def find_marks(timeline: Timeline, thread: str) -> list[Mark]:
     return sorted(marks, key=lambda mark: mark.calls_before)
 
 
-def symbol_line(marks: Sequence[Mark], calls: int, columns: int) -> str:
+def symbol_line(marks: Sequence[ChartMark], calls: int, columns: int) -> str:
     """A line with the symbol of each mark, except compactions, at its column of the chart."""
     symbols = [" "] * columns
     for mark in marks:
@@ -57,7 +57,9 @@ def symbol_line(marks: Sequence[Mark], calls: int, columns: int) -> str:
     return "".join(symbols)
 
 
-def _compaction_marks(timeline: Timeline, thread: str, calls: Sequence[CallRow]) -> Iterator[Mark]:
+def _compaction_marks(
+    timeline: Timeline, thread: str, calls: Sequence[CallRow]
+) -> Iterator[ChartMark]:
     for compaction in timeline.compactions:
         if compaction.thread != thread:
             continue
@@ -65,26 +67,26 @@ def _compaction_marks(timeline: Timeline, thread: str, calls: Sequence[CallRow])
         notes = [compaction.trigger, "inferred" if compaction.inferred else None]
         suffix = "".join(f" ({strip_control(note)})" for note in notes if note)
         text = f"compaction {_tokens(compaction.before)} -> {_tokens(compaction.after)}{suffix}"
-        yield Mark(after, "compaction", text, compaction.at)
+        yield ChartMark(after, "compaction", text, compaction.at)
 
 
 def _tokens(count: int | None) -> str:
     return "unknown" if count is None else format_tokens(count)
 
 
-def _model_marks(calls: Sequence[CallRow]) -> Iterator[Mark]:
+def _model_marks(calls: Sequence[CallRow]) -> Iterator[ChartMark]:
     before: str | None = None
     for number, call in enumerate(calls):
         if call.model is not None and before not in (None, call.model):
-            yield Mark(number, "model", f"switched to {strip_control(call.model)}", call.at)
+            yield ChartMark(number, "model", f"switched to {strip_control(call.model)}", call.at)
         before = call.model or before
 
 
-def _signal_marks(timeline: Timeline, thread: str, calls: Sequence[CallRow]) -> Iterator[Mark]:
+def _signal_marks(timeline: Timeline, thread: str, calls: Sequence[CallRow]) -> Iterator[ChartMark]:
     for signal in timeline.signals:
         if signal.thread == thread and signal.kind not in ("compacting", "compacted"):
             kind = {"level": "level", "cleared": "clear"}.get(signal.kind, "signal")
-            yield Mark(_calls_before(calls, signal.at), kind, _signal_text(signal), signal.at)
+            yield ChartMark(_calls_before(calls, signal.at), kind, _signal_text(signal), signal.at)
 
 
 def _signal_text(signal: SignalRow) -> str:
@@ -94,18 +96,20 @@ def _signal_text(signal: SignalRow) -> str:
     return signal.kind
 
 
-def _message_marks(timeline: Timeline, calls: Sequence[CallRow]) -> Iterator[Mark]:
+def _message_marks(timeline: Timeline, calls: Sequence[CallRow]) -> Iterator[ChartMark]:
     for message in timeline.messages or ():
         if message.state == "delivered" and message.handed_at is not None:
             text = f"message delivered, from {strip_control(message.sender)}"
-            yield Mark(_calls_before(calls, message.handed_at), "message", text, message.handed_at)
+            yield ChartMark(
+                _calls_before(calls, message.handed_at), "message", text, message.handed_at
+            )
 
 
-def _handoff_marks(timeline: Timeline, calls: Sequence[CallRow]) -> Iterator[Mark]:
+def _handoff_marks(timeline: Timeline, calls: Sequence[CallRow]) -> Iterator[ChartMark]:
     for handoff in timeline.handoffs:
         kind = "handoff draft" if handoff.draft else "handoff"
         text = f"{kind} {strip_control(PurePath(handoff.path).name)}"
-        yield Mark(_calls_before(calls, handoff.at), "handoff", text, handoff.at)
+        yield ChartMark(_calls_before(calls, handoff.at), "handoff", text, handoff.at)
 
 
 def _calls_before(calls: Sequence[CallRow], at: float) -> int:

@@ -19,7 +19,7 @@ CURSOR, NO_CURSOR = "▸ ", "  "
 CURSOR_COLUMNS = len(CURSOR)
 
 
-class Column(msgspec.Struct, frozen=True):
+class OverviewColumn(msgspec.Struct, frozen=True):
     """A column; `name` is the key of its text.
 
     A column without `width` gets `share` parts of the remaining width, at most `max_width`.
@@ -35,25 +35,30 @@ class Column(msgspec.Struct, frozen=True):
 
 
 BAR = "bar"
-AGENT = Column("agent", 8, "agent")
-PROJECT = Column("project", title="project", keep_end=True)
-MODEL = Column("model", 14, "model")
-CONTEXT = Column(BAR, title="context", share=2, max_width=72)
+AGENT = OverviewColumn("agent", 8, "agent")
+PROJECT = OverviewColumn("project", title="project", keep_end=True)
+MODEL = OverviewColumn("model", 14, "model")
+CONTEXT = OverviewColumn(BAR, title="context", share=2, max_width=72)
 FIGURES = (
-    Column("percent", 7, right=True),
-    Column("word", 8),
-    Column("tokens", 9, "tokens", right=True),
+    OverviewColumn("percent", 7, right=True),
+    OverviewColumn("word", 8),
+    OverviewColumn("tokens", 9, "tokens", right=True),
 )
-STATE = Column("state", 10, "state")
-UNREAD = Column("unread", 6, "unread", right=True)
-AGE = Column("age", 4, "age", right=True)
+STATE = OverviewColumn("state", 10, "state")
+UNREAD = OverviewColumn("unread", 6, "unread", right=True)
+AGE = OverviewColumn("age", 4, "age", right=True)
 
 WIDE_COLUMNS = (AGENT, PROJECT, MODEL, CONTEXT, *FIGURES,
-                Column("limit", 8, "to limit", right=True), STATE, Column("handoff", 7, "handoff"),
-                UNREAD, AGE)  # fmt: skip
+                OverviewColumn("limit", 8, "to limit", right=True), STATE,
+                OverviewColumn("handoff", 7, "handoff"), UNREAD, AGE)  # fmt: skip
 NARROW_FIRST_LINE = (AGENT, PROJECT, MODEL, STATE, UNREAD, AGE)
-NARROW_SECOND_LINE = (CONTEXT, *FIGURES, Column("limited", 10, right=True), Column("handed", 13))
-NARROW_SUBAGENT_LINE = (Column("project", share=2), CONTEXT, *FIGURES, AGE)
+NARROW_SECOND_LINE = (
+    CONTEXT,
+    *FIGURES,
+    OverviewColumn("limited", 10, right=True),
+    OverviewColumn("handed", 13),
+)
+NARROW_SUBAGENT_LINE = (OverviewColumn("project", share=2), CONTEXT, *FIGURES, AGE)
 
 
 class OverviewRows(msgspec.Struct, frozen=True):
@@ -152,7 +157,7 @@ class OverviewRows(msgspec.Struct, frozen=True):
 
     def _format_columns(
         self,
-        columns: Sequence[Column],
+        columns: Sequence[OverviewColumn],
         texts: Mapping[str, Span],
         view: SessionView | None = None,
         thread: ThreadView | None = None,
@@ -171,7 +176,7 @@ class OverviewRows(msgspec.Struct, frozen=True):
         return line[:-1]
 
 
-def column_widths(columns: Sequence[Column], width: int) -> list[int]:
+def column_widths(columns: Sequence[OverviewColumn], width: int) -> list[int]:
     """The width of each column; together with the blanks they fill the given width."""
     rest = max(0, width - sum(column.width for column in columns) - len(columns) + 1)
     shares = sum(column.share for column in columns if not column.width)

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from brimline.tui import rows, texts
 from brimline.tui.session_list import SessionList
 from brimline.tui.styled_text import Line, Span
-from brimline.tui.widgets import Lines, Prompt, SessionLines
+from brimline.tui.widgets import LinesWidget, PromptInput, SessionLines
 
 MIN_SIZE = (rows.MIN_COLUMNS, 10)  # columns and rows
 
@@ -28,13 +28,13 @@ class FramedScreen(Screen[None]):
         self.sessions = sessions
 
     def compose(self) -> ComposeResult:
-        yield Lines("top", self.sessions.colour)
+        yield LinesWidget("top", self.sessions.colour)
         yield from self.compose_body()
-        yield Lines("keys", self.sessions.colour)
-        yield Lines("small", self.sessions.colour)
+        yield LinesWidget("keys", self.sessions.colour)
+        yield LinesWidget("small", self.sessions.colour)
 
     def compose_body(self) -> ComposeResult:
-        yield Lines("page", self.sessions.colour)
+        yield LinesWidget("page", self.sessions.colour)
 
     def header(self) -> Line:
         return self.sessions.header_line()
@@ -61,8 +61,8 @@ class FramedScreen(Screen[None]):
     def draw_body(self) -> None:
         raise NotImplementedError
 
-    def lines_widget(self, id: str) -> Lines:
-        return self.query_one(f"#{id}", Lines)
+    def lines_widget(self, id: str) -> LinesWidget:
+        return self.query_one(f"#{id}", LinesWidget)
 
     def on_resize(self) -> None:
         """Draw after the layout: the widgets have no size before."""
@@ -89,16 +89,18 @@ class OverviewScreen(FramedScreen):
             self.key = key
 
     def compose_body(self) -> ComposeResult:
-        yield Lines("head", self.sessions.colour)
+        yield LinesWidget("head", self.sessions.colour)
         yield SessionLines("sessions", self.sessions.colour)
-        yield Prompt(placeholder="words in agent, project, host, model, title or id", id="filter")
+        yield PromptInput(
+            placeholder="words in agent, project, host, model, title or id", id="filter"
+        )
 
     def on_mount(self) -> None:
         self.query_one(SessionLines).focus()
 
     @property
-    def _filter_prompt(self) -> Prompt:
-        return self.query_one("#filter", Prompt)
+    def _filter_prompt(self) -> PromptInput:
+        return self.query_one("#filter", PromptInput)
 
     def draw_body(self) -> None:
         lines, sessions = self.query_one(SessionLines), self.sessions
@@ -129,12 +131,12 @@ class OverviewScreen(FramedScreen):
         self.sessions.toggle_old()
         self.draw()
 
-    @on(Prompt.Changed, "#filter")
-    def filter_changed(self, event: Prompt.Changed) -> None:
+    @on(PromptInput.Changed, "#filter")
+    def filter_changed(self, event: PromptInput.Changed) -> None:
         self.sessions.set_filter(event.value)
         self.draw()
 
-    @on(Prompt.Submitted, "#filter")
+    @on(PromptInput.Submitted, "#filter")
     def close_filter(self) -> None:
         """Hide the prompt; the filter stays."""
         self._filter_prompt.display = False

@@ -14,7 +14,7 @@ from brimline.tui.screens import FramedScreen
 from brimline.tui.session_list import SessionList
 from brimline.tui.session_view import SessionPage
 from brimline.tui.styled_text import Line, Span
-from brimline.tui.widgets import Prompt
+from brimline.tui.widgets import PromptInput
 
 
 class SessionScreen(FramedScreen):
@@ -41,14 +41,14 @@ class SessionScreen(FramedScreen):
 
     def compose_body(self) -> ComposeResult:
         yield from super().compose_body()
-        yield Prompt(id="message")
+        yield PromptInput(id="message")
 
     def on_mount(self) -> None:
         self.lines_widget("page").focus()
 
     @property
-    def _prompt(self) -> Prompt:
-        return self.query_one("#message", Prompt)
+    def _prompt(self) -> PromptInput:
+        return self.query_one("#message", PromptInput)
 
     def header(self) -> Line:
         return self.sessions.header_line(f"  {self._send_result}" if self._send_result else "")
@@ -111,8 +111,8 @@ class SessionScreen(FramedScreen):
         self._prompt.open()
         self.draw()
 
-    @on(Prompt.Submitted, "#message")
-    async def message_submitted(self, event: Prompt.Submitted) -> None:
+    @on(PromptInput.Submitted, "#message")
+    async def message_submitted(self, event: PromptInput.Submitted) -> None:
         text = event.value.strip()
         self._close_prompt()
         if text:

@@ -13,7 +13,7 @@ from brimline.store.rows import CallRow
 from brimline.terminal.text import count_of, format_age, shorten_home, strip_control
 from brimline.tui import bars
 from brimline.tui.api_types import SessionDetail, SessionView, ThreadView
-from brimline.tui.chart_marks import SYMBOLS, Mark, find_marks, symbol_line
+from brimline.tui.chart_marks import SYMBOLS, ChartMark, find_marks, symbol_line
 from brimline.tui.styled_text import Line, Span, parse_ansi, wrap_text
 from brimline.usage import Usage
 
@@ -148,7 +148,7 @@ class SessionPage(msgspec.Struct, frozen=True):
             *_unreadable_lines(detail),
         ]
 
-    def _marks_lines(self, marks: Sequence[Mark]) -> list[Line]:
+    def _marks_lines(self, marks: Sequence[ChartMark]) -> list[Line]:
         if not marks:
             return []
         last = list(reversed(marks[-MAX_MARKS:]))
@@ -156,7 +156,7 @@ class SessionPage(msgspec.Struct, frozen=True):
         title = f"marks, latest first{f'; {hidden} older' if hidden else ''}"
         return [BLANK_LINE, [Span(title, "dim")], *(self._mark_line(mark) for mark in last)]
 
-    def _mark_line(self, mark: Mark) -> Line:
+    def _mark_line(self, mark: ChartMark) -> Line:
         ago = "" if mark.at is None else format_age(self.now - mark.at)
         after = f"{SYMBOLS[mark.kind]} after call {mark.calls_before:<5}"
         return [Span(after), Span(f"{ago:>4}  ", "dim"), Span(mark.text)]
@@ -189,7 +189,7 @@ def _format_count(tokens: int | None) -> str:
     return "unknown" if tokens is None else f"{tokens:,}"
 
 
-def _symbol_lines(drawn: Sequence[str], marks: Sequence[Mark], calls: int) -> list[Line]:
+def _symbol_lines(drawn: Sequence[str], marks: Sequence[ChartMark], calls: int) -> list[Line]:
     """The symbols of the marks below the chart's axis, and their legend."""
     axis = drawn[-2]
     start = axis.index("└") + 1

@@ -35,7 +35,7 @@ COLOURLESS_STYLES: dict[Shade, Style] = {
 }
 
 
-class Prompt(Input):
+class PromptInput(Input):
     """An input line that is hidden until it is opened."""
 
     def on_mount(self) -> None:
@@ -48,7 +48,7 @@ class Prompt(Input):
         self.screen.set_focus(self)
 
 
-class Lines(ScrollView, can_focus=True):
+class LinesWidget(ScrollView, can_focus=True):
     """Lines that scroll; their text is never parsed as markup."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,7 +80,7 @@ class Lines(ScrollView, can_focus=True):
         return Strip(segments).crop_extend(0, self.size.width, self.rich_style)
 
 
-class SessionLines(Lines):
+class SessionLines(LinesWidget):
     """The sessions of the overview; formats only the visible ones."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -16,8 +16,8 @@ from brimline.tui.provider import SessionProvider
 from brimline.tui.session_list import SessionList
 from brimline.tui.updates import Intervals
 
-from .picture import rows
-from .scene import NOW
+from .sample_views import NOW
+from .svg_snapshot import rows
 
 QUICK = Intervals(retry_s=0.05, tries=3, files_s=0.05, silence_s=60.0)
 HOME = Path("/home/ada")
