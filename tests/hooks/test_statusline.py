@@ -139,9 +139,9 @@ def test_wrong_figure() -> None:
 
 def test_wrong_and_unknown() -> None:
     """Where the client's usage cannot be and nobody knows better, no call is denied."""
-    shown = drawn(reading(), RenderOptions(colour=False, client_error="client's usage is no count"))
+    shown = drawn(reading(), RenderOptions(colour=False, client_error="client's usage is invalid"))
     assert shown.startswith("context unknown, 200K window | ")
-    assert shown.endswith(" | * client's usage is no count")
+    assert shown.endswith(" | * client's usage is invalid")
 
 
 def test_unknown_after_a_call() -> None:

@@ -38,7 +38,7 @@ def sent(told: StatusInput) -> int | None:
 
 
 CALL = used(10, 80_000, 9_990)
-NO_COUNT, NO_SIZE = "client's usage is no count", "client's window is no size"
+NO_COUNT, NO_SIZE = "client's usage is invalid", "client's window is invalid"
 SOUND: dict[str, tuple[bytes, int | None]] = {
     "a call": (body(CALL, percent=45), 90_000),
     "rounded": (body(CALL, percent=45.4), 90_000),
@@ -59,8 +59,8 @@ WRONG: dict[str, tuple[bytes, int | None, str]] = {
     "not a number": (body(CALL, percent=float("nan")), 90_000, "client says nan%"),
     "infinite": (body(CALL, percent=float("inf")), 90_000, "client says inf%"),
     "very long": (body(CALL, percent=10**300), 90_000, "client says 1000000000000000%"),
-    "text": (body(CALL, percent="45"), 90_000, "client's percentage is no number"),
-    "true": (body(CALL, percent=True), 90_000, "client's percentage is no number"),
+    "text": (body(CALL, percent="45"), 90_000, "client's percentage is invalid"),
+    "true": (body(CALL, percent=True), 90_000, "client's percentage is invalid"),
     "usage of an epoch time": (body(used(1_763_164_800, 0, 0), percent=45), None, NO_COUNT),
     "negative usage": (body(used(-1, 50, 0)), None, NO_COUNT),
     "usage of text": (body(used("9", 0, 0)), None, NO_COUNT),

@@ -49,5 +49,5 @@ INSTALL_SPEC = InstallSpec(
     http_events=[event for event in EVENTS if event not in COMMAND_ONLY_EVENTS],
     has_status_line=True,
     min_version=(2, 1, 139),
-    next_step="Sessions that are open may have to be started anew.",
+    next_step="Open sessions may need a restart.",
 )

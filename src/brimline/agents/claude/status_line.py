@@ -159,14 +159,14 @@ def _convert(value: Any, kind: Any) -> Any:
 def _impossible(bad: dict[str, Any]) -> str | None:
     """The gravest of what cannot be, in words."""
     if "context_window" in bad or "current_usage" in bad:
-        return "client's usage is no count"
+        return "client's usage is invalid"
     if "context_window_size" in bad:
-        return "client's window is no size"
+        return "client's window is invalid"
     if "used_percentage" not in bad:
         return None
     claimed = bad["used_percentage"]
     if isinstance(claimed, bool) or not isinstance(claimed, int | float):
-        return "client's percentage is no number"
+        return "client's percentage is invalid"
     return f"client says {str(claimed)[:16]}%"
 
 

@@ -32,5 +32,5 @@ INSTALL_SPEC = InstallSpec(
     project_file=".codex/hooks.json",
     dialect=Dialect(),
     events=EVENTS,
-    next_step="Codex runs no hook before you trust it: start codex, type /hooks, and trust ours.",
+    next_step="Codex runs hooks only after you trust them: start codex, type /hooks, and trust them.",
 )

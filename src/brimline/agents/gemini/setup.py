@@ -35,5 +35,5 @@ INSTALL_SPEC = InstallSpec(
     disable_setting=DisableSetting(
         ("hooksConfig", "enabled"), off=False, names_path=("hooksConfig", "disabled")
     ),
-    next_step="Sessions that are open have to be started anew.",
+    next_step="Open sessions need a restart.",
 )

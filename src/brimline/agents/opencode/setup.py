@@ -21,5 +21,5 @@ INSTALL_SPEC = InstallSpec(
     project_file=".opencode/plugins/brimline.js",
     events=EXTENSION_EVENTS,
     is_extension=True,
-    next_step="Sessions that are open have to be started anew.",
+    next_step="Open sessions need a restart.",
 )
