@@ -1,0 +1,5 @@
+"""Otter names its hooks as Claude Code does."""
+
+from brimline.agents.hook_adapter import EVENTS, STARTS, StandardHooks
+
+HOOKS = StandardHooks(EVENTS, STARTS)

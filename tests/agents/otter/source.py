@@ -1,0 +1,99 @@
+"""Otter's transcripts: one JSON object a line in `~/.otter/SESSION.otter`."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from brimline.events import AnyEvent, Call, SessionSeen, WindowReported
+from brimline.transcripts.lines import JsonLines, open_transcript
+from brimline.transcripts.source import (
+    START,
+    Cursor,
+    Form,
+    Places,
+    ReadMode,
+    Transcript,
+    files_below,
+    transcript_from_entry,
+)
+from brimline.usage import Usage
+from brimline.windows import ClientSettings
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A line: the start of a session (`otter`), a user's text, or a reply (`call`)."""
+
+    otter: str | None = None
+    cwd: str | None = None
+    window: int = 0
+    user: str | None = None
+    call: str | None = None
+    reply: str = ""
+    tokens: int = 0
+    at: float | None = None
+
+
+decode_record = msgspec.json.Decoder(Record).decode
+
+
+class OtterParser:
+    """Otter's transcripts and streams; it remembers nothing."""
+
+    def feed(self, record: bytes) -> Iterable[AnyEvent] | None:
+        """The events of one line."""
+        line = decode_record(record)
+        if line.otter is not None:
+            seen = SessionSeen(session=line.otter, agent="otter", project=line.cwd, at=line.at)
+            return (seen, WindowReported(tokens=line.window, model="otter-1"))
+        if line.call is None:
+            return ()
+        usage = Usage(line.tokens, 0, 0, 10)
+        return (Call(at=line.at, id=line.call, usage=usage, model="otter-1"),)
+
+    def carry(self) -> bytes:
+        """Nothing."""
+        return b""
+
+
+class Otter:
+    """Otter's source."""
+
+    agent = "otter"
+
+    def folders(self, places: Places) -> list[Path]:
+        """Where its transcripts are."""
+        return [places.folder("OTTER_HOME", ".otter")]
+
+    def transcripts(self, places: Places) -> Iterable[Transcript]:
+        """Every transcript."""
+        for entry in files_below(str(self.folders(places)[0]), ".otter"):
+            if transcript := transcript_from_entry("otter", entry):
+                session = entry.name.removesuffix(".otter")
+                yield msgspec.structs.replace(transcript, session=session)
+
+    def read(
+        self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
+    ) -> JsonLines:
+        """The events of a transcript."""
+        return JsonLines(open_transcript(transcript.path, cursor.offset), OtterParser(), cursor)
+
+    def parse(self, file: BinaryIO) -> JsonLines:
+        """The events of a transcript from standard input."""
+        return JsonLines(file, OtterParser())
+
+    def stream(self) -> OtterParser:
+        """Its stream has the lines of a transcript."""
+        return OtterParser()
+
+    def recognise(self, head: bytes) -> Form | None:
+        """Its first line has the session's id."""
+        return "transcript" if head.startswith(b'{"otter":') else None
+
+    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
+        """Otter has no settings."""
+        return ClientSettings()
+
+
+SOURCE = Otter()

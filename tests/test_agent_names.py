@@ -1,0 +1,87 @@
+"""All that is particular to an agent is in its folder: nothing else names an agent.
+
+Two rules: no string outside `agents/` is an agent's name, and each environment variable of an agent
+is in one file, its `capabilities.py` or the file that reads it.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from brimline.agents import agent_names, all_agents
+
+SOURCE = Path(__file__).parent.parent / "src" / "brimline"
+
+# Folders that may name agents: their own, the scripted sample data, and what is shipped for tests.
+EXEMPT_FOLDERS = ("agents", "demo", "testing")
+
+# Files that name an agent, and why.
+ALLOWED_NAMES = {
+    "baselines/client.py": "only Claude Code can be asked for a baseline",
+    "cli/arguments.py": "the default of `baseline --agent`, the same reason",
+    "cli/demo.py": "the recorded session is one of Claude Code",
+    "observe/memory.py": "the Claude Agent SDK hands on lines of Claude Code's stream",
+    "observe/service.py": "an id that ends in [1m] is Claude Code's",
+    "server/daemon.py": "any agent's session, to load the modules",
+}
+
+# Files that name variables of agents beside `agents/`: what runs inside a hook imports nothing.
+HOOK_CLIENT = "hooks/client/"
+ALLOWED_VARIABLES = {"baselines/configuration.py": "the client's configuration, as it was asked"}
+
+VARIABLE = re.compile(r"\b(?:CLAUDECODE|(?:CLAUDE|CODEX|GEMINI|OPENCODE|PI)_[A-Z0-9_]{3,})\b")
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    """Every module outside the exempt folders, by its path."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if not name.startswith(tuple(f"{folder}/" for folder in EXEMPT_FOLDERS)):
+            yield name, ast.parse(path.read_text("utf-8"))
+
+
+def strings(tree: ast.Module) -> Iterator[str]:
+    """Every string and bytes literal of a module, those of f-strings too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            value = node.value
+            yield value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
+def test_agent_is_named_outside_its_folder() -> None:
+    """Code that needs to know about an agent asks the registry."""
+    names = set(agent_names())
+    naming = {path for path, tree in modules() if names & set(strings(tree))}
+    assert naming == set(ALLOWED_NAMES)
+
+
+def test_agent_variable_is_named_outside_agents() -> None:
+    """Only the hook client, which can import nothing, repeats variables of agents."""
+    naming = {
+        path
+        for path, tree in modules()
+        if not path.startswith(HOOK_CLIENT)
+        and any(VARIABLE.search(text) for text in strings(tree) if "\n" not in text)
+    }
+    assert naming == set(ALLOWED_VARIABLES)
+
+
+def test_hook_client_lacks_a_variable() -> None:
+    """The hook client passes on what the registry lists, in Python and in C."""
+    from brimline.hooks.client import autostart, exchange
+
+    capabilities = [agent.capabilities for agent in all_agents()]
+    settings = {name for one in capabilities for name in one.settings_variables}
+    hooks = {name for one in capabilities for name in one.hook_variables}
+    locations = {name for one in capabilities for name in one.location_variables}
+    assert {name.decode() for name in exchange.GOES_BY} == settings
+    passed_on = {name.decode() for name in exchange.NAMES}
+    assert passed_on >= settings | hooks
+    assert {name for name in passed_on if VARIABLE.search(name)} <= settings | hooks
+    by_prefix = tuple(prefix.decode() for prefix in autostart.PREFIXES)
+    inherited = {name.decode() for name in autostart.NAMES}
+    assert {name for name in locations if not name.startswith(by_prefix)} <= inherited
+    c_source = (SOURCE / "hooks/client/client.c").read_text("utf-8")
+    c_names = re.findall(r'^    "(\w+)",$', c_source, re.MULTILINE)
+    assert c_names == [name.decode() for name in exchange.NAMES]
