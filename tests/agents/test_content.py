@@ -59,7 +59,7 @@ TOOLS = {"claude": "Bash", "pi": "bash", "gemini": "run_shell_command", "opencod
 
 
 @pytest.mark.parametrize("agent", list(TOOLS))
-def test_replies_and_tools_missing(agent: str) -> None:
+def test_stream_yields_each_reply_and_tool_call_once(agent: str) -> None:
     """Each reply and each tool call, with its arguments, appears once."""
     tool = TOOLS[agent]
     assert shown(agent, recorded(agent)) == [
@@ -72,7 +72,7 @@ def test_replies_and_tools_missing(agent: str) -> None:
     ]
 
 
-def test_replies_and_tools_of_codex_missing() -> None:
+def test_codex_stream_yields_replies_and_commands() -> None:
     """Codex shows a command as it is run, with its shell."""
     assert shown("codex", recorded("codex")) == [
         ("text", "I run echo one.", ""),
@@ -84,12 +84,12 @@ def test_replies_and_tools_of_codex_missing() -> None:
     ]
 
 
-def test_partial_messages_repeat_content() -> None:
+def test_partial_messages_do_not_repeat_content() -> None:
     """Partial messages repeat whole lines, and are skipped."""
     assert shown("claude", recorded("claude", "partial")) == shown("claude", recorded("claude"))
 
 
-def test_cost_includes_earlier_runs() -> None:
+def test_cost_excludes_earlier_runs() -> None:
     """A resumed session's total includes what came before; the cost of a run does not."""
     runs = [recorded("claude", "resume", n).splitlines() for n in (1, 2)]
     first, second = (outcomes("claude", *lines)[-1] for lines in runs)
@@ -98,20 +98,20 @@ def test_cost_includes_earlier_runs() -> None:
     assert (first.turns, second.turns) == (4, 2)
 
 
-def test_cost_of_older_version_is_wrong() -> None:
+def test_cost_of_older_version_is_growth_of_total() -> None:
     """Versions that report the total alone: the cost is its growth since the last result."""
     lines = [result(total_cost_usd=cost) for cost in (0.5, 0.75, 0.75, None)]
     assert [outcome.cost for outcome in outcomes("claude", *lines)] == [0.5, 0.25, 0.0, None]
 
 
-def test_result_without_messages_is_dropped() -> None:
+def test_result_without_messages_is_the_reply() -> None:
     """`--output-format json` prints the result alone: it is then the reply."""
     assert shown("claude", result(result="All is well.")) == [("text", "All is well.", "")]
     stream = init() + call("m1", 100, "All is well.") + result(result="All is well.")
     assert shown("claude", stream) == [("text", "All is well.", "")]
 
 
-def test_subagent_reply_is_the_agents() -> None:
+def test_subagent_reply_is_skipped() -> None:
     """A subagent's reply is not the agent's."""
     assert shown("claude", call("m1", 100, "DONE", parent="toolu_1")) == []
 
@@ -154,7 +154,7 @@ def test_subagent_reply_is_the_agents() -> None:
         ("opencode", {"type": "step_finish", "part": {"cost": 0.1}}, False, None),
     ],
 )  # fmt: skip
-def test_outcome_is_wrong(
+def test_line_reports_failure_and_error(
     agent: str, line: dict[str, Any], failed: bool | None, words: str | None
 ) -> None:
     """The client reports whether the run failed, and why."""
@@ -173,12 +173,12 @@ def test_outcome_is_wrong(
         ({"type": "web_search", "query": "q"}, ("tool", "web_search", "q")),
     ],
 )
-def test_other_items_of_codex_missing(item: dict[str, Any], expected: tuple[str, str, str]) -> None:
+def test_codex_item_is_a_tool_call(item: dict[str, Any], expected: tuple[str, str, str]) -> None:
     """Codex has other items than commands."""
     assert shown("codex", packed({"type": "item.completed", "item": item})) == [expected]
 
 
-def test_parts_of_reply_not_joined() -> None:
+def test_parts_of_reply_are_continuations() -> None:
     """Gemini CLI splits replies: a part continues the last one unless another line came between."""
     part = {"type": "message", "role": "assistant", "content": "a", "delta": True}
     tool = {"type": "tool_use", "tool_name": "t"}
@@ -187,14 +187,14 @@ def test_parts_of_reply_not_joined() -> None:
     assert [reply.is_continuation for reply in replies] == [False, True, False]
 
 
-def test_cost_of_compaction_missing() -> None:
+def test_pi_compaction_reports_cost() -> None:
     """Pi reports what a compaction cost as well."""
     line = {"type": "compaction_end", "result": {"usage": {"cost": {"total": 0.25}}}}
     assert outcomes("pi", packed(line)) == [RunOutcome(cost=0.25)]
     assert outcomes("pi", packed({"type": "compaction_end", "result": None})) == []
 
 
-def test_string_content_is_dropped() -> None:
+def test_string_content_is_a_reply() -> None:
     """A message's content may be a string."""
     message = {"role": "assistant", "content": "Hello.", "stopReason": "stop"}
     assert shown("pi", packed({"type": "message_end", "message": message})) == [
@@ -208,14 +208,14 @@ def test_string_content_is_dropped() -> None:
     ("arguments", "summary"),
     [({"n": 1, "command": "a\n  b"}, "a b"), ({"n": 1}, ""), ("text", ""), (None, "")],
 )
-def test_summary_of_tool_call(arguments: object, summary: str) -> None:
+def test_tool_call_summary_is_first_text(arguments: object, summary: str) -> None:
     """A call is summed up by its first text argument, on one line."""
     line = {"type": "tool_use", "tool_name": "t", "parameters": arguments}
     assert shown("gemini", packed(line)) == [("tool", "t", summary)]
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda p: f"{p.parts[-3]}-{p.parts[-2]}-{p.stem}")
-def test_recorded_line_is_malformed(path: Any) -> None:
+def test_recorded_line_is_read_and_outcome_is_marked(path: Any) -> None:
     """Every line of a real client can be read, and every outcome has its mark."""
     reader = get_agent(path.parts[-3]).content_reader()
     for line in path.read_bytes().splitlines():
@@ -224,7 +224,7 @@ def test_recorded_line_is_malformed(path: Any) -> None:
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda p: f"{p.parts[-3]}-{p.parts[-2]}-{p.stem}")
-def test_silent_line_has_content(path: Any) -> None:
+def test_silent_line_has_no_content(path: Any) -> None:
     """Lines that are not decoded have neither pieces nor usage."""
     agent = path.parts[-3]
     reader, parser = get_agent(agent).content_reader(), source(agent).stream()
@@ -242,7 +242,7 @@ def record_pieces(agent: str, scenario: str) -> list[Piece]:
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini"])
-def test_transcript_and_stream_differ(agent: str) -> None:
+def test_transcript_yields_replies_calls_and_results(agent: str) -> None:
     """A transcript holds the replies and commands of its stream, and their results."""
     pieces = record_pieces(agent, "tool-loop")
     replies = [piece.text for piece in pieces if isinstance(piece, ReplyText) and piece.text]
@@ -261,20 +261,20 @@ def test_transcript_and_stream_differ(agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi"])
-def test_reasoning_is_missing(agent: str) -> None:
+def test_transcript_yields_reasoning(agent: str) -> None:
     """What the agent thought is a piece of its own."""
     texts = [one.text for one in record_pieces(agent, "tool-loop") if isinstance(one, Reasoning)]
     assert any(text.startswith("The first command worked") for text in texts)
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi"])
-def test_compaction_summary_is_missing(agent: str) -> None:
+def test_transcript_yields_compaction_summary(agent: str) -> None:
     """The summary of a compaction is neither the user's text nor a reply."""
     pieces = record_pieces(agent, "auto-compact")
     assert any(isinstance(piece, CompactionSummary) and piece.text for piece in pieces)
 
 
-def test_client_text_is_the_users() -> None:
+def test_client_text_is_separated_from_user_text() -> None:
     """What Claude Code adds to a message is separated from what the user typed."""
     text = "<system-reminder>a</system-reminder>Hi <ide_x> there<bash-input>ls</bash-input>"
     record = packed({"type": "user", "message": {"content": text}})
@@ -284,7 +284,7 @@ def test_client_text_is_the_users() -> None:
     ]
 
 
-def test_outcomes_are_not_added_up() -> None:
+def test_outcomes_add_up() -> None:
     """Figures of several results add up; the last word on failure counts; unknown stays None."""
     total = RunOutcome(0.5, None, True).plus(RunOutcome(0.25, 2, False, Usage(1, 2, 3, 4)))
     assert total == RunOutcome(0.75, 2, False, Usage(1, 2, 3, 4))
@@ -312,7 +312,7 @@ def damaged(draw: st.DrawFn, agent: str) -> bytes:
 
 @pytest.mark.parametrize("agent", agent_names())
 @given(data=st.data())
-def test_malformed_line_raises(agent: str, data: st.DataObject) -> None:
+def test_malformed_line_yields_pieces_or_nothing(agent: str, data: st.DataObject) -> None:
     """No line, whatever it holds, ends a run."""
     reader = get_agent(agent).content_reader()
     for line in data.draw(st.lists(damaged(agent), max_size=5)):

@@ -23,7 +23,7 @@ from brimline.handoff.commands import Command
         "env CI=1 timeout 60 go test ./...",
     ],
 )
-def test_check(text: str) -> None:
+def test_check_is_recognised(text: str) -> None:
     """Tests, linters and builds are checks, whatever stands before or behind them."""
     assert Command.parse(text).check
 
@@ -42,7 +42,7 @@ def test_check(text: str) -> None:
         "",
     ],
 )
-def test_no_check(text: str) -> None:
+def test_other_command_is_no_check(text: str) -> None:
     """The name of a check in a message, an address or a path makes none."""
     assert not Command.parse(text).check
 
@@ -60,7 +60,7 @@ def test_no_check(text: str) -> None:
         ("git log", "", False),
     ],
 )
-def test_wide(text: str, check: str, wide: bool) -> None:
+def test_check_of_everything_is_recognised(text: str, check: str, wide: bool) -> None:
     """A check is known by its name, and is of everything where nothing is chosen."""
     found = Command.parse(text)
     assert (found.check, found.checks_all) == (check, wide)
@@ -76,7 +76,7 @@ def test_wide(text: str, check: str, wide: bool) -> None:
         "env",
     ],
 )
-def test_looks(text: str) -> None:
+def test_reading_command_is_read_only(text: str) -> None:
     """A command whose every program shows something only looks."""
     assert Command.parse(text).is_read_only
 
@@ -93,7 +93,7 @@ def test_looks(text: str) -> None:
         "env A=1 ./run",
     ],
 )
-def test_does(text: str) -> None:
+def test_writing_command_is_not_read_only(text: str) -> None:
     """A command that writes somewhere, or runs anything else, does something."""
     assert not Command.parse(text).is_read_only
 
@@ -111,12 +111,12 @@ def test_does(text: str) -> None:
         ('rg "a|b"', True),
     ],
 )
-def test_tells(text: str, tells: bool) -> None:
+def test_own_exit_code_is_recognised(text: str, tells: bool) -> None:
     """An exit code tells nothing where another program's is the last one."""
     assert Command.parse(text).has_own_exit_code is tells
 
 
-def test_the_same_again() -> None:
+def test_repetition_has_same_core() -> None:
     """What a command's output is piped through does not make it another command."""
     cores = {
         Command.parse(text).core
@@ -127,6 +127,6 @@ def test_the_same_again() -> None:
 
 
 @given(st.text("ab '\"|&;<>\n-=EOF\\$("))
-def test_any_text(text: str) -> None:
+def test_any_text_is_classified(text: str) -> None:
     """Any text is some command."""
     assert Command.parse(text).text == text

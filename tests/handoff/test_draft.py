@@ -85,25 +85,25 @@ Text that looks like a credential is replaced by `***`.
 """
 
 
-def test_whole() -> None:
-    """Everything that a session was about is in its draft."""
+def test_draft_has_all_sections() -> None:
+    """A draft has all sections of a session."""
     assert draft_handoff(SCENE, "claude", where="/home/dev/.claude/x.jsonl", session="abc") == WHOLE
 
 
-def test_nothing_to_tell() -> None:
+def test_transcript_without_content_gives_no_draft() -> None:
     """A transcript in which nothing was said or done gives no draft."""
     assert draft_handoff([], "claude") == ""
     assert draft_handoff([b'{"type":"mode"}', b"", b"no JSON"], "claude") == ""
 
 
-def test_unknown_agent() -> None:
-    """An agent that we do not know has no drafts."""
+def test_unknown_agent_raises() -> None:
+    """An unknown agent raises."""
     with pytest.raises(UnknownAgent):
         draft_handoff([], "emacs")
 
 
-def test_secrets() -> None:
-    """Credentials are masked wherever they stand: words, commands, outputs, errors."""
+def test_credentials_are_masked() -> None:
+    """Credentials are masked in messages, commands, outputs and errors."""
     key = "sk-ant-" + "0123456789abcdef"
     records = [
         asked(f"Use {key}."),
@@ -119,8 +119,8 @@ def test_secrets() -> None:
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_secret_at_the_edge_of_what_is_kept(side: int) -> None:
-    """Of a credential in a text that is too long to be kept whole neither end is kept."""
+def test_credential_at_cut_is_not_shown(side: int) -> None:
+    """No part of a credential at a cut is kept."""
     key = "sk-ant-0123456789abcdef"
     for length in range(8_165, 8_195):
         padding = "x " * (length // 2) + "y" * (length % 2)
@@ -132,15 +132,15 @@ def test_a_secret_at_the_edge_of_what_is_kept(side: int) -> None:
 
 
 @given(st.text("a é\n", max_size=40).map(lambda part: part * 900))
-def test_what_is_kept(text: str) -> None:
-    """What is kept of a text is bounded, and is kept when it is kept again."""
+def test_shortened_text_is_bounded(text: str) -> None:
+    """A shortened text is bounded, and shortening it again changes nothing."""
     once = shorten(text)
     assert len(once.encode()) <= MAX_TEXT_BYTES
     assert shorten(once) == once
 
 
-def test_what_matters_comes_first() -> None:
-    """Checks stand before other commands, the last ones first, and the rest is counted."""
+def test_checks_come_before_other_commands() -> None:
+    """Checks come first, the latest first, and those left out are counted."""
     records = [asked("Go.")]
     for number in range(30):
         records += runs(f"git tag v{number}", "")
@@ -153,22 +153,22 @@ def test_what_matters_comes_first() -> None:
 
 
 @pytest.mark.parametrize("middle", ["So and so. " * 900, "So and so. " * 9_000, "é" * 90_000])
-def test_long_words_keep_both_ends(middle: str) -> None:
-    """Of words that are too long the beginning and the end are shown, and the gap is."""
+def test_long_message_keeps_both_ends(middle: str) -> None:
+    """A long message shows its beginning, a gap and its end."""
     text = draft_handoff([asked(f"Begin here. {middle} End there.")], "claude")
     assert "> Begin here." in text
     assert "> [...]\n" in text
     assert "End there.\n" in text
 
 
-def test_room_is_used() -> None:
-    """What one part does not need another may take."""
+def test_unused_room_is_given_to_other_sections() -> None:
+    """Room that one section leaves is used by others."""
     text = draft_handoff([asked("First. " * 2_000)], "claude")
     assert estimate(text) > MAX_DRAFT_TOKENS // 2
 
 
-def test_changed_since() -> None:
-    """The files changed after a time are told, and those of which no time is known."""
+def test_files_changed_since_a_time() -> None:
+    """Files changed after a time, or at an unknown time, are returned."""
     untimed = answers("7", "ok", timestamp=None)
     records = [*SCENE, uses("7", "Write", file_path="/untimed"), untimed]
     before = ("/home/dev/project/src/parse.py", "/etc/other.toml", "/untimed")
@@ -196,8 +196,8 @@ def bounded(records: Iterable[bytes], agent: str = "claude") -> None:
 
 
 @given(st.lists(broken(RECORDS), max_size=8))
-def test_garbage(records: list[bytes]) -> None:
-    """Whatever a transcript holds, its draft is bounded and nothing is raised."""
+def test_malformed_records_give_a_draft(records: list[bytes]) -> None:
+    """Any transcript gives a bounded draft, and raises nothing."""
     for agent in agent_names():
         bounded(records, agent)
 
@@ -215,15 +215,15 @@ RECORD = st.one_of(
 
 
 @given(st.lists(RECORD, max_size=30))
-def test_bounded(records: list[bytes]) -> None:
-    """However much was said and done, a draft is bounded."""
+def test_draft_is_bounded(records: list[bytes]) -> None:
+    """A draft is bounded, however long the session."""
     bounded(records)
 
 
 @examples(20)
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), min_size=12, max_size=14))
-def test_bounded_with_every_part_full(commands: list[tuple[str, str, bool]]) -> None:
-    """A draft in which every part is full is bounded, and ends with where to look."""
+def test_draft_with_full_sections_is_bounded(commands: list[tuple[str, str, bool]]) -> None:
+    """A draft with full sections is bounded, and ends with the session."""
     records = [asked("a\n" * 9_000), asked("b" * 9_000), said("é" * 9_000)]
     records += [uses("p", "ExitPlanMode", plan="c\n\n" * 900)]
     for number, (command, output, failed) in enumerate(commands):

@@ -18,7 +18,7 @@ def fixture(scene: str) -> Path:
     return FIXTURES / "claude" / scene / MAIN
 
 
-def test_recorded_tools() -> None:
+def test_recorded_session_is_drafted() -> None:
     """A recorded session with tools tells the words, the commands and where it was."""
     text = draft_handoff(iter_records(str(fixture("tool-loop"))), "claude")
     assert "## First user message\n> Go.\n" in text
@@ -28,14 +28,14 @@ def test_recorded_tools() -> None:
     assert "Errors" not in text
 
 
-def test_recorded_compaction() -> None:
+def test_recorded_compaction_is_not_a_user_message() -> None:
     """The client's own summary is not taken for the user's words."""
     notes = digest_transcript(iter_records(str(fixture("auto-compact"))), "claude")
     assert notes.first_prompt
     assert "session is being continued" not in notes.first_prompt + notes.latest_prompt
 
 
-def test_a_call_that_failed() -> None:
+def test_failed_api_call_is_an_error_until_one_works() -> None:
     """A call that failed is an error until one works."""
     failed = said("API Error: overloaded", isApiErrorMessage=True)
     notes = digest_transcript([asked("Go."), failed], "claude")
@@ -44,7 +44,7 @@ def test_a_call_that_failed() -> None:
     assert digest_transcript([asked("Go."), failed, said("It works.")], "claude").failures == {}
 
 
-def test_subagents_are_not_listened_to() -> None:
+def test_subagent_records_are_skipped() -> None:
     """What a subagent says or is told is not the session's."""
     told = [asked("Main."), asked("Sub.", isSidechain=True), said("Sub too.", isSidechain=True)]
     notes = digest_transcript(told, "claude")
@@ -65,12 +65,12 @@ def test_subagents_are_not_listened_to() -> None:
         asked("This session is being continued from a previous conversation that ran out."),
     ],
 )
-def test_not_the_users_words(record: bytes) -> None:
+def test_client_text_is_not_a_user_message(record: bytes) -> None:
     """What the client writes in the user's name is not what the user said."""
     assert digest_transcript([record], "claude").first_prompt == ""
 
 
-def test_the_users_words() -> None:
+def test_user_message_is_found_in_every_form() -> None:
     """Typed, in blocks, queued, as a command, or in place of a yes: all are the user's words."""
     command = "<command-message>x</command-message>\n<command-name>/review</command-name>\n"
     queued = {"type": "queued_command", "prompt": "And tests."}
@@ -89,14 +89,14 @@ def test_the_users_words() -> None:
         assert digest_transcript([record], "claude").first_prompt == words
 
 
-def test_clear() -> None:
+def test_clear_starts_a_new_digest() -> None:
     """A conversation that was cleared is begun anew."""
     clear = asked("<command-name>/clear</command-name>")
     notes = digest_transcript([asked("Old."), *runs("make", ""), clear, asked("New.")], "claude")
     assert (notes.first_prompt, notes.latest_prompt, notes.command_runs) == ("New.", "", {})
 
 
-def test_tasks() -> None:
+def test_tasks_become_todos() -> None:
     """Tasks are followed from their making to their end."""
     told = [
         uses("1", "TaskCreate", subject="Parse", description="d"),
@@ -110,7 +110,7 @@ def test_tasks() -> None:
     assert "## Open to-dos\n- [in progress] Test it\n\n" in draft_handoff(told, "claude")
 
 
-def test_changed_task_moves() -> None:
+def test_changed_task_keeps_its_place() -> None:
     """A task that changes keeps its place among the others."""
     records = [
         uses("1", "TaskCreate", subject="One", description="d"),
@@ -123,7 +123,7 @@ def test_changed_task_moves() -> None:
     assert [todo.text for todo in todos] == ["One more", "Two"]
 
 
-def test_what_failed_and_then_worked() -> None:
+def test_later_success_resolves_failure() -> None:
     """An error is forgotten when the same command, or a change of the same file, works."""
     change = {"file_path": "/a", "old_string": "x", "new_string": "y"}
     told = [
@@ -139,7 +139,7 @@ def test_what_failed_and_then_worked() -> None:
     assert digest_transcript(told, "claude").failures == {}
 
 
-def test_a_part_that_failed_before_the_whole_worked() -> None:
+def test_check_of_everything_resolves_partial_failure() -> None:
     """A check of everything takes back what failed in a part of it, and nothing else."""
     told = [
         *runs("go test ./a", "boom", failed=True),
@@ -153,7 +153,7 @@ def test_a_part_that_failed_before_the_whole_worked() -> None:
     ]
 
 
-def test_what_failed_behind_a_pipe() -> None:
+def test_exit_code_of_pipe_resolves_nothing() -> None:
     """An exit code that is another program's neither takes an error back nor says ok."""
     told = [*runs("make test", "boom", failed=True), *runs("make test | tail", "boom")]
     notes = digest_transcript(told, "claude")
@@ -163,7 +163,7 @@ def test_what_failed_behind_a_pipe() -> None:
     ]
 
 
-def test_no_trouble() -> None:
+def test_harmless_failures_are_left_out() -> None:
     """A search that found nothing, a failed look, a rejection or a cancelled tool is no error."""
     cancelled = "<tool_use_error>Cancelled: parallel tool call Bash(x) errored</tool_use_error>"
     told = [
@@ -178,7 +178,7 @@ def test_no_trouble() -> None:
     assert list(notes.command_runs) == ["make nothing"]
 
 
-def test_other_tools() -> None:
+def test_failure_of_unknown_tool_is_noted() -> None:
     """A tool that we do not know is noted when it fails, and one that only shows is not."""
     told = [
         uses("1", "mcp__db__query", sql="x"),
@@ -190,13 +190,13 @@ def test_other_tools() -> None:
     assert [(one.label, one.output) for one in troubles] == [("mcp__db__query", "no such table")]
 
 
-def test_a_change_that_failed() -> None:
+def test_failed_edit_is_no_changed_file() -> None:
     """A file that was not changed after all is not among the changed ones."""
     told = [uses("1", "Write", file_path="/a"), answers("1", "no", failed=True)]
     assert digest_transcript(told, "claude").changed_files == {}
 
 
-def test_unfinished() -> None:
+def test_unfinished_command_is_not_ok() -> None:
     """A command without a result, and one in the background, do not count as ok."""
     told = [
         asked("Go."),
@@ -208,14 +208,14 @@ def test_unfinished() -> None:
     assert "- unclear: `make serve`\n" in text
 
 
-def test_glued_and_broken_lines() -> None:
-    """Two records on one line are both heard, and a broken one harms no other."""
+def test_malformed_line_does_not_affect_others() -> None:
+    """Two records on one line are both read, and a malformed one affects no other."""
     told = [asked("One.") + asked("Two."), asked("x")[:-9], b"\0\0", said("Three.")]
     notes = digest_transcript(told, "claude")
     assert (notes.first_prompt, notes.latest_prompt, notes.last_reply) == ("One.", "Two.", "Three.")
 
 
-def test_much_is_forgotten() -> None:
+def test_digest_is_bounded() -> None:
     """A long session keeps its first words and its last deeds, in bounded memory."""
     told = [asked("First.")]
     for number in range(300):

@@ -1,4 +1,4 @@
-"""What is heard in a rollout of Codex."""
+"""Digests of rollouts of Codex."""
 
 import json
 
@@ -22,7 +22,7 @@ PATCH = """*** Begin Patch
 *** End Patch"""
 
 
-def test_recorded_tools() -> None:
+def test_recorded_rollout_is_drafted() -> None:
     """A recorded rollout tells the words, the commands and where it was."""
     text = draft_handoff(iter_records(str(ROLLOUT)), "codex")
     assert "## First user message\n> Go.\n" in text
@@ -39,7 +39,7 @@ def test_recorded_tools() -> None:
         "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>",
     ],
 )
-def test_not_the_users_words(text: str) -> None:
+def test_client_text_is_not_a_user_message(text: str) -> None:
     """What Codex writes in the user's name is not what the user said."""
     assert (
         digest_transcript(
@@ -49,7 +49,7 @@ def test_not_the_users_words(text: str) -> None:
     )
 
 
-def test_the_users_words() -> None:
+def test_request_is_found_behind_editor_context() -> None:
     """The user's own request is found behind what an editor added."""
     framed = "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nFix it.\n"
     notes = digest_transcript(
@@ -58,13 +58,13 @@ def test_the_users_words() -> None:
     assert (notes.first_prompt, notes.latest_prompt) == ("Fix it.", "<div> is wrong")
 
 
-def test_bare_items() -> None:
+def test_bare_items_of_2025_are_read() -> None:
     """In 2025 an item stood bare on its line."""
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Go."}]}
     assert digest_transcript([encoded(item)], "codex").first_prompt == "Go."
 
 
-def test_plans() -> None:
+def test_plan_becomes_todos() -> None:
     """The plan's steps are the to-dos; a plan that was written out is the last plan."""
     steps = [{"step": "One", "status": "completed"}, {"step": "Two", "status": "in_progress"}]
     item = {"type": "Plan", "id": "1", "text": "# The plan"}
@@ -92,7 +92,7 @@ def test_plans() -> None:
         ("something else", None),
     ],
 )
-def test_how_a_command_came_out(output: object, ok: bool | None) -> None:
+def test_exit_code_is_found_in_every_format(output: object, ok: bool | None) -> None:
     """The exit code is found in every wrapping that outputs have had."""
     told = [codex_calls("1", "exec_command", cmd="make test"), codex_answers("1", output)]
     (run,) = digest_transcript(told, "codex").command_runs.values()
@@ -118,14 +118,14 @@ def test_how_a_command_came_out(output: object, ok: bool | None) -> None:
         ),
     ],
 )
-def test_ways_to_run_a_command(call: bytes) -> None:
+def test_command_is_found_in_every_tool(call: bytes) -> None:
     """A command is found in every tool that has run commands."""
     assert [run.command for run in digest_transcript([call], "codex").command_runs.values()] == [
         "make test"
     ]
 
 
-def test_a_command_that_takes_long() -> None:
+def test_result_of_long_command_comes_from_wait() -> None:
     """How a command came out is told by what waited for it."""
     told = [
         codex_calls("1", "exec_command", cmd="make test"),
@@ -141,7 +141,7 @@ def test_a_command_that_takes_long() -> None:
     assert [failure.output for failure in notes.failures.values()] == ["boom"]
 
 
-def test_a_command_that_was_aborted() -> None:
+def test_aborted_command_is_left_out() -> None:
     """A command that the user stopped has no result and is no error."""
     told = [
         codex_calls("1", "exec_command", cmd="make test"),
@@ -167,7 +167,7 @@ def test_a_command_that_was_aborted() -> None:
         ),
     ],
 )
-def test_files(call: bytes) -> None:
+def test_patched_files_are_found(call: bytes) -> None:
     """The files of a patch are found wherever it stands, if it was applied."""
     files = ["/p/a.py", "b.py", "old.py", "new.py"]
     done = codex_answers("1", "Exit code: 0\nOutput:\nSuccess.", "custom_tool_call_output")
@@ -176,7 +176,7 @@ def test_files(call: bytes) -> None:
     assert list(digest_transcript([call, failed], "codex").changed_files) == []
 
 
-def test_errors() -> None:
+def test_failed_api_call_is_an_error_until_one_works() -> None:
     """A call that failed is an error until one works."""
     told = [codex({"type": "error", "message": "Stream lost."}, "event_msg")]
     assert [failure.output for failure in digest_transcript(told, "codex").failures.values()] == [

@@ -1,4 +1,4 @@
-"""What is heard in the transcripts of Pi, Gemini CLI and opencode."""
+"""Digests of transcripts of Pi, Gemini CLI and opencode."""
 
 import json
 import sqlite3
@@ -31,7 +31,7 @@ def transcript(agent: str) -> str:
 
 
 @pytest.mark.parametrize("agent", ["pi", "gemini"])
-def test_recorded_tools(agent: str) -> None:
+def test_recorded_session_is_drafted(agent: str) -> None:
     """A recorded session tells the words and the commands."""
     text = draft_handoff(iter_records(transcript(agent)), agent)
     assert "## First user message\n> Go.\n" in text
@@ -39,7 +39,7 @@ def test_recorded_tools(agent: str) -> None:
     assert "- ok: `echo two`\n- ok: `echo one`\n" in text
 
 
-def test_recorded_database(database: str) -> None:
+def test_recorded_database_is_drafted(database: str) -> None:
     """A session in opencode's database tells the same, and another one nothing."""
     text = draft_handoff(iter_records(database, SESSION), "opencode")
     assert "## First user message\n> Go.\n" in text
@@ -50,7 +50,7 @@ def test_recorded_database(database: str) -> None:
     assert list(iter_records(database)) == []
 
 
-def test_recorded_export() -> None:
+def test_recorded_export_is_digested() -> None:
     """What `opencode export` prints is read as a document."""
     notes = digest_transcript(
         iter_records(str(FIXTURES / "opencode/auto-compact/export.json")), "opencode"
@@ -59,7 +59,7 @@ def test_recorded_export() -> None:
     assert notes.last_reply
 
 
-def test_pi_deeds() -> None:
+def test_pi_tools_are_digested() -> None:
     """Changes and failures of Pi are told, and a call that failed."""
     call = {"type": "toolCall", "id": "1", "name": "edit", "arguments": {"path": "/a"}}
     shell = {"type": "toolCall", "id": "2", "name": "bash", "arguments": {"command": "make"}}
@@ -74,7 +74,7 @@ def test_pi_deeds() -> None:
     assert [failure.output for failure in notes.failures.values()] == ["boom", "overloaded"]
 
 
-def test_gemini_deeds() -> None:
+def test_gemini_tools_are_digested() -> None:
     """Changes, to-dos and exit codes of Gemini CLI are told, of its older documents too."""
     failed = {"output": "Output: boom\nExit Code: 1"}
     tools = [
@@ -97,7 +97,7 @@ def test_gemini_deeds() -> None:
     assert [todo.text for todo in notes.todos.values()] == ["Later"]
 
 
-def test_gemini_errors() -> None:
+def test_gemini_error_is_resolved_by_reply() -> None:
     """A call that failed is an error until one works."""
     failed = encoded({"type": "error", "content": "Quota exceeded."})
     notes = digest_transcript([failed], "gemini")
@@ -110,7 +110,7 @@ def test_gemini_errors() -> None:
     )
 
 
-def test_gemini_document(tmp_path: Path) -> None:
+def test_gemini_document_is_digested(tmp_path: Path) -> None:
     """An older chat is one document; one that is cut off tells nothing."""
     path = tmp_path / "session-1.json"
     messages = [{"type": "user", "content": "Go."}, {"type": "gemini", "content": "Done."}]
@@ -121,7 +121,7 @@ def test_gemini_document(tmp_path: Path) -> None:
     assert list(iter_records(str(path))) == []
 
 
-def test_opencode_deeds() -> None:
+def test_opencode_tools_are_digested() -> None:
     """Changes, to-dos, exit codes and errors of opencode are told; what it adds is not."""
     done = {"status": "completed", "input": {"filePath": "/a"}, "time": {"end": 5_000}}
     failed = {"status": "completed", "input": {"command": "make"}, "metadata": {"exit": 2}}

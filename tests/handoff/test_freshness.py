@@ -5,13 +5,13 @@ import pytest
 from brimline.handoff import MAX_FRESH_CALLS, MAX_FRESH_FILES, Freshness, compute_freshness
 
 
-def test_counted() -> None:
+def test_calls_and_files_are_counted() -> None:
     """Calls are those between then and now, files those that were changed."""
     assert compute_freshness(10, 13, ("a", "b")) == Freshness(calls=3, files=2)
 
 
 @pytest.mark.parametrize(("then", "now"), [(None, 3), (3, None), (10, 4)])
-def test_unknown(then: int | None, now: int | None) -> None:
+def test_unknown_counts_stay_unknown(then: int | None, now: int | None) -> None:
     """What was not counted, or fell, is unknown and not 0."""
     assert compute_freshness(then, now) == Freshness(None, None)
 
@@ -29,6 +29,6 @@ def test_unknown(then: int | None, now: int | None) -> None:
         (None, None, None),
     ],
 )
-def test_old(calls: int | None, files: int | None, old: bool | None) -> None:
-    """Old is more than so many calls or files; without the calls a fresh one is not known."""
+def test_old_document_is_recognised(calls: int | None, files: int | None, old: bool | None) -> None:
+    """A document is old after too many calls or files; unknown calls leave it unknown."""
     assert Freshness(calls, files).is_old is old

@@ -13,22 +13,22 @@ from brimline.transcripts.chunks import MAX_LINE_BYTES
 from .made import asked, said
 
 
-def test_every_line(tmp_path: Path) -> None:
+def test_every_line_is_a_record(tmp_path: Path) -> None:
     """Every line is a record, also a last one without an end."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"1\n2\n3")
     assert list(iter_records(str(path))) == [b"1", b"2", b"3"]
 
 
-def test_unreadable(tmp_path: Path) -> None:
-    """A path that cannot be read says so, when the first record is asked for."""
+def test_unreadable_file_raises(tmp_path: Path) -> None:
+    """An unreadable path raises at the first record."""
     found = iter_records(str(tmp_path / "nowhere.jsonl"))
     with pytest.raises(UnreadableTranscript):
         next(found)
 
 
-def test_a_huge_line(tmp_path: Path) -> None:
-    """A line that is longer than any record is passed over, and the rest is heard."""
+def test_huge_line_is_skipped(tmp_path: Path) -> None:
+    """A line that is too long is skipped, and the rest is read."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(asked("First.") + b"\n" + b"x" * (MAX_LINE_BYTES + 1) + b"\n" + said("Last."))
     text = draft_handoff(iter_records(str(path)), "claude")
@@ -36,7 +36,7 @@ def test_a_huge_line(tmp_path: Path) -> None:
     assert "> Last." in text
 
 
-def test_little_is_in_memory(tmp_path: Path) -> None:
+def test_memory_is_bounded(tmp_path: Path) -> None:
     """Of a long transcript only a small piece is in memory at a time."""
     path = tmp_path / "x.jsonl"
     path.write_bytes((b"x" * 1_999 + b"\n") * 2_000)
@@ -50,8 +50,8 @@ def test_little_is_in_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_huge_file(tmp_path: Path) -> None:
-    """Of a file that is too large, the beginning and the end are heard."""
+def test_huge_file_is_read_at_both_ends(tmp_path: Path) -> None:
+    """Only the beginning and the end of a huge file are read."""
     path = tmp_path / "x.jsonl"
     middle = said("m" * 65_536) + b"\n"
     with path.open("wb") as file:

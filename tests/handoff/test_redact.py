@@ -71,7 +71,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
         ("docker login -u me -p hunter2 host", "docker login -u me -p *** host"),
     ],
 )
-def test_redacted(text: str, left: str) -> None:
+def test_credential_is_masked(text: str, left: str) -> None:
     """A credential is masked, and what stands around it is left."""
     assert redact(text) == left
 
@@ -144,7 +144,7 @@ def test_redacted(text: str, left: str) -> None:
         "Please look at\nthis\n-----END CERTIFICATE-----\nor -----END PRIVATE KEY-----",
     ],
 )
-def test_left(text: str) -> None:
+def test_ordinary_text_is_left(text: str) -> None:
     """Ordinary text is left as it is."""
     assert redact(text) == text
 
@@ -154,13 +154,13 @@ PIECES = ("password", "token", "DB_KEY", "=", ":", " ", "\n", "'", '"', "`", "x"
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
-def test_any_names(text: str) -> None:
+def test_any_name_of_a_secret_is_found(text: str) -> None:
     """The same for what names and values can be put together to."""
     assert redact(redact(text)) == redact(text)
 
 
 @given(st.text("sk-ghp_= :@/'\"pasword\n" + LETTERS[:3]))
-def test_any_text(text: str) -> None:
+def test_any_text_is_redacted_once(text: str) -> None:
     """Any text can be masked, and a masked one stays as it is."""
     assert redact(redact(text)) == redact(text)
 

@@ -35,30 +35,30 @@ def child(script: str) -> Child:
         ("kill -KILL $$", 137),
     ],
 )
-def test_exit_code(script: str, code: int) -> None:
-    """Its own code, or 128 and the signal that it died of; the same when asked again."""
+def test_exit_code_is_reported_as_by_a_shell(script: str, code: int) -> None:
+    """The exit code is the child's own, or 128 plus the signal that killed it."""
     made = child(script)
     assert ended(made) == code
     assert made.poll() == code
 
 
-def test_output() -> None:
-    """Its standard output is ours to read."""
+def test_output_is_readable() -> None:
+    """The child's standard output can be read."""
     made = child("printf hello")
     assert os.read(made.out, 100) == b"hello"
     assert os.read(made.out, 100) == b""
     ended(made)
 
 
-def test_signal_after_its_end() -> None:
-    """An ended child is sent nothing: its number may be another's."""
+def test_signal_after_end_is_not_sent() -> None:
+    """No signal is sent to an ended child: its pid may be another process's."""
     made = child("exit 0")
     ended(made)
     made.send(signal.SIGKILL)
 
 
-def test_fresh_signals() -> None:
-    """It finds signals as any program does: none blocked, none ignored that Python ignores."""
+def test_child_starts_with_default_signals() -> None:
+    """No signal is blocked, and those that Python ignores are reset."""
     script = "import signal;print(signal.pthread_sigmask(0,[]),signal.getsignal(signal.SIGPIPE))"
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     try:
@@ -72,8 +72,8 @@ def test_fresh_signals() -> None:
     assert ended(shell) == 128 + signal.SIGPIPE
 
 
-def test_closed_pipe() -> None:
-    """Once nobody reads it, what it writes is a broken pipe to it."""
+def test_child_gets_broken_pipe_after_close() -> None:
+    """After close, writes of the child fail with a broken pipe."""
     made = child("sleep 0.1; while :; do echo x; done")
     made.close()
     while made.poll() is None:
@@ -81,19 +81,19 @@ def test_closed_pipe() -> None:
     assert made.code == 128 + signal.SIGPIPE
 
 
-def test_not_there() -> None:
-    """A command that is not there: its name, why, and what to do."""
+def test_missing_command_raises() -> None:
+    """A missing command is an error with its name, the reason and a hint."""
     with pytest.raises(CommandFailed) as caught:
         Child(["no-such-command-here"], os.environ)
     assert isinstance(caught.value.__cause__, FileNotFoundError)
     assert str(caught.value) == (
         "cannot start 'no-such-command-here': command not found\n"
-        "Check that it is installed and in PATH."
+        "hint: Check that it is installed and in PATH."
     )
 
 
-def test_not_a_program(tmp_path: Path) -> None:
-    """A folder, a file that may not be run, one that is no program, a name that is none."""
+def test_command_that_cannot_run_raises(tmp_path: Path) -> None:
+    """Folders, files without execute permission, non-programs and invalid names raise."""
     plain, script = tmp_path / "plain", tmp_path / "script"
     plain.write_text("hello")
     script.write_text("hello")

@@ -35,6 +35,6 @@ from brimline.run.command import detect_agent
         ("", None),
     ],
 )
-def test_agent_of(line: str, agent: str | None) -> None:
-    """By the name of what is run, wherever it lies and whatever starts it; else nobody's."""
+def test_agent_is_detected_from_command(line: str, agent: str | None) -> None:
+    """The agent is detected by its program's name, at any path and behind wrappers."""
     assert detect_agent(line.split()) == agent

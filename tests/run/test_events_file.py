@@ -47,8 +47,8 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def test_row(tmp_path: Path) -> None:
-    """Ralph's fields in the payload, the design's own two beside it."""
+def test_row_has_figures_of_iteration(tmp_path: Path) -> None:
+    """The payload has Ralph's fields; two more stand beside it."""
     path = tmp_path / "events.jsonl"
     append_row(path, make_row(iteration(2, "builder", **WHOLE), at=1_794_712_687.5))
     assert json.loads(path.read_text()) == {
@@ -76,8 +76,8 @@ def test_row(tmp_path: Path) -> None:
     }
 
 
-def test_unknown_is_absent(tmp_path: Path) -> None:
-    """What is not known is not there: no null, no 0."""
+def test_unknown_figures_are_absent(tmp_path: Path) -> None:
+    """Unknown figures are absent, not null or 0."""
     path = tmp_path / "events.jsonl"
     append_row(path, make_row(iteration(), at=0.0))
     assert path.read_text() == (
@@ -87,7 +87,7 @@ def test_unknown_is_absent(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.sampled_from(OTHERS), max_size=6), st.booleans())
-def test_others_are_kept(
+def test_append_keeps_other_rows(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], end: bool
 ) -> None:
     """Whatever stands in the file stays as it is, and our row has a line of its own."""
@@ -104,7 +104,7 @@ def test_others_are_kept(
     assert (row.iteration, row.figures.context_tokens) == (7, 90_000)
 
 
-def test_many_writers(tmp_path: Path) -> None:
+def test_concurrent_appends_keep_lines_whole(tmp_path: Path) -> None:
     """Rows written at the same time are whole, each on its line."""
     path = tmp_path / "events.jsonl"
 
@@ -120,8 +120,8 @@ def test_many_writers(tmp_path: Path) -> None:
     assert len(list(read_rows(path))) == len(path.read_bytes().splitlines()) == 200
 
 
-def test_rows_of_ralph(tmp_path: Path) -> None:
-    """Ralph writes its payload as a text that is JSON."""
+def test_rows_of_ralph_are_read(tmp_path: Path) -> None:
+    """Ralph writes its payload as a string of JSON."""
     path = tmp_path / "events.jsonl"
     payload = json.dumps({"duration_ms": 1, "context_tokens": 5, "context_window": 10})
     row = {"ts": "t", "iteration": 3, "hat": "", "topic": "iteration.summary", "payload": payload}
@@ -130,8 +130,8 @@ def test_rows_of_ralph(tmp_path: Path) -> None:
     assert (read.iteration, read.hat, read.figures.context_tokens) == (3, "", 5)
 
 
-def test_ready(tmp_path: Path) -> None:
-    """That rows cannot be written is known before anything is run."""
+def test_unwritable_file_raises_before_run(tmp_path: Path) -> None:
+    """An unwritable file is reported before anything is run."""
     path = tmp_path / "new" / "events.jsonl"
     ensure_writable(path)
     assert path.read_bytes() == b""
@@ -141,7 +141,7 @@ def test_ready(tmp_path: Path) -> None:
         ensure_writable(path / "below" / "a-file")
 
 
-def test_file_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_file_raises(tmp_path: Path) -> None:
     """A file that cannot be read is an error with its path."""
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(UnreadableTranscript) as caught:
@@ -149,8 +149,8 @@ def test_file_that_is_not_there(tmp_path: Path) -> None:
         assert caught.value.path == str(path)
 
 
-def test_new_files_are_as_others(tmp_path: Path) -> None:
-    """A file that is made has the mode that the user's mask gives."""
+def test_new_file_has_usual_permissions(tmp_path: Path) -> None:
+    """A new file has the permissions of the user's umask."""
     before = os.umask(0o027)
     try:
         ensure_writable(tmp_path / "events.jsonl")

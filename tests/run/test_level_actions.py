@@ -23,22 +23,22 @@ def reading(percent: float | None) -> Reading:
     return msgspec.structs.replace(empty, sent=sent, percent_raw=percent, percent=percent)
 
 
-def test_once_a_level() -> None:
-    """Each level is said once, also when the figure falls and rises again."""
+def test_level_fires_once() -> None:
+    """Each level fires once, even if usage falls and rises again."""
     alarm = LevelAlarm((50, 65), None)
     said = [alarm.fire_level(reading(p)) for p in (None, 10, 50, 60, 20, 55, 70, 99, None)]
     assert said == [None, None, 50, None, None, None, 65, None, None]
 
 
-def test_a_jump_is_one() -> None:
-    """A jump over two levels is one, the higher; the lower is done with."""
+def test_jump_over_levels_fires_the_highest() -> None:
+    """A jump over two levels fires the higher; the lower never fires."""
     alarm = LevelAlarm((50, 65), None)
     assert [alarm.fire_level(reading(p)) for p in (10, 80, 55)] == [None, 65, None]
 
 
 @given(st.lists(st.none() | st.floats(0, 150), max_size=30))
-def test_levels_only_rise(percents: list[float | None]) -> None:
-    """Whatever the readings, what is said only rises, and each was reached."""
+def test_lower_level_does_not_fire_later(percents: list[float | None]) -> None:
+    """For any readings, fired levels only rise, and each was reached."""
     alarm = LevelAlarm((10, 50, 100), None)
     said = [(alarm.fire_level(reading(percent)), percent) for percent in percents]
     levels = [level for level, _ in said if level is not None]
@@ -46,8 +46,8 @@ def test_levels_only_rise(percents: list[float | None]) -> None:
     assert all(percent is not None and percent >= level for level, percent in said if level)
 
 
-def test_where_it_stops() -> None:
-    """The child is to end where it was asked for, and never on an unknown figure."""
+def test_stop_level_stops() -> None:
+    """The child is stopped from the level on, and never by an unknown figure."""
     alarm = LevelAlarm((), 85)
     assert [alarm.should_stop(reading(p)) for p in (None, 84.9, 85, 99)] == [
         False,
@@ -71,8 +71,8 @@ while True:
 """
 
 
-def test_asks_first_and_insists_later() -> None:
-    """A child that does not heed the first signal gets the second, and then the last."""
+def test_signals_are_sent_in_order() -> None:
+    """A child that ignores the first signal gets the second, then the last."""
     child = Child([sys.executable, "-c", STUBBORN], os.environ)
     heard = os.read(child.out, 100)
     ender = Terminator(child, [SignalStep(0.0, signal.SIGINT)])
@@ -89,7 +89,7 @@ def test_asks_first_and_insists_later() -> None:
     child.close()
 
 
-def test_command_at_a_level(tmp_path: Path) -> None:
+def test_level_command_runs_with_env(tmp_path: Path) -> None:
     """The command runs with the figures in its environment, and is waited for at the end."""
     told = tmp_path / "told"
     commands = LevelCommands(f'sleep 0.1; echo "$BRIMLINE_LEVEL $BRIMLINE_PERCENT" > {told}')
@@ -99,15 +99,15 @@ def test_command_at_a_level(tmp_path: Path) -> None:
     assert told.read_text() == "50 52.5\n"
 
 
-def test_no_command() -> None:
+def test_without_command_nothing_runs() -> None:
     """Without a command nothing is run."""
     commands = LevelCommands(None)
     commands.start({})
     commands.finish()
 
 
-def test_figures() -> None:
-    """Every figure that is known; an unknown one is not there."""
+def test_level_env_leaves_out_unknown_figures() -> None:
+    """Known figures are set; unknown ones are left out."""
     assert level_env(50, reading(None)) == {"BRIMLINE_LEVEL": "50"}
     known = msgspec.structs.replace(
         reading(52.5), held=105_050, window=Window(1_000_000, "set", ""), limit=Limit(9, "set", "")

@@ -19,8 +19,8 @@ def row(
     return EventRow(ts="t", topic="iteration.summary", hat=hat, payload=figures)
 
 
-def test_by_hat() -> None:
-    """The last of each hat and its fullest, and of all together."""
+def test_stats_by_hat() -> None:
+    """Last and peak context, by hat and overall."""
     loop = loop_stats(
         [row("planner", 50), row("builder", 100, 150), row("builder", 20), row("planner", 60, 61)]
     )
@@ -31,8 +31,8 @@ def test_by_hat() -> None:
     assert loop.overall == HatStats(None, 4, 60, 200, 30.0, 150, 200, 75.0)
 
 
-def test_unknown() -> None:
-    """An iteration of which nothing is known counts, and is neither the last nor the peak."""
+def test_iteration_without_figures_counts_only() -> None:
+    """An iteration without figures is counted, but is neither last nor peak."""
     loop = loop_stats([row("a", 50), row("a", None), row("b", None)])
     assert loop.hats == [
         HatStats("a", 2, 50, 200, 25.0, 50, 200, 25.0),
@@ -41,22 +41,22 @@ def test_unknown() -> None:
     assert loop.overall.iterations == 3
 
 
-def test_no_window() -> None:
-    """Without a window there are tokens, and no per cent."""
+def test_percent_is_unknown_without_window() -> None:
+    """Without a window there are tokens, but no percent."""
     assert loop_stats([row(None, 50, window=None)]).overall == HatStats(
         None, 1, 50, None, None, 50, None, None
     )
 
 
-def test_nothing() -> None:
-    """No row is an empty loop."""
+def test_no_rows_give_empty_stats() -> None:
+    """A loop without rows has no figures."""
     assert loop_stats([]).hats == []
     assert loop_stats([]).overall.iterations == 0
 
 
 @given(st.lists(st.tuples(HATS, st.none() | st.integers(1, 300)), max_size=12))
-def test_hats_are_parts_of_the_whole(made: list[tuple[str | None, int | None]]) -> None:
-    """Every iteration is one hat's; the whole's peak is the highest of theirs."""
+def test_hats_add_up_to_overall(made: list[tuple[str | None, int | None]]) -> None:
+    """Iterations of hats add up, and the overall peak is the highest of theirs."""
     loop = loop_stats([row(hat, tokens) for hat, tokens in made])
     assert sum(hat.iterations for hat in loop.hats) == loop.overall.iterations == len(made)
     peaks = [hat.peak_context_tokens for hat in loop.hats if hat.peak_context_tokens]

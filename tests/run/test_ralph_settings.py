@@ -38,8 +38,8 @@ def told(tmp_path: Path, text: str) -> int | None:
     return read_window(path)
 
 
-def test_real_file(tmp_path: Path) -> None:
-    """The section's own key, whatever stands around it."""
+def test_window_of_real_file_is_read(tmp_path: Path) -> None:
+    """The key of the section is found among other content."""
     assert told(tmp_path, REAL) == 128_000
 
 
@@ -61,8 +61,8 @@ def test_real_file(tmp_path: Path) -> None:
         ("event_loop:\r\n  context_window_tokens: 5\r\n", 5),
     ],
 )
-def test_told(tmp_path: Path, text: str, expected: int | None) -> None:
-    """What it sets, or nothing."""
+def test_window_is_read(tmp_path: Path, text: str, expected: int | None) -> None:
+    """The window that the file sets, or None."""
     assert told(tmp_path, text) == expected
 
 
@@ -84,7 +84,9 @@ def test_told(tmp_path: Path, text: str, expected: int | None) -> None:
         ],
     ],
 )
-def test_cannot_be_read(tmp_path: Path, text: str, line: int, field: str, problem: str) -> None:
+def test_unsupported_layout_raises_with_line(
+    tmp_path: Path, text: str, line: int, field: str, problem: str
+) -> None:
     """What is written otherwise is refused with its line, not passed over."""
     with pytest.raises(InvalidSettings) as caught:
         told(tmp_path, text)
@@ -93,8 +95,8 @@ def test_cannot_be_read(tmp_path: Path, text: str, line: int, field: str, proble
     assert problem in caught.value.problem
 
 
-def test_no_file(tmp_path: Path) -> None:
-    """A file that is not there, or no text, is an error with its path."""
+def test_missing_file_raises(tmp_path: Path) -> None:
+    """A missing or binary file is an error with its path."""
     os.mkfifo(tmp_path / "fifo.yml")
     for path in (tmp_path / "none.yml", tmp_path, tmp_path / "fifo.yml"):
         with pytest.raises(InvalidSettings) as caught:

@@ -30,13 +30,13 @@ from brimline.run.result import IterationResult, SessionResult, summary_line
         (SessionResult(duration_ms=0), "Duration: 0ms"),
     ],
 )
-def test_summary_line(result: SessionResult, line: str) -> None:
-    """With its window, the tokens alone, or nothing; what is unknown is left out, never 0."""
+def test_summary_line_leaves_out_unknown_figures(result: SessionResult, line: str) -> None:
+    """Unknown figures are left out of the line, never shown as 0."""
     assert summary_line(result) == line
 
 
-def test_everything_but_the_duration_is_optional() -> None:
-    """Of a command that is no agent the duration is known, and nothing else."""
+def test_only_duration_is_required() -> None:
+    """A command that is no agent has a duration only."""
     told = msgspec.structs.asdict(SessionResult(duration_ms=5))
     assert {name: value for name, value in told.items() if value is not None} == {"duration_ms": 5}
     assert list(told) == [
@@ -50,8 +50,8 @@ def test_everything_but_the_duration_is_optional() -> None:
     ("code", "ended", "failed"),
     [(0, "itself", False), (3, "itself", True), (130, "signal", True), (0, "level", False)],
 )
-def test_failed(code: int, ended: str, failed: bool) -> None:
-    """A child fails by itself; one that we ended at a level did not."""
+def test_stopped_iteration_has_not_failed(code: int, ended: str, failed: bool) -> None:
+    """A child that we stopped at a level has not failed."""
     made = IterationResult(
         duration_ms=1,
         iteration=1,

@@ -48,15 +48,15 @@ def counts(usage: Usage) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(("agent", "scene"), SCENES)
-def test_billed(agent: str, scene: str, tmp_path: Path) -> None:
-    """All tokens of a run: subagents', compactions' and the router's too."""
+def test_billed_tokens_match_recording(agent: str, scene: str, tmp_path: Path) -> None:
+    """Billed tokens include subagents, compactions and the router."""
     made = run(agent, scene, tmp_path).result(1.0, failed=False)
     assert tokens(made) == counts(total(billed(agent, scene)))
 
 
 @pytest.mark.parametrize(("agent", "scene"), SCENES)
-def test_context(agent: str, scene: str, tmp_path: Path) -> None:
-    """What the main thread's last call sent, and the most that one did."""
+def test_context_matches_recording(agent: str, scene: str, tmp_path: Path) -> None:
+    """Context is what the main thread's last call sent; the peak is its largest call."""
     made = run(agent, scene, tmp_path).result(1.0, failed=False)
     sent = [usage_of(one).sent for one in billed(agent, scene) if one.thread == "main"]
     assert made.context_tokens == sent[-1]
@@ -64,36 +64,36 @@ def test_context(agent: str, scene: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("agent", agent_names())
-def test_window(agent: str, tmp_path: Path) -> None:
-    """The window is known, or set by the user; for everything, if they say so."""
+def test_window_matches_recording(agent: str, tmp_path: Path) -> None:
+    """The window is the model's, or the user's setting for it or for all models."""
     track = run(agent, "tool-loop", tmp_path, overrides=Overrides(windows={"*": 128_000}))
     assert track.result(1.0, failed=False).context_window == 128_000
 
 
-def test_result_of_claude(tmp_path: Path) -> None:
-    """Cost and turns are the client's own."""
+def test_claude_result_line_is_used(tmp_path: Path) -> None:
+    """Cost and turns are taken from the client."""
     made = run("claude", "tool-loop", tmp_path).result(1.2345, failed=False)
     assert (made.duration_ms, made.total_cost_usd, made.num_turns) == (1_234, 0.1227628, 4)
     assert (made.is_error, made.context_window) == (False, 1_000_000)
 
 
-def test_cost_by_list_prices(tmp_path: Path) -> None:
-    """Where the client tells no cost, it is estimated from its calls; turns are its calls."""
+def test_cost_is_estimated_by_list_prices(tmp_path: Path) -> None:
+    """Without the client's figures, cost is estimated and turns are its calls."""
     made = run("codex", "tool-loop", tmp_path).result(1.0, failed=False)
     assert made.total_cost_usd is not None
     assert 0 < made.total_cost_usd < 1
     assert made.num_turns == 3
 
 
-def test_cost_that_nobody_knows(tmp_path: Path) -> None:
-    """A model without a price costs an unknown amount, not nothing."""
+def test_cost_of_unknown_model_is_none(tmp_path: Path) -> None:
+    """The cost of a model without a price is unknown, not 0."""
     track = RunState(job_of("claude", tmp_path), 0.0)
     track.stream.feed(init() + call("m1", 5_000).replace(b"claude-sonnet-4-5", b"my-model"))
     assert track.result(1.0, failed=False).total_cost_usd is None
 
 
-def test_client_that_says_zero(tmp_path: Path) -> None:
-    """A client that says 0 for tokens that it sent knows no price: then ours is taken."""
+def test_zero_cost_of_client_is_replaced(tmp_path: Path) -> None:
+    """A client that reports a cost of 0 does not know the price: it is estimated."""
     track = RunState(job_of("claude", tmp_path), 0.0)
     track.stream.feed(init() + call("m1", 5_000) + result(total_cost_usd=0))
     cost = track.result(1.0, failed=False).total_cost_usd
@@ -102,8 +102,8 @@ def test_client_that_says_zero(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("agent", "scene"), RESUMED)
-def test_resumed(agent: str, scene: str, tmp_path: Path) -> None:
-    """Of a session that goes on only what this run added counts."""
+def test_resumed_session_counts_this_run_only(agent: str, scene: str, tmp_path: Path) -> None:
+    """Only the calls of this run count in a resumed session."""
     home = home_of(agent, scene, tmp_path)
     (own,) = source(agent).transcripts(Places(home, {}))
     known = list(fold(Session(), source(agent).read(own)).threads[MAIN].calls.values())
@@ -118,8 +118,8 @@ def test_resumed(agent: str, scene: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("agent", agent_names())
-def test_plain_text(agent: str, tmp_path: Path) -> None:
-    """A run without a stream is known by its transcript alone."""
+def test_plain_text_run_is_read_from_transcript(agent: str, tmp_path: Path) -> None:
+    """A run without a stream is read from its transcript."""
     track = RunState(job_of(agent, home_of(agent, "tool-loop", tmp_path)), 0.0)
     track.stream.feed(b"All done.\n")
     track.read_transcript()
@@ -134,8 +134,8 @@ def test_plain_text(agent: str, tmp_path: Path) -> None:
     assert track.session_id is not None
 
 
-def test_no_agent() -> None:
-    """Of a command that is no agent the duration is known, and whether it failed."""
+def test_run_without_agent_has_no_figures() -> None:
+    """A command that is no agent has a duration and a failure state only."""
     track = RunState(msgspec.structs.replace(job_of("claude", Path("/none")), agent=None), 0.0)
     track.stream.feed(b"hello\n")
     track.read_transcript()
@@ -144,8 +144,8 @@ def test_no_agent() -> None:
     assert track.reading() is None
 
 
-def test_no_transcript(tmp_path: Path) -> None:
-    """Where the stream tells totals alone and there is no transcript, the context is unknown."""
+def test_context_is_unknown_without_transcript(tmp_path: Path) -> None:
+    """If the stream has totals only and there is no transcript, the context is unknown."""
     track = RunState(job_of("codex", tmp_path), 0.0)
     track.stream.feed(recorded("codex"))
     track.close()
@@ -154,8 +154,8 @@ def test_no_transcript(tmp_path: Path) -> None:
     assert tokens(made) == counts(total(billed("codex", "tool-loop")))
 
 
-def test_ended_early(tmp_path: Path) -> None:
-    """Without a result line the transcript tells what was billed; the prompts are the stream's."""
+def test_interrupted_stream_is_completed_from_transcript(tmp_path: Path) -> None:
+    """Without a result line, billed tokens come from the transcript, prompts from the stream."""
     home = home_of("claude", "tool-loop", tmp_path)
     track = RunState(job_of("claude", home), 0.0)
     track.stream.feed(b"".join(recorded("claude").splitlines(keepends=True)[:-1]))
@@ -165,7 +165,7 @@ def test_ended_early(tmp_path: Path) -> None:
     assert made.total_cost_usd is not None
 
 
-def test_live(tmp_path: Path) -> None:
+def test_reading_is_current_after_each_line(tmp_path: Path) -> None:
     """The reading is current after every line."""
     track = RunState(job_of("claude", tmp_path), 0.0)
     for sent in (50_000, 90_000):

@@ -27,8 +27,8 @@ def tapped(
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda p: f"{p.parts[-3]}-{p.parts[-2]}-{p.stem}")
-def test_is_the_fold_of_the_stream(path: object) -> None:
-    """What it knows is what every line of the stream says."""
+def test_session_equals_fold_of_stream(path: object) -> None:
+    """The session equals the fold of all lines."""
     data = (FIXTURES / str(path)).read_bytes()
     agent = str(path).split("/")[-3]
     parser = source(agent).stream()
@@ -38,8 +38,8 @@ def test_is_the_fold_of_the_stream(path: object) -> None:
 
 @pytest.mark.parametrize("agent", agent_names())
 @pytest.mark.parametrize("size", [1, 7, 64, 1_000])
-def test_pieces_change_nothing(agent: str, size: int) -> None:
-    """However its output is cut into pieces, the same is known of it."""
+def test_chunk_size_does_not_matter(agent: str, size: int) -> None:
+    """The size of the chunks does not change the result."""
     data, until = recorded(agent), "All done."
     whole, pieces = tapped(data, agent, until), tapped(data, agent, until, size)
     assert pieces.session == whole.session
@@ -49,8 +49,8 @@ def test_pieces_change_nothing(agent: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("agent", agent_names())
-def test_recognised_by_its_first_lines(agent: str) -> None:
-    """Whose stream it is need not be told; nothing of it is missed."""
+def test_agent_is_detected_by_first_lines(agent: str) -> None:
+    """The agent is detected, and no line is lost."""
     data = recorded(agent)
     known, told = tapped(data, agent), tapped(data)
     assert told.agent == agent
@@ -59,28 +59,28 @@ def test_recognised_by_its_first_lines(agent: str) -> None:
     assert told.is_stream
 
 
-def test_recognised_behind_other_output() -> None:
-    """Lines that are no JSON may stand before it."""
+def test_agent_is_detected_after_other_output() -> None:
+    """Other output may precede the stream."""
     tap = tapped(b"Loading...\n\n  ready\n" + recorded("claude"))
     assert tap.agent == "claude"
 
 
-def test_nobodys_json() -> None:
-    """JSON of no agent is looked at for a few lines, and is nobody's."""
+def test_unknown_json_is_no_stream() -> None:
+    """After a few JSON lines of no agent, detection stops."""
     line = packed({"level": "info", "message": "DONE"})
     tap = tapped(line * 20 + recorded("claude"), until="DONE")
     assert (tap.agent, tap.is_stream, tap.text_found) == (None, False, True)
 
 
-def test_last_line_without_an_end() -> None:
-    """A child that dies behind a whole line loses nothing; in the middle of one, that line."""
+def test_last_line_without_newline_is_read() -> None:
+    """A complete last line is read without its newline; an incomplete one is lost."""
     data = init() + call("m1", 5_000) + call("m2", 6_000)
     assert len(tapped(data[:-1], "claude").session.threads[MAIN].calls) == 2
     assert len(tapped(data[:-9], "claude").session.threads[MAIN].calls) == 1
 
 
-def test_outcome() -> None:
-    """Several results are added up, the last word on failure counts."""
+def test_outcome_is_read() -> None:
+    """Several results add up; the last failure state counts."""
     account = {"m": {"inputTokens": 1, "outputTokens": 2, "cacheReadInputTokens": 3,
                      "cacheCreationInputTokens": 4, "costUSD": 0.5}}  # fmt: skip
     last = {"model_usage_since_last_result": account}
@@ -92,15 +92,15 @@ def test_outcome() -> None:
 
 
 def test_malformed_lines_are_counted() -> None:
-    """What is no record is counted and passed over."""
+    """Malformed lines are counted and skipped."""
     bad = b'{"type":"assistant","message":{"id":"m","usage":{"input_tokens":-1}}}\n{"type\n'
     tap = tapped(init() + bad + b'{"type":"novelty"}\n' + call("m1", 5_000), "claude")
     assert (tap.tally.records, tap.tally.malformed, tap.tally.unknown) == (5, 2, 1)
     assert list(tap.session.threads[MAIN].calls) == ["m1"]
 
 
-def test_endless_line() -> None:
-    """A line longer than any record is given up, and what follows is read."""
+def test_too_long_line_is_counted_and_dropped() -> None:
+    """A line that is too long is dropped, and the following lines are read."""
     tap = StreamReader("claude", "DONE")
     for _ in range(MAX_LINE_BYTES // (1 << 20) + 2):
         tap.feed(b"{" + b"x" * (1 << 20))
@@ -111,8 +111,8 @@ def test_endless_line() -> None:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.sampled_from([None, *agent_names()]))
-def test_garbage(pieces: list[bytes], agent: str | None) -> None:
-    """Whatever is printed, looking at it never fails."""
+def test_any_bytes_are_read(pieces: list[bytes], agent: str | None) -> None:
+    """Reading never fails, whatever is printed."""
     tap = StreamReader(agent, "x")
     for piece in pieces:
         tap.feed(piece)
@@ -133,20 +133,20 @@ def test_garbage(pieces: list[bytes], agent: str | None) -> None:
         (init() + call("m1", 9, "x") + result(result="x"), False),
     ],
 )
-def test_until(data: bytes, found: bool) -> None:
-    """The text is looked for in the agent's own words, or in plain output; nowhere else."""
+def test_text_of_reply_is_found(data: bytes, found: bool) -> None:
+    """The text is searched in replies and plain output only."""
     assert tapped(data, "claude", "DONE").text_found == found
 
 
-def test_prompt_is_not_the_agents_word() -> None:
-    """What was asked is printed too by some agents, and is not what they say."""
+def test_text_in_prompt_is_not_found() -> None:
+    """Some agents print the prompt: it is not searched."""
     for agent in agent_names():
         assert not tapped(recorded(agent), agent, "Go.").text_found
 
 
 @given(st.text(min_size=1, max_size=5), st.text(max_size=40), st.data())
-def test_finder(text: str, words: str, data: st.DataObject) -> None:
-    """A text is found however the words are cut."""
+def test_search_finds_text_across_parts(text: str, words: str, data: st.DataObject) -> None:
+    """A text is found across parts."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(words)), max_size=5)))
     finder = TextSearch(text)
     for first, last in zip([0, *cuts], [*cuts, len(words)], strict=True):

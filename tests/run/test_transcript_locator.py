@@ -34,23 +34,23 @@ def found(by: TranscriptLocator, session: str | None = None, last: bool = True) 
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini", "opencode"])
-def test_in_its_folder(agent: str, tmp_path: Path) -> None:
-    """The transcript that was written since, of a session that began since, in our folder."""
+def test_transcript_in_folder_is_found(agent: str, tmp_path: Path) -> None:
+    """The transcript of a session that started with the run in its folder is found."""
     home = home_of(agent, "tool-loop", tmp_path)
     assert found(follower(home, agent)) is not None
     assert found(follower(home, agent, folder="/elsewhere")) is None
 
 
-def test_written_before(tmp_path: Path) -> None:
-    """A file that was not written since the run began is not its."""
+def test_transcript_written_before_run_is_skipped(tmp_path: Path) -> None:
+    """A file that was not written since the start is skipped."""
     home = home_of("claude", "tool-loop", tmp_path)
     for path in home.rglob("*.jsonl"):
         os.utime(path, (BEGAN - 10, BEGAN - 10))
     assert found(follower(home, "claude")) is None
 
 
-def test_began_before(tmp_path: Path) -> None:
-    """A session with calls of before is another's, unless the command goes on with one."""
+def test_session_started_before_run_is_skipped(tmp_path: Path) -> None:
+    """A session with earlier calls is skipped, unless the command resumes one."""
     home = home_of("claude", "tool-loop", tmp_path)
     middle = parse_time("2026-01-02T03:04:06.300Z") or 0.0
     assert found(follower(home, "claude", "claude", "-p", since=middle)) is None
@@ -58,23 +58,23 @@ def test_began_before(tmp_path: Path) -> None:
     assert found(follower(home, "claude", "claude", "--continue", since=AFTER)) is None
 
 
-def test_named_in_the_command(tmp_path: Path) -> None:
-    """A session that the command names is the one, wherever it was."""
+def test_session_named_in_command_is_found(tmp_path: Path) -> None:
+    """A session that the command names is found in any folder."""
     home = home_of("claude", "tool-loop", tmp_path)
     for words in (["--resume", ID], [f"--resume={ID}"]):
         by = follower(home, "claude", *words, folder="/elsewhere", since=AFTER)
         assert found(by) == ID
 
 
-def test_named_in_the_stream(tmp_path: Path) -> None:
-    """A session that the stream named is the one; another is not taken for it."""
+def test_session_named_in_stream_is_found(tmp_path: Path) -> None:
+    """Only the session that the stream names is found."""
     home = home_of("codex", "tool-loop", tmp_path)
     assert found(follower(home, "codex", folder="/elsewhere"), ID) == ID
     assert found(follower(home, "codex"), "another") is None
 
 
-def test_newest_of_several(tmp_path: Path) -> None:
-    """Of several the newest is taken."""
+def test_newest_transcript_is_taken(tmp_path: Path) -> None:
+    """The newest of several transcripts is taken."""
     home = home_of("claude", "tool-loop", tmp_path)
     (first,) = home.rglob("*.jsonl")
     second = first.with_name("0000000b-0000-4000-8000-00000000000b.jsonl")
@@ -86,8 +86,8 @@ def test_newest_of_several(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi"])
-def test_reads_on(agent: str, tmp_path: Path) -> None:
-    """Looking again and again while it grows is the same as looking once at the end."""
+def test_new_records_are_read(agent: str, tmp_path: Path) -> None:
+    """Reading while it grows gives the same as reading once at the end."""
     home = home_of(agent, "auto-compact", tmp_path)
     (path,) = home.rglob("*.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)
@@ -104,8 +104,8 @@ def test_reads_on(agent: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "scene"), [("claude", "subagent-background"), ("codex", "subagent")]
 )
-def test_subagents(agent: str, scene: str, tmp_path: Path) -> None:
-    """The last look also reads the subagents' files, each as a thread of its own."""
+def test_last_read_includes_subagents(agent: str, scene: str, tmp_path: Path) -> None:
+    """The last read includes the subagents' files, each as a thread."""
     by = follower(home_of(agent, scene, tmp_path), agent)
     by.read_new(ID)
     assert by.session is not None
@@ -115,14 +115,14 @@ def test_subagents(agent: str, scene: str, tmp_path: Path) -> None:
     assert by.session.project == PROJECT
 
 
-def test_nothing_there(tmp_path: Path) -> None:
-    """Without a home, a folder or a file there is nothing to find, and no error."""
+def test_no_transcript_is_no_error(tmp_path: Path) -> None:
+    """A missing home, folder or file is no error."""
     for agent in ("claude", "codex", "pi", "gemini", "opencode"):
         assert found(follower(tmp_path / "none", agent)) is None
 
 
-def test_file_that_goes_away(tmp_path: Path) -> None:
-    """A transcript that is gone later tells nothing more, and is no error."""
+def test_removed_transcript_is_no_error(tmp_path: Path) -> None:
+    """A transcript that is removed later is no error."""
     home = home_of("claude", "tool-loop", tmp_path)
     by = follower(home, "claude")
     assert found(by, last=False) == ID
@@ -132,8 +132,8 @@ def test_file_that_goes_away(tmp_path: Path) -> None:
     assert len(by.session.threads[MAIN].calls) == 3
 
 
-def test_database_that_is_none(tmp_path: Path) -> None:
-    """What cannot be read tells nothing."""
+def test_invalid_database_is_no_error(tmp_path: Path) -> None:
+    """An unreadable database is no error."""
     path = tmp_path / ".local/share/opencode/opencode.db"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"no database")
