@@ -32,5 +32,5 @@ INSTALL_SPEC = InstallSpec(
     project_file=".codex/hooks.json",
     dialect=Dialect(),
     events=EVENTS,
-    next_step="Codex runs hooks only after you trust them: start codex, type /hooks, and trust them.",
+    next_step="Codex runs hooks once you trust them: start codex, type /hooks, and trust them.",
 )

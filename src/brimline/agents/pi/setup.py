@@ -20,5 +20,5 @@ INSTALL_SPEC = InstallSpec(
     project_file=".pi/extensions/brimline.js",
     events=EXTENSION_EVENTS,
     is_extension=True,
-    next_step="Sessions that are open take it up with /reload.",
+    next_step="Open sessions load it with /reload.",
 )
