@@ -68,7 +68,7 @@ def test_too_long(daemon: Running) -> None:
     done = daemon.command("send", SESSION, "x" * 9_001)
     assert (done.returncode, done.stdout) == (2, "")
     first, hint = done.stderr.splitlines()
-    assert first == "brimline: expected at most 9,000 characters: got 9,001"
+    assert first == "brimline: the message has 9,001 characters, at most 9,000 are allowed"
     assert "file" in hint
 
 

@@ -293,7 +293,7 @@ def test_link_opens_the_page_once(daemon: Running) -> None:
     assert request(daemon, "/", Cookie=cookie)[0] == 200
     assert request(daemon, "/v1/sessions", Cookie=cookie)[0] == 200
     code, _, body = request(daemon, path)
-    assert (code, b"used before" in body) == (401, True)
+    assert (code, b"has been used" in body) == (401, True)
     assert request(daemon, path, Cookie=cookie)[0] == 303
     printed = daemon.command("open", "--print").stdout.split("\n")[1]
     assert request(daemon, printed.partition(f":{daemon.port}")[2])[0] == 303

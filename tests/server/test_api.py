@@ -192,7 +192,10 @@ def test_message_that_is_too_long(daemon: Running) -> None:
     """What an agent would not be given whole is refused, with what to do instead."""
     path = f"/v1/sessions/{SESSION}/messages"
     status, told = daemon.refused(path, json.dumps({"text": "x" * 9_001}).encode())
-    assert (status, told["error"]) == (413, "expected at most 9,000 characters: got 9,001")
+    assert (status, told["error"]) == (
+        413,
+        "the message has 9,001 characters, at most 9,000 are allowed",
+    )
     assert "its path" in told["hint"]
     daemon.post(path, {"text": "x" * 9_000})
 
@@ -233,7 +236,7 @@ def test_nothing_is_kept_for_nobody(daemon: Running, tmp_path: Path, id: str) ->
     told = {"messages": {"text": "a"}, "handoff": {"path": str(tmp_path / "notes.md")}}
     for part, body in told.items():
         status, problem = daemon.over_unix("POST", f"/v1/sessions/{id}/{part}", body)
-        assert (status, "expected a session's id" in problem["error"]) == (422, True)
+        assert (status, "invalid session id" in problem["error"]) == (422, True)
     assert daemon.get("/v1/messages") == []
 
 
@@ -241,7 +244,7 @@ def test_document_by_a_relative_path(daemon: Running) -> None:
     """A daemon has a folder of its own: a path must mean the same to both sides."""
     place = f"/v1/sessions/{SESSION}/handoff"
     status, told = daemon.over_unix("POST", place, {"path": "handoff.md"})
-    assert (status, told["error"]) == (422, "expected an absolute path: got 'handoff.md'")
+    assert (status, told["error"]) == (422, "the path must be absolute: 'handoff.md'")
 
 
 def test_old_endpoint_with_a_percentage_alone(daemon: Running) -> None:

@@ -342,7 +342,7 @@ def test_a_store_that_fails_ends_no_stream(caplog: pytest.LogCaptureFixture) -> 
         task.cancel()
 
     asyncio.run(run())
-    assert "open pages do not get what changes" in caplog.text
+    assert "cannot read changes for open pages" in caplog.text
 
 
 def test_nothing_is_polled_or_kept_without_viewers() -> None:

@@ -558,7 +558,7 @@ def test_too_large_bodies(daemon: Running, path: str, most: int) -> None:
     """
     code, told = daemon.refused(path, b" " * (most + 1))
     assert (code, told["hint"]) == (413, "Send less at a time.")
-    assert f"at most {most:,} bytes" in told["error"]
+    assert f"more than {most:,} bytes" in told["error"]
     code, _ = daemon.refused(path, b" " * most) if path != "/hooks/claude" else (422, None)
     assert code == 422
     assert daemon.get("/healthz")["status"] == "ok"
@@ -568,10 +568,10 @@ def test_what_is_not_offered(daemon: Running) -> None:
     """An unknown route and a wrong method are answered as every refusal, with where to look."""
     code, told = daemon.refused("/nothing")
     assert (code, told["error"]) == (404, "Not Found: GET /nothing")
-    assert told["hint"] == "/openapi.json lists what is offered."
+    assert told["hint"] == "See /openapi.json for all endpoints."
     code, told = daemon.refused("/v1/history", b"{}")
     assert (code, told["error"]) == (405, "Method Not Allowed: POST /v1/history")
-    assert told["hint"] == "/openapi.json lists what is offered."
+    assert told["hint"] == "See /openapi.json for all endpoints."
 
 
 def test_when_hooks_were_heard(daemon: Running) -> None:

@@ -86,7 +86,7 @@ def test_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
 
     asyncio.run(run())
     assert [record.message.splitlines()[0] for record in caplog.records] == [
-        "the work broke off, and goes on later: brimline.db: database or disk is full"
+        "the work failed, will retry: brimline.db: database or disk is full"
     ]
 
 

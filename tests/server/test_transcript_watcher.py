@@ -264,7 +264,7 @@ def test_one_that_cannot_be_kept(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
     run(go())
     assert [record.message.partition(":")[0] for record in caplog.records] == [
-        f"what {tmp_path}/home/.claude/projects/-project/{SECOND}.jsonl tells is not kept yet"
+        f"cannot process {tmp_path}/home/.claude/projects/-project/{SECOND}.jsonl, will retry"
     ]
 
 
@@ -315,7 +315,7 @@ def test_names_that_are_no_utf8(
         task = await followed(home, store)
         await asyncio.sleep(2 * LOOK_EVERY)
         Path(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9.txt")).touch()
-        assert await until(lambda: _has_said(caplog, "looked through every 2 s"))
+        assert await until(lambda: _has_said(caplog, "polling every 2 s"))
         write_call(home, SECOND)
         assert await until(lambda: store.has(FIRST, SECOND))
         await asyncio.sleep(1.0)
@@ -352,7 +352,7 @@ def test_an_agent_that_cannot_be_looked_through(
         await ended(task)
 
     run(go())
-    assert "the transcripts of codex are not followed for now" in caplog.text
+    assert "cannot list the transcripts of codex" in caplog.text
 
 
 class WritingFirst(TranscriptWatcher):

@@ -1,4 +1,4 @@
-"""The daemon: one for each user, by a lock; it begins where another was killed."""
+"""The daemon: one per user; it resumes where the last one stopped or was killed."""
 
 import asyncio
 import gc
@@ -64,14 +64,14 @@ FORGET_INTERVAL_S = 3_600.0
 SOCKET_CHECK_INTERVAL_S = 1.0
 RECENT_RESTART_S = 60.0
 UNWRITABLE_HINT = (
-    "The daemon keeps its state there: let it be yours to write, or set BRIMLINE_STATE_DIR."
+    "The daemon keeps its state there: make it writable for your user, or set BRIMLINE_STATE_DIR."
 )
 
 
 class Daemon:
-    """Everything that runs, and the order in which it begins and ends.
+    """Starts and stops everything in order.
 
-    It is `lost` where it ended because nobody could find it any more.
+    `is_lost` is set if it stopped because its sockets or its folder were deleted.
     """
 
     def __init__(self, places: Places, settings: Settings, port: int | None) -> None:
@@ -89,7 +89,7 @@ class Daemon:
         self.is_lost = False
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Run until it is told to stop; `ready` is told the address, with a link to the page."""
+        """Run until stopped; `ready` is called with a link to the page."""
         use_one_arena()
         with _lock_state_folder(self.state):
             waits = growing_pauses()
@@ -103,7 +103,7 @@ class Daemon:
                 await self._serve_store(lambda address: None)
 
     async def _serve_store(self, ready: Callable[[str], None]) -> None:
-        """Serve from the store that is at its path now; nothing in memory outlives that store."""
+        """Open the store and serve from it; nothing in memory outlives that store."""
         store = await SqliteStore.open(self.state / "brimline.db")
         try:
             await self._serve(store, ready)
@@ -112,7 +112,7 @@ class Daemon:
 
     async def _serve(self, store: SqliteStore, ready: Callable[[str], None]) -> None:
         last = read_port(self.state)
-        tcp_socket = listen_tcp(self._port, last)  # before anything is there that others would find
+        tcp_socket = listen_tcp(self._port, last)  # first: it fails if the port is taken
         self._port = port = int(tcp_socket.getsockname()[1])
         write_port(self.state, port)
         access = AccessControl(load_or_create_secret(self.state), port, self._links)
@@ -131,7 +131,7 @@ class Daemon:
             monitor, status_lines, tmux.clearer, parent_sessions(self._places)
         )
         await tmux.clearer.load()
-        with suppress(StoreFailed, OSError):  # it is said when it is tried again, beside
+        with suppress(StoreFailed, OSError):  # logged when `_poll_spool` tries again
             await self._process_spool(desk)
         await tmux.clearer.resume()
         hooks = HookSocket(self._socket("hook"), desk)
@@ -144,12 +144,12 @@ class Daemon:
         unix_socket = listen_unix(self._socket("http"))
         ready(access.page_link())
         background_work = self._background_work(monitor, desk, tmux.message_delivery(monitor))
-        background_work["being found"] = partial(
+        background_work["socket check"] = partial(
             self._stop_when_unreachable, hooks.is_there, unix_socket.is_reachable
         )
         watch = StoreWatch(store, self._restart)
-        background_work["watching the store's file"] = watch.watch_file
-        background_work["checking the store's content"] = watch.check_content
+        background_work["store file check"] = watch.watch_file
+        background_work["store content check"] = watch.check_content
         tasks = [
             asyncio.create_task(run_forever(what, work)) for what, work in background_work.items()
         ]
@@ -193,13 +193,13 @@ class Daemon:
     def _background_work(
         self, monitor: Monitor, desk: HookDispatcher, mail: MessageDelivery
     ) -> dict[str, Work]:
-        """What goes on while requests are served."""
+        """Return what runs in the background, by the name that the log gives it."""
         since = time.time() - seconds(self._settings.since)
         return {
-            "taking in the spool": partial(self._poll_spool, desk),
-            "following the transcripts": TranscriptWatcher(self._places, monitor, since).run,
-            "forgetting old sessions": partial(self._forget_old_sessions, monitor),
-            "bringing messages that no hook will": mail.run,
+            "spool reader": partial(self._poll_spool, desk),
+            "transcript watcher": TranscriptWatcher(self._places, monitor, since).run,
+            "removal of old sessions": partial(self._forget_old_sessions, monitor),
+            "message delivery to tmux panes": mail.run,
         }
 
     def _socket(self, name: str) -> Path:
@@ -207,11 +207,11 @@ class Daemon:
 
     @property
     def address(self) -> str:
-        """Where the page and the API are."""
+        """The URL of the page and the API."""
         return f"http://{HOST}:{self._port}"
 
     def status(self) -> DaemonStatus:
-        """What it says of itself."""
+        """Return what `GET /v1/daemon` serves."""
         desk = self._dispatcher
         return DaemonStatus(
             version=__version__,
@@ -229,7 +229,7 @@ class Daemon:
         return self._http is not None and self._http.should_exit
 
     def stop(self) -> None:
-        """End, after what is under way."""
+        """Stop after the requests that are being answered."""
         self._stopped = True
         self._end_serving()
 
@@ -238,14 +238,14 @@ class Daemon:
             self._http.should_exit = True
 
     def _restart(self, problem: str) -> None:
-        """Close the store, which keeps the file or its content, and serve from a new one.
+        """Restart with a new store after a problem with its file; hook clients spool meanwhile.
 
-        Hook clients spool meanwhile. If the whole folder is gone there is nothing to serve for.
+        If the whole state folder is gone, stop instead.
         """
         if self._stopping():
             return
         if not self.state.is_dir():
-            LOGGER.warning("%s is gone, and so the daemon ends", self.state)
+            LOGGER.warning("%s was removed, shutting down", self.state)
             self.is_lost = True
         else:
             LOGGER.warning("%s %s; restarting", self.state / "brimline.db", problem)
@@ -258,9 +258,10 @@ class Daemon:
             await self._process_spool(desk)
 
     async def _process_spool(self, desk: HookDispatcher) -> None:
-        """What was told while nobody listened, in order, once.
+        """Process what hook clients spooled while no daemon answered, in order.
 
-        Where the store fails, it is all taken again: what was kept has no effect again.
+        If the store fails, the batch is processed again; observations that are stored already
+        have no effect.
         """
         while (batch := await asyncio.to_thread(take, self.state)) is not None:
             for request in batch:
@@ -270,16 +271,16 @@ class Daemon:
         self._dropped += take_dropped(self.state)
 
     async def _stop_when_unreachable(self, *found: Callable[[], bool]) -> None:
-        """End where nobody finds us any more: then another can be started."""
+        """Stop when a socket was removed, so that another daemon can be started."""
         while all(each() for each in found):
             await asyncio.sleep(SOCKET_CHECK_INTERVAL_S)
         if not self._stopping():
-            LOGGER.warning("a socket in %s is gone, and so the daemon ends", self.state)
+            LOGGER.warning("socket removed from %s, shutting down", self.state)
             self.is_lost = True
             self.stop()
 
     async def _forget_old_sessions(self, monitor: Monitor) -> None:
-        """Sessions that nobody has seen for as long as they are to be kept."""
+        """Remove sessions that are older than the setting `daemon.keep`."""
         while True:
             await monitor.forget(time.time() - seconds(self._settings.daemon.keep))
             monitor.release_idle()
@@ -288,7 +289,7 @@ class Daemon:
 
 @contextmanager
 def _lock_state_folder(state: Path) -> Generator[None, None, None]:
-    """Hold a state folder, created if missing; StoreFailed or UnsafeFolder if it cannot be used."""
+    """Lock the state folder, which is created if missing; raises StoreFailed or UnsafeFolder."""
     with ExitStack() as held:
         try:
             make_private_folder(state)
@@ -299,14 +300,11 @@ def _lock_state_folder(state: Path) -> Generator[None, None, None]:
 
 
 def _warm_up() -> None:
-    """Load what the first answer needs: an agent waits for it no longer than for any other.
-
-    All of that stays, and nobody looks for garbage in it any more.
-    """
+    """Load what the first answer needs, and exclude it from garbage collection."""
     SessionState("claude", "").readings()
     gc.freeze()
 
 
 def ignore_hangup() -> None:
-    """A terminal that is closed does not end the daemon."""
+    """Keep running when the terminal is closed."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

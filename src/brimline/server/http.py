@@ -1,4 +1,4 @@
-"""HTTP on sockets that are open already: uvicorn, and nothing that it would do beside."""
+"""uvicorn on sockets that are open already, without its signal handlers."""
 
 import asyncio
 import signal
@@ -12,16 +12,16 @@ from brimline.server.http_protocol import ConnectionLimits, limited_protocol
 
 
 class _Server(uvicorn.Server):
-    """uvicorn would end the process by the signal that stopped it; we have more to put away."""
+    """uvicorn without signal handlers: they would end the process before we have cleaned up."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Signals are the daemon's."""
+        """Leave signals to the daemon."""
         yield
 
 
 def create_server(app: Starlette, limits: ConnectionLimits) -> uvicorn.Server:
-    """What serves an application; `should_exit` ends it after what is under way."""
+    """Return a server; set `should_exit` to stop it after the current requests."""
     config = uvicorn.Config(
         app,
         http=limited_protocol(limits),
@@ -35,6 +35,6 @@ def create_server(app: Starlette, limits: ConnectionLimits) -> uvicorn.Server:
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:
-    """Let Ctrl-C, and a service manager's word, end what runs in this loop."""
+    """Call `stop` on SIGINT (Ctrl-C) and SIGTERM (service managers)."""
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop)

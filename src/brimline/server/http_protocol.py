@@ -19,8 +19,7 @@ from brimline.server.tcp_peer import TcpPeers
 MAX_HEAD_BYTES = 64 << 10
 REQUEST_TIMEOUT_S = 30.0
 MAX_TCP_CONNECTIONS = 1_024
-RESERVED_DESCRIPTORS = 256
-"""What TCP connections leave for hooks, commands, transcripts and the store."""
+RESERVED_DESCRIPTORS = 256  # for hooks, commands, transcripts and the store
 
 REASONS = {
     408: "Request Timeout",
@@ -30,7 +29,7 @@ REASONS = {
 
 
 class ConnectionLimits:
-    """What HTTP connections may take; `peers` is None if the system does not tell who connects."""
+    """Limits of HTTP connections; `peers` is None if the system does not report who connects."""
 
     def __init__(
         self,
@@ -44,7 +43,7 @@ class ConnectionLimits:
         self.tcp_connections = 0
 
     def may_connect(self, connection: socket.socket) -> bool:
-        """Return whether a connection comes from our user, as far as the system tells."""
+        """Return whether a connection comes from our user, as far as the system reports it."""
         if connection.family == socket.AF_UNIX:
             return peer_uid(connection) in (os.getuid(), None)
         return self._peers is None or self._peers.is_ours(connection)
@@ -61,7 +60,7 @@ class LimitedProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, or end it."""
+        """Accept a connection, or abort it."""
         super().connection_made(transport)
         connection = cast("socket.socket", transport.get_extra_info("socket"))
         if not self.limits.may_connect(connection):
@@ -76,7 +75,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Count it no more."""
+        """Stop counting it."""
         self._stop_timer()
         if self._is_counted:
             self._is_counted = False
@@ -84,7 +83,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, as long as the head is not too long."""
+        """Parse data unless the head is too long."""
         if self.transport.is_closing():
             return
         if self._timer is None:
@@ -95,19 +94,19 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(431, f"expected a request's head of at most {MAX_HEAD_BYTES:,} bytes")
 
     def on_message_begin(self) -> None:
-        """A request begins; one before it may have ended in the same piece of data."""
+        """Start the timer; the last request may have ended in the same data."""
         self._in_head = True
         if self._timer is None:
             self._start_timer()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The head is there; what follows has a limit of its own."""
+        """Stop counting the head; the body has a limit of its own."""
         self._in_head, self._head_bytes = False, 0
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """All of a request is there: its answer may take as long as it takes."""
+        """Stop the timer: the response has no time limit."""
         self._in_head, self._head_bytes = True, 0
         self._stop_timer()
         super().on_message_complete()
@@ -126,7 +125,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(408, "the request took too long to arrive")
 
     def _refuse(self, status: int, error: str) -> None:
-        """Answer and hang up; one that is being answered already gets no second answer."""
+        """Respond and close; a request that is being answered gets no second response."""
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if cycle is None or cycle.response_complete:
             self.transport.write(_raw_response(status, error))
@@ -134,7 +133,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def limited_protocol(limits: ConnectionLimits) -> type[LimitedProtocol]:
-    """Return the protocol class that uvicorn makes one of for each connection."""
+    """Return a protocol class with these limits, for uvicorn."""
 
     class Protocol(LimitedProtocol):
         pass
@@ -144,7 +143,7 @@ def limited_protocol(limits: ConnectionLimits) -> type[LimitedProtocol]:
 
 
 def raise_descriptor_limit() -> int:
-    """Let this process open as many files as it may; return how many TCP connections fit in."""
+    """Raise the limit of open files; return how many TCP connections fit in."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""What the monitor asks of this machine: the clients' settings, our hooks, and who is told."""
+"""The monitor's view of this machine: client settings, installed hooks, parent sessions."""
 
 import os
 from collections.abc import Callable
@@ -18,8 +18,7 @@ from brimline.store.rows import SignalRow
 from brimline.transcripts.source import Places
 from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
 
-ParentSessions: TypeAlias = CachedReads[str | None, str | None]
-"""The session that is named as the parent of a project's sessions, by the project."""
+ParentSessions: TypeAlias = CachedReads[str | None, str | None]  # by project
 
 _SettingsKey: TypeAlias = tuple[str, str | None, EnvironmentVariables | None]
 _HooksKey: TypeAlias = tuple[str, str | None]
@@ -30,17 +29,17 @@ has others, or none."""
 
 
 class LocalEnvironment(MonitorEnvironment):
-    """This machine; its files are read in threads, and again when a minute has passed."""
+    """Reads settings files in threads, and again after a minute."""
 
     def __init__(
         self,
         places: Places,
         state: Path,
-        told: Callable[[SignalRow, SessionState], None],
-        silent: Callable[[str], bool],
+        on_signal: Callable[[SignalRow, SessionState], None],
+        suppresses: Callable[[str], bool],
     ) -> None:
-        self._on_signal = told
-        self._suppresses = silent
+        self._on_signal = on_signal
+        self._suppresses = suppresses
         self._settings = CachedReads(_settings_reader(places), NO_CLIENT_SETTINGS)
         self._hooked: CachedReads[_HooksKey, float | None] = CachedReads(
             lambda key: hooks_installed_at(state, *key), None
@@ -49,31 +48,31 @@ class LocalEnvironment(MonitorEnvironment):
     async def refresh(
         self, agent: str, project: str | None, env: EnvironmentVariables | None
     ) -> None:
-        """Read again what is older than a minute, and wait for that no longer than a hook may."""
+        """Read files again after a minute; wait only as long as a hook may take."""
         await self._settings.refresh((agent, project, env))
         await self._hooked.refresh((agent, project))
 
     def settings(
         self, agent: str, project: str | None, env: EnvironmentVariables | None
     ) -> ClientSettings:
-        """What the user told an agent's client, also by these variables; None: by the daemon's."""
+        """Return a client's settings for these variables; None: the daemon's own."""
         return self._settings.get((agent, project, env))
 
     def hooks_installed_at(self, agent: str, project: str | None) -> float | None:
-        """When hooks were installed for an agent, or were last changed."""
+        """Return when an agent's hooks were installed or last changed."""
         return self._hooked.get((agent, project))
 
     def is_muted(self, session: str) -> bool:
-        """Whether a session is being cleared: what waits for it waits until after that."""
+        """Whether a session is being cleared, and its messages have to wait."""
         return self._suppresses(session)
 
     def on_signal(self, signal: SignalRow, state: SessionState) -> None:
-        """A signal is new."""
+        """Report a new signal to the user."""
         self._on_signal(signal, state)
 
 
 def parent_sessions(places: Places) -> ParentSessions:
-    """Who is told of a project's sessions, by the settings that are for it."""
+    """Return the parent session of each project, as its settings name it."""
 
     def read(project: str | None) -> str | None:
         try:
@@ -91,14 +90,14 @@ def _settings_reader(places: Places) -> Callable[[_SettingsKey], ClientSettings]
         agent, project, env = key
         if agent not in agent_names():
             return NO_CLIENT_SETTINGS
-        told = places.env if env is None else {**others, **dict(env)}
-        return source(agent).settings(Places(home=places.home, env=told), project)
+        variables = places.env if env is None else {**others, **dict(env)}
+        return source(agent).settings(Places(home=places.home, env=variables), project)
 
     return read
 
 
 def hooks_installed_at(state: Path, agent: str, project: str | None) -> float | None:
-    """When hooks were installed for an agent in a project, or were last changed; it reads files."""
+    """Return when hooks were installed for an agent in a project; blocks on files."""
     try:
         files = load_manifest(state)
         since = os.stat(state / MANIFEST_NAME).st_mtime

@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket."""
+"""The user at the other end of a Unix socket."""
 
 import errno
 import os
@@ -12,19 +12,19 @@ _LOCAL_PEERCRED = 1
 
 
 def check_own_peer(connection: socket.SocketType) -> None:
-    """PermissionError where it is another user who listens: what is said would be theirs."""
+    """Raise PermissionError if the listening process belongs to another user."""
     user = peer_uid(connection)
     if user not in (os.getuid(), None):
         raise PermissionError(errno.EACCES, f"user {user} listens there")
 
 
 def peer_uid(connection: socket.SocketType) -> int | None:
-    """The user id of the peer; None where the system does not tell."""
+    """Return the user id of the peer; None if the system does not report it."""
     if sys.platform == "linux":
-        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-        return _UCRED.unpack(told)[1]
+        data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+        return _UCRED.unpack(data)[1]
     try:
-        told = connection.getsockopt(0, _LOCAL_PEERCRED, _XUCRED_SIZE)
+        data = connection.getsockopt(0, _LOCAL_PEERCRED, _XUCRED_SIZE)
     except OSError:
         return None
-    return struct.unpack_from("=2I", told)[1]
+    return struct.unpack_from("=2I", data)[1]

@@ -1,7 +1,7 @@
-"""The TCP port that this user's daemon had last: the next one takes it again.
+"""The TCP port that this user's daemon had last; the next one uses it again.
 
-HTTP hooks in an agent's settings name it. On a machine with several users the usual port may belong
-to another's daemon, which must not get their prompts.
+HTTP hooks in an agent's settings name it. On a machine with several users the default port may
+belong to another user's daemon, which must not get these prompts.
 """
 
 import os
@@ -31,7 +31,7 @@ def read_port(state: Path) -> int | None:
 
 
 def write_port(state: Path, port: int) -> None:
-    """Keep the port, if the disk takes it: without it the usual one is tried first."""
+    """Save the port if possible; without the file the default port is tried first."""
     draft = state / f"{NAME}.{os.getpid()}"
     with suppress(OSError):
         with open(os.open(draft, WRITING, 0o600), "w") as file:

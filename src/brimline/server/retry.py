@@ -1,4 +1,4 @@
-"""What goes wrong beside the requests: it is said once, and gone on with after a pause."""
+"""Retries with growing pauses, and a log that does not repeat itself."""
 
 import asyncio
 import logging
@@ -11,45 +11,42 @@ from brimline.store.failures import StoreFailed
 
 LOGGER = logging.getLogger("brimline.server")
 
-FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 30.0
-"""Seconds: the first pause and the longest; each is twice the one before."""
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 30.0  # each pause is twice the last
 
-REPEAT_AFTER_S = 3_600.0
-"""After so many seconds the same trouble is said again."""
+REPEAT_AFTER_S = 3_600.0  # for the same warning
 
 MAX_REMEMBERED = 1_000
-"""So many troubles, at most, are remembered."""
 
 Work = Callable[[], Awaitable[None]]
 
 
 class RateLimitedLog:
-    """Says what goes wrong, the same trouble once an hour: it may come every second."""
+    """Logs each warning at most once an hour."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._logged_at = BoundedDict[tuple[str, str], float](MAX_REMEMBERED)
 
-    def warn(self, what: str, error: Exception, foreseen: bool = False) -> None:
-        """Say what does not go on, and why; with the place in our code where it is unforeseen."""
+    def warn(self, what: str, error: Exception, is_expected: bool = False) -> None:
+        """Log a failure, with a traceback if it is unexpected."""
         now, key = self._clock(), (what, str(error))
         if now - self._logged_at.get(key, -REPEAT_AFTER_S) < REPEAT_AFTER_S:
             return
         self._logged_at[key] = now
-        ours = not (foreseen or isinstance(error, BrimlineError | OSError))
-        LOGGER.warning("%s: %s", what, error, exc_info=error if ours else None)
+        is_unexpected = not (is_expected or isinstance(error, BrimlineError | OSError))
+        LOGGER.warning("%s: %s", what, error, exc_info=error if is_unexpected else None)
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether the same may go well later: the store says what to do about a disk or a lock.
+    """Whether a retry may succeed: the store gives a hint about a full disk or a lock.
 
-    Of a value that it does not take it says nothing: that will never go well.
+    It gives none about a value that it refuses.
     """
     return isinstance(error, StoreFailed) and error.hint is not None
 
 
 def growing_pauses() -> Iterator[float]:
-    """Growing pauses, without an end."""
+    """Yield pauses in seconds that double up to MAX_PAUSE_S."""
     pause = FIRST_PAUSE_S
     while True:
         yield pause
@@ -57,25 +54,25 @@ def growing_pauses() -> Iterator[float]:
 
 
 async def run_forever(what: str, work: Work) -> None:
-    """Do work that has no end; where it fails, begin anew after a pause."""
+    """Run endless work; restart it after a pause if it fails or ends."""
     log, waits = RateLimitedLog(), growing_pauses()
     while True:
         begun = time.monotonic()
         try:
             await work()
-        except Exception as error:  # noqa: BLE001 - it is said, and nothing else ends by it
-            log.warn(f"{what} broke off, and goes on later", error)
+        except Exception as error:  # noqa: BLE001 - logged; other work goes on
+            log.warn(f"{what} failed, will retry", error)
         if time.monotonic() - begun > MAX_PAUSE_S:
             waits = growing_pauses()
         await asyncio.sleep(next(waits))
 
 
 async def retry_until_stored(what: str, work: Work, log: RateLimitedLog) -> None:
-    """Have the store keep something that is to be kept, as soon as it can."""
+    """Retry a write until the store accepts it, or refuses it for good."""
     for pause in growing_pauses():
         try:
             await work()
-        except Exception as error:  # noqa: BLE001 - nobody else waits for it
+        except Exception as error:  # noqa: BLE001 - runs in the background
             log.warn(what, error)
             if not is_transient(error):
                 return

@@ -1,7 +1,7 @@
 """The daemon's secret: a random token in a file that only its user can read.
 
-Programs send it as `Authorization: Bearer SECRET`. What is written into a browser or into another
-program's settings is derived from it for one purpose, so that it opens nothing else.
+Programs send it as `Authorization: Bearer SECRET`. A browser or another program's settings get a
+token that is derived from it for one purpose and gives no other access.
 """
 
 import hashlib
@@ -23,24 +23,23 @@ SECRET_BYTES = 32
 MAX_FILE_BYTES = 1 << 10
 FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-Purpose: TypeAlias = Literal["page", "hooks"]
-"""What a derived token is for: the page's cookie, or hooks that a client posts itself."""
+Purpose: TypeAlias = Literal["page", "hooks"]  # the page's cookie, or HTTP hooks
 
 
 def load_or_create_secret(state: Path) -> str:
-    """Return the secret of a state folder; make one if there is none, or if others could read it.
+    """Return the secret; create one if there is none, or if others could read it.
 
     Raises StoreFailed if the file can be neither read nor written.
     """
     try:
         return _read(state) or _create(state)
     except OSError as error:
-        hint = "It must be a file of your own; remove it, and a new one is made."
+        hint = "Remove it: the daemon then creates a new one."
         raise StoreFailed(str(state / NAME), error.strerror or str(error), hint) from error
 
 
 def read_secret(state: Path) -> str | None:
-    """Return the secret that a daemon has made, or None if there is none for us to read."""
+    """Return the daemon's secret, or None if we cannot read one."""
     try:
         return _read(state)
     except OSError:
@@ -53,14 +52,14 @@ def derive_token(secret: str, purpose: Purpose) -> str:
 
 
 def _read(state: Path) -> str | None:
-    """Return the secret; None if there is no file, or none that only we could read until now."""
+    """Return the secret; None if there is no file, or if other users could read it."""
     try:
         file = os.open(state / NAME, FLAGS)
     except FileNotFoundError:
         return None
     try:
         if not _is_private(os.fstat(file)):
-            LOGGER.warning("%s could be read by others: a new secret replaces it", state / NAME)
+            LOGGER.warning("other users could read %s, replacing the secret", state / NAME)
             return None
         text = os.read(file, MAX_FILE_BYTES).decode("ascii", "replace").strip()
     finally:
@@ -68,9 +67,9 @@ def _read(state: Path) -> str | None:
     return text if len(text) >= SECRET_BYTES and text.isalnum() else None
 
 
-def _is_private(found: os.stat_result) -> bool:
-    ours = found.st_uid == os.getuid() and stat.S_ISREG(found.st_mode)
-    return ours and not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+def _is_private(status: os.stat_result) -> bool:
+    is_own = status.st_uid == os.getuid() and stat.S_ISREG(status.st_mode)
+    return is_own and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
 
 def _create(state: Path) -> str:

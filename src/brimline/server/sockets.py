@@ -1,4 +1,4 @@
-"""Where a daemon listens, and the lock that lets one of a user live."""
+"""The sockets that the daemon listens on, and the lock that allows one daemon per user."""
 
 import os
 import socket
@@ -20,7 +20,6 @@ LOCK_NAME = "lock"  # its name in the state folder
 LOCK_WAIT_S = 0.2  # `find_unresponsive` in another process holds it for a moment
 
 MAX_PID_BYTES = 20
-"""No process has a longer number."""
 
 FileIdentity: TypeAlias = tuple[int, int, int]
 
@@ -38,7 +37,7 @@ class DaemonUnresponsive(NotRunning):
 
 
 class InstanceLock:
-    """The lock that one daemon of a user holds while it lives."""
+    """The lock that a daemon holds while it runs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -57,7 +56,7 @@ class InstanceLock:
 
 
 def find_unresponsive(path: Path) -> DaemonUnresponsive | None:
-    """What to say where nobody answers, and somebody holds this lock all the same."""
+    """Return the error to raise if a process holds this lock, else None."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -65,42 +64,42 @@ def find_unresponsive(path: Path) -> DaemonUnresponsive | None:
     try:
         if lock_file(file, wait_s=0):
             return None
-        told = os.pread(file, MAX_PID_BYTES, 0).strip()
-        return DaemonUnresponsive(path, int(told) if told.isdigit() else None)
-    except OSError:  # a folder on which nothing can be locked
+        pid = os.pread(file, MAX_PID_BYTES, 0).strip()
+        return DaemonUnresponsive(path, int(pid) if pid.isdigit() else None)
+    except OSError:  # a file system without locks
         return None
     finally:
         os.close(file)
 
 
 def listen_tcp(port: int | None, last: int | None = None) -> socket.socket:
-    """Listen on 127.0.0.1 at a port; None: the last one, else the usual one, else any.
+    """Listen on 127.0.0.1 at a port; None: the last port, else the default, else any.
 
-    Raises AlreadyRunning if the port that is asked for cannot be had.
+    Raises AlreadyRunning if the given port is taken.
     """
     if port is not None:
         return _bind_tcp(port)
-    for usual in (last, DEFAULT_PORT):
+    for candidate in (last, DEFAULT_PORT):
         with suppress(AlreadyRunning):
-            if usual is not None:
-                return _bind_tcp(usual)
+            if candidate is not None:
+                return _bind_tcp(candidate)
     return _bind_tcp(ANY_PORT)
 
 
 def _bind_tcp(port: int) -> socket.socket:
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((HOST, port))
-        made.listen(BACKLOG)
+        server.bind((HOST, port))
+        server.listen(BACKLOG)
     except OSError as error:
-        made.close()
+        server.close()
         raise AlreadyRunning(f"{HOST}:{port}", error.strerror) from error
-    return made
+    return server
 
 
 class ListeningSocket(socket.socket):
-    """A Unix socket to which many short connections come."""
+    """A Unix socket that knows whether its path still leads to it."""
 
     path = Path()
     file: FileIdentity | None = None
@@ -116,35 +115,32 @@ class ListeningSocket(socket.socket):
         self.path, self.file = path, _file_identity(path)
 
     def is_reachable(self) -> bool:
-        """Whether its path leads to it: it was not deleted, and no other was put in its place."""
-        found = _file_identity(self.path)
-        return self.file is not None and found is not None and self.file[:2] == found[:2]
+        """Whether its path still leads to it."""
+        current = _file_identity(self.path)
+        return self.file is not None and current is not None and self.file[:2] == current[:2]
 
     def unlink(self) -> None:
-        """Take its path away, unless that is another's by now."""
+        """Remove its path, unless another socket has taken it."""
         if self.file is not None and self.file == _file_identity(self.path):
             self.path.unlink(missing_ok=True)
 
 
 def listen_unix(path: Path) -> ListeningSocket:
-    """A socket for this user alone; what a dead daemon left in its place is taken away.
+    """Listen on a Unix socket for this user; a dead daemon's socket is replaced.
 
-    UnsafeFolder if another user could put another socket in its place.
+    Raises UnsafeFolder if another user could replace it.
     """
     make_private_folder(path.parent, strict=path.parent == short_socket_folder(os.getuid()))
     path.unlink(missing_ok=True)
-    made = ListeningSocket(socket.AF_UNIX, socket.SOCK_STREAM)
-    made.open(path)
-    return made
+    server = ListeningSocket(socket.AF_UNIX, socket.SOCK_STREAM)
+    server.open(path)
+    return server
 
 
 def _file_identity(path: Path) -> FileIdentity | None:
-    """What tells a file from any other: where it is, and when it was made.
-
-    Its number comes again when nobody has it open any more.
-    """
+    """Return what identifies a file; the time is part of it because inode numbers are reused."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_mtime_ns

@@ -1,11 +1,11 @@
-"""Watches the file of the store while the daemon runs."""
+"""Watch the file of the store while the daemon runs."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
 WATCH_EVERY_S = 1.0
-FIRST_CHECK_AFTER_S = 5.0  # when the daemon has read what it found at its start
+FIRST_CHECK_AFTER_S = 5.0  # after the daemon has read the transcripts at its start
 CHECK_EVERY_S = 86_400.0
 
 

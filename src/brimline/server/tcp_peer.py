@@ -1,6 +1,6 @@
-"""The user at the other end of a loopback TCP connection, asked of the kernel (sock_diag(7)).
+"""The user at the other end of a loopback TCP connection, from the kernel (sock_diag(7)).
 
-Linux alone tells this to an unprivileged process. Elsewhere the secret decides alone.
+Only Linux reports this to an unprivileged process. Elsewhere only the secret is checked.
 """
 
 import errno
@@ -36,14 +36,14 @@ class Peer(NamedTuple):
 
 
 class TcpPeers:
-    """Looks up peers; made by `open`, which returns None if the system does not tell."""
+    """Looks up peers; created by `open`, which returns None if the system does not report them."""
 
     def __init__(self, netlink: socket.socket) -> None:
         self._netlink = netlink
 
     @classmethod
     def open(cls) -> "TcpPeers | None":
-        """Return a lookup that was seen to work on a connection of our own."""
+        """Return a lookup after testing it on a connection of our own."""
         if sys.platform != "linux":
             return None
         try:
@@ -60,7 +60,7 @@ class TcpPeers:
         return None
 
     def close(self) -> None:
-        """Let go of the kernel's socket."""
+        """Close the netlink socket."""
         self._netlink.close()
 
     def is_ours(self, connection: socket.socket) -> bool:
@@ -68,7 +68,7 @@ class TcpPeers:
         return is_trusted(self.peer_of(connection), os.getuid())
 
     def peer_of(self, connection: socket.socket) -> Peer | None:
-        """Return the other end of an IPv4 connection; None if it is gone, or none was made."""
+        """Return the other end of an IPv4 connection; None if it is gone."""
         try:
             peer, own = connection.getpeername(), connection.getsockname()
             socket_id = _SOCKET_ID.pack(
@@ -77,7 +77,7 @@ class TcpPeers:
             self._netlink.send(_question(socket_id))
             return _answer(self._netlink.recv(_REPLY_BYTES), socket_id)
         except OSError as error:
-            if error.errno == errno.ENOBUFS:  # an answer was lost: the next one is another's
+            if error.errno == errno.ENOBUFS:  # a reply was lost
                 self._drain()
             return None
 
@@ -103,8 +103,8 @@ class TcpPeers:
 def is_trusted(peer: Peer | None, user: int) -> bool:
     """Return whether a peer is this user's, or root's.
 
-    The kernel gives a socket that its process has closed to root, and another user may close one on
-    purpose, behind a request: root's counts only while it is connected.
+    The kernel reports root as the owner of a socket that its process has closed, and another user
+    may close one on purpose after a request: root counts only while it is connected.
     """
     if peer is None:
         return False
@@ -119,7 +119,7 @@ def _question(socket_id: bytes) -> bytes:
 
 
 def _answer(data: bytes, socket_id: bytes) -> Peer | None:
-    """Return the peer of a reply; None if it is an error, or tells of another socket."""
+    """Return the peer of a reply; None if it is an error, or about another socket."""
     message_at = _HEADER.size
     id_at = message_at + _MESSAGE.size
     counters_at = id_at + _SOCKET_ID.size + _INTERFACE_COOKIE.size

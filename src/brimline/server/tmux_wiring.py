@@ -1,4 +1,4 @@
-"""The agents' tmux panes: sessions that are cleared there, messages that are typed there."""
+"""Connect clearing and message delivery in tmux panes to the store and the notices."""
 
 import os
 import time
@@ -22,7 +22,7 @@ from brimline.transcripts.source import Places
 
 
 class TmuxWiring:
-    """What is done in panes, and what comes of it."""
+    """Creates the session clearer and the message delivery."""
 
     def __init__(self, store: Store, places: Places, state: Path, notices: NoticePolicy) -> None:
         self._store = store
@@ -33,14 +33,14 @@ class TmuxWiring:
         self.clearer = SessionClearer(state, self._typist, time.time, self._on_clear_end)
 
     def message_delivery(self, monitor: Monitor) -> MessageDelivery:
-        """What brings messages that no hook of ours will."""
+        """Return the delivery of messages to agents without hooks."""
 
-        def hooked(row: SessionRow) -> bool:
+        def has_hooks(row: SessionRow) -> bool:
             if row.agent not in agent_names():
-                return True  # a program's own, which no pane shows as we know it
+                return True  # a program's own agent, whose screen is unknown
             return hooks_installed_at(self._state, row.agent, row.project) is not None
 
-        def compacting(session: str) -> bool:
+        def is_compacting(session: str) -> bool:
             watched = monitor.state_of(session)
             return watched is not None and watched.compacting
 
@@ -48,19 +48,19 @@ class TmuxWiring:
             self._store,
             self._typist,
             time.time,
-            hooked,
+            has_hooks,
             self._find_pane,
-            compacting,
+            is_compacting,
             monitor.refresh_message,
         )
 
     def _find_pane(self, row: SessionRow) -> Pane | None:
         return find_pane(row.agent, row.project, self._places.env, os.getuid())
 
-    async def _on_clear_end(self, intent: ClearRequest) -> None:
-        """A clear ended: the user is told of a failure, messages follow to the new session."""
-        if intent.step == "failed":
-            self._notices.send(clear_failure_notice(intent))
-        elif intent.after is not None:
+    async def _on_clear_end(self, request: ClearRequest) -> None:
+        """Notify the user of a failure; move messages to the new session after a success."""
+        if request.step == "failed":
+            self._notices.send(clear_failure_notice(request))
+        elif request.after is not None:
             now = time.time()
-            await record_continuation(self._store, intent.session, intent.after, now, now)
+            await record_continuation(self._store, request.session, request.after, now, now)

@@ -1,4 +1,4 @@
-"""The agents' transcripts, followed beside the hooks: what has no hooks is watched too."""
+"""Watch the folders of transcripts, so that agents without hooks are monitored too."""
 
 import asyncio
 import os
@@ -23,29 +23,22 @@ if TYPE_CHECKING:
     from watchfiles.main import FileChange
 
 WATCH_STEP_MS, DEBOUNCE_MS = 100, 400
-"""Milliseconds: how often the system is asked for changes, and how long they are collected."""
 
-FOLDER_CHECK_S = 5.0
-"""So many seconds until it is looked for folders that were not there: an agent's first session."""
+FOLDER_CHECK_S = 5.0  # look for new folders: an agent's first session
 
-POLL_INTERVAL_S = 2.0
-"""Seconds between two looks through all folders, where they cannot be watched."""
+POLL_INTERVAL_S = 2.0  # of all folders, if they cannot be watched
 
 WATCH_RETRY_S = 60.0
-"""After so many seconds of that it is tried to watch them again."""
 
-OBSERVE_RETRY_S = 5.0
-"""So many seconds until it is tried again to hear of a transcript, unless it changes before."""
+OBSERVE_RETRY_S = 5.0  # after a failure, unless the transcript changes first
 
-TranscriptKey: TypeAlias = tuple[str, str | None, str]
-"""A transcript: its path, session and thread."""
+TranscriptKey: TypeAlias = tuple[str, str | None, str]  # path, session, thread
 
-FileVersion: TypeAlias = tuple[int, float]
-"""Its size, and when it was last written."""
+FileVersion: TypeAlias = tuple[int, float]  # size, time of the last write
 
 
 class TranscriptWatcher:
-    """Tells a monitor of every transcript that is written, from those of late on."""
+    """Reports every transcript written after `since` to a monitor."""
 
     def __init__(
         self,
@@ -67,20 +60,20 @@ class TranscriptWatcher:
         self._log = RateLimitedLog()
 
     async def run(self) -> None:
-        """Follow until it is cancelled."""
+        """Watch until cancelled."""
         while True:
             folders = await self._threads.run(self._find_folders)
             await self._observe_agents(set(folders.values()))
             is_first = True
             async for paths in self._changes(folders):
-                if is_first:  # nobody told of what was written before the watch began
+                if is_first:  # files written before the watch began
                     await self._observe_agents(set(folders.values()))
                     is_first = False
                 await self._process_changes(folders, paths)
                 await self._retry_failed(folders)
 
     def _find_folders(self) -> dict[str, str]:
-        """Whose folders are there; one inside another is watched with it."""
+        """Return existing folders and their agents; a folder inside another is watched with it."""
         found = {
             os.path.realpath(folder): agent
             for agent in agents_present(self._places)
@@ -90,7 +83,7 @@ class TranscriptWatcher:
         return {path: agent for path, agent in found.items() if not _is_inside_any(path, found)}
 
     async def _changes(self, folders: Iterable[str]) -> AsyncIterator[set[str]]:
-        """What changed, until it is time to look for new folders, or through all of them."""
+        """Yield changed paths until the folders changed, or cannot be watched."""
         watched, stop = sorted(folders), threading.Event()
         if not watched or time.monotonic() < self._watch_again_at:
             await asyncio.sleep(
@@ -106,9 +99,9 @@ class TranscriptWatcher:
                     folders = await self._threads.run(self._find_folders)
                     if set(folders) != set(watched):
                         return
-        except Exception as error:  # noqa: BLE001 - no more watches, a name that is no UTF-8
-            what = f"transcripts are looked through every {POLL_INTERVAL_S:g} s"
-            self._log.warn(what, error, foreseen=True)
+        except Exception as error:  # noqa: BLE001 - no watches left, or a name that is not UTF-8
+            what = f"cannot watch transcripts, polling every {POLL_INTERVAL_S:g} s"
+            self._log.warn(what, error, is_expected=True)
             self._watch_again_at = time.monotonic() + WATCH_RETRY_S
         finally:
             stop.set()
@@ -125,11 +118,11 @@ class TranscriptWatcher:
             rust_timeout=int(self._folder_check_s * 1_000),
             yield_on_timeout=True,
             raise_interrupt=False,
-            force_polling=False,  # its own looks would end by a name that is no UTF-8, too
+            force_polling=False,  # its polling fails on a name that is not UTF-8
         )
 
     async def _process_changes(self, folders: dict[str, str], paths: set[str]) -> None:
-        """Hear of files that are known at once; another may be a new one, or a database's."""
+        """Observe known files; for others, look through the agent's transcripts."""
         for path in paths & self._files.keys():
             await self._observe_file(path)
         others = paths - self._files.keys()
@@ -139,7 +132,7 @@ class TranscriptWatcher:
         await self._observe_agents(agents)
 
     async def _retry_failed(self, folders: dict[str, str]) -> None:
-        """Hear again of those that could not be heard of a while ago."""
+        """Look again for transcripts whose observation failed a while ago."""
         now = time.monotonic()
         due = [key for key, (_, at) in self._failed.items() if at <= now]
         for key in due:
@@ -153,11 +146,11 @@ class TranscriptWatcher:
             await self._observe(transcript)
 
     async def _find_transcripts(self, agent: str) -> list[Transcript]:
-        """All of an agent; none for now where they cannot be looked for."""
+        """Return an agent's transcripts; none if they cannot be listed now."""
         try:
             return await self._threads.run(partial(find_transcripts, self._places, [agent]))
-        except Exception as error:  # noqa: BLE001 - the other agents' are followed all the same
-            self._log.warn(f"the transcripts of {agent} are not followed for now", error)
+        except Exception as error:  # noqa: BLE001 - other agents are not affected
+            self._log.warn(f"cannot list the transcripts of {agent}, will retry", error)
             return []
 
     async def _observe_file(self, path: str) -> None:
@@ -183,11 +176,11 @@ class TranscriptWatcher:
             self._files[real_path] = transcript
         try:
             await self._monitor.observe(_observation(transcript, transcript.session))
-        except Exception as error:  # noqa: BLE001 - its own fault or the store's: others go on
-            self._log.warn(f"what {transcript.path} tells is not kept yet", error)
+        except Exception as error:  # noqa: BLE001 - other transcripts are not affected
+            self._log.warn(f"cannot process {transcript.path}, will retry", error)
             if is_transient(error):
                 self._failed[key] = now, time.monotonic() + OBSERVE_RETRY_S
-            else:  # it is heard of again when it changes
+            else:  # retried when it changes
                 self._known[key] = now
         else:
             self._failed.pop(key, None)
@@ -197,7 +190,7 @@ class TranscriptWatcher:
                 self._known[key] = now
 
     def _is_postponed(self, key: TranscriptKey, version: FileVersion) -> bool:
-        """Whether it is as it was when it could not be heard of, and that was just now."""
+        """Whether observing this version failed a moment ago."""
         failed, until = self._failed.get(key, (None, 0.0))
         return failed == version and time.monotonic() < until
 

@@ -1,4 +1,4 @@
-"""The HTTP API on loopback: its parts, put together and guarded."""
+"""The HTTP application: all routes behind access control and limits."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -41,7 +41,7 @@ from brimline.store.rows import SessionRow
 
 Handler = Callable[[Request], Awaitable[Response]]
 
-UNIX_ONLY = "forbidden: this is answered over the daemon's Unix socket alone"
+UNIX_ONLY = "forbidden: only available over the daemon's Unix socket"
 
 
 class DaemonRoutes:
@@ -63,35 +63,30 @@ class DaemonRoutes:
         self._access = access
 
     async def health(self, request: Request) -> Response:
-        """That it lives."""
         return json_response(Health("ok"))
 
     async def daemon(self, request: Request) -> Response:
-        """Get the daemon's status."""
         return json_response(self._status())
 
     async def end(self, request: Request) -> Response:
-        """End the daemon, after what is under way."""
         self._stop()
         return json_response(Health("stopping"))
 
     async def link(self, request: Request) -> Response:
-        """Create a link that opens the page once."""
         return json_response(PageLink(self._access.page_link()), 201)
 
 
 class PageLinkRoute:
-    """Where a link leads: it gives a browser our cookie, once, and sends it on to the page."""
+    """The target of a link: gives a browser our cookie, once, and redirects it to the page."""
 
     def __init__(self, access: AccessControl) -> None:
         self._access = access
 
     def routes(self) -> list[Route]:
-        """The one route."""
         return [Route(LINK_PATH, self.open)]
 
     async def open(self, request: Request) -> Response:
-        """Let a browser in; one that is in already may come by a link that was used."""
+        """Sign a browser in; one that is signed in already may use an old link."""
         cookies = request.headers.get("cookie", "").encode("latin-1")
         if self._access.links.redeem(request.query_params.get("code", "")):
             headers = {"set-cookie": self._access.cookie()}
@@ -106,9 +101,9 @@ class PageLinkRoute:
 
 
 class HookRoutes:
-    """Hooks that a client posts itself; an answer is passed on where the client still waits.
+    """Hooks that a client posts itself.
 
-    It is marked as delivered when it was sent: a daemon that dies before has it sent again.
+    A reply is marked as delivered after it was sent; if the daemon dies before, it is sent again.
     """
 
     endpoints = (
@@ -121,8 +116,7 @@ class HookRoutes:
         self._log = RateLimitedLog()
 
     async def hook(self, request: Request) -> Response:
-        """Answer one."""
-        told = HookRequest(
+        hook_request = HookRequest(
             kind="hook",
             agent=request.path_params["agent"],
             id=f"{time.time_ns()}-0",
@@ -130,11 +124,13 @@ class HookRoutes:
             env={},
             body=await request.body(),
         )
-        answer = await self._dispatcher.handle(told)
+        answer = await self._dispatcher.handle(hook_request)
         after = None
         if answer.wants_ack:
-            passed_on = not await request.is_disconnected()
-            after = BackgroundTask(record_delivery, self._dispatcher, answer, passed_on, self._log)
+            is_delivered = not await request.is_disconnected()
+            after = BackgroundTask(
+                record_delivery, self._dispatcher, answer, is_delivered, self._log
+            )
         text = answer.text or b"{}"
         return Response(text, media_type="application/json", background=after)
 
@@ -147,7 +143,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *LegacyRoutes.endpoints,
     *HookRoutes.endpoints,
 )
-"""All that is offered."""
 
 
 def create_app(
@@ -157,10 +152,7 @@ def create_app(
     access: AccessControl,
     open_paths: Sequence[str] = (),
 ) -> Starlette:
-    """The application: parts of the API and routes beside it, behind the guard.
-
-    What begins with one of `open_paths` needs no secret.
-    """
+    """Return the application; paths that begin with one of `open_paths` need no secret."""
 
     async def openapi(request: Request) -> Response:
         return json_response(build_document([each for part in parts for each in part.endpoints]))
@@ -177,26 +169,30 @@ def create_app(
         HTTPException: http_error_response,
         Exception: failure_response,
     }
-    made = Starlette(routes=routes, exception_handlers=handlers)
-    made.add_middleware(BodyLimit)
-    made.add_middleware(LoadLimit)
-    made.add_middleware(RequestGuard, access=access, open_paths=open_paths)
-    return made
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    app.add_middleware(BodyLimit)
+    app.add_middleware(LoadLimit)
+    app.add_middleware(RequestGuard, access=access, open_paths=open_paths)
+    return app
 
 
 def _route(store: Store, part: Routes, endpoint: Endpoint) -> Route:
     handler = getattr(part, endpoint.handler)
-    made = _with_session(store, handler) if endpoint.needs_session else handler
-    made = _unix_only(made) if endpoint.unix_only else made
+    if endpoint.needs_session:
+        handler = _with_session(store, handler)
+    if endpoint.unix_only:
+        handler = _unix_only(handler)
     path = endpoint.path.replace("{id}", "{id:path}")  # an agent's own ids may have slashes
-    return Route(path, made, methods=[endpoint.method])
+    return Route(path, handler, methods=[endpoint.method])
 
 
 def _unix_only(handler: Handler) -> Handler:
     @wraps(handler)
     async def answer(request: Request) -> Response:
         if tcp_port(request.scope) is not None:
-            raise RequestRefused(403, UNIX_ONLY, "Use the command line, or the socket `http.sock`.")
+            raise RequestRefused(
+                403, UNIX_ONLY, "Use the `brimline` command, or connect to `http.sock`."
+            )
         return await handler(request)
 
     return answer

@@ -15,14 +15,11 @@ from brimline.server.api.session_cache import (
 from brimline.server.retry import RateLimitedLog
 from brimline.store.failures import StoreFailed
 
-POLL_INTERVAL_S = 0.5
-"""The store is asked this often for what changed; what changed meanwhile is sent together."""
+POLL_INTERVAL_S = 0.5  # changes in this time are sent together
 
-HEARTBEAT_S = 15.0
-"""After this time without a change, a comment shows that the connection is alive."""
+HEARTBEAT_S = 15.0  # without changes, a comment is sent
 
-MAX_BACKLOG_BYTES = 4 << 20
-"""Frames are kept for slow viewers up to this size, for all viewers together."""
+MAX_BACKLOG_BYTES = 4 << 20  # frames kept for slow viewers, for all of them together
 
 ALIVE = b": alive\n\n"
 
@@ -63,7 +60,7 @@ class ChangeBroadcaster:
         return self._backlog_bytes
 
     async def follow(self, after: int) -> AsyncGenerator[bytes, None]:
-        """Whole views of what changed after a mark, then every change, until the daemon stops.
+        """Yield whole views of what changed after a mark, then every change until the daemon stops.
 
         With mark 0 the views are those of the last day.
         """
@@ -85,9 +82,9 @@ class ChangeBroadcaster:
             self._viewers.discard(wake)
 
     def _whole_views(self, changed: Sequence[tuple[int, str]]) -> Iterator[bytes]:
-        """Each of these sessions, as it is when its turn comes.
+        """Yield each session as it is now, with the mark of when it was listed.
 
-        The mark is the one of when they were listed: who resumes from it gets all that follow.
+        A client that resumes from that mark gets all later changes.
         """
         for mark, id in changed:
             if (session := self._cache.get(id)) is not None:
@@ -96,7 +93,7 @@ class ChangeBroadcaster:
     async def _frames_from(
         self, number: int, wake: asyncio.Event, poll: asyncio.Task[None]
     ) -> AsyncGenerator[Frame, None]:
-        """Frames from a number on; ends if that one is not kept any more, or with the poll."""
+        """Yield frames from a number on, until one is dropped or the poll ends."""
         while not poll.done():
             if number == self._next:
                 wake.clear()
@@ -137,7 +134,7 @@ class ChangeBroadcaster:
             try:
                 await self._cache.update()
             except StoreFailed as error:
-                self._log.warn("open pages do not get what changes", error)
+                self._log.warn("cannot read changes for open pages, will retry", error)
             if self._next > number:
                 published_at, number = time.monotonic(), self._next
             elif time.monotonic() - published_at > self._heartbeat_s:
@@ -145,9 +142,9 @@ class ChangeBroadcaster:
             await asyncio.sleep(self._interval_s)
 
     def _on_poll_end(self, poll: asyncio.Task[None]) -> None:
-        """The poll has ended: so do the streams, and clients that want to go on connect again."""
+        """End all streams with the poll; clients reconnect."""
         self._frames.clear()
         self._backlog_bytes = 0
         self._wake_all()
         if not poll.cancelled() and isinstance(error := poll.exception(), Exception):
-            self._log.warn("the streams of open pages ended", error)
+            self._log.warn("the stream of changes failed, open pages reconnect", error)

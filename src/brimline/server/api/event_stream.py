@@ -1,4 +1,4 @@
-"""Sessions as they change, as server-sent events."""
+"""The stream of session changes, as server-sent events."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -15,7 +15,6 @@ from brimline.store.rows import SessionRow, ThreadRow
 
 MEDIA_TYPE = "text/event-stream"
 MAX_MARK_DIGITS = 18
-"""No store gives a longer mark."""
 
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 CONNECTED = b": connected\nretry: 1000\n\n"
@@ -29,7 +28,7 @@ class TrendChange(msgspec.Struct, frozen=True):
 
 
 def _partial(row: type[msgspec.Struct], **changed: Any) -> Any:
-    """The type of an object with some fields of a row; `changed` fields have another type."""
+    """Return the type of an object with some fields of a row; `changed` gives other types."""
     types = {field.name: field.type for field in msgspec.structs.fields(row)} | changed
     fields = [(name, kind | msgspec.UnsetType, msgspec.UNSET) for name, kind in types.items()]
     return msgspec.defstruct(f"{row.__name__}Change", fields, kw_only=True)
@@ -74,10 +73,7 @@ class StreamRoutes:
         return StreamingResponse(self._events(after), media_type=MEDIA_TYPE, headers=HEADERS)
 
     def _resume_mark(self, last_event_id: str) -> int:
-        """The mark to resume from; 0, the start, if this store has not given it.
-
-        A page may have it from a store that was moved aside since.
-        """
+        """Return the mark to resume from; 0, the start, if it is from an earlier store."""
         is_mark = last_event_id.isdecimal() and len(last_event_id) <= MAX_MARK_DIGITS
         mark = int(last_event_id) if is_mark else 0
         return mark if mark <= self._cache.mark else 0

@@ -1,13 +1,13 @@
-"""Sharing the event loop: long work in slices, so that a hook never waits behind all of it."""
+"""Share the event loop: long work runs in slices, so that hooks do not wait for all of it."""
 
 import asyncio
 from time import perf_counter
 
 SLICE_S = 0.001
 BACKGROUND_SLICE_S = 0.0003
+# Background work pauses this many times as long as it ran: a hook returns to the loop about eight
+# times before it is answered, and could wait for a slice each time.
 BACKGROUND_PAUSE = 3.0
-"""Work that nobody waits for pauses so many times as long as it ran: a hook comes back to the loop
-some eight times until it is answered, and each time would wait for another slice."""
 
 
 class TimeSlice:
@@ -27,7 +27,7 @@ class TimeSlice:
 
 
 class Turns:
-    """Lets many tasks that are all ready go on one by one, one in each round of the loop."""
+    """Lets many ready tasks continue one by one, one in each round of the loop."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

@@ -1,4 +1,4 @@
-"""What was: sessions by day, and where each model of each client was compacted."""
+"""The history: usage by day and session, and where each model was compacted."""
 
 import asyncio
 import time
@@ -28,8 +28,7 @@ from brimline.survey.summary import FileSummary, day_of
 from brimline.transcripts.source import Places
 
 DEFAULT_SINCE = "30d"
-MAX_AGE_S = 30.0
-"""For so many seconds what was read of the files is served again."""
+MAX_AGE_S = 30.0  # the files are read again after this
 
 
 class DayUsage(msgspec.Struct, frozen=True):
@@ -42,7 +41,7 @@ class DayUsage(msgspec.Struct, frozen=True):
 
 
 class Day(msgspec.Struct, frozen=True):
-    """A day's line of the report."""
+    """One day of the report."""
 
     day: str
     sessions: int
@@ -54,7 +53,7 @@ class Day(msgspec.Struct, frozen=True):
 
 
 class PastSession(msgspec.Struct, frozen=True):
-    """A session's line of the report."""
+    """One session of the report."""
 
     session: str
     agent: str
@@ -69,7 +68,7 @@ class PastSession(msgspec.Struct, frozen=True):
 
 
 class LearnedLimit(msgspec.Struct, frozen=True):
-    """Where the compactions of one model on one version of a client came."""
+    """The compactions of one model on one version of a client."""
 
     agent: str
     model: str | None
@@ -82,7 +81,7 @@ class LearnedLimit(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """What the agents' own files tell by day and session, and what the compactions teach."""
+    """Usage by day and session from the transcripts, and limits observed at compactions."""
 
     days: list[Day]
     limits: list[LearnedLimit]
@@ -90,7 +89,7 @@ class History(msgspec.Struct, frozen=True):
 
 
 class HistoryRoutes:
-    """The route of the history; `read` tells, beside everything else, what sessions add up to."""
+    """The route of the history; `read` reads the transcripts in a thread."""
 
     endpoints = (
         Endpoint("GET", "/v1/history", "history",
@@ -110,7 +109,6 @@ class HistoryRoutes:
         self._read: tuple[float, list[TranscriptSummary]] = (0.0, [])
 
     async def history(self, request: Request) -> Response:
-        """The history since a span."""
         chosen = ReportFilter(day_of(read_since(request, DEFAULT_SINCE, self._clock())))
         found = await self._items()
         days = [_day(line) for line in build_report(found, "day", chosen).lines]
@@ -128,7 +126,7 @@ class HistoryRoutes:
 
 
 def read_history(places: Places, cache: Path) -> list[TranscriptSummary]:
-    """What the agents' own files on this machine add up to; what was read is kept in a cache."""
+    """Read all transcripts on this machine, with the index in the cache folder."""
     found = find_transcripts(places)
     index = TranscriptIndex.load(cache)
     index.update(found)
@@ -147,19 +145,19 @@ def _day(line: ReportLine) -> Day:
 
 def _sessions(found: Iterable[TranscriptSummary], lines: Iterable[ReportLine]) -> list[PastSession]:
     about = {item.session: item.summary for item in found if item.transcript.thread == "main"}
-    made = [_past(line, about) for line in lines]
-    return sorted(made, key=lambda past: past.last or 0.0, reverse=True)
+    sessions = [_past(line, about) for line in lines]
+    return sorted(sessions, key=lambda past: past.last or 0.0, reverse=True)
 
 
 def _past(line: ReportLine, about: dict[str, FileSummary]) -> PastSession:
-    told = about.get(line.key)
+    summary = about.get(line.key)
     return PastSession(
         session=line.key,
         agent=line.agents[0],
-        project=told.project if told else None,
-        model=told.model if told else None,
-        first=told.first if told else None,
-        last=told.last if told else None,
+        project=summary.project if summary else None,
+        model=summary.model if summary else None,
+        first=summary.first if summary else None,
+        last=summary.last if summary else None,
         calls=line.calls,
         peak_sent=line.peak_sent,
         compactions=line.compactions,

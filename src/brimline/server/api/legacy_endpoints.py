@@ -1,4 +1,4 @@
-"""The endpoints of the design that this began with, as they stand there."""
+"""The endpoints of the original design, kept for its scripts."""
 
 import msgspec
 from starlette.requests import Request
@@ -13,11 +13,12 @@ from brimline.store.base import Store
 from brimline.store.rows import SessionRow, ThreadRow
 from brimline.usage import MAX_TOKENS, Tokens, Usage
 
-LEGACY_PATHS = ("/hooks/context-usage", "/sessions/")
-"""What `daemon.context_usage_without_secret` opens to every user of the machine."""
+LEGACY_PATHS = (
+    "/hooks/context-usage",
+    "/sessions/",
+)  # opened by `daemon.context_usage_without_secret`
 
-MAX_PERCENT = 200.0
-"""A percentage above this is none."""
+MAX_PERCENT = 200.0  # more is not a percentage
 
 
 class ContextUsage(msgspec.Struct, frozen=True):
@@ -34,14 +35,14 @@ class ContextUsage(msgspec.Struct, frozen=True):
 
 
 class UsageTaken(msgspec.Struct, frozen=True):
-    """What became of a post; a reading is told again."""
+    """The result of a post; a percentage is returned."""
 
     status: str
     used_percentage: float | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class LegacySession(msgspec.Struct, frozen=True):
-    """A session as that design served it."""
+    """A session in the format of that design."""
 
     id: str
     tokens_used: int | None
@@ -56,7 +57,7 @@ EVENTS: dict[str | None, tuple[ObservationKind, str]] = {
 
 
 class LegacyRoutes:
-    """The routes."""
+    """The routes of the original design."""
 
     endpoints = (
         Endpoint("POST", "/hooks/context-usage", "context_usage", "Report context usage or a "
@@ -70,20 +71,19 @@ class LegacyRoutes:
         self._monitor = monitor
 
     async def context_usage(self, request: Request) -> Response:
-        """Take a reading, or an event."""
-        told = await read_body(request, ContextUsage)
-        row = await self._store.session(told.session_id) if told.session_id else None
+        """Process a reading or an event."""
+        usage = await read_body(request, ContextUsage)
+        row = await self._store.session(usage.session_id) if usage.session_id else None
         if row is None:
             return json_response(UsageTaken("unknown_session"))
         main = await self._main(row.id)
-        if told.event is not None:
-            return json_response(UsageTaken(await _event(self._monitor, row.agent, told, main)))
-        if (sent := _sent(told, main)) is not None:
-            await self._monitor.observe(_usage(row.agent, told, sent, self._monitor.now()))
-        return json_response(UsageTaken("ok", told.used_percentage))
+        if usage.event is not None:
+            return json_response(UsageTaken(await _event(self._monitor, row.agent, usage, main)))
+        if (sent := _sent(usage, main)) is not None:
+            await self._monitor.observe(_usage(row.agent, usage, sent, self._monitor.now()))
+        return json_response(UsageTaken("ok", usage.used_percentage))
 
     async def session(self, request: Request, row: SessionRow) -> Response:
-        """A session."""
         main = await self._main(row.id)
         paths = [one.path for one in await self._store.handoffs(row.id) if not one.draft]
         return json_response(
@@ -91,53 +91,53 @@ class LegacyRoutes:
         )
 
     async def _main(self, session: str) -> ThreadRow | None:
-        """The main thread as it was kept last, also by a daemon before this one."""
+        """Return the main thread from the store, which a former daemon may have written."""
         threads = await self._store.threads(session)
         return next((row for row in threads if row.thread == MAIN), None)
 
 
-async def _event(monitor: Monitor, agent: str, told: ContextUsage, main: ThreadRow | None) -> str:
-    what, status = EVENTS.get(told.event, (None, "unknown_event"))
+async def _event(monitor: Monitor, agent: str, usage: ContextUsage, main: ThreadRow | None) -> str:
+    what, status = EVENTS.get(usage.event, (None, "unknown_event"))
     if what is not None:
-        now, session = monitor.now(), told.session_id or ""
-        what = "compacted" if what == "compacting" and _is_all(main) else what
+        now, session = monitor.now(), usage.session_id or ""
+        what = "compacted" if what == "compacting" and _has_no_transcript(main) else what
         await monitor.observe(
-            Observation(f"{session}-{told.event}-{now!r}", agent, session, what, now)
+            Observation(f"{session}-{usage.event}-{now!r}", agent, session, what, now)
         )
     return status
 
 
-def _is_all(main: ThreadRow | None) -> bool:
-    """Whether no transcript will tell how a compaction ended: that it begins has to do."""
+def _has_no_transcript(main: ThreadRow | None) -> bool:
+    """Whether there is no transcript to report the end of a compaction."""
     return main is None or not main.calls
 
 
-def _sent(told: ContextUsage, main: ThreadRow | None) -> int | None:
-    """What the last call sent: the design's script posts that as a total, or as a percentage."""
-    total = told.total_input_tokens if told.total_input_tokens is not None else told.total_tokens
-    if total is not None or not told.used_percentage:
+def _sent(usage: ContextUsage, main: ThreadRow | None) -> int | None:
+    """Return what the last call sent: the script posts a total or a percentage."""
+    total = usage.total_input_tokens if usage.total_input_tokens is not None else usage.total_tokens
+    if total is not None or not usage.used_percentage:
         return total
-    size = _window(told) or (main.window if main else None)
-    return round(told.used_percentage * size / 100) if size and _is_share(told) else None
+    size = _window(usage) or (main.window if main else None)
+    return round(usage.used_percentage * size / 100) if size and _is_percentage(usage) else None
 
 
-def _is_share(told: ContextUsage) -> bool:
-    """Whether a percentage can be one: clients are known to post a time in its place."""
-    return told.used_percentage is not None and 0 < told.used_percentage <= MAX_PERCENT
+def _is_percentage(usage: ContextUsage) -> bool:
+    """Whether the percentage is plausible: some clients post a time instead."""
+    return usage.used_percentage is not None and 0 < usage.used_percentage <= MAX_PERCENT
 
 
-def _window(told: ContextUsage) -> int | None:
-    size = told.context_window_size
+def _window(usage: ContextUsage) -> int | None:
+    size = usage.context_window_size
     return size if size is not None and 0 < size <= MAX_TOKENS else None
 
 
-def _usage(agent: str, told: ContextUsage, sent: int, now: float) -> Observation:
+def _usage(agent: str, usage: ContextUsage, sent: int, now: float) -> Observation:
     return Observation(
-        id=f"{told.session_id}-usage-{now!r}",
+        id=f"{usage.session_id}-usage-{now!r}",
         agent=agent,
-        session=told.session_id or "",
+        session=usage.session_id or "",
         kind="status",
         at=now,
-        usage=Usage(sent, 0, 0, told.total_output_tokens),
-        window=_window(told),
+        usage=Usage(sent, 0, 0, usage.total_output_tokens),
+        window=_window(usage),
     )

@@ -1,4 +1,4 @@
-"""A limit on the HTTP requests that are answered at once, so that hooks always have their turn."""
+"""Limit concurrent HTTP requests, so that hooks are always answered."""
 
 import asyncio
 
@@ -9,15 +9,14 @@ from brimline.server.api.schemas import Problem
 
 MAX_CONCURRENT_REQUESTS = 16
 MAX_WAITING_REQUESTS = 256
-STREAMS = ("/v1/stream",)
-"""Answers that go on for hours, and cost little."""
+STREAMS = ("/v1/stream",)  # responses that last for hours and cost little
 
 
 class LoadLimit:
-    """Answers some requests at a time, and lets some wait; if there are more, says when to retry.
+    """Answers some requests at a time, lets some wait, and refuses more with a 503.
 
-    A request has its place until its answer begins: a client that reads slowly holds nobody up. One
-    whose client has hung up while it waited is skipped: nobody would read the answer.
+    A request holds its slot until its response begins, so that slow readers block no others. A
+    request whose client hung up while it waited is skipped.
     """
 
     def __init__(
@@ -27,57 +26,55 @@ class LoadLimit:
         max_waiting: int = MAX_WAITING_REQUESTS,
     ) -> None:
         self._app = app
-        self._places = asyncio.Semaphore(max_concurrent)
+        self._slots = asyncio.Semaphore(max_concurrent)
         self._max_waiting = max_waiting
         self._waiting = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, when it is its turn."""
+        """Answer one request when a slot is free."""
         if scope["type"] != "http" or scope["path"] in STREAMS:
             await self._app(scope, receive, send)
-        elif self._places.locked() and self._waiting >= self._max_waiting:
+        elif self._slots.locked() and self._waiting >= self._max_waiting:
             hint = f"Try again in {RETRY_AFTER_S} s."
-            refusal = json_response(
-                Problem("the daemon has too many requests to answer", hint), 503
-            )
+            refusal = json_response(Problem("the daemon is overloaded", hint), 503)
             await refusal(scope, receive, send)
         else:
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = _Client(receive)
-        has_waited = await self._take_place()
-        has_place = True
+        has_waited = await self._take_slot()
+        has_slot = True
 
-        def leave_place() -> None:
-            nonlocal has_place
-            if has_place:
-                has_place = False
-                self._places.release()
+        def free_slot() -> None:
+            nonlocal has_slot
+            if has_slot:
+                has_slot = False
+                self._slots.release()
 
-        async def leave_and_send(message: Message) -> None:
-            leave_place()
+        async def free_and_send(message: Message) -> None:
+            free_slot()
             await send(message)
 
         try:
             if not (has_waited and await client.has_gone()):
-                await self._app(scope, client.receive, leave_and_send)
+                await self._app(scope, client.receive, free_and_send)
         finally:
-            leave_place()
+            free_slot()
 
-    async def _take_place(self) -> bool:
-        """Wait for a place; return whether there was none at once."""
-        has_waited = self._places.locked()
+    async def _take_slot(self) -> bool:
+        """Wait for a slot; return whether it was necessary to wait."""
+        has_waited = self._slots.locked()
         self._waiting += 1
         try:
-            await self._places.acquire()
+            await self._slots.acquire()
         finally:
             self._waiting -= 1
         return has_waited
 
 
 class _Client:
-    """The other end of a request: tells whether it is still there, and loses none of its body."""
+    """The client of a request: checks whether it is connected without losing its body."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive

@@ -18,16 +18,20 @@ from brimline.server.api.responses import RETRY_AFTER_S, RequestRefused
 from brimline.server.api.static import EXPLANATION_HEADERS, explanation
 
 MAX_BODY_BYTES = 1 << 20
-LARGER_BODY_BYTES = {"/v1/events": 16 << 20, "/hooks/": BODY_LONGEST}
-"""Limits by the beginning of a path: for a batch of events, and for all that a hook brings."""
+LARGER_BODY_BYTES = {"/v1/events": 16 << 20, "/hooks/": BODY_LONGEST}  # by the beginning of a path
 
 HOOKS = "/hooks/"
 OPEN_SITES = (None, b"same-origin", b"none")
-SINGLE_HEADERS = (b"host", b"origin", b"authorization", b"sec-fetch-site", b"content-length")
-"""Headers that mean something else to whoever reads the other copy."""
+SINGLE_HEADERS = (
+    b"host",
+    b"origin",
+    b"authorization",
+    b"sec-fetch-site",
+    b"content-length",
+)  # two copies could be read differently
 
 SHUTTING_DOWN = b'{"error":"the daemon is shutting down","hint":"Try again when it is back."}'
-BAD_HOST = "use http://127.0.0.1 or http://localhost with the daemon's own port"
+BAD_HOST = "the Host must be 127.0.0.1 or localhost with the daemon's port"
 NO_SECRET = (
     b'{"error":"this request needs the daemon\'s secret","hint":"Programs: send `Authorization: '
     b"Bearer SECRET` with the text of the file `secret` in Brimline's state folder. Browsers: "
@@ -36,7 +40,7 @@ NO_SECRET = (
 
 
 class Refusal(NamedTuple):
-    """Why a request is not passed on."""
+    """The response to a request that is refused."""
 
     status: int
     body: bytes
@@ -44,7 +48,7 @@ class Refusal(NamedTuple):
 
 
 class RequestGuard:
-    """Passes on what may be asked, and answers the rest itself.
+    """Passes allowed requests on, and refuses the others.
 
     Paths in `open_paths` need no secret: the user has opened them in the settings.
     """
@@ -71,13 +75,13 @@ class RequestGuard:
         if problem := find_misdirection(headers, port):
             return _forbidden(problem)
         path = scope["path"]
-        if path == LINK_PATH or path.startswith(self._open_paths) or self._may_ask(scope):
+        if path == LINK_PATH or path.startswith(self._open_paths) or self._is_authorized(scope):
             return None
         if path == "/":
             return Refusal(401, explanation(), EXPLANATION_HEADERS)
         return Refusal(401, NO_SECRET, [_JSON, (b"www-authenticate", b"Bearer")])
 
-    def _may_ask(self, scope: Scope) -> bool:
+    def _is_authorized(self, scope: Scope) -> bool:
         headers = dict(scope["headers"])
         authorization, cookies = headers.get(b"authorization"), headers.get(b"cookie")
         if self._access.has_secret(authorization) or self._access.has_cookie(cookies):
@@ -86,7 +90,7 @@ class RequestGuard:
         return is_hook and self._access.has_hook_token(authorization)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; if the daemon ends before the answer has begun, say so."""
+        """Pass a request on; respond with 503 if the daemon stops before a response has begun."""
         begun = False
 
         async def note_start(message: Message) -> None:
@@ -102,7 +106,7 @@ class RequestGuard:
 
 
 class BodyLimit:
-    """Refuses a body that is longer than its route takes, before all of it is there."""
+    """Refuses a body that is too long for its route before all of it arrived."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -119,7 +123,7 @@ class BodyLimit:
             message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
-                problem = f"expected a body of at most {limit:,} bytes: got more"
+                problem = f"the body has more than {limit:,} bytes"
                 raise RequestRefused(413, problem, "Send less at a time.")
             return message
 
@@ -139,10 +143,10 @@ def max_body_bytes(path: str) -> int:
 
 
 def find_misdirection(headers: Sequence[tuple[bytes, bytes]], port: int) -> str | None:
-    """Return why a request is not meant for us, or comes from another site; None if it may pass.
+    """Return why a request is for another host or from another site; None if it may pass.
 
-    A name that a web page can point at 127.0.0.1 is none of ours. A request without an Origin comes
-    from no page; a page of another port is another program's.
+    Other names could be pointed at 127.0.0.1 by a web page. A request without an Origin comes from
+    no page; a page of another port belongs to another program.
     """
     for name in SINGLE_HEADERS:
         if sum(name == other for other, _ in headers) > 1:
@@ -177,7 +181,7 @@ _RETRY_AFTER = (b"retry-after", b"%d" % RETRY_AFTER_S)
 
 
 def _forbidden(problem: str) -> Refusal:
-    body = f'{{"error":"forbidden: {problem}","hint":"`brimline open` opens the page."}}'
+    body = f'{{"error":"forbidden: {problem}","hint":"Run `brimline open` to open the page."}}'
     return Refusal(403, body.encode(), [_JSON])
 
 

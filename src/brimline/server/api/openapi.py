@@ -1,4 +1,4 @@
-"""What the API offers, as OpenAPI says it, from the same table that the routes are made from."""
+"""The OpenAPI document, from the same table as the routes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,11 @@ from brimline.server.api.schemas import Problem
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """One route: its path and method, its handler's name, what it takes and what it answers.
+    """One route.
 
-    With `found` its handler is given the session, which must be known; with `missing` it finds out
-    itself whether there is what it is asked for. What is `unix_only` reads a file of the user's,
-    types into a terminal or ends the daemon, and is answered over the Unix socket alone. `events`
-    are the types of a stream's events by name.
+    With `needs_session` the handler gets the session's row, and an unknown session is a 404; with
+    `may_be_missing` the handler decides about the 404. `unix_only` routes read a file of the user,
+    type into a terminal or stop the daemon. `events` are the types of a stream's events by name.
     """
 
     method: str
@@ -51,7 +50,7 @@ SECURITY_SCHEMES = {
 
 
 def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """The OpenAPI document of these endpoints."""
+    """Return the OpenAPI document of these endpoints."""
     types = [
         each
         for endpoint in endpoints
@@ -75,32 +74,34 @@ def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
-    answers = {str(endpoint.status): _content("OK", endpoint.media, named[repr(endpoint.response)])}
+    responses = {
+        str(endpoint.status): _content("OK", endpoint.media, named[repr(endpoint.response)])
+    }
     problem = _content("Error", "application/json", named[repr(Problem)])
-    answers |= {"401": problem, "403": problem, "503": problem}
+    responses |= {"401": problem, "403": problem, "503": problem}
     if endpoint.needs_session or endpoint.may_be_missing:
-        answers["404"] = problem
+        responses["404"] = problem
     if endpoint.query:
-        answers["422"] = problem
-    made: dict[str, Any] = {"summary": endpoint.summary, "responses": answers}
+        responses["422"] = problem
+    operation: dict[str, Any] = {"summary": endpoint.summary, "responses": responses}
     if endpoint.events:
-        made["x-events"] = {name: named[repr(kind)] for name, kind in endpoint.events.items()}
+        operation["x-events"] = {name: named[repr(kind)] for name, kind in endpoint.events.items()}
     if endpoint.unix_only:
-        made["x-unix-socket-only"] = True
+        operation["x-unix-socket-only"] = True
     if parameters := _parameters(endpoint):
-        made["parameters"] = parameters
+        operation["parameters"] = parameters
     if endpoint.body is not None:
-        answers |= {"413": problem, "422": problem}
+        responses |= {"413": problem, "422": problem}
         schema = named[repr(endpoint.body)]
-        made["requestBody"] = {
+        operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schema}},
         }
-    return made
+    return operation
 
 
 def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    """What stands in the path, which must be there, and in the query, which may be."""
+    """Return the parameters of the path, which are required, and of the query."""
     text = {"type": "string"}
     named = re.findall(r"{(\w+)}", endpoint.path)
     in_path = [{"name": n, "in": "path", "required": True, "schema": text} for n in named]

@@ -1,4 +1,4 @@
-"""What the HTTP API is told, and what it answers beside sessions."""
+"""Request and response bodies of the HTTP API, except sessions."""
 
 from typing import Annotated
 
@@ -8,21 +8,20 @@ from brimline.events import AnyEvent
 from brimline.observations import Pane
 from brimline.store.problems import StoreProblem
 
-MAX_EVENTS = 1_000
-"""So many events can be told at once."""
+MAX_EVENTS = 1_000  # in one request
 
 
 class Health(msgspec.Struct, frozen=True):
-    """How the daemon is."""
+    """The state of the daemon."""
 
     status: str
 
 
 class DaemonStatus(msgspec.Struct, frozen=True):
-    """What a running daemon says of itself; `demo` is set where it shows recorded sessions.
+    """The status of a running daemon; `demo` is set if it shows recorded sessions.
 
-    `hooks` is when the last hook or status line of each agent was heard since it runs. `problems`
-    is what happened to the store's file, as long as that is to be shown.
+    `hooks` is the time of the last hook or status line of each agent since the daemon started.
+    `problems` are recent problems with the store's file.
     """
 
     version: str
@@ -38,7 +37,7 @@ class DaemonStatus(msgspec.Struct, frozen=True):
 
 
 class PageLink(msgspec.Struct, frozen=True):
-    """An address that opens the page in a browser, once and within an hour."""
+    """A URL that opens the page in a browser, once and within an hour."""
 
     url: str
 
@@ -50,20 +49,20 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """Whether a message still waited when it was cancelled."""
+    """Whether the message was still pending."""
 
     cancelled: bool
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """How many events were new, and how many were known already."""
+    """How many events were new, and how many were duplicates."""
 
     taken: int
     known: int
 
 
 class NewMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message to be queued."""
+    """A message to queue."""
 
     text: str
     urgent: bool = False
@@ -71,21 +70,21 @@ class NewMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewHandoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document to be handed over, by its path on this machine."""
+    """A handoff document, by its path on this machine."""
 
     path: str
     author: str = "agent"
 
 
 class NewClear(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document that a session is to go on from, fresh; the pane is known where hooks told it."""
+    """A document to continue from after a clear; `pane` may be omitted if hooks reported it."""
 
     path: str
     pane: Pane | None = None
 
 
 class NewEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One event of a session. `id` is the producer's: what is told again has no effect again."""
+    """One event of a session; an `id` that was seen before has no effect."""
 
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     session: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -96,13 +95,13 @@ class NewEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewEvents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Events in the producer's order."""
+    """Events in order."""
 
     events: Annotated[list[NewEvent], msgspec.Meta(max_length=MAX_EVENTS)]
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Why a request was not answered."""
+    """Why a request failed, and what to do."""
 
     error: str
     hint: str | None = None

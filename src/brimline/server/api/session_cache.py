@@ -1,4 +1,4 @@
-"""Every session's view as JSON, encoded once for all who ask, and what changed in it."""
+"""Session views as JSON, encoded once for all clients, and their changes."""
 
 import asyncio
 import time
@@ -12,15 +12,13 @@ from brimline.server.api.session_change import Json, find_change
 from brimline.server.api.views import SessionRows, Views
 from brimline.store.base import Store
 
-PIECE_BYTES = 64 << 10
-"""Long answers are sent in pieces of this size: other work goes on between two of them."""
+PIECE_BYTES = 64 << 10  # of a long response; other work runs between two pieces
 
-RECENT_S = 24 * 3_600.0
-"""A stream begins with the sessions that were seen in this time."""
+RECENT_S = 24 * 3_600.0  # a stream begins with the sessions seen in this time
 
 
 class EncodedSession(msgspec.Struct, frozen=True, gc=False):
-    """A session's view as JSON; `mark` is that of the last change in it."""
+    """A session's view as JSON; `mark` is that of its last change."""
 
     id: str
     mark: int
@@ -132,7 +130,7 @@ class SessionCache:
     async def _encode(self, marks: Sequence[tuple[int, str]], background: bool = False) -> None:
         """Encode these sessions as they are now, and publish what changed.
 
-        If it is cancelled, what was encoded until then is published: nobody sends it later.
+        If this is cancelled, what was encoded until then is published: it is not encoded again.
         """
         if not marks:
             return
@@ -150,7 +148,7 @@ class SessionCache:
                 self.publish(frames)
 
     def _encode_session(self, rows: SessionRows, mark: int) -> bytes:
-        """Keep a session as it is now; the event for the stream, empty if nothing changed."""
+        """Encode a session; return its event for the stream, empty if nothing changed."""
         id = rows.session.id
         encoded = EncodedSession(
             id=id,
@@ -169,7 +167,7 @@ class SessionCache:
         return self._event(before, encoded)
 
     def _event(self, before: EncodedSession | None, after: EncodedSession) -> bytes:
-        """What the stream sends: a change if every viewer has the view before it."""
+        """Return a change if every viewer has the view before it, else the whole view."""
         if before is None or before.seen_at < self._clock() - RECENT_S:
             return session_event(after.mark, after.json)
         change = find_change(_decode(before.json), _decode(after.json))
@@ -211,7 +209,7 @@ class EventBuffer:
 
 
 async def in_pieces(parts: Iterable[bytes], turns: Turns) -> AsyncIterator[bytes]:
-    """Parts joined to pieces of about PIECE_BYTES; each is made in a turn of its own."""
+    """Join parts to pieces of about PIECE_BYTES, each in a turn of its own."""
     rest = iter(parts)
     await turns.take()
     while piece := _next_piece(rest):
@@ -220,7 +218,7 @@ async def in_pieces(parts: Iterable[bytes], turns: Turns) -> AsyncIterator[bytes
 
 
 def _next_piece(parts: Iterator[bytes]) -> bytes:
-    """The next parts, joined; empty if there are no more."""
+    """Join the next parts; empty at the end."""
     piece: list[bytes] = []
     size = 0
     for part in parts:
@@ -236,4 +234,4 @@ def _decode(json: bytes) -> Json:
 
 
 def _publish_nowhere(frames: Sequence[Frame]) -> None:
-    """Nobody listens."""
+    """Discard frames: there are no streams."""

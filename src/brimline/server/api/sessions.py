@@ -1,4 +1,4 @@
-"""Sessions over HTTP: what they hold, what happened, what is said to them."""
+"""The routes of sessions: views, timeline, messages, handoffs, events."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +49,7 @@ SESSION_PATH = "/v1/sessions/{id}"
 DEFAULT_SINCE = "24h"
 MAX_CLOCK_SKEW_S = 86_400.0
 HANDOFF_WAIT_S = 5.0
-TOO_LONG_HINT = "Agents cut longer ones off: write it into a file, and send its path."
+TOO_LONG_HINT = "Agents truncate longer messages: write the text to a file and send its path."
 
 
 class SessionRoutes:
@@ -91,7 +91,7 @@ class SessionRoutes:
         monitor: Monitor,
         views: Views,
         cache: SessionCache,
-        clearing: SessionClearer | None,
+        clearer: SessionClearer | None,
         clock: Callable[[], float] = time.time,
         threads: ReadThreads = SHARED_READS,
     ) -> None:
@@ -100,118 +100,115 @@ class SessionRoutes:
         self._views = views
         self._cache = cache
         self._threads = threads
-        self._clearer = clearing
+        self._clearer = clearer
         self._clock = clock
 
     async def sessions(self, request: Request) -> Response:
-        """The sessions that were seen since a span, the last seen first."""
+        """Sessions seen since a time, the last seen first."""
         seen_since = read_since(request, DEFAULT_SINCE, self._clock())
         await self._cache.refresh()
         return _array_response(self._cache.seen_since(seen_since), self._cache.turns)
 
     async def session(self, request: Request, row: SessionRow) -> Response:
-        """One session."""
         return json_response(await self._views.view(row))
 
     async def context(self, request: Request, row: SessionRow) -> Response:
-        """The readings of one session."""
         return json_response(await self._store.threads(row.id))
 
     async def timeline(self, request: Request, row: SessionRow) -> Response:
-        """What happened in one session."""
         return json_response(await self._views.timeline(row.id))
 
     async def formulas(self, request: Request, row: SessionRow) -> Response:
-        """What each historic formula would have said after each call of the main thread."""
+        """The result of each historic formula after each call of the main thread."""
         calls = await self._store.calls(row.id, MAIN)
         return json_response(
             formula_series([Usage(c.input, c.cache_read, c.cache_write, c.output) for c in calls])
         )
 
     async def messages(self, request: Request) -> Response:
-        """The messages of one session, heard of or not, whatever became of them."""
-        found = await self._store.messages(request.path_params["id"])
-        return json_response([with_expiry(each, self._clock()) for each in found])
+        """All messages of one session, which may be unknown yet."""
+        messages = await self._store.messages(request.path_params["id"])
+        return json_response([with_expiry(each, self._clock()) for each in messages])
 
     async def waiting(self, request: Request) -> Response:
-        """The messages that wait for any session, heard of or not, in their order."""
+        """Pending messages of all sessions, in order."""
         found = [with_expiry(each, self._clock()) for each in await self._store.pending_messages()]
         return json_response([each for each in found if each.state != "expired"])
 
     async def send(self, request: Request) -> Response:
-        """Queue a message; the session may be one that was not heard of yet."""
-        told = await read_body(request, NewMessage)
-        if not told.text.strip():
-            raise RequestRefused(
-                422, "expected a text: got nothing", "Say what the agent is to read."
-            )
-        if (size := utf16_length(told.text)) > MAX_CONTEXT_CHARS:
+        """Queue a message; the session may be unknown yet."""
+        new = await read_body(request, NewMessage)
+        if not new.text.strip():
+            raise RequestRefused(422, "the message is empty", "Write what the agent should read.")
+        if (size := utf16_length(new.text)) > MAX_CONTEXT_CHARS:
             raise RequestRefused(
                 413,
-                f"expected at most {MAX_CONTEXT_CHARS:,} characters: got {size:,}",
+                f"the message has {size:,} characters, at most {MAX_CONTEXT_CHARS:,} are allowed",
                 TOO_LONG_HINT,
             )
-        urgency = "urgent" if told.urgent else "sequential"
-        id = await self._monitor.send(_session_id(request), told.text, urgency, told.sender)
+        urgency = "urgent" if new.urgent else "sequential"
+        id = await self._monitor.send(_session_id(request), new.text, urgency, new.sender)
         return json_response(Sent(id), 201)
 
     async def cancel(self, request: Request) -> Response:
-        """Cancel a message that waits."""
+        """Cancel a pending message."""
         session, id = request.path_params["id"], request.path_params["message"]
         found = [each for each in await self._store.messages(session) if each.id == id]
         if not found:
             raise RequestRefused(
-                404, f"{session} has no message {id!r}", "`brimline inbox` lists them."
+                404,
+                f"session {session} has no message {id!r}",
+                "Run `brimline inbox` to list messages.",
             )
         return json_response(Cancelled(await self._monitor.cancel(found[0])))
 
     async def handoffs(self, request: Request) -> Response:
-        """The documents of one session; one that was not heard of yet may have some."""
+        """The handoffs of one session, which may be unknown yet."""
         id = request.path_params["id"]
-        kept = await self._store.handoffs(id)
-        if not kept and await self._store.session(id) is None:
+        handoffs = await self._store.handoffs(id)
+        if not handoffs and await self._store.session(id) is None:
             raise unknown_session(id)
-        return json_response(HandoffView(kept))
+        return json_response(HandoffView(handoffs))
 
     async def hand_over(self, request: Request) -> Response:
-        """Read a document, once, and keep it."""
-        told = await read_body(request, NewHandoff)
-        document = await self._read_document(told.path)
-        kept = await self._monitor.hand_over(_session_id(request), document, told.author)
-        return json_response(kept, 201)
+        """Read a document and store it."""
+        new = await read_body(request, NewHandoff)
+        document = await self._read_document(new.path)
+        row = await self._monitor.hand_over(_session_id(request), document, new.author)
+        return json_response(row, 201)
 
     async def clear(self, request: Request, row: SessionRow) -> Response:
-        """Have a session cleared in its pane when its turn ends, and go on from a document."""
-        told = await read_body(request, NewClear)
+        """Clear a session in its pane when its turn ends, and continue from a document."""
+        new = await read_body(request, NewClear)
         if self._clearer is None:
-            raise RequestRefused(
-                422, "these sessions are recorded", "There is no pane to clear them in."
-            )
+            raise RequestRefused(422, "demo sessions cannot be cleared")
         watched = self._monitor.state_of(row.id)
-        pane = told.pane or (watched.pane if watched else None)
+        pane = new.pane or (watched.pane if watched else None)
         if pane is None:
             raise RequestRefused(
-                422, f"no tmux pane is known of {row.id}", "`--spawn` starts it anew."
+                422, f"the tmux pane of {row.id} is unknown", "Use `--spawn` instead."
             )
-        document = await self._read_document(told.path)
-        begun = await self._clearer.request_clear(row.id, row.agent, pane, document)
-        return json_response(begun, 201)
+        document = await self._read_document(new.path)
+        clear_request = await self._clearer.request_clear(row.id, row.agent, pane, document)
+        return json_response(clear_request, 201)
 
     async def _read_document(self, path: str) -> Document:
-        """Read a document in a thread; InvalidHandoff if it cannot be read, or not in time."""
+        """Read a document in a thread; raises InvalidHandoff."""
         try:
             return await self._threads.run(
                 partial(read_document, _check_absolute(path)), HANDOFF_WAIT_S
             )
         except TimeoutError as error:
-            raise InvalidHandoff(path, str(error), "Is its file system reachable?") from error
+            raise InvalidHandoff(
+                path, str(error), "Check that its file system is reachable."
+            ) from error
 
     async def events(self, request: Request) -> Response:
-        """Take events in, in their order, each once; what is answered is kept."""
-        told = (await read_body(request, NewEvents)).events
+        """Store events in order; respond when they are stored."""
+        events = (await read_body(request, NewEvents)).events
         known = 0
-        for each in told:
-            heard = Observation(
+        for each in events:
+            observation = Observation(
                 id=hash_id("event", each.session, each.id),
                 agent=each.agent,
                 session=each.session,
@@ -221,17 +218,17 @@ class SessionRoutes:
                 parent=each.parent,
                 events=(each.event,),
             )
-            known += await self._monitor.observe(heard) is DUPLICATE
-        return json_response(Taken(len(told) - known, known))
+            known += await self._monitor.observe(observation) is DUPLICATE
+        return json_response(Taken(len(events) - known, known))
 
     def _plausible_time(self, at: float | None) -> float:
-        """A producer's time; the present where it is none, or one that is far from having come."""
+        """Return the time of an event, or the present if it is missing or far in the future."""
         now = self._clock()
         return at if at is not None and 0 < at < now + MAX_CLOCK_SKEW_S else now
 
 
 def _array_response(items: Sequence[bytes], turns: Turns) -> Response:
-    """A JSON array of encoded items, sent in pieces."""
+    """Return a JSON array of encoded items, sent in pieces."""
     commas = max(0, len(items) - 1)
     headers = {"content-length": str(sum(map(len, items)) + commas + len(b"[]"))}
     pieces = in_pieces(_array_parts(items), turns)
@@ -248,17 +245,15 @@ def _array_parts(items: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _session_id(request: Request) -> str:
-    """The session that something is kept for, heard of or not; one without a name never comes."""
+    """Return the session id of the path; raises RequestRefused if it is blank."""
     id: str = request.path_params["id"]
     if not id.strip():
-        raise RequestRefused(422, f"expected a session's id: got {id!r}", SESSIONS_HINT)
+        raise RequestRefused(422, f"invalid session id: {id!r}", SESSIONS_HINT)
     return id
 
 
 def _check_absolute(path: str) -> str:
-    """A path that is the same for whoever asks and for the daemon."""
+    """Return an absolute path; raises RequestRefused for a relative one."""
     if not Path(path).is_absolute():
-        raise RequestRefused(
-            422, f"expected an absolute path: got {path!r}", "Name it from the root."
-        )
+        raise RequestRefused(422, f"the path must be absolute: {path!r}")
     return path

@@ -1,4 +1,4 @@
-"""The dashboard: one page, its script and its style, as they were built into the package."""
+"""The static files of the dashboard."""
 
 from pathlib import Path
 
@@ -48,10 +48,9 @@ days.</p>
 </html>
 """
 NOT_SIGNED_IN = "Only the user who runs the daemon may see its sessions."
-USED_LINK = "This link was used before, or is older than an hour."
+USED_LINK = "This link has been used, or is older than an hour."
 
-FOREVER = "public, max-age=31536000, immutable"
-"""What has its hash in its name never changes."""
+FOREVER = "public, max-age=31536000, immutable"  # names contain a hash of the content
 
 
 def explanation(reason: str = NOT_SIGNED_IN) -> bytes:
@@ -60,7 +59,7 @@ def explanation(reason: str = NOT_SIGNED_IN) -> bytes:
 
 
 class PageRoutes:
-    """Serves what is in a folder, and nothing else."""
+    """Serves the files of a folder."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._files = {
@@ -70,20 +69,18 @@ class PageRoutes:
         }
 
     def routes(self) -> list[Route]:
-        """The page at `/`, its parts below `/assets`."""
+        """The page at `/`, its assets below `/assets`."""
         return [Route("/", self.index), Route("/assets/{name}", self.asset)]
 
     async def index(self, request: Request) -> Response:
-        """The page itself."""
         return self._file(INDEX, "no-cache")
 
     async def asset(self, request: Request) -> Response:
-        """A part of it."""
         return self._file(f"assets/{request.path_params['name']}", FOREVER)
 
     def _file(self, name: str, cached: str) -> Response:
         path = self._files.get(name)
         if path is None:
-            hint = "This Brimline was built without its page: `make page` builds it."
+            hint = "Brimline was built without the page: run `make page`."
             raise RequestRefused(404, f"no file {name!r}", None if self._files else hint)
         return FileResponse(path, headers={**HEADERS, "cache-control": cached})

@@ -1,4 +1,4 @@
-"""What the HTTP API serves of sessions: rows of the store, as JSON says them."""
+"""The views of sessions that the HTTP API serves, built from rows of the store."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
@@ -16,17 +16,15 @@ from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, 
 from brimline.usage import percent_raw
 
 MAX_TREND_POINTS = 60
-"""So many points a trend has, at most."""
 
-MAX_SINGLE_READS = 500
-"""For more sessions whole tables are read: four long reads beat thousands of short ones."""
+MAX_SINGLE_READS = 500  # for more sessions, four reads of whole tables are faster
 
 RowT = TypeVar("RowT", ThreadRow, Message, HandoffRow)
 HandoffState: TypeAlias = Literal["none", "fresh", "old", "draft"]
 
 
 class HandoffStatus(msgspec.Struct, frozen=True):
-    """How a session's last document is; `calls_since` is None where that is not known."""
+    """The state of a session's last handoff; `calls_since` is None if unknown."""
 
     state: HandoffState
     at: float | None = None
@@ -38,10 +36,10 @@ NO_HANDOFF = HandoffStatus("none")
 
 
 class SessionView(msgspec.Struct, frozen=True):
-    """A session with its threads, its own first.
+    """A session with its threads, the main thread first.
 
-    `levels` and `limit_at` are where levels and limit lie in per cent of the window. `trend` is
-    what the calls of the present cycle sent. `last_handoff_path` is where its last document was.
+    `levels` and `limit_at` are percentages of the window. `trend` has the tokens that the calls of
+    the current cycle sent. `last_handoff_path` is the path of its last handoff document.
     """
 
     session: SessionRow
@@ -56,7 +54,7 @@ class SessionView(msgspec.Struct, frozen=True):
 
 
 class SessionRows(NamedTuple):
-    """All rows that a session's view is made from."""
+    """All rows from which a session's view is built."""
 
     session: SessionRow
     threads: Sequence[ThreadRow]
@@ -65,13 +63,13 @@ class SessionRows(NamedTuple):
 
     @property
     def expires_at(self) -> float | None:
-        """When the view changes without a write: the first of its messages expires."""
+        """When the view changes without a write, because a message expires."""
         expiries = [each.expires for each in self.waiting if each.expires is not None]
         return min(expiries, default=None)
 
 
 class HandoffHead(msgspec.Struct, frozen=True):
-    """A document without its text."""
+    """A handoff without its text."""
 
     id: str
     at: float
@@ -94,13 +92,13 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 class HandoffView(msgspec.Struct, frozen=True):
-    """A session's documents, the last one first."""
+    """A session's handoffs, the last one first."""
 
     handoffs: list[HandoffRow]
 
 
 class Views:
-    """Makes views from what the store keeps and the monitor knows."""
+    """Builds views from the store and the monitor."""
 
     def __init__(self, store: Store, monitor: Monitor, rules: Rules) -> None:
         self._store = store
@@ -108,7 +106,7 @@ class Views:
         self._rules = rules
 
     async def read_rows(self, sessions: Sequence[str]) -> AsyncIterator[SessionRows]:
-        """The rows of these sessions, in their order; a session that is gone is left out."""
+        """Yield the rows of these sessions in order; sessions that are gone are skipped."""
         if len(sessions) > MAX_SINGLE_READS:
             async for rows in self._read_tables(sessions):
                 yield rows
@@ -135,11 +133,11 @@ class Views:
                 )
 
     async def view(self, row: SessionRow) -> SessionView:
-        """One session as it is now."""
+        """Return the view of one session now."""
         return self.build(await self._complete(row))
 
     def known_calls(self, session: str) -> int | None:
-        """How many calls the monitor holds of a session; None if it has not read it yet.
+        """Return how many calls the monitor holds of a session; None if it has not read it yet.
 
         `trend` and `calls_left` come from those, and so change without a write.
         """
@@ -147,13 +145,13 @@ class Views:
         return watched.calls if watched else None
 
     async def handoff_status(self, session: str) -> HandoffStatus:
-        """How a session's last document is."""
+        """Return the state of a session's last handoff."""
         last = await self._store.last_handoffs(session)
         watched = self._monitor.state_of(session)
         return _handoff_status(last[0] if last else None, watched.calls if watched else None)
 
     def build(self, rows: SessionRows) -> SessionView:
-        """The view of a session, from its rows and what the monitor knows."""
+        """Build the view of a session."""
         row, threads, waiting, handoffs = rows
         main = next((thread for thread in threads if thread.thread == MAIN), None)
         window, limit = (main.window, main.limit) if main else (None, None)
@@ -179,7 +177,7 @@ class Views:
         return sample(main.sents_of_cycle)
 
     async def timeline(self, session: str) -> Timeline:
-        """A session's calls and compactions, what was said about it, and to it."""
+        """Return a session's calls, compactions, signals, messages and handoffs."""
         now = self._monitor.now()
         return Timeline(
             calls=await self._store.calls(session),
@@ -191,16 +189,16 @@ class Views:
 
 
 def sample(points: list[int], most: int = MAX_TREND_POINTS) -> list[int]:
-    """At most so many points, the first and the last among them.
+    """Return at most `most` points, with the first and the last.
 
-    They are taken at fixed places, so that with one more point nearly all of them stay.
+    They are taken at fixed places, so that one more point changes few of them.
     """
     step = max(1, -(-(len(points) - 1) // (most - 1)))
     return points[:-1:step] + points[-1:]
 
 
 def _with_resumed(row: SessionRow) -> SessionRow:
-    """A session that was seen after it had ended, or was cleared, lives: it was resumed."""
+    """Correct the row of a session that was seen after its end or its clear: it was resumed."""
     ended_at = row.ended_at if row.has_ended else None
     if (ended_at, row.continued_as) == (row.ended_at, row.became):
         return row
