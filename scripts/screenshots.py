@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from playwright.async_api import Browser, Page, async_playwright  # noqa: E402
 
 from brimline.demo.demo import Demo  # noqa: E402
-from brimline.demo.profiles import CART  # noqa: E402
+from brimline.demo.story import SESSIONS  # noqa: E402
 
 TARGET = ROOT / "docs/images"
 # A day on which all models and clients in the pictures existed.
@@ -47,7 +47,14 @@ class View(NamedTuple):
 
 VIEWS = (
     View("overview", "#/", 640.0, "[data-testid=session]", 1280, 1170),
-    View("session", f"#/session/{CART.id}", 3_300.0, "[data-testid=chart] canvas", 1200, 900),
+    View(
+        "session",
+        f"#/session/{SESSIONS['cart'].id}",
+        3_300.0,
+        "[data-testid=chart] canvas",
+        1200,
+        900,
+    ),
     View("history", "#/history", 640.0, "[data-testid=limits]", 1200, 800),
 )
 

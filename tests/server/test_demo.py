@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from brimline.demo import profiles
-from brimline.demo.player import RULES, Player, story
-from brimline.demo.sessions import LAP
+from brimline.demo.player import RULES, Player
+from brimline.demo.story import LAP_S, SESSIONS, build_story
 from brimline.server.api.views import SessionView, Timeline, Views
 from brimline.store.memory import MemoryStore
 
@@ -87,23 +86,23 @@ def test_every_state_is_seen_at_the_beginning() -> None:
 def test_fullness() -> None:
     """One is near its limit, one is over its window, one is unknown, one is stale."""
     views = seen(60.0)
-    near = views[profiles.INVOICES.id].threads[0]
+    near = views[SESSIONS["invoices"].id].threads[0]
     assert 95 < (near.percent_of_limit or 0) < 100
-    over = views[profiles.LOCAL.id].threads[0]
+    over = views[SESSIONS["local"].id].threads[0]
     assert (over.percent, (over.percent_raw or 0) > 100) == (100.0, True)
-    after = views[profiles.INFRA.id].threads[0]
+    after = views[SESSIONS["infra"].id].threads[0]
     assert (after.state, after.percent, after.cycle) == ("unknown", None, 1)
-    assert NOW - views[profiles.MOBILE.id].session.seen_at > 2 * 3_600
+    assert NOW - views[SESSIONS["mobile"].id].session.seen_at > 2 * 3_600
 
 
 def test_the_recording_goes_through_everything() -> None:
     """It passes both levels, is compacted, gets its document back, and goes on in a new cycle."""
     states = {
-        views[profiles.CART.id].threads[0].state: views[profiles.CART.id].threads[0].cycle
-        for views in map(seen, (2_080.0, 2_090.0, 2_250.0, LAP))
+        views[SESSIONS["cart"].id].threads[0].state: views[SESSIONS["cart"].id].threads[0].cycle
+        for views in map(seen, (2_080.0, 2_090.0, 2_250.0, LAP_S))
     }
     assert states == {"measured": 1, "compacting": 0, "unknown": 1}
-    told = timeline(LAP, profiles.CART.id)
+    told = timeline(LAP_S, SESSIONS["cart"].id)
     said = [(signal.kind, signal.level) for signal in told.signals]
     assert said == [("level", 50.0), ("level", 65.0), ("compacting", 0.0), ("compacted", 0.0)]
     assert [message.state for message in told.messages] == ["delivered", "delivered"]
@@ -112,11 +111,13 @@ def test_the_recording_goes_through_everything() -> None:
 
 def test_other_marks() -> None:
     """There are a clear, a model switch, a long history, a parent that was told of its child."""
-    assert [signal.kind for signal in timeline(0.0, profiles.BLOG.id).signals] == ["cleared"]
-    models = {call.model for call in timeline(0.0, profiles.MIGRATION.id).calls}
+    assert [signal.kind for signal in timeline(0.0, SESSIONS["blog"].id).signals] == ["cleared"]
+    models = {call.model for call in timeline(0.0, SESSIONS["migration"].id).calls}
     assert models == {"claude-sonnet-4-5", "claude-opus-5-5"}
-    assert len(timeline(0.0, profiles.NIGHTLY.id).compactions) == 6
-    assert profiles.EXAMPLES.id in {m.sender for m in timeline(LAP, profiles.DOCS.id).messages}
+    assert len(timeline(0.0, SESSIONS["nightly"].id).compactions) == 6
+    assert SESSIONS["examples"].id in {
+        m.sender for m in timeline(LAP_S, SESSIONS["docs"].id).messages
+    }
 
 
 def test_history_has_days_and_limits() -> None:
@@ -137,7 +138,7 @@ def test_a_lap_begins_anew() -> None:
 
     async def ask(there: Stage) -> tuple[Any, Any]:
         before = await there.seen()
-        await there.player.begin(LAP)
+        await there.player.begin(LAP_S)
         await there.player.begin(0.0)
         return before, await there.seen()
 
@@ -149,17 +150,17 @@ def test_it_plays_by_the_clock() -> None:
     """What comes after the beginning is played when its time has come, and then anew."""
 
     async def played() -> tuple[int, int]:
-        player = Player(MemoryStore(), asyncio.get_running_loop().time, speed=LAP / 0.2)
+        player = Player(MemoryStore(), asyncio.get_running_loop().time, speed=LAP_S / 0.2)
         await player.begin()
         once = player.heard
         running = asyncio.create_task(player.run())
-        while player.heard < 2 * len(story()):
+        while player.heard < 2 * len(build_story()):
             await asyncio.sleep(0.01)
         running.cancel()
         return once, player.heard
 
     once, twice = asyncio.run(played())
-    assert once < len(story()) < twice
+    assert once < len(build_story()) < twice
 
 
 # The process.
@@ -235,7 +236,7 @@ def test_it_takes_another_port(shown: Shown, tmp_path: Path) -> None:
 def test_it_clears_nothing(shown: Shown) -> None:
     """A pane that somebody names is not typed into."""
     body = json.dumps({"path": "/x", "pane": {"socket": "/x", "id": "%1"}}).encode()
-    address = f"{shown.address}/v1/sessions/{profiles.CART.id}/clear"
+    address = f"{shown.address}/v1/sessions/{SESSIONS['cart'].id}/clear"
     with pytest.raises(urllib.error.HTTPError) as refused:
         shown.opener.open(urllib.request.Request(address, body), timeout=PATIENCE)
     with refused.value as answer:

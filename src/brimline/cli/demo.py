@@ -6,7 +6,7 @@ import time
 
 from brimline.chart import of_thread
 from brimline.cli.context import Context
-from brimline.demo.recording import recorded
+from brimline.demo.recording import read_recording
 from brimline.events import MAIN, Call, Compacted
 from brimline.terminal.text import colourize, count_of, draw_bar, shade_of
 from brimline.tracker import Reading, Session, Thread, fold, read
@@ -24,7 +24,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 def play(context: Context, speed: float = 1.0) -> int:
     """Replay the recording: live on a terminal, a line for every compaction elsewhere."""
     live = sys.stdout.isatty()
-    events = recorded()
+    events = read_recording()
     pause = SECONDS / max(1, len(events)) / speed if live and speed > 0 else 0.0
     session = Session(agent="claude")
     print("A recorded Claude Code session (Ctrl-C stops it):\n")

@@ -1,4 +1,4 @@
-"""`brimline serve --demo`: the page and the API on a story, beside any daemon that runs."""
+"""`brimline serve --demo`: the page and the API with sample sessions, beside a real daemon."""
 
 import asyncio
 import os
@@ -31,15 +31,11 @@ from brimline.server.sockets import DEFAULT_PORT, HOST, listen_tcp
 from brimline.server.tcp_peer import TcpPeers
 from brimline.store.memory import MemoryStore
 
-PORTS = 20
-"""So many ports are tried where no one is named."""
+MAX_PORTS = 20  # tried if none is given
 
 
 class Demo:
-    """A daemon whose sessions are a story. All of it is in memory, and ends with it.
-
-    `at` lets it stand still at a second of the story.
-    """
+    """A daemon with sample sessions, all in memory; with `at` it stops at a second of the story."""
 
     def __init__(
         self,
@@ -57,8 +53,8 @@ class Demo:
         self._http: uvicorn.Server | None = None
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Run until it is told to stop; `ready` is told a link to the page."""
-        with _listening(self._port) as listening:
+        """Run until stopped; `ready` is called with a link to the page."""
+        with _listen(self._port) as listening:
             self._port = int(listening.getsockname()[1])
             await self._player.begin(self._at or 0.0)
             access = AccessControl(secrets.token_hex(), self._port)
@@ -70,7 +66,7 @@ class Demo:
 
     async def _serve(self, http: uvicorn.Server, listening: socket.socket) -> None:
         playing = asyncio.create_task(self._play())
-        playing.add_done_callback(lambda _: self.stop())  # a story that broke off is no demo
+        playing.add_done_callback(lambda _: self.stop())  # stop when the player fails
         try:
             await http.serve(sockets=[listening])
         finally:
@@ -97,11 +93,11 @@ class Demo:
 
     @property
     def address(self) -> str:
-        """Where the page and the API are."""
+        """The URL of the page and the API."""
         return f"http://{HOST}:{self._port}"
 
     def status(self) -> DaemonStatus:
-        """What it says of itself."""
+        """Return what `GET /v1/daemon` serves."""
         return DaemonStatus(
             version=__version__,
             pid=os.getpid(),
@@ -117,16 +113,16 @@ class Demo:
         return self._http is not None and self._http.should_exit
 
     def stop(self) -> None:
-        """End, after what is under way."""
+        """Stop after the requests that are being answered."""
         if self._http is not None:
             self._http.should_exit = True
 
 
-def _listening(port: int | None) -> socket.socket:
-    """The named port, or the first that is free; AlreadyRunning where there is none."""
+def _listen(port: int | None) -> socket.socket:
+    """Listen on the given port, or on the first free one; raises AlreadyRunning."""
     if port is not None:
         return listen_tcp(port)
-    for usual in range(DEFAULT_PORT, DEFAULT_PORT + PORTS - 1):
+    for candidate in range(DEFAULT_PORT, DEFAULT_PORT + MAX_PORTS - 1):
         with suppress(AlreadyRunning):
-            return listen_tcp(usual)
-    return listen_tcp(DEFAULT_PORT + PORTS - 1)
+            return listen_tcp(candidate)
+    return listen_tcp(DEFAULT_PORT + MAX_PORTS - 1)

@@ -1,4 +1,4 @@
-"""Plays the story to a monitor, at speed, again and again."""
+"""Play the story to a monitor, faster than real time, again and again."""
 
 import asyncio
 import math
@@ -7,9 +7,8 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from brimline.demo.past_sessions import before
-from brimline.demo.sessions import ALL, LAP, OVERRIDES
-from brimline.demo.steps import Act, HandOver, Say, Tell
+from brimline.demo.script import HandoffStep, MessageStep, ObserveStep, Step
+from brimline.demo.story import LAP_S, OVERRIDES, build_story
 from brimline.handoff import Document
 from brimline.inbox import BRIMLINE
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
@@ -21,25 +20,18 @@ from brimline.survey.report import TranscriptSummary
 from brimline.survey.summary import summarise
 from brimline.transcripts.source import Transcript
 
-SPEED = 20.0
-"""An hour of the story takes three minutes."""
+SPEED = 20.0  # an hour of the story takes three minutes
 
 RULES = Rules(overrides=OVERRIDES)
 
 
-def story() -> list[Act]:
-    """All acts in the order in which they happen."""
-    acts = [*before(), *(act for session in ALL for act in session())]
-    return sorted(acts, key=lambda act: act.at)
-
-
 class Player:
-    """What was before the story's beginning happened when it says, the rest comes at speed."""
+    """Plays steps before the start of the story at once, and the others at speed."""
 
     def __init__(self, store: Store, clock: Callable[[], float], speed: float = SPEED) -> None:
         self._clock = clock
         self._speed = speed
-        self._acts = story()
+        self._steps = build_story()
         self._begun = 0.0
         self._next = 0
         self._playing: float | None = None
@@ -48,55 +40,58 @@ class Player:
         self._recovery = HandoffRecovery(store, self.now)
 
     def now(self) -> float:
-        """The time, also while something of the past is told."""
+        """Return the time of the step that is played, else the current time."""
         return self._clock() if self._playing is None else self._playing
 
     def moment(self, at: float) -> float:
-        """When a second of the story is, or was."""
+        """Return the real time of a second of the story."""
         return self._begun + (at if at < 0 else at / self._speed)
 
     async def begin(self, at: float = 0.0) -> None:
-        """Forget all, and play the story up to one of its seconds, which is now."""
+        """Start the story, and play it up to a second, which is now."""
         await self.monitor.forget(math.inf)
         self._next, self._begun = 0, self._clock() - at / self._speed
-        while self._next < len(self._acts) and self._acts[self._next].at <= at:
+        while self._next < len(self._steps) and self._steps[self._next].at <= at:
             await self._play()
 
     async def run(self) -> None:
-        """Go on from there, for ever."""
+        """Play on from there, for ever."""
         while True:
-            while self._next < len(self._acts):
-                await self._until(self._acts[self._next].at)
+            while self._next < len(self._steps):
+                await self._until(self._steps[self._next].at)
                 await self._play()
-            await self._until(LAP)
+            await self._until(LAP_S)
             await self.begin()
 
     async def _until(self, at: float) -> None:
         await asyncio.sleep(max(0.0, self.moment(at) - self._clock()))
 
     async def _play(self) -> None:
-        act = self._acts[self._next]
+        step = self._steps[self._next]
         self._next += 1
-        self._playing = self.moment(act.at)
+        self._playing = self.moment(step.at)
         try:
-            await self._happen(act)
+            await self._apply(step)
         finally:
             self._playing = None
 
-    async def _happen(self, act: Act) -> None:
-        role = act.role
-        match act:
-            case Tell():
-                await self.monitor.mark_delivered(await self.monitor.observe(self._heard(act)))
-            case Say():
-                await self.monitor.send(role.id, act.text, "urgent" if act.urgent else "sequential")
-            case HandOver(draft=True):
-                document, when = self._document(act), self._when(role.id)
-                await self._recovery.save(role.id, when, document, BRIMLINE, draft=True)
-            case HandOver():
-                await self.monitor.hand_over(role.id, self._document(act), role.agent)
+    async def _apply(self, step: Step) -> None:
+        session = step.session
+        match step:
+            case ObserveStep():
+                await self.monitor.mark_delivered(
+                    await self.monitor.observe(self._observation(step))
+                )
+            case MessageStep():
+                urgency = "urgent" if step.urgent else "sequential"
+                await self.monitor.send(session.id, step.text, urgency)
+            case HandoffStep(draft=True):
+                document, when = self._document(step), self._when(session.id)
+                await self._recovery.save(session.id, when, document, BRIMLINE, draft=True)
+            case HandoffStep():
+                await self.monitor.hand_over(session.id, self._document(step), session.agent)
             case _:
-                assert_never(act)
+                assert_never(step)
 
     def _when(self, session: str) -> HandoffMoment:
         watched = self.monitor.state_of(session)
@@ -106,40 +101,41 @@ class Player:
             else HandoffMoment(self.now())
         )
 
-    def _document(self, act: HandOver) -> Document:
-        return Document.of(act.text, act.path, self.now())
+    def _document(self, step: HandoffStep) -> Document:
+        return Document.of(step.text, step.path, self.now())
 
-    def _heard(self, act: Tell) -> Observation:
+    def _observation(self, step: ObserveStep) -> Observation:
         self.heard += 1
-        role = act.role
+        session = step.session
         return Observation(
             id=f"demo-{self.heard}",
-            agent=role.agent,
-            session=role.id,
-            kind=act.what,
+            agent=session.agent,
+            session=session.id,
+            kind=step.what,
             at=self.now(),
-            thread=act.thread,
-            host=role.host,
-            project=role.project,
-            model=role.model if act.what == "started" else None,
-            version=role.version,
-            parent=role.parent,
-            trigger=act.trigger,
-            usage=act.usage,
+            thread=step.thread,
+            host=session.host,
+            project=session.project,
+            model=session.model if step.what == "started" else None,
+            version=session.version,
+            parent=session.parent,
+            trigger=step.trigger,
+            usage=step.usage,
             events=tuple(
                 event if event.at is None else replace(event, at=self.moment(event.at))
-                for event in act.events
+                for event in step.events
             ),
         )
 
     def items(self) -> list[TranscriptSummary]:
-        """What every session adds up to, as a history has it."""
-        found = [(role, self.monitor.state_of(role.id)) for role in {a.role for a in self._acts}]
+        """Return the summary of every session, for the history."""
+        sessions = {step.session for step in self._steps}
+        watched_sessions = [(each, self.monitor.state_of(each.id)) for each in sessions]
         return [
             TranscriptSummary(
-                Transcript(role.agent, f"{role.project}/{role.id}", 0.0, 0, role.id),
+                Transcript(session.agent, f"{session.project}/{session.id}", 0.0, 0, session.id),
                 summarise(watched.folded),
             )
-            for role, watched in found
+            for session, watched in watched_sessions
             if watched is not None
         ]

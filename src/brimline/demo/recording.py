@@ -1,4 +1,4 @@
-"""The session that Claude Code recorded, which `brimline demo` replays too."""
+"""The recorded Claude Code session, which `brimline demo` replays too."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -7,49 +7,55 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from brimline.agents import source
-from brimline.demo.script import moment, streaming
-from brimline.demo.steps import Act, Role, Tell
+from brimline.demo.script import (
+    DemoSession,
+    ObserveStep,
+    Step,
+    kind_after_call,
+    streaming_call,
+)
 from brimline.events import AnyEvent, Call, Compacted, SessionSeen
 from brimline.transcripts.lines import open_transcript
 
 RECORDING = Path(__file__).parents[1] / "data" / "demo.jsonl"
-COMPACTING = 130.0
-"""So many seconds a compaction takes; the recording tells only that it was."""
+COMPACTION_S = 130.0  # the recording has no duration
 
 
 @cache
-def recorded() -> tuple[AnyEvent, ...]:
-    """What the recording tells, in its order."""
+def read_recording() -> tuple[AnyEvent, ...]:
+    """Return the events of the recording."""
     return tuple(source("claude").parse(open_transcript(str(RECORDING))))
 
 
-def replayed(role: Role, at: float, pace: float) -> Iterator[Act]:
-    """The recording as acts of a role from a time on, a call every so many seconds."""
+def replay_recording(session: DemoSession, at: float, pace: float) -> Iterator[Step]:
+    """Yield the recording as steps of a session, with a call every `pace` seconds."""
     known: list[str] = []
-    for event in recorded():
+    for event in read_recording():
         match event:
             case Call():
-                yield _call(role, replace(event, at=at), known)
+                yield _call(session, replace(event, at=at), known)
                 at += pace / 2
             case Compacted():
-                yield Tell(at, role, "compacting", trigger="auto")
-                at += COMPACTING
-                yield Tell(at, role, "compacted", (replace(event, at=at),))
+                yield ObserveStep(at, session, "compacting", trigger="auto")
+                at += COMPACTION_S
+                yield ObserveStep(at, session, "compacted", (replace(event, at=at),))
                 at += pace
             case SessionSeen():
-                about = replace(event, session=role.id, project=role.project, title=role.title)
-                yield Tell(at, role, "started", (about,))
+                about = replace(
+                    event, session=session.id, project=session.project, title=session.title
+                )
+                yield ObserveStep(at, session, "started", (about,))
             case _:
                 pass
 
 
-def _call(role: Role, call: Call, known: list[str]) -> Tell:
-    """A call that begins, or one that is told again: then its reply is whole."""
-    begins = call.id not in known
-    if begins:
+def _call(session: DemoSession, call: Call, known: list[str]) -> ObserveStep:
+    """Return the step of a call that streams, or of its second record, which is final."""
+    is_first = call.id not in known
+    if is_first:
         known.append(call.id)
     number = len(known)
     named = replace(call, id=f"msg_{number:04}")
-    if begins:
-        return Tell(call.at or 0.0, role, events=(streaming(named),))
-    return Tell(call.at or 0.0, role, moment(number), (named,))
+    if is_first:
+        return ObserveStep(call.at or 0.0, session, events=(streaming_call(named),))
+    return ObserveStep(call.at or 0.0, session, kind_after_call(number), (named,))

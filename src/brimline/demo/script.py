@@ -1,10 +1,12 @@
-"""How a session of the story is written down: what it does, one thing after the other."""
+"""The steps of the demo's sessions, and a builder that writes them one after the other."""
 
 import random
 from collections.abc import Iterator
 from itertools import accumulate, chain
+from typing import TypeAlias
 
-from brimline.demo.steps import Act, HandOver, Role, Say, Tell
+import msgspec
+
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -18,128 +20,188 @@ from brimline.events import (
 from brimline.observations import ObservationKind
 from brimline.usage import Usage
 
-MINUTE, HOUR = 60.0, 3_600.0
+LAPTOP, SERVER = "laptop", "build-1"
+HOUR_S = 3_600.0
+EMPTY_CONTEXT_TOKENS = 14_000
+CALLS_PER_TURN = 6
+CACHE_WRITE_AGENTS = frozenset({"claude", "anthropic-sdk"})  # billed for writes to the cache
 
-EMPTY = 14_000
-"""What a context holds before anything is said."""
 
-TURN = 6
-"""After so many calls a turn ends, and the user says something."""
+class DemoSession(msgspec.Struct, frozen=True):
+    """A session of the demo; messages of one without hooks stay pending."""
 
-CACHED = frozenset({"claude", "anthropic-sdk"})
-"""The agents whose provider bills what is written to its cache."""
+    id: str
+    agent: str
+    model: str
+    project: str
+    version: str | None = None
+    title: str | None = None
+    host: str = LAPTOP
+    parent: str | None = None
+    has_hooks: bool = True
+
+
+class ObserveStep(msgspec.Struct, frozen=True):
+    """An observation; its events have seconds of the story as times."""
+
+    at: float
+    session: DemoSession
+    what: ObservationKind = "pushed"
+    events: tuple[AnyEvent, ...] = ()
+    thread: str = MAIN
+    trigger: Trigger | None = None
+    usage: Usage | None = None
+
+
+class MessageStep(msgspec.Struct, frozen=True):
+    """A message to the session."""
+
+    at: float
+    session: DemoSession
+    text: str
+    urgent: bool = False
+
+
+class HandoffStep(msgspec.Struct, frozen=True):
+    """A handoff document of the agent, or a draft of ours."""
+
+    at: float
+    session: DemoSession
+    text: str
+    path: str
+    draft: bool = False
+
+
+Step: TypeAlias = ObserveStep | MessageStep | HandoffStep  # `at` < 0: before the story starts
 
 
 class Script:
-    """A session's acts. `at` is where the story is; chance is the same in every run."""
+    """Builds the steps of one session; `at` is the current second. Every run is the same."""
 
-    def __init__(self, role: Role, at: float) -> None:
-        self.role = role
+    def __init__(self, session: DemoSession, at: float) -> None:
+        self.session = session
         self.at = at
-        self.model = role.model
-        self.acts: list[Act] = []
-        self._chance = random.Random(role.id)
+        self.model = session.model
+        self.steps: list[Step] = []
+        self._random = random.Random(session.id)
         self._sent: dict[str, int] = {}
         self._calls = 0
         seen = SessionSeen(
             at=at,
-            session=role.id,
-            agent=role.agent,
-            project=role.project,
-            version=role.version,
-            title=role.title,
+            session=session.id,
+            agent=session.agent,
+            project=session.project,
+            version=session.version,
+            title=session.title,
             records_compactions=True,
         )
-        self._tell("started" if role.hooked else "pushed", (seen,))
+        self._observe("started" if session.has_hooks else "pushed", (seen,))
 
-    def _tell(
+    def _observe(
         self, what: ObservationKind, events: tuple[AnyEvent, ...] = (), thread: str = MAIN
     ) -> None:
-        self.acts.append(Tell(self.at, self.role, what, events, thread))
+        self.steps.append(ObserveStep(self.at, self.session, what, events, thread))
+
+    def wait_until(self, second: float) -> None:
+        """Continue at a second of the story."""
+        self.at = second
+
+    def pause(self, seconds: float) -> None:
+        """Continue after some seconds."""
+        self.at += seconds
+
+    def switch_model(self, model: str) -> None:
+        """Use another model from now on."""
+        self.model = model
 
     def work(self, to: int, calls: int, until: float, thread: str = MAIN) -> None:
-        """Make so many calls, evenly till a time, the last of which sends `to` tokens."""
+        """Make calls evenly until a time; the last one sends `to` tokens."""
         pace = (until - self.at) / calls
-        for sent in list(self._growth(self._sent.get(thread, EMPTY), to, calls)):
+        for sent in list(self._growth(self._sent.get(thread, EMPTY_CONTEXT_TOKENS), to, calls)):
             self._call(sent, pace, thread)
 
+    def work_for(self, to: int, calls: int, seconds: float) -> None:
+        """Make calls evenly for some seconds; the last one sends `to` tokens."""
+        self.work(to, calls, self.at + seconds)
+
     def _growth(self, start: int, to: int, calls: int) -> Iterator[int]:
-        """Uneven growth, as tool results make it."""
-        steps = [self._chance.uniform(0.2, 1.0) ** 2 for _ in range(calls)]
-        whole = sum(steps)
-        return (start + round((to - start) * grown / whole) for grown in accumulate(steps))
+        """Yield uneven growth, as tool results cause it."""
+        shares = [self._random.uniform(0.2, 1.0) ** 2 for _ in range(calls)]
+        total = sum(shares)
+        return (start + round((to - start) * grown / total) for grown in accumulate(shares))
 
     def _call(self, sent: int, pace: float, thread: str) -> None:
         usage = self._usage(sent, thread)
         self._calls += 1
         call = Call(at=self.at, id=f"msg_{self._calls:04}", usage=usage, model=self.model,
                     thread=thread)  # fmt: skip
-        if self.at >= 0:  # what is seen live is seen to stream
-            self._tell("pushed", (streaming(call),), thread)
+        if self.at >= 0:  # live calls stream
+            self._observe("pushed", (streaming_call(call),), thread)
         self.at += pace / 2
-        self._tell(moment(self._calls) if self.role.hooked else "pushed", (call,), thread)
+        what = kind_after_call(self._calls) if self.session.has_hooks else "pushed"
+        self._observe(what, (call,), thread)
         self.at += pace / 2
 
     def _usage(self, sent: int, thread: str) -> Usage:
         cached = min(self._sent.get(thread, 0), sent)
         self._sent[thread] = sent
-        output = self._chance.randint(90, 900)
-        if self.role.agent in CACHED:
+        output = self._random.randint(90, 900)
+        if self.session.agent in CACHE_WRITE_AGENTS:
             return Usage(min(4, sent - cached), cached, max(0, sent - cached - 4), output)
         return Usage(sent - cached, cached, 0, output)
 
     def spawn(self, thread: str, model: str, to: int, calls: int, until: float) -> None:
-        """Let a subagent work from now on, beside what comes next."""
-        own, at, self.model = self.model, self.at, model
+        """Let a subagent work in parallel to the next steps."""
+        own_model, at, self.model = self.model, self.at, model
         self.work(to, calls, until, thread)
-        self.at, self.model = at, own
+        self.at, self.model = at, own_model
 
     def finish(self, thread: str) -> None:
-        """A subagent is done."""
-        self._tell("pushed", (Ended(at=self.at, thread=thread),))
+        """End a subagent."""
+        self._observe("pushed", (Ended(at=self.at, thread=thread),))
 
-    def compact(self, lasts: float, left: int, trigger: Trigger = "auto") -> None:
-        """The client compacts; after so many seconds so much is left, which a call would tell."""
+    def compact(self, seconds: float, left: int, trigger: Trigger = "auto") -> None:
+        """Compact for some seconds, down to `left` tokens."""
         before = self._sent[MAIN]
-        self.acts.append(Tell(self.at, self.role, "compacting", trigger=trigger))
-        self.at += lasts
-        made = Compacted(at=self.at, trigger=trigger, before=before, after=left)
-        self._tell("compacted", (made,))
+        self.steps.append(ObserveStep(self.at, self.session, "compacting", trigger=trigger))
+        self.at += seconds
+        compacted = Compacted(at=self.at, trigger=trigger, before=before, after=left)
+        self._observe("compacted", (compacted,))
         self._sent[MAIN] = left
 
     def clear(self) -> None:
-        """The user clears the conversation."""
-        self._tell("cleared", (Cleared(at=self.at),))
+        """Clear the conversation."""
+        self._observe("cleared", (Cleared(at=self.at),))
         self._sent.pop(MAIN, None)
 
     def status(self, to: int) -> None:
-        """The status line tells of a call that no file has yet."""
-        told = Usage(4, self._sent[MAIN], to - self._sent[MAIN] - 4, 0)
-        self.acts.append(Tell(self.at, self.role, "status", usage=told))
+        """Report a call by the status line before the transcript has it."""
+        usage = Usage(4, self._sent[MAIN], to - self._sent[MAIN] - 4, 0)
+        self.steps.append(ObserveStep(self.at, self.session, "status", usage=usage))
 
     def say(self, text: str, urgent: bool = False) -> None:
-        """The user sends a message."""
-        self.acts.append(Say(self.at, self.role, text, urgent))
+        """Send a message to the session."""
+        self.steps.append(MessageStep(self.at, self.session, text, urgent))
 
     def hand_over(self, text: str, path: str, draft: bool = False) -> None:
-        """The agent hands a document over, or we draft one."""
-        self.acts.append(HandOver(self.at, self.role, text, path, draft))
+        """Save a handoff document."""
+        self.steps.append(HandoffStep(self.at, self.session, text, path, draft))
 
-    def at_once(self) -> list[Act]:
-        """The same as it is told when it is long over: all that happened, and that it ended."""
-        told = [act.events for act in self.acts if isinstance(act, Tell)]
-        whole = Tell(self.at, self.role, "prompt", tuple(chain.from_iterable(told)))
-        return [whole, Tell(self.at, self.role, "ended")]
-
-
-def moment(number: int) -> ObservationKind:
-    """What a hook tells after a call: results of a tool are to be read, or a turn begins."""
-    return "prompt" if number % TURN == 0 else "tool"
+    def as_past(self) -> list[Step]:
+        """Return the session as one observation of all its events, and its end."""
+        events = [step.events for step in self.steps if isinstance(step, ObserveStep)]
+        whole = ObserveStep(self.at, self.session, "prompt", tuple(chain.from_iterable(events)))
+        return [whole, ObserveStep(self.at, self.session, "ended")]
 
 
-def streaming(call: Call) -> Call:
-    """A call while its reply still comes."""
+def kind_after_call(number: int) -> ObservationKind:
+    """Return which hook follows a call: after a tool, or a prompt that begins a turn."""
+    return "prompt" if number % CALLS_PER_TURN == 0 else "tool"
+
+
+def streaming_call(call: Call) -> Call:
+    """Return a call as it is while its reply streams."""
     usage = call.usage
-    begun = Usage(usage.input, usage.cache_read, usage.cache_write, usage.output // 8)
-    return Call(at=call.at, id=call.id, usage=begun, model=call.model, thread=call.thread,
+    partial = Usage(usage.input, usage.cache_read, usage.cache_write, usage.output // 8)
+    return Call(at=call.at, id=call.id, usage=partial, model=call.model, thread=call.thread,
                 final=False)  # fmt: skip
