@@ -26,6 +26,7 @@
 #include "launch.h"
 #include "payload.h"
 #include "spool.h"
+#include "variables.h"
 
 /* Milliseconds since the start: until then stdin is read, an answer is waited for, its receipt is
  * confirmed, the spool's lock is waited for, all is done. */
@@ -40,30 +41,6 @@ enum { LINE = 64, HEAD = 28 << 10, BODY = 4 << 20, REPLY = 1 << 20, KEY = 64, VA
 enum { PYTHON = 1, CLIENT, KIND, AGENT, SOCKET, SPOOL, ARGUMENTS };
 
 static const char PREFIX[] = "BRIMLINE 1 ", DONE[] = "\x06";
-static const char *const NAMES[] = {
-    "COLUMNS",
-    "NO_COLOR",
-    "TERM",
-    "TMUX",
-    "TMUX_PANE",
-    "BRIMLINE_PARENT",
-    "BRIMLINE_SESSION",
-    "BRIMLINE_STATUS_LINE",
-    "CLAUDE_PROJECT_DIR",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
-    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
-    "DISABLE_AUTO_COMPACT",
-    "DISABLE_COMPACT",
-    "CLAUDE_CODE_DISABLE_1M_CONTEXT",
-    "CLAUDE_CONFIG_DIR",
-    "CODEX_HOME",
-    "GEMINI_CLI_HOME",
-    "PI_CODING_AGENT_DIR",
-    "OPENCODE_CONFIG",
-    "OPENCODE_CONFIG_DIR",
-    "OPENCODE_DISABLE_AUTOCOMPACT",
-};
 
 
 /* What is lost if this process ends now, and so goes to the spool first: nothing, what the agent

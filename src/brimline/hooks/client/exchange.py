@@ -44,10 +44,10 @@ GOES_BY = (
     b"CLAUDE_CONFIG_DIR",
     b"CODEX_HOME",
     b"GEMINI_CLI_HOME",
-    b"PI_CODING_AGENT_DIR",
     b"OPENCODE_CONFIG",
     b"OPENCODE_CONFIG_DIR",
     b"OPENCODE_DISABLE_AUTOCOMPACT",
+    b"PI_CODING_AGENT_DIR",
 )
 """What tells where an agent's client compacts, or where its settings are."""
 

@@ -1,0 +1,26 @@
+/* Written by scripts/hook_variables.py from the capabilities of the agents. */
+
+static const char *const NAMES[] = {
+    "COLUMNS",
+    "NO_COLOR",
+    "TERM",
+    "TMUX",
+    "TMUX_PANE",
+    "BRIMLINE_PARENT",
+    "BRIMLINE_SESSION",
+    "BRIMLINE_STATUS_LINE",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+    "DISABLE_AUTO_COMPACT",
+    "DISABLE_COMPACT",
+    "CLAUDE_CODE_DISABLE_1M_CONTEXT",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "OPENCODE_CONFIG",
+    "OPENCODE_CONFIG_DIR",
+    "OPENCODE_DISABLE_AUTOCOMPACT",
+    "PI_CODING_AGENT_DIR",
+};
