@@ -188,7 +188,7 @@ def _load(reading: Reading, basis: Basis, pending: int | None, added: int | None
 
 def _unknown(load: _Load) -> str:
     if load.tokens is None:
-        return "what is held is unknown until the next reply: tell what is pending"
+        return "the context is unknown until the next reply: pass `pending`"
     return "the window is unknown: set it, or give `at` in tokens"
 
 

@@ -134,7 +134,7 @@ class CompiledLineFilter:
         if min(map(len, needles)) < MIN_NEEDLE_BYTES:
             raise ValueError(f"a needle has less than {MIN_NEEDLE_BYTES} bytes: {needles}")
         if self.library is None:
-            raise RuntimeError(f"there is no library that fits this machine at {LIBRARY}")
+            raise RuntimeError(f"no library for this machine at {LIBRARY}")
         self._find_runs = self.library.brimline_line_runs
         self._find_runs.restype = ctypes.c_size_t
         self._referenced = (*needles, key)
@@ -151,7 +151,7 @@ class CompiledLineFilter:
     def runs(self, data: bytearray, end: int) -> Iterator[LineRun]:
         """Yield the lines that matter of `data[:end]`, which is whole lines."""
         if end and data[end - 1] != _NEWLINE:
-            raise ValueError(f"no whole lines: byte {end - 1} is no newline")
+            raise ValueError(f"incomplete last line: byte {end - 1} is not a newline")
         c_data = (ctypes.c_char * len(data)).from_buffer(data)
         start, count = 0, BATCH_RUNS
         while count == BATCH_RUNS:
