@@ -79,7 +79,7 @@ class Reply(msgspec.Struct, frozen=True):
     """What the agent gets: text for its context, or feedback with which it continues its turn.
 
     The messages are delivered when the hook acknowledges the reply. `handoff_id` is the document in
-    it, of `session`.
+    it, of `session`. `is_duplicate`: the observation was processed before.
     """
 
     context: str | None = None
@@ -87,9 +87,8 @@ class Reply(msgspec.Struct, frozen=True):
     message_ids: tuple[str, ...] = ()
     handoff_id: str | None = None
     session: str = ""
+    is_duplicate: bool = False
 
 
 EMPTY_REPLY = Reply()
-
-DUPLICATE = Reply()
-# The reply to an observation that was processed before; told apart from EMPTY_REPLY by identity.
+DUPLICATE = Reply(is_duplicate=True)

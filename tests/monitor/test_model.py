@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from brimline.handoff import Document
 from brimline.monitor.monitor import MAX_CALLS_IN_MEMORY
-from brimline.observations import EMPTY_REPLY, Observation, ObservationKind, Reply
+from brimline.observations import DUPLICATE, Observation, ObservationKind, Reply
 from brimline.usage import Usage
 from brimline.windows import Overrides
 from hypothesis_examples import examples
@@ -152,7 +152,7 @@ class Sessions(RuleBasedStateMachine):
         heard = data.draw(st.sampled_from(self.heard))
         known = self.do(self.agent.store.has_event(heard.id))
         if known:
-            assert self.hear(msgspec.structs.replace(heard, is_late=True)) == EMPTY_REPLY
+            assert self.hear(msgspec.structs.replace(heard, is_late=True)) == DUPLICATE
 
     @precondition(lambda self: self.model.sent is not None)
     @rule(announced=st.booleans(), hooks=st.sampled_from(["none", "before", "after", "twice"]))

@@ -11,7 +11,7 @@ import msgspec
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, Ended
 from brimline.handoff import Document
 from brimline.monitor.session_state import RestoredPosition, SessionState
-from brimline.observations import DUPLICATE, Observation, Reply
+from brimline.observations import Observation, Reply
 from brimline.store.rows import SignalRow
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
@@ -414,10 +414,10 @@ def test_pushed_events(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         await agent.monitor.observe(pushed(agent, call("c1", 120_000), "e1"))
-        assert await agent.monitor.observe(pushed(agent, call("c1", 120_000), "e1")) is DUPLICATE
+        assert (await agent.monitor.observe(pushed(agent, call("c1", 120_000), "e1"))).is_duplicate
         await agent.monitor.observe(pushed(agent, Compacted(at=2.0, trigger="auto"), "e2"))
         agent.new_monitor()
-        assert await agent.monitor.observe(pushed(agent, Compacted(at=2.0), "e2")) is DUPLICATE
+        assert (await agent.monitor.observe(pushed(agent, Compacted(at=2.0), "e2"))).is_duplicate
         await agent.monitor.observe(pushed(agent, call("c2", 30_000), "e3"))
         reading = agent.monitor.reading("sdk-1")
         assert (reading.sent, reading.cycle) == (30_000, 1)

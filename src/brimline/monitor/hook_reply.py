@@ -69,7 +69,7 @@ class HookReplies:
         """Return the document for after a compaction; a draft under way comes with a later hook."""
         since = session.signals.compacted_at or self._clock()
         reply = await self._recovery.handoff_reply(session.state, since)
-        session.handoff_pending = session.handoff_pending and reply is not EMPTY_REPLY
+        session.handoff_pending = session.handoff_pending and reply != EMPTY_REPLY
         return reply or EMPTY_REPLY
 
     async def _hand_out(

@@ -17,7 +17,7 @@ from brimline.handoff.document import read_document
 from brimline.inbox import MAX_CONTEXT_CHARS, Message, utf16_length, with_expiry
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.signal_writes import hash_id
-from brimline.observations import DUPLICATE, Observation
+from brimline.observations import Observation
 from brimline.server.api.fair_share import Turns
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import (
@@ -218,7 +218,7 @@ class SessionRoutes:
                 parent=each.parent,
                 events=(each.event,),
             )
-            known += await self._monitor.observe(observation) is DUPLICATE
+            known += (await self._monitor.observe(observation)).is_duplicate
         return json_response(Taken(len(events) - known, known))
 
     def _plausible_time(self, at: float | None) -> float:

@@ -13,7 +13,7 @@ from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import BrimlineError
 from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
-from brimline.observations import EMPTY_REPLY, EnvironmentVariables, Observation, Reply
+from brimline.observations import DUPLICATE, EMPTY_REPLY, EnvironmentVariables, Observation, Reply
 from brimline.server.hooks.clear_detection import ClearDetection
 from brimline.server.hooks.process_context import pane_of, spawner
 from brimline.server.hooks.status_line import StatusLines
@@ -132,7 +132,7 @@ class HookDispatcher:
         reply = await self._monitor.observe(placed_observation)
         if self._clearing.has_requests:
             await self._clearing.observe(placed_observation)
-        if reply is EMPTY_REPLY:
+        if reply in (EMPTY_REPLY, DUPLICATE):
             return NO_ANSWER
         wants_ack = bool(reply.message_ids) or reply.handoff_id is not None
         return Answer(get_agent(request.agent).hooks.encode_reply(request, reply), reply, wants_ack)
