@@ -88,7 +88,7 @@ def test_by_id_ambiguous(machine: Machine) -> None:
     with pytest.raises(UnknownSession) as raised:
         find_session(machine.places, "ab")
     assert raised.value.candidates == tuple(f"abc{number} (claude)" for number in range(5))
-    assert "It could be abc0 (claude), abc1 (claude)" in str(raised.value)
+    assert "Matches: abc0 (claude), abc1 (claude)" in str(raised.value)
 
 
 def test_by_id_unknown(machine: Machine) -> None:
