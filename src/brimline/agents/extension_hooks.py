@@ -21,8 +21,8 @@ def decode_extension_input(request: HookRequest) -> ExtensionInput:
     return _input.decode(request.body)
 
 
-def reported_window(told: ExtensionInput) -> tuple[WindowReported, ...]:
+def reported_window(hook_input: ExtensionInput) -> tuple[WindowReported, ...]:
     """The window of the model, as far as the client knows it."""
-    if not told.context_window or told.model is None:
+    if not hook_input.context_window or hook_input.model is None:
         return ()
-    return (WindowReported(tokens=told.context_window, model=told.model),)
+    return (WindowReported(tokens=hook_input.context_window, model=hook_input.model),)

@@ -79,9 +79,9 @@ class StatusLineAdapter(Protocol):
 
 
 class StandardHooks(msgspec.Struct, frozen=True):
-    """How a client calls what happens; `starts` has why a session starts.
+    """Hooks with the input and output of Claude Code's: event names, and reasons of SessionStart.
 
-    The answer to a `mute` event reaches nobody, or is taken for an error.
+    Answers to `unanswerable` events are dropped by the client, or taken for an error.
     """
 
     events: Mapping[str, ObservationKind]
@@ -89,44 +89,53 @@ class StandardHooks(msgspec.Struct, frozen=True):
     unanswerable: frozenset[str] = UNANSWERABLE
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
-        """What a hook tells; nothing where its input says that it is a subagent's."""
-        told = decode_input(request)
-        return None if told.agent_id is not None else self.observe_main(request, told, at, late)
+        """Return what a hook reports; None for a subagent's hook."""
+        hook_input = decode_input(request)
+        return (
+            None
+            if hook_input.agent_id is not None
+            else self.observe_main(request, hook_input, at, late)
+        )
 
     def observe_main(
-        self, request: HookRequest, told: HookInput, at: float, late: bool
+        self, request: HookRequest, hook_input: HookInput, at: float, late: bool
     ) -> Observation | None:
-        """What a hook of the main thread tells."""
-        if told.hook_event_name == "SessionStart":
-            what = self.starts.get(told.source or "", "started")
+        """Return what a hook of the main thread reports."""
+        if hook_input.hook_event_name == "SessionStart":
+            what = self.starts.get(hook_input.source or "", "started")
         else:
-            what = self.events.get(told.hook_event_name)
-        return None if what is None else self.observation(what, request, told, at, late)
+            what = self.events.get(hook_input.hook_event_name)
+        return None if what is None else self.observation(what, request, hook_input, at, late)
 
     def observation(
-        self, what: ObservationKind, request: HookRequest, told: HookInput, at: float, late: bool
+        self,
+        what: ObservationKind,
+        request: HookRequest,
+        hook_input: HookInput,
+        at: float,
+        late: bool,
     ) -> Observation:
-        """All that an input tells, of what happened."""
+        """Return an observation with all fields of the input."""
         return Observation(
             id=request.id,
             agent=request.agent,
-            session=told.session_id,
+            session=hook_input.session_id,
             kind=what,
             at=at,
-            transcript=told.transcript_path,
-            project=told.cwd,
-            model=told.model,
+            transcript=hook_input.transcript_path,
+            project=hook_input.cwd,
+            model=hook_input.model,
             parent=request.env.get("BRIMLINE_PARENT"),
-            trigger=TRIGGERS.get(told.trigger or ""),
-            is_continuation=told.stop_hook_active,
-            is_late=late or told.hook_event_name in self.unanswerable,
+            trigger=TRIGGERS.get(hook_input.trigger or ""),
+            is_continuation=hook_input.stop_hook_active,
+            is_late=late or hook_input.hook_event_name in self.unanswerable,
         )
 
     def may_read_files(self, request: HookRequest) -> bool:
         return False
 
     def encode_reply(self, request: HookRequest, reply: Reply) -> bytes:
-        """A reply as all of them take it: the reason to go on, or what the model is to read."""
+        """Return a reason to continue (Stop), or context for the model."""
         if reply.stop_feedback is not None:
             return _encode(HookOutput(decision="block", reason=reply.stop_feedback))
         if reply.context is None:
@@ -136,7 +145,7 @@ class StandardHooks(msgspec.Struct, frozen=True):
 
 
 def decode_input(request: HookRequest) -> HookInput:
-    """A hook's input; raises msgspec.DecodeError where it is none."""
+    """Decode a hook's input; raises msgspec.DecodeError."""
     return _hook.decode(request.body)
 
 

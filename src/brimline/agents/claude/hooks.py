@@ -27,45 +27,45 @@ class ClaudeHooks:
     """Claude Code's hooks."""
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
-        """What a hook tells, of the main thread or of a subagent."""
-        told = _decode_input(request)
-        if told.agent_id is None:
-            return STANDARD_HOOKS.observe_main(request, told, at, late)
+        """Return what a hook of the main thread or of a subagent reports."""
+        hook_input = _decode_input(request)
+        if hook_input.agent_id is None:
+            return STANDARD_HOOKS.observe_main(request, hook_input, at, late)
         what, file = (
-            SUBAGENT_EVENTS.get(told.hook_event_name),
-            _subagent_transcript(told, told.agent_id),
+            SUBAGENT_EVENTS.get(hook_input.hook_event_name),
+            _subagent_transcript(hook_input, hook_input.agent_id),
         )
         if what is None or file is None:
             return None
-        heard = STANDARD_HOOKS.observation(what, request, told, at, late)
-        return msgspec.structs.replace(heard, thread=file.thread, file=file, model=None)
+        observation = STANDARD_HOOKS.observation(what, request, hook_input, at, late)
+        return msgspec.structs.replace(observation, thread=file.thread, file=file, model=None)
 
     def may_read_files(self, request: HookRequest) -> bool:
         """Only a subagent's hook needs its transcript's size."""
         return b'"agent_id"' in request.body
 
     def encode_reply(self, request: HookRequest, reply: Reply) -> bytes:
-        """A reply: Stop goes on, the others add to what is read."""
+        """Encode a reply as `StandardHooks` does."""
         return STANDARD_HOOKS.encode_reply(request, reply)
 
 
 def _decode_input(request: HookRequest) -> HookInput:
-    """A hook's input, with the session's project for its folder where that is known."""
-    told, project = decode_input(request), request.env.get(PROJECT_VARIABLE)
-    if not project or project == told.cwd:
-        return told
-    return msgspec.structs.replace(told, cwd=project)
+    """Decode a hook's input; its `cwd` becomes the session's project, if that is known."""
+    hook_input, project = decode_input(request), request.env.get(PROJECT_VARIABLE)
+    if not project or project == hook_input.cwd:
+        return hook_input
+    return msgspec.structs.replace(hook_input, cwd=project)
 
 
-def _subagent_transcript(told: HookInput, agent: str) -> Transcript | None:
-    """A subagent's transcript; None where there is none, as of what writes a summary."""
-    own = (told.transcript_path or "").removesuffix(".jsonl")
-    path = told.agent_transcript_path or f"{own}/subagents/agent-{agent}.jsonl"
+def _subagent_transcript(hook_input: HookInput, agent: str) -> Transcript | None:
+    """Return a subagent's transcript; the subagent that summarises has none."""
+    own = (hook_input.transcript_path or "").removesuffix(".jsonl")
+    path = hook_input.agent_transcript_path or f"{own}/subagents/agent-{agent}.jsonl"
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return Transcript("claude", path, status.st_mtime, status.st_size, told.session_id, agent)
+    return Transcript("claude", path, status.st_mtime, status.st_size, hook_input.session_id, agent)
 
 
 def observe_status_line(
@@ -73,32 +73,32 @@ def observe_status_line(
 ) -> tuple[Observation, StatusLineReport]:
     """What a status line tells; raises msgspec.DecodeError where it is none."""
     taken = read_status_line(request.body)
-    told = taken.input
-    usage = told.context_window.current_usage
-    heard = Observation(
+    hook_input = taken.input
+    usage = hook_input.context_window.current_usage
+    observation = Observation(
         id=request.id,
         agent=request.agent,
-        session=told.session_id,
+        session=hook_input.session_id,
         kind="status",
         at=at,
-        transcript=told.transcript_path,
+        transcript=hook_input.transcript_path,
         project=taken.project,
-        model=told.model.id,
-        version=told.version,
+        model=hook_input.model.id,
+        version=hook_input.version,
         parent=request.env.get("BRIMLINE_PARENT"),
         usage=None if usage is None else _usage(usage),
-        window=told.context_window.context_window_size,
+        window=hook_input.context_window.context_window_size,
         is_late=late,
     )
-    return heard, taken
+    return observation, taken
 
 
-def _usage(told: CurrentUsage) -> Usage:
+def _usage(hook_input: CurrentUsage) -> Usage:
     return Usage(
-        told.input_tokens,
-        told.cache_read_input_tokens,
-        told.cache_creation_input_tokens,
-        told.output_tokens,
+        hook_input.input_tokens,
+        hook_input.cache_read_input_tokens,
+        hook_input.cache_creation_input_tokens,
+        hook_input.output_tokens,
     )
 
 

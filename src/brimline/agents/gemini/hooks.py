@@ -38,12 +38,12 @@ class GeminiHooks:
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
         """What a hook tells; of a model's answer only its end, which has the usage."""
-        told = _hook.decode(request.body)
-        if told.hook_event_name == "AfterModel":
-            return _observe_model_reply(request, told, at, late)
-        if told.hook_event_name == "AfterTool" and _is_in_subagent(told):
+        hook_input = _hook.decode(request.body)
+        if hook_input.hook_event_name == "AfterModel":
+            return _observe_model_reply(request, hook_input, at, late)
+        if hook_input.hook_event_name == "AfterTool" and _is_in_subagent(hook_input):
             return None
-        return STANDARD_HOOKS.observe_main(request, told, at, late)
+        return STANDARD_HOOKS.observe_main(request, hook_input, at, late)
 
     def may_read_files(self, request: HookRequest) -> bool:
         return True  # of the chats of subagents
@@ -54,17 +54,17 @@ class GeminiHooks:
 
 
 def _observe_model_reply(
-    request: HookRequest, told: GeminiInput, at: float, late: bool
+    request: HookRequest, hook_input: GeminiInput, at: float, late: bool
 ) -> Observation | None:
-    response, messages = told.llm_response, told.llm_request.messages
+    response, messages = hook_input.llm_response, hook_input.llm_request.messages
     if not (messages and bytes(messages[0].content).startswith(SESSION_OPENING)):
         return None
     usage = _usage(response) if any(one.finish_reason for one in response.candidates) else None
-    heard = STANDARD_HOOKS.observe_main(request, told, at, late)
-    if usage is None or heard is None:
+    observation = STANDARD_HOOKS.observe_main(request, hook_input, at, late)
+    if usage is None or observation is None:
         return None
-    model = told.llm_request.model
-    return msgspec.structs.replace(heard, usage=usage, model=model, usage_source="hook")
+    model = hook_input.llm_request.model
+    return msgspec.structs.replace(observation, usage=usage, model=model, usage_source="hook")
 
 
 def _usage(response: ModelResponse) -> Usage | None:
@@ -77,16 +77,16 @@ def _usage(response: ModelResponse) -> Usage | None:
     return msgspec.structs.replace(usage, output=total - usage.sent)
 
 
-def _is_in_subagent(told: GeminiInput) -> bool:
+def _is_in_subagent(hook_input: GeminiInput) -> bool:
     """Whether a subagent's chat was written after the session's own: then it runs the tool.
 
     Where that is wrong, what was to be said is said at the next tool.
     """
-    if told.transcript_path is None or told.tool_name == SUBAGENT_TOOL:
+    if hook_input.transcript_path is None or hook_input.tool_name == SUBAGENT_TOOL:
         return False
-    folder = os.path.join(os.path.dirname(told.transcript_path), told.session_id)
+    folder = os.path.join(os.path.dirname(hook_input.transcript_path), hook_input.session_id)
     try:
-        own = os.stat(told.transcript_path).st_mtime_ns
+        own = os.stat(hook_input.transcript_path).st_mtime_ns
         with os.scandir(folder) as entries:
             return any(entry.stat().st_mtime_ns > own for entry in entries)
     except OSError:

@@ -20,12 +20,12 @@ class OpencodeHooks:
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
         """What a hook tells; the session is in a database with all the others."""
-        told = decode_extension_input(request)
-        heard = STANDARD_HOOKS.observe_main(request, told, at, late)
-        if heard is None:
+        hook_input = decode_extension_input(request)
+        observation = STANDARD_HOOKS.observe_main(request, hook_input, at, late)
+        if observation is None:
             return None
-        file, events = _session_transcript(told, at), reported_window(told)
-        return msgspec.structs.replace(heard, transcript=None, file=file, events=events)
+        file, events = _session_transcript(hook_input, at), reported_window(hook_input)
+        return msgspec.structs.replace(observation, transcript=None, file=file, events=events)
 
     def may_read_files(self, request: HookRequest) -> bool:
         return False
@@ -35,12 +35,12 @@ class OpencodeHooks:
         return STANDARD_HOOKS.encode_reply(request, reply)
 
 
-def _session_transcript(told: ExtensionInput, at: float) -> Transcript | None:
+def _session_transcript(hook_input: ExtensionInput, at: float) -> Transcript | None:
     """The session in the database, as of now."""
-    if told.transcript_path is None:
+    if hook_input.transcript_path is None:
         return None
-    session, project = told.session_id, told.cwd
-    return Transcript("opencode", told.transcript_path, at, 0, session, project=project)
+    session, project = hook_input.session_id, hook_input.cwd
+    return Transcript("opencode", hook_input.transcript_path, at, 0, session, project=project)
 
 
 HOOKS = OpencodeHooks()

@@ -17,9 +17,11 @@ class PiHooks:
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
         """What a hook tells, and the window that Pi goes by."""
-        told = decode_extension_input(request)
-        heard = STANDARD_HOOKS.observe_main(request, told, at, late)
-        return heard and msgspec.structs.replace(heard, events=reported_window(told))
+        hook_input = decode_extension_input(request)
+        observation = STANDARD_HOOKS.observe_main(request, hook_input, at, late)
+        return observation and msgspec.structs.replace(
+            observation, events=reported_window(hook_input)
+        )
 
     def may_read_files(self, request: HookRequest) -> bool:
         return False
