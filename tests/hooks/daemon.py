@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import BinaryIO, Self, TypeAlias
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.hooks.client.exchange import DONE, LINE_LONGEST, REPLY_LONGEST
+from brimline.hooks.client.exchange import ACK, MAX_LINE_BYTES, MAX_REPLY_BYTES
 from brimline.hooks.protocol import encode_reply, parse_line, parse_request
 
 PATIENCE = 30.0
@@ -30,7 +30,7 @@ GARBAGE: dict[str, bytes] = {
     "spaced": b"BRIMLINE 1  2\n{}",
     "two numbers": b"BRIMLINE 1 2 2\n{}",
     "another version": b"BRIMLINE 2 2\n{}",
-    "too long": b"BRIMLINE 1 %d\n" % (REPLY_LONGEST + 1),
+    "too long": b"BRIMLINE 1 %d\n" % (MAX_REPLY_BYTES + 1),
     "far too long": b"BRIMLINE 1 %b\n" % (b"9" * 40),
     "no number of this world": b"BRIMLINE 1 %b\n" % (b"9" * 5000),
     "part of a line": b"BRIMLINE 1",
@@ -106,7 +106,7 @@ class Daemon:
 
     def _talk(self, connection: socket.socket) -> None:
         with connection.makefile("rb") as file:
-            line = file.readline(LINE_LONGEST)
+            line = file.readline(MAX_LINE_BYTES)
             request = read_request(file, line) if line not in (b"", LAST) else None
         if request is not None:
             self._ended.put(Conversation(request, self._behaved(connection, request)))
@@ -130,7 +130,7 @@ def read_request(file: BinaryIO, line: bytes) -> HookRequest | None:
 
 def waits(connection: socket.socket, request: HookRequest) -> bool:
     """Say nothing until the client goes away."""
-    return connection.recv(1) == DONE
+    return connection.recv(1) == ACK
 
 
 def dies(connection: socket.socket, request: HookRequest) -> bool:
@@ -143,7 +143,7 @@ def sends(raw: bytes) -> Behaviour:
 
     def behave(connection: socket.socket, request: HookRequest) -> bool:
         connection.sendall(raw)
-        return connection.recv(1) == DONE
+        return connection.recv(1) == ACK
 
     return behave
 
@@ -174,9 +174,9 @@ def gives_receipt(text: bytes, receipt: bytes, confirms: bool) -> Behaviour:
 
     def behave(connection: socket.socket, request: HookRequest) -> bool:
         connection.sendall(encode_reply(text, receipt))
-        acknowledged = connection.recv(1) == DONE
+        acknowledged = connection.recv(1) == ACK
         if acknowledged and confirms:
-            connection.sendall(DONE)
+            connection.sendall(ACK)
         return acknowledged
 
     return behave

@@ -55,10 +55,10 @@ def the_one(agent: Agent) -> Started:
 def test_switch_and_variables_are_the_settings_own() -> None:
     """What is not passed on is what a session has for itself; the state folder is always told."""
     env = {b"HOME": b"/h", b"BRIMLINE_PARENT": b"p", b"BRIMLINE_LEVELS": b"40", b"TMUX": b"t"}
-    told = autostart.environment("/state", env)
+    told = autostart.daemon_environment("/state", env)
     state = {b"BRIMLINE_STATE_DIR": b"/state"}
     assert told == {b"HOME": b"/h", b"BRIMLINE_LEVELS": b"40", **state}
-    assert autostart.environment("/state", {b"BRIMLINE_STATE_DIR": b"/other"}) == state
+    assert autostart.daemon_environment("/state", {b"BRIMLINE_STATE_DIR": b"/other"}) == state
 
 
 @LINUX

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest, RequestKind
-from brimline.hooks.client.exchange import BODY_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
+from brimline.hooks.client.exchange import MAX_EVENT_BYTES, MAX_REPLY_BYTES, MAX_VALUE_BYTES, NAMES
 
 from .agent import TOO_LONG, Agent, compiled_client, python_client
 from .daemon import Daemon, answers, answers_and_dies
@@ -46,7 +46,7 @@ def test_both_clients_say_the_same(folder: Path, compiled: Path) -> None:
 
 def test_long_variable(agent: Agent) -> None:
     """A variable that is too long is left out, an empty one is not."""
-    env = {"TERM": "", "TMUX": "x" * VALUE_LONGEST, "TMUX_PANE": "x" * (VALUE_LONGEST + 1)}
+    env = {"TERM": "", "TMUX": "x" * MAX_VALUE_BYTES, "TMUX_PANE": "x" * (MAX_VALUE_BYTES + 1)}
     with Daemon(agent.socket, answers(b"")) as daemon:
         _, heard = replace(agent, env=env).answered(daemon, HOOK)
     del env["TMUX_PANE"]
@@ -55,7 +55,7 @@ def test_long_variable(agent: Agent) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [b"", b"{}", b"ctx \xff\x00 45%\n", b"BRIMLINE 1 3\n", os.urandom(REPLY_LONGEST)],
+    [b"", b"{}", b"ctx \xff\x00 45%\n", b"BRIMLINE 1 3\n", os.urandom(MAX_REPLY_BYTES)],
     ids=["empty", "short", "no text", "like a frame", "longest"],
 )
 def test_answer(agent: Agent, answer: bytes) -> None:
@@ -68,7 +68,7 @@ def test_answer(agent: Agent, answer: bytes) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"\x00\xff no JSON", os.urandom(BODY_LONGEST)],
+    [b"", b"\x00\xff no JSON", os.urandom(MAX_EVENT_BYTES)],
     ids=["empty", "no JSON", "longest"],
 )
 def test_any_stdin(agent: Agent, body: bytes) -> None:
@@ -82,13 +82,13 @@ def test_any_stdin(agent: Agent, body: bytes) -> None:
 
 def test_huge_stdin(agent: Agent) -> None:
     """Of a stdin that is too much the beginning is passed on, and the agent can write it all."""
-    huge = b"x" * (3 * BODY_LONGEST)
+    huge = b"x" * (3 * MAX_EVENT_BYTES)
     with Daemon(agent.socket, answers(b"{}")) as daemon:
         done, heard = agent.answered(daemon, huge)
     assert (done.code, done.out) == (0, b"{}")
     assert heard.request.body
     assert huge.startswith(heard.request.body)
-    assert len(heard.request.body) <= BODY_LONGEST
+    assert len(heard.request.body) <= MAX_EVENT_BYTES
 
 
 def test_open_stdin(agent: Agent) -> None:
@@ -109,7 +109,7 @@ def test_endless_stdin(agent: Agent) -> None:
     """An agent that never stops writing is not waited for either."""
     with Daemon(agent.socket, answers(b"{}")) as daemon:
         done, heard = agent.answered(daemon, Path("/dev/zero"))
-    assert (done.code, done.out, len(heard.request.body)) == (0, b"{}", BODY_LONGEST)
+    assert (done.code, done.out, len(heard.request.body)) == (0, b"{}", MAX_EVENT_BYTES)
     assert done.seconds < TOO_LONG
 
 
@@ -143,7 +143,7 @@ def test_closed_stdout(agent: Agent) -> None:
 def test_full_stdout(agent: Agent) -> None:
     """Where stdout takes no more, the agent is not held up, and nothing is acknowledged."""
     reader, writer = os.pipe()
-    with Daemon(agent.socket, answers(b"x" * REPLY_LONGEST)) as daemon:
+    with Daemon(agent.socket, answers(b"x" * MAX_REPLY_BYTES)) as daemon:
         done, heard = agent.answered(daemon, HOOK, stdout=writer)
         assert not heard.acknowledged
     os.close(reader)
@@ -172,7 +172,7 @@ def test_daemon_dies_before_it_hears(agent: Agent) -> None:
 
 def test_stdout_that_does_not_wait(agent: Agent) -> None:
     """A stdout that takes an answer in parts, and refuses meanwhile, gets all of it."""
-    answer = os.urandom(REPLY_LONGEST)
+    answer = os.urandom(MAX_REPLY_BYTES)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     got = agent.folder / "got"

@@ -75,11 +75,11 @@ def test_no_folders(agent: Agent) -> None:
 
 def test_folders_that_another_makes(folder: Path) -> None:
     """Who finds that another was faster is content; a path that leads nowhere is an error."""
-    offline.make(str(folder / "one" / "two"))
-    offline.make(str(folder / "one" / "two"))
+    offline.make_folder(str(folder / "one" / "two"))
+    offline.make_folder(str(folder / "one" / "two"))
     assert (folder / "one" / "two").is_dir()
     with pytest.raises(FileNotFoundError):
-        offline.make("")
+        offline.make_folder("")
 
 
 def test_nowhere(agent: Agent) -> None:
@@ -137,9 +137,9 @@ def test_large(agent: Agent, more: int, kept: bool) -> None:
     """A spool of more than 50 MB takes nothing in; what is lost is counted."""
     spool = agent.folder / "spool"
     spool.touch()
-    os.truncate(spool, offline.SPOOL_BYTES + more)
+    os.truncate(spool, offline.MAX_SPOOL_BYTES + more)
     check(agent.run(BODY))
-    assert (spool.stat().st_size > offline.SPOOL_BYTES + more) == kept
+    assert (spool.stat().st_size > offline.MAX_SPOOL_BYTES + more) == kept
     assert agent.dropped() == (not kept)
 
 
@@ -163,10 +163,10 @@ def test_garbage_is_not_old(agent: Agent) -> None:
 def test_taken_away(folder: Path) -> None:
     """A client that waits for the lock of a spool that is taken away appends to a new one."""
     path = folder / "spool"
-    old = offline.opened(str(path))
+    old = offline.open_spool(str(path))
     path.rename(folder / "spool.taking")
     assert not offline.is_at(old, str(path))
-    new = offline.locked(str(path))
+    new = offline.open_locked(str(path))
     assert offline.is_at(new, str(path))
     os.close(old)
     os.close(new)

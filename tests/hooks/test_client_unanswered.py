@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from brimline.hooks.client.exchange import BODY_LONGEST
+from brimline.hooks.client.exchange import MAX_EVENT_BYTES
 from brimline.hooks.protocol import encode_reply
 
 from .agent import TOO_LONG, Agent, Done
@@ -145,7 +145,7 @@ def test_stopped_daemon(agent: Agent, stopped: Path) -> None:
 def test_stopped_daemon_and_much_to_tell(agent: Agent, stopped: Path) -> None:
     """More than a stopped daemon's socket holds is spooled whole."""
     path = agent.folder / "stdin"
-    path.write_bytes(os.urandom(BODY_LONGEST))
+    path.write_bytes(os.urandom(MAX_EVENT_BYTES))
     done = replace(agent, socket=stopped).spools(path)
     assert (done.code, done.out, done.told) == (0, b"", b"")
     assert done.seconds < TOO_LONG
@@ -198,7 +198,7 @@ def test_stdin_that_tells_nothing(agent: Agent, body: bytes) -> None:
 
 def test_huge_stdin(agent: Agent) -> None:
     """Of a stdin that is too much the beginning is spooled."""
-    huge = LINE + b" " * BODY_LONGEST
+    huge = LINE + b" " * MAX_EVENT_BYTES
     done = agent.run(huge, "statusline")
     assert (done.code, done.out, done.told) == (0, FIGURE + OFF + b"\n", b"")
     (kept,) = agent.spooled()

@@ -15,7 +15,7 @@ import pytest
 from brimline.agents import all_agents, get_agent
 from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.hook_command import Program
-from brimline.hooks.client.exchange import NAMES, VALUE_LONGEST
+from brimline.hooks.client.exchange import MAX_VALUE_BYTES, NAMES
 from brimline.setup.extension import extension_source
 from clients.install import node
 
@@ -88,7 +88,7 @@ def test_request(extended: Make) -> None:
 
 def test_long_variable(extended: Make) -> None:
     """A variable that is too long is left out, an empty one is not."""
-    env = {"TERM": "", "TMUX": "x" * VALUE_LONGEST, "TMUX_PANE": "\u00e9" * VALUE_LONGEST}
+    env = {"TERM": "", "TMUX": "x" * MAX_VALUE_BYTES, "TMUX_PANE": "\u00e9" * MAX_VALUE_BYTES}
     agent = extended()
     with Daemon(agent.socket, answers(b"")) as daemon:
         _, heard = replace(agent, env=env).answered(daemon, BODY)

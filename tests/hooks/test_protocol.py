@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.errors import BrimlineError
-from brimline.hooks.client.exchange import BODY_LONGEST, LINE_LONGEST, REPLY_LONGEST
+from brimline.hooks.client.exchange import MAX_EVENT_BYTES, MAX_LINE_BYTES, MAX_REPLY_BYTES
 from brimline.hooks.protocol import (
-    HEADER_LONGEST,
+    MAX_HEADER_BYTES,
     InvalidFrame,
     Sizes,
     encode_reply,
@@ -96,8 +96,8 @@ def test_bad_header(header: bytes) -> None:
         b"BRIMLINE 2 1 1\n",
         b"BRIMLINE 1 -1 1\n",
         b"GET / HTTP/1.1\r\n",
-        b"BRIMLINE 1 %d 1\n" % (HEADER_LONGEST + 1),
-        b"BRIMLINE 1 1 %d\n" % (BODY_LONGEST + 1),
+        b"BRIMLINE 1 %d 1\n" % (MAX_HEADER_BYTES + 1),
+        b"BRIMLINE 1 1 %d\n" % (MAX_EVENT_BYTES + 1),
     ],
 )
 def test_bad_line(line: bytes) -> None:
@@ -108,17 +108,17 @@ def test_bad_line(line: bytes) -> None:
 
 def test_bounds() -> None:
     """The longest that is allowed is taken, and its first line fits."""
-    line = b"BRIMLINE 1 %d %d\n" % (HEADER_LONGEST, BODY_LONGEST)
-    assert parse_line(line) == Sizes(HEADER_LONGEST, BODY_LONGEST)
-    assert len(line) <= LINE_LONGEST
-    longest = b"x" * REPLY_LONGEST
+    line = b"BRIMLINE 1 %d %d\n" % (MAX_HEADER_BYTES, MAX_EVENT_BYTES)
+    assert parse_line(line) == Sizes(MAX_HEADER_BYTES, MAX_EVENT_BYTES)
+    assert len(line) <= MAX_LINE_BYTES
+    longest = b"x" * MAX_REPLY_BYTES
     assert parse_reply(encode_reply(longest)) == longest
     with pytest.raises(InvalidFrame):
         encode_reply(longest + b"x")
 
 
 @pytest.mark.parametrize(
-    "data", [b"x" * LINE_LONGEST, b"HTTP/1.1\r\n", b"BRIMLINE 1 %d\n" % (REPLY_LONGEST + 1)]
+    "data", [b"x" * MAX_LINE_BYTES, b"HTTP/1.1\r\n", b"BRIMLINE 1 %d\n" % (MAX_REPLY_BYTES + 1)]
 )
 def test_bad_reply(data: bytes) -> None:
     """A reply that is none is an error, and not one that is still to come."""

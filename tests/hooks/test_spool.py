@@ -89,7 +89,7 @@ def test_clients_go_on(tmp_path: Path) -> None:
     """What a client appends after the spool was taken goes into a new one."""
     path = str(tmp_path / "spool")
     for number in (1, 2):
-        assert offline.keep(path, encode_request(event(number)))
+        assert offline.append_to_spool(path, encode_request(event(number)))
         batch = take(tmp_path)
         assert batch is not None
         assert list(batch) == [event(number)]
@@ -150,7 +150,7 @@ def test_no_file_of_losses(tmp_path: Path, make: Callable[[Path], None]) -> None
     make(tmp_path / "spool.dropped")
     assert take_dropped(tmp_path) == 0
     assert len(list(tmp_path.glob("spool.dropped.aside-*"))) == 1
-    assert offline.count(str(tmp_path / "spool.dropped"))
+    assert offline.count_dropped(str(tmp_path / "spool.dropped"))
     assert take_dropped(tmp_path) == 1
 
 
@@ -183,7 +183,7 @@ def test_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What was lost is counted from the last time on; the log keeps it."""
     for count in (3, 1):
         for _ in range(count):
-            assert offline.count(str(tmp_path / "spool.dropped"))
+            assert offline.count_dropped(str(tmp_path / "spool.dropped"))
         assert take_dropped(tmp_path) == count
         assert f"{count} hook events were lost" in caplog.text
     assert take_dropped(tmp_path) == 0

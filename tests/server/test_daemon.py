@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from brimline.agents.hook_adapter import RequestKind
-from brimline.hooks.client.autostart import LOG
+from brimline.hooks.client.autostart import LOG_NAME
 
 from .running import PATIENCE, Running, free_port
 
@@ -467,10 +467,10 @@ def test_log_that_is_a_fifo(tmp_path: Path) -> None:
     """A FIFO in place of the log is refused, and not waited for."""
     running = Running(tmp_path)
     running.state.mkdir(mode=0o700)
-    os.mkfifo(running.state / LOG)
+    os.mkfifo(running.state / LOG_NAME)
     done = running.command("serve", "--background", "--port", "any")
     assert done.returncode == 2
-    assert str(running.state / LOG) in done.stderr
+    assert str(running.state / LOG_NAME) in done.stderr
 
 
 def test_modes(daemon: Running) -> None:

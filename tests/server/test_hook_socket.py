@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.hooks.client.exchange import REPLY_LONGEST
+from brimline.hooks.client.exchange import MAX_REPLY_BYTES
 from brimline.hooks.protocol import encode_request, parse_reply, parse_reply_parts
 from brimline.hooks.receipt import decode_receipt
 from brimline.observations import Reply
@@ -260,7 +260,7 @@ def test_passed_on_while_the_store_fails(
 
 def test_too_large_an_answer(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     """An answer that no client would take is lost, which is said, and it is hung up."""
-    large = Answer(b"x" * (REPLY_LONGEST + 1), MATTERS.reply, wants_ack=True)
+    large = Answer(b"x" * (MAX_REPLY_BYTES + 1), MATTERS.reply, wants_ack=True)
 
     async def client(connection: socket.socket, desk: Answering) -> None:
         await sent(connection, REQUEST)

@@ -11,7 +11,12 @@ from typing import TextIO
 from brimline.cli.context import Context
 from brimline.cli.daemon_requests import request
 from brimline.errors import CommandFailed, NotRunning
-from brimline.hooks.client.autostart import COMMAND, LOG, START_LOCK_FD, environment
+from brimline.hooks.client.autostart import (
+    LOG_NAME,
+    SERVE_ARGUMENTS,
+    START_LOCK_FD,
+    daemon_environment,
+)
 from brimline.private_folder import make_private_folder
 from brimline.server.sockets import LOCK_NAME, DaemonUnresponsive, find_unresponsive
 from brimline.settings import state_dir
@@ -54,12 +59,12 @@ def _spawned(context: Context, log: Path, file: int, port: int | None) -> "subpr
     """A process that outlives this one and its terminal, in the user's own environment."""
     env = {os.fsencode(name): os.fsencode(value) for name, value in context.places.env.items()}
     return subprocess.Popen(
-        [sys.executable, *COMMAND, "--port", str(port or "any")],
+        [sys.executable, *SERVE_ARGUMENTS, "--port", str(port or "any")],
         stdin=subprocess.DEVNULL,
         stdout=file,
         stderr=file,
         cwd="/",
-        env=environment(str(log.parent), env),
+        env=daemon_environment(str(log.parent), env),
         start_new_session=True,
     )
 
@@ -123,7 +128,7 @@ def page_link(context: Context) -> str:
 def log_of(context: Context) -> Path:
     """Where a daemon without a terminal says what it has to say."""
     state = state_dir(context.places.env, context.places.home)
-    return Path(os.path.abspath(state)) / LOG
+    return Path(os.path.abspath(state)) / LOG_NAME
 
 
 def opened(log: Path) -> int:
@@ -131,7 +136,7 @@ def opened(log: Path) -> int:
     try:
         make_private_folder(log.parent)
         if log.is_file() and log.stat().st_size > LARGEST:
-            log.replace(log.with_name(f"{LOG}.1"))
+            log.replace(log.with_name(f"{LOG_NAME}.1"))
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         return os.open(log, flags, 0o600)
     except OSError as error:

@@ -14,7 +14,7 @@ the daemon may have died before it stored the delivery.
 
 The header is `key=value` entries, each ended by a NUL: kind, agent, id (`<unix ns>-<pid>`) and pid,
 the process that ran the client, the agent's mostly; then `env.NAME` for the variables that are set
-of those that matter. The body is stdin as it came, as far as it came in time, up to BODY_LONGEST;
+of those that matter. The body is stdin, as far as it came in time, up to MAX_EVENT_BYTES;
 in the spool it has only the fields that the daemon reads (payload.py).
 exchange.py, client.c and the extensions' code (setup/extension.js) write requests and read replies.
 """
@@ -25,14 +25,14 @@ from typing import NamedTuple, get_args
 from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.errors import BrimlineError
 from brimline.hooks.client.exchange import (
-    BODY_LONGEST,
-    LINE_LONGEST,
+    MAX_EVENT_BYTES,
+    MAX_LINE_BYTES,
+    MAX_REPLY_BYTES,
     PREFIX,
-    RECEIPT,
-    REPLY_LONGEST,
+    WANTS_RECEIPT,
 )
 
-HEADER_LONGEST = 24 << 10
+MAX_HEADER_BYTES = 24 << 10
 
 _KINDS: dict[bytes, RequestKind] = {kind.encode(): kind for kind in get_args(RequestKind)}
 
@@ -45,7 +45,7 @@ _HEADER = re.compile(
 _NEEDED = "kind=hook, statusline or delivered, agent=, id=<unix ns>-<pid> and pid= in this order"
 _LINE = "expected `BRIMLINE 1 <header> <body>`"
 _ENV = "env."
-_RECEIPT = RECEIPT.decode()
+_RECEIPT = WANTS_RECEIPT.decode()
 
 
 class InvalidFrame(BrimlineError):
@@ -67,24 +67,26 @@ def parse_line(line: bytes) -> Sizes:
     """The sizes that a request's first line announces; raises InvalidFrame."""
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
-        raise InvalidFrame(f"{_LINE}: got {line[:LINE_LONGEST]!r}")
+        raise InvalidFrame(f"{_LINE}: got {line[:MAX_LINE_BYTES]!r}")
     return _sizes(found)
 
 
 def _sizes(line: re.Match[bytes]) -> Sizes:
     sizes = Sizes(int(line[1]), int(line[2]))
-    if sizes.header > HEADER_LONGEST or sizes.body > BODY_LONGEST:
-        raise InvalidFrame(f"expected at most {HEADER_LONGEST} and {BODY_LONGEST}: got {sizes}")
+    if sizes.header > MAX_HEADER_BYTES or sizes.body > MAX_EVENT_BYTES:
+        raise InvalidFrame(
+            f"expected at most {MAX_HEADER_BYTES} and {MAX_EVENT_BYTES}: got {sizes}"
+        )
     return sizes
 
 
-def request_in(data: bytes | bytearray) -> HookRequest | None:
+def read_request(data: bytes | bytearray) -> HookRequest | None:
     """The request that begins here, None while it is not all there; raises InvalidFrame."""
     line = _REQUEST_LINE.match(data)
     if line is None:
-        if len(data) < LINE_LONGEST and b"\n" not in data:
+        if len(data) < MAX_LINE_BYTES and b"\n" not in data:
             return None
-        raise InvalidFrame(f"{_LINE}: got {bytes(data[:LINE_LONGEST])!r}")
+        raise InvalidFrame(f"{_LINE}: got {bytes(data[:MAX_LINE_BYTES])!r}")
     sizes, begin = _sizes(line), line.end()
     body = begin + sizes.header
     end = body + sizes.body
@@ -105,7 +107,7 @@ def _request(data: bytes | bytearray, begin: int, end: int, body: bytes) -> Hook
     kind, agent, id, pid, others = found.groups()
     env = _env(others) if others else {}
     name = agent.decode("utf-8", "replace")
-    wants_receipt = others.startswith(RECEIPT)
+    wants_receipt = others.startswith(WANTS_RECEIPT)
     return HookRequest(_KINDS[kind], name, id.decode(), int(pid), env, body, wants_receipt)
 
 
@@ -127,8 +129,8 @@ def encode_request(request: HookRequest) -> bytes:
 def encode_reply(text: bytes, receipt: bytes = b"") -> bytes:
     """A reply as it goes over the socket; raises InvalidFrame where no client would take it."""
     size = max(len(text), len(receipt))
-    if size > REPLY_LONGEST:
-        raise InvalidFrame(f"expected a reply of at most {REPLY_LONGEST} bytes: got {size}")
+    if size > MAX_REPLY_BYTES:
+        raise InvalidFrame(f"expected a reply of at most {MAX_REPLY_BYTES} bytes: got {size}")
     if not receipt:
         return b"%b%d\n%b" % (PREFIX, len(text), text)
     return b"%b%d %d\n%b%b" % (PREFIX, len(text), len(receipt), text, receipt)
@@ -143,11 +145,11 @@ def parse_reply(data: bytes) -> bytes | None:
 def parse_reply_parts(data: bytes) -> tuple[bytes, bytes] | None:
     """The text and the receipt of a reply, None while they are not all there; InvalidFrame."""
     line, ended, rest = data.partition(b"\n")
-    if not ended and len(line) < LINE_LONGEST:
+    if not ended and len(line) < MAX_LINE_BYTES:
         return None
     found = _REPLY_LINE.fullmatch(line + ended)
-    if found is None or max(sizes := [int(size or 0) for size in found.groups()]) > REPLY_LONGEST:
-        raise InvalidFrame(f"expected `BRIMLINE 1 <bytes>`: got {line[:LINE_LONGEST]!r}")
+    if found is None or max(sizes := [int(size or 0) for size in found.groups()]) > MAX_REPLY_BYTES:
+        raise InvalidFrame(f"expected `BRIMLINE 1 <bytes>`: got {line[:MAX_LINE_BYTES]!r}")
     text, receipt = sizes
     if len(rest) < text + receipt:
         return None

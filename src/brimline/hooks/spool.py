@@ -22,7 +22,7 @@ from pathlib import Path
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.file_lock import lock_file
-from brimline.hooks.client.exchange import LINE_LONGEST, PREFIX
+from brimline.hooks.client.exchange import MAX_LINE_BYTES, PREFIX
 from brimline.hooks.client.payload import FIELDS as SPOOLED_FIELDS
 from brimline.hooks.protocol import InvalidFrame, parse_line, parse_request
 from brimline.regular_file import open_regular_file
@@ -149,7 +149,7 @@ def _renamed(spool: Path, taking: Path) -> bool:
 
 def _record(data: mmap.mmap, at: int) -> tuple[HookRequest, int] | None:
     """The request that begins at a place, and where it ends; None where none does."""
-    line_end = data.find(b"\n", at, at + LINE_LONGEST) + 1
+    line_end = data.find(b"\n", at, at + MAX_LINE_BYTES) + 1
     try:
         sizes = parse_line(data[at:line_end])
         body_at = line_end + sizes.header

@@ -12,7 +12,13 @@ from brimline import agents
 from brimline.agents.hook_command import HOOK_TIMEOUT_S, Program
 from brimline.agents.install_spec import InstallSpec
 from brimline.errors import InvalidSettings
-from brimline.hooks.client.exchange import ANSWER, LINE_LONGEST, NAMES, REPLY_LONGEST, VALUE_LONGEST
+from brimline.hooks.client.exchange import (
+    ANSWER_DEADLINE_S,
+    MAX_LINE_BYTES,
+    MAX_REPLY_BYTES,
+    MAX_VALUE_BYTES,
+    NAMES,
+)
 from brimline.setup.install import SetupOptions
 from brimline.setup.managed_file import ManagedFile
 
@@ -34,10 +40,10 @@ def extension_source(recipe: InstallSpec, program: Program, autostart: bool) -> 
         "spool": program.spool,
         "alone": program.python_words,
         "autostart": autostart,
-        "answer": round(1000 * ANSWER),
+        "answer": round(1000 * ANSWER_DEADLINE_S),
         "patience": 1000 * HOOK_TIMEOUT_S,
         "names": [name.decode() for name in NAMES],
-        "longest": {"line": LINE_LONGEST, "reply": REPLY_LONGEST, "value": VALUE_LONGEST},
+        "longest": {"line": MAX_LINE_BYTES, "reply": MAX_REPLY_BYTES, "value": MAX_VALUE_BYTES},
     }
     own_part = Path(agents.__file__).parent / recipe.agent / "extension.js"
     parts = [part.read_text("utf-8") for part in (SHARED_PART, own_part)]

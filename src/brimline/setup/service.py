@@ -12,7 +12,7 @@ import msgspec
 
 from brimline.agents import all_agents
 from brimline.errors import InvalidSettings
-from brimline.hooks.client.autostart import COMMAND, LOG
+from brimline.hooks.client.autostart import LOG_NAME, SERVE_ARGUMENTS
 from brimline.setup.managed_file import ManagedFile
 from brimline.transcripts.source import Places
 
@@ -65,7 +65,7 @@ class CommandResult(msgspec.Struct, frozen=True):
 
 def find_service(platform: str, places: Places, state: Path, python: str) -> Service:
     """Return the service for this system's manager; raises InvalidSettings for unusable paths."""
-    words = (python, *COMMAND)
+    words = (python, *SERVE_ARGUMENTS)
     env = {**_passed_variables(places.env), "BRIMLINE_STATE_DIR": str(state)}
     if platform == "darwin":
         return _launchd(places.home, words, env, state)
@@ -198,7 +198,7 @@ def _launchd(home: Path, words: Words, env: Mapping[str, str], state: Path) -> S
 
 def _plist(path: Path, words: Words, env: Mapping[str, str], state: Path) -> bytes:
     """Return the launchd agent; while another daemon runs, launchd retries every minute."""
-    log = str(state / LOG)
+    log = str(state / LOG_NAME)
     content = {
         "Label": LABEL,
         "ProgramArguments": list(words),

@@ -1,9 +1,9 @@
-"""Starting the daemon where a session starts and there is none: a part of client.py.
+"""Starting the daemon when a session starts and none runs: a part of client.py.
 
-It belongs to the user and not to the agent: it has no stream, no folder, no process group and no
-session's variables of the agent's, and nobody waits for it. One process takes the start lock; the
-daemon inherits it and holds it until it ends. So one daemon is started, however many sessions start
-at once. launch.c does the same in C.
+The daemon belongs to the user, not to the agent: it inherits no stream, folder, process group or
+session variable of the agent. The process that gets the start lock starts the daemon, which
+inherits the lock and holds it until it ends: so only one is started, however many sessions start at
+once. launch.c does the same in C.
 """
 
 import fcntl
@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 else:
     from posix import _exit as leave
 
-LOG = "serve.log"
+LOG_NAME = "serve.log"
 START_LOCK = "start.lock"
 START_LOCK_FD = 3
-"""The name of the start lock in the state folder, and the descriptor that a daemon inherits."""
+# The lock's file in the state folder, and the descriptor on which the daemon inherits it.
 
-SWITCH = b"BRIMLINE_AUTOSTART"
-COMMAND = ("-P", "-m", "brimline", "serve")
-"""What Python is told; -P: nothing is imported from the folder that the agent works in."""
+AUTOSTART_VARIABLE = b"BRIMLINE_AUTOSTART"
+SERVE_ARGUMENTS = ("-P", "-m", "brimline", "serve")
+# -P: nothing is imported from the agent's working folder.
 
-DESCRIPTORS = 1 << 16
-"""No agent leaves so many open."""
+MAX_DESCRIPTORS = 1 << 16
 
 NAMES = (
     b"HOME", b"PATH", b"USER", b"LOGNAME", b"SHELL", b"LANG", b"TZ", b"TMPDIR",
@@ -41,9 +40,9 @@ NOT = (b"BRIMLINE_PARENT", b"BRIMLINE_SESSION")
 """The variables that are the user's own: by name, by prefix, and which of those are not."""
 
 
-def start(spool: str) -> None:
-    """Start a daemon for the state folder of a spool, unless that is switched off or under way."""
-    if posix.environ.get(SWITCH) == b"0" or not take_start_lock(spool):
+def start_daemon(spool: str) -> None:
+    """Start a daemon for the state folder of a spool, unless disabled or already starting."""
+    if posix.environ.get(AUTOSTART_VARIABLE) == b"0" or not take_start_lock(spool):
         return
     child = posix.fork()
     if child:
@@ -52,14 +51,14 @@ def start(spool: str) -> None:
     try:
         posix.setsid()
         if not posix.fork():
-            become(spool)
+            become_daemon(spool)
     finally:
         leave(0)
 
 
 def take_start_lock(spool: str) -> bool:
-    """Whether this process is the one that starts the daemon; it then has START_LOCK_FD."""
-    path = f"{state_of(spool)}/{START_LOCK}"
+    """Take the start lock, on START_LOCK_FD; return False if another process has it."""
+    path = f"{state_folder(spool)}/{START_LOCK}"
     try:
         file = posix.open(path, posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW, 0o600)
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -72,25 +71,24 @@ def take_start_lock(spool: str) -> bool:
     return True
 
 
-def state_of(spool: str) -> str:
-    """The state folder that a spool is in."""
+def state_folder(spool: str) -> str:
     return spool.rpartition("/")[0]
 
 
-def become(spool: str) -> None:
-    """Let this process be a daemon, with nothing of what it has of the agent but the start lock."""
-    state = state_of(spool)
+def become_daemon(spool: str) -> None:
+    """Replace this process by a daemon that inherits only the start lock."""
+    state = state_folder(spool)
     posix.chdir("/")
-    log = opened(f"{state}/{LOG}")
-    for stream, file in ((0, opened("/dev/null")), (1, log), (2, log)):
+    log = open_log(f"{state}/{LOG_NAME}")
+    for stream, file in ((0, open_log("/dev/null")), (1, log), (2, log)):
         posix.dup2(file, stream)
-    posix.closerange(START_LOCK_FD + 1, DESCRIPTORS)
-    words = [sys.executable, *COMMAND, "--autostart"]
-    posix.execve(sys.executable, words, environment(state, posix.environ))
+    posix.closerange(START_LOCK_FD + 1, MAX_DESCRIPTORS)
+    words = [sys.executable, *SERVE_ARGUMENTS, "--autostart"]
+    posix.execve(sys.executable, words, daemon_environment(state, posix.environ))
 
 
-def opened(path: str) -> int:
-    """A file to append to; where that cannot be, one that forgets all."""
+def open_log(path: str) -> int:
+    """Open a file for appending; /dev/null if that fails."""
     try:
         return posix.open(
             path, posix.O_RDWR | posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW, 0o600
@@ -99,12 +97,12 @@ def opened(path: str) -> int:
         return posix.open("/dev/null", posix.O_RDWR)
 
 
-def environment(state: str, env: "dict[bytes, bytes]") -> "dict[bytes, bytes]":
-    """What a daemon runs in: the user's own variables, and the folder that hooks look for it in."""
-    kept = {name: value for name, value in env.items() if is_kept(name)}
+def daemon_environment(state: str, env: "dict[bytes, bytes]") -> "dict[bytes, bytes]":
+    """Return the user's own variables, and the state folder in which hooks look for the daemon."""
+    kept = {name: value for name, value in env.items() if is_user_variable(name)}
     return {**kept, b"BRIMLINE_STATE_DIR": state.encode("utf-8", "surrogateescape")}
 
 
-def is_kept(name: bytes) -> bool:
-    """Whether a variable is the user's own, and not one of a session."""
+def is_user_variable(name: bytes) -> bool:
+    """Return whether a variable is the user's own, not a session's."""
     return name in NAMES or (name.startswith(PREFIXES) and name not in NOT)

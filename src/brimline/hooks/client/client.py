@@ -32,7 +32,7 @@ else:
     from posix import _exit as leave
 
 
-def part(name: str) -> "dict[str, Any]":
+def load_part(name: str) -> "dict[str, Any]":
     """What a file beside this one defines; a cache that cannot be read is passed over."""
     loader = SourceFileLoader(name, f"{__file__.rpartition('/')[0] or '.'}/{name}.py")
     try:
@@ -47,25 +47,25 @@ def part(name: str) -> "dict[str, Any]":
 def main(arguments: list[str]) -> None:
     """Ask the daemon; where it does not answer, do without it."""
     if arguments[:1] == ["--start"]:
-        part("autostart")["become"](arguments[1])
+        load_part("autostart")["become_daemon"](arguments[1])
         return
-    event = part("exchange")["ask"](arguments)
+    event = load_part("exchange")["exchange"](arguments)
     if event.receipt or event.kind == "delivered":
-        part("offline")["save"](event, "delivered", event.receipt or event.body)
+        load_part("offline")["save"](event, "delivered", event.receipt or event.body)
     elif not event.answered:
-        go_on_alone(event)
+        handle_offline(event)
 
 
-def go_on_alone(event: "Event") -> None:
+def handle_offline(event: "Event") -> None:
     """Show what stdin alone can tell, spool the event, and start the daemon if that is wanted."""
-    payload = part("payload")
+    payload = load_part("payload")
     reduced = payload["reduce_body"](event.body)
     if event.kind == "statusline":
-        state = "daemon off" if event.nobody else "no answer from the daemon"
-        event.say(payload["short_status"](reduced, state))
-    part("offline")["save"](event, event.kind, reduced)
-    if event.starts and event.nobody:
-        part("autostart")["start"](event.spool)
+        state = "daemon off" if event.no_daemon else "no answer from the daemon"
+        event.print(payload["short_status"](reduced, state))
+    load_part("offline")["save"](event, event.kind, reduced)
+    if event.starts and event.no_daemon:
+        load_part("autostart")["start_daemon"](event.spool)
 
 
 if __name__ == "__main__":

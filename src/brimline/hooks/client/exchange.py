@@ -1,6 +1,6 @@
-"""The way of an event to the daemon and of its answer to the agent: a part of client.py.
+"""Sending an event to the daemon, and printing its answer: a part of client.py.
 
-protocol.py tells what goes over the socket. client.c has the same in C.
+../protocol.py describes the protocol. client.c does the same in C.
 """
 
 import posix
@@ -15,25 +15,23 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-STDIN, ANSWER, CONFIRMED, SPOOLED, ALL = 0.080, 0.120, 0.190, 0.230, 0.240
-"""Seconds since the start: until then stdin is read, an answer is waited for, its receipt is
-confirmed, the spool's lock is waited for, all is done."""
+# Since the start of this process.
+STDIN_DEADLINE_S = 0.080
+ANSWER_DEADLINE_S = 0.120
+CONFIRM_DEADLINE_S = 0.190
+SPOOL_DEADLINE_S = 0.230
+EXIT_DEADLINE_S = 0.240
+MIN_TIME_S = 0.100  # for the remaining steps, however late it is
 
-AT_LEAST = 0.100
-"""How long there is for what is left to do, however late it is by now."""
+MAX_LINE_BYTES, MAX_EVENT_BYTES, MAX_REPLY_BYTES, MAX_VALUE_BYTES = 64, 4 << 20, 1 << 20, 1000
 
-LINE_LONGEST, BODY_LONGEST, REPLY_LONGEST, VALUE_LONGEST = 64, 4 << 20, 1 << 20, 1000
-"""Bytes: of the first line, of the body, of an answer, of a value in the header."""
-
-PIECE = 1 << 16
-PAUSE = 0.002
+CHUNK_BYTES = 1 << 16
+POLL_S = 0.002
 PREFIX = b"BRIMLINE 1 "
-DONE = b"\x06"
-"""What is sent when the agent has the answer: only now is a message delivered. The daemon sends it
-back when it has stored that."""
-
-RECEIPT = b"receipt=1\0"
-"""The header entry that asks for a receipt: daemons of earlier versions pass it over."""
+# Sent when the answer is printed: only then is a message delivered. The daemon sends it back when
+# it has stored that.
+ACK = b"\x06"
+WANTS_RECEIPT = b"receipt=1\0"  # a header entry; older daemons ignore it
 
 GOES_BY = (
     b"CLAUDE_CODE_AUTO_COMPACT_WINDOW",
@@ -68,90 +66,94 @@ NAMES = (
 
 
 class TimeUp(BaseException):
-    """The time is over: this process was not run for a while, or a stream holds it up."""
+    """The time is over: this process got no CPU time, or a stream blocks."""
 
 
 class Event:
-    """What the agent tells, where to, and how much time there is for it.
+    """An event of the agent, its destination, and its deadlines.
 
-    `starts`: a session starts. `nobody`: there is no daemon, not even one that is slow. `answered`:
-    the daemon's answer is here. `receipt`: what was printed, until the daemon has confirmed it.
+    `starts`: a session starts. `no_daemon`: none runs, not even a slow one. `answered`: the daemon
+    has answered. `receipt`: that of the printed answer, until the daemon has confirmed it.
     """
 
     def __init__(self, arguments: list[str]) -> None:
-        self.handed = arguments[0] == "--no-daemon"
-        self.id = arguments[1] if self.handed else f"{time.time_ns()}-{posix.getpid()}"
-        self.kind, self.agent, self.socket, self.spool = arguments[2 if self.handed else 0 :]
+        self.from_extension = arguments[0] == "--no-daemon"
+        self.id = arguments[1] if self.from_extension else f"{time.time_ns()}-{posix.getpid()}"
+        self.kind, self.agent, self.socket, self.spool = arguments[
+            2 if self.from_extension else 0 :
+        ]
         self.starts = self.kind == "start"
         self.kind = "hook" if self.starts else self.kind
-        self.nobody = self.handed
-        self.pieces: list[bytes] = []
+        self.no_daemon = self.from_extension
+        self.chunks: list[bytes] = []
         self.is_read = False
         self.answered = False
         self.receipt = b""
-        self._begun = time.monotonic() - self._gone()
+        self._started = time.monotonic() - self._elapsed_before()
 
-    def _gone(self) -> float:
-        """The seconds before now that it took to get here, as far as can be known."""
-        if not self.handed:
+    def _elapsed_before(self) -> float:
+        """Return the seconds that this process has run, as far as known."""
+        if not self.from_extension:
             return time.process_time()
         since = time.time_ns() - int(self.id.partition("-")[0])
-        return min(max(since / 1e9, 0.0), ALL - AT_LEAST)
+        return min(max(since / 1e9, 0.0), EXIT_DEADLINE_S - MIN_TIME_S)
 
-    def left(self, until: float) -> float:
-        """The seconds that are left until a moment; 0 where it has passed."""
-        return max(0.0, self._begun + until - time.monotonic())
+    def seconds_left(self, until: float) -> float:
+        """Return the seconds until a deadline; 0 if it has passed."""
+        return max(0.0, self._started + until - time.monotonic())
 
     @property
     def body(self) -> bytes:
-        """What was read of stdin."""
-        return b"".join(self.pieces)[:BODY_LONGEST]
+        """What was read from stdin."""
+        return b"".join(self.chunks)[:MAX_EVENT_BYTES]
 
     @property
-    def spool_patience(self) -> float:
-        """How long to wait for the spool's lock. A process that is late for want of CPU time waits
-        longer than it should: whoever has the lock wants for it too."""
-        left = self.left(SPOOLED)
-        return left if left >= AT_LEAST else SPOOLED
+    def spool_wait_s(self) -> float:
+        """How long to wait for the spool's lock.
+
+        A process that got too little CPU time waits longer: the lock's holder got too little too.
+        """
+        left = self.seconds_left(SPOOL_DEADLINE_S)
+        return left if left >= MIN_TIME_S else SPOOL_DEADLINE_S
 
     @property
     def request(self) -> bytes:
-        """The event as it goes to the daemon."""
+        """The event as a frame for the daemon."""
         return self.record(self.kind, self.body)
 
     def record(self, kind: str, body: bytes) -> bytes:
-        """A frame about this event, for the daemon or the spool."""
+        """Return a frame about this event, for the daemon or the spool."""
         origin = ("kind", kind), ("agent", self.agent), ("id", self.id)
-        entries = [f"{key}={value[:VALUE_LONGEST]}\0" for key, value in origin]
+        entries = [f"{key}={value[:MAX_VALUE_BYTES]}\0" for key, value in origin]
         entries.append(f"pid={posix.getppid()}\0")
         header = "".join(entries).encode("utf-8", "surrogateescape")
         if kind == self.kind:
-            header += RECEIPT + variables()
+            header += WANTS_RECEIPT + encode_variables()
         return b"%b%d %d\n%b%b" % (PREFIX, len(header), len(body), header, body)
 
-    def say(self, text: bytes) -> bool:
-        """Tell the agent; whether it took it all. A pipe that is ready takes so much at once."""
+    def print(self, text: bytes) -> bool:
+        """Write to stdout in pieces that a ready pipe takes; return whether all was written."""
         rest = memoryview(text)
         try:
-            while rest and select.select([], [1], [], self.left(ALL))[1]:
+            while rest and select.select([], [1], [], self.seconds_left(EXIT_DEADLINE_S))[1]:
                 rest = rest[posix.write(1, rest[: select.PIPE_BUF]) :]
         except OSError:
             return False
         return not rest
 
 
-def ask(arguments: list[str]) -> Event:
-    """Ask the daemon and print its answer; the event says what came of it."""
+def exchange(arguments: list[str]) -> Event:
+    """Send the event to the daemon, print its answer, and return the event."""
     event = Event(arguments)
     try:
         prepare(event)
-        connection = None if event.handed else reach(event)
+        connection = None if event.from_extension else connect(event)
         read_body(event)
         if connection:
-            converse(connection, event)
+            send_and_print(connection, event)
     except TimeUp:
         pass
-    # The rest has time limits of its own; the alarm must not interrupt who has the spool's lock.
+    # The rest has limits of its own; the alarm must not interrupt the holder of the spool's lock.
     try:  # noqa: SIM105 - contextlib is not in C
         _signal.setitimer(_signal.ITIMER_REAL, 0)
     except TimeUp:
@@ -161,97 +163,94 @@ def ask(arguments: list[str]) -> Event:
 
 
 def prepare(event: Event) -> None:
-    """Never hang, and never take a stream that the agent closed for one of our own.
+    """Set the alarm, and open standard streams that the agent closed.
 
-    A closed one is made to be an empty one that cannot be written to: else the socket would get
-    its number.
+    Otherwise the socket would get the number of a closed stream.
     """
-    _signal.signal(_signal.SIGALRM, give_up)
-    _signal.setitimer(_signal.ITIMER_REAL, max(AT_LEAST, event.left(ALL)))
+    _signal.signal(_signal.SIGALRM, raise_time_up)
+    _signal.setitimer(_signal.ITIMER_REAL, max(MIN_TIME_S, event.seconds_left(EXIT_DEADLINE_S)))
     while (spare := posix.open("/dev/null", posix.O_RDONLY)) < 3:
         pass
     posix.close(spare)
 
 
-def give_up(number: int, frame: object) -> None:
-    """End whatever is waited for."""
+def raise_time_up(number: int, frame: object) -> None:
+    """Interrupt any waiting call."""
     raise TimeUp
 
 
 def read_body(event: Event) -> None:
-    """Read stdin to its end, as far as it comes in time; what is there is read however late it is.
+    """Read stdin to its end or deadline; data that is ready is read even if it is late.
 
-    What is too much is read too, and forgotten: an agent may not bear it when nobody reads.
+    Data beyond the limit is read and dropped: an agent may fail if its pipe is not read.
     """
-    # An extension writes all of it and closes it, but may come to that later than this process.
-    until = SPOOLED if event.handed else STDIN
+    # An extension writes everything and closes stdin, but may do so after this process started.
+    until = SPOOL_DEADLINE_S if event.from_extension else STDIN_DEADLINE_S
     ready = select.poll()
     ready.register(0, select.POLLIN)
-    size = sum(map(len, event.pieces))
-    while not event.is_read and (size < BODY_LONGEST or event.left(until)):
-        if not ready.poll(event.left(until) * 1000):
+    size = sum(map(len, event.chunks))
+    while not event.is_read and (size < MAX_EVENT_BYTES or event.seconds_left(until)):
+        if not ready.poll(event.seconds_left(until) * 1000):
             break
-        size += read_piece(event, size < BODY_LONGEST)
+        size += read_chunk(event, size < MAX_EVENT_BYTES)
     event.is_read = True
 
 
-def read_piece(event: Event, is_kept: bool) -> int:
-    """Read what stdin has, and return how much that is; the alarm cannot come before it is kept."""
+def read_chunk(event: Event, is_kept: bool) -> int:
+    """Read a chunk and return its size; the alarm is blocked until the chunk is stored."""
     hold_alarm()
     try:
-        piece = posix.read(0, PIECE)
+        piece = posix.read(0, CHUNK_BYTES)
     except OSError:
         piece = b""
     if is_kept:
-        event.pieces.append(piece)
+        event.chunks.append(piece)
     event.is_read = not piece
     release_alarm()
     return len(piece)
 
 
 def hold_alarm() -> None:
-    """Let the alarm wait."""
     _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGALRM])
 
 
 def release_alarm() -> None:
-    """Let the alarm come, which may have waited."""
     _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGALRM])
 
 
-def variables() -> bytes:
-    """The entries of the variables that are set."""
+def encode_variables() -> bytes:
+    """Return the header entries of the variables that are set."""
     known = ((name, posix.environ.get(name)) for name in NAMES)
     return b"".join(
         b"env.%b=%b\0" % (name, value)
         for name, value in known
-        if value is not None and len(value) <= VALUE_LONGEST
+        if value is not None and len(value) <= MAX_VALUE_BYTES
     )
 
 
-def reach(event: Event) -> "socket | None":
-    """The way to the daemon; None where there is none, or where another user listens."""
+def connect(event: Event) -> "socket | None":
+    """Return a connection to the daemon; None if there is none, or if it is another user's."""
     import _socket
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        while not connected(connection, event):
-            time.sleep(PAUSE)
+        while not try_connect(connection, event):
+            time.sleep(POLL_S)
         if sys.platform == "linux":
             peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
         else:
             peer = connection.getsockopt(0, _socket.LOCAL_PEERCRED, 76)
     except (FileNotFoundError, ConnectionRefusedError):
-        event.nobody = True
+        event.no_daemon = True
         return None
     except OSError:
         return None
     return connection if int.from_bytes(peer[4:8], sys.byteorder) == posix.geteuid() else None
 
 
-def connected(connection: "socket", event: Event) -> bool:
-    """Whether there was room among those who wait for the daemon."""
-    in_time(connection, event)
+def try_connect(connection: "socket", event: Event) -> bool:
+    """Return False if the daemon's backlog is full."""
+    set_timeout(connection, event)
     try:
         connection.connect(event.socket)
     except BlockingIOError:
@@ -259,20 +258,20 @@ def connected(connection: "socket", event: Event) -> bool:
     return True
 
 
-def in_time(connection: "socket", event: Event) -> None:
-    """Let the next call wait no longer than for the answer; raises where it is too late."""
-    left = event.left(ANSWER)
+def set_timeout(connection: "socket", event: Event) -> None:
+    """Limit the next call to the answer's deadline; raises TimeoutError if that has passed."""
+    left = event.seconds_left(ANSWER_DEADLINE_S)
     if not left:
         raise TimeoutError
     connection.settimeout(left)
 
 
-def converse(connection: "socket", event: Event) -> None:
-    """Ask the daemon, print its answer, and tell it when that is done."""
+def send_and_print(connection: "socket", event: Event) -> None:
+    """Send the event, print the answer, and acknowledge it."""
     try:
-        in_time(connection, event)
+        set_timeout(connection, event)
         connection.sendall(event.request)
-        answer = received(connection, event)
+        answer = read_answer(connection, event)
     except OSError:
         return
     if answer is None:
@@ -283,26 +282,26 @@ def converse(connection: "socket", event: Event) -> None:
 
 
 def print_answer(event: Event, text: bytes, receipt: bytes) -> bool:
-    """Whether the answer was printed; the alarm cannot come between that and the note of it."""
+    """Print the answer and note its receipt, with the alarm blocked; return whether it worked."""
     hold_alarm()
-    is_printed = event.say(text)
+    is_printed = event.print(text)
     if is_printed:
         event.receipt = receipt
     release_alarm()
     return is_printed
 
 
-def received(connection: "socket", event: Event) -> tuple[bytes, bytes] | None:
-    """What is to be printed, and its receipt; None where it is no answer."""
+def read_answer(connection: "socket", event: Event) -> tuple[bytes, bytes] | None:
+    """Return the text to print and its receipt; None if the answer is invalid."""
     data = b""
     while True:
-        in_time(connection, event)
-        piece = connection.recv(PIECE)
+        set_timeout(connection, event)
+        piece = connection.recv(CHUNK_BYTES)
         data += piece
         line, ended, rest = data.partition(b"\n")
-        if not piece or len(line) >= LINE_LONGEST:
+        if not piece or len(line) >= MAX_LINE_BYTES:
             return None
-        sizes = read_sizes(line) if ended else (len(data), 0)
+        sizes = parse_sizes(line) if ended else (len(data), 0)
         if sizes is None:
             return None
         text, receipt = sizes
@@ -310,23 +309,23 @@ def received(connection: "socket", event: Event) -> tuple[bytes, bytes] | None:
             return rest[:text], rest[text : text + receipt]
 
 
-def read_sizes(line: bytes) -> tuple[int, int] | None:
-    """How long the text and the receipt are that a first line announces; None if it is none."""
+def parse_sizes(line: bytes) -> tuple[int, int] | None:
+    """Return the sizes of text and receipt from a first line; None if it is invalid."""
     sizes = line[len(PREFIX) :].split(b" ")
     if not line.startswith(PREFIX) or len(sizes) > 2 or not all(map(bytes.isdigit, sizes)):
         return None
     text, receipt = int(sizes[0]), int(sizes[-1]) if len(sizes) > 1 else 0
-    return (text, receipt) if max(text, receipt) <= REPLY_LONGEST else None
+    return (text, receipt) if max(text, receipt) <= MAX_REPLY_BYTES else None
 
 
 def acknowledge(connection: "socket", event: Event) -> None:
-    """Say that the answer reached the agent; the receipt is kept until that is confirmed."""
+    """Acknowledge the answer; the receipt is kept until the daemon confirms that."""
     try:
-        connection.send(DONE)
+        connection.send(ACK)
         if not event.receipt:
             return
-        connection.settimeout(event.left(CONFIRMED) or PAUSE)
-        if connection.recv(1) == DONE:
+        connection.settimeout(event.seconds_left(CONFIRM_DEADLINE_S) or POLL_S)
+        if connection.recv(1) == ACK:
             event.receipt = b""
     except OSError:
         return

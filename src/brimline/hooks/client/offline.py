@@ -1,7 +1,7 @@
-"""What becomes of an event that the daemon did not answer: a part of client.py.
+"""Spooling of events that the daemon did not answer: a part of client.py.
 
-It is appended to the spool, which the daemon takes in when it is back (spool.py), without the parts
-that the daemon does not read (payload.py). spool.c does the same in C.
+The daemon reads the spool when it is back (../spool.py). An event has only the fields that the
+daemon reads (payload.py). spool.c does the same in C.
 """
 
 import fcntl
@@ -12,61 +12,59 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from brimline.hooks.client.exchange import Event
 
-PATIENCE, PAUSE = 0.050, 0.001
-"""Seconds: so long the spool's lock is waited for, and so long between two attempts."""
+LOCK_WAIT_S, POLL_S = 0.050, 0.001
+MAX_SPOOL_BYTES, MAX_SPOOL_AGE_NS = 50 << 20, 7 * 24 * 3600 * 10**9
+# A spool that is larger, or whose first event is older, accepts no more events.
 
-SPOOL_BYTES, SPOOL_NS = 50 << 20, 7 * 24 * 3600 * 10**9
-"""A spool that is larger, or begins longer ago, takes nothing in any more."""
-
-START = 128
-"""So many bytes have the id of a spool's first event among them."""
+FIRST_ID_BYTES = 128
+# The id of the first event is within these bytes.
 
 FLAGS = posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW
 
 
 def save(event: "Event", kind: str, body: bytes) -> None:
-    """Append a record about an event to the spool; one that is lost is counted, if possible."""
+    """Append a record about an event to the spool, or count it as dropped."""
     try:
-        kept = keep(event.spool, event.record(kind, body), event.spool_patience)
+        kept = append_to_spool(event.spool, event.record(kind, body), event.spool_wait_s)
     except OSError:
         kept = False
     if not kept:
-        count(f"{event.spool}.dropped")
+        count_dropped(f"{event.spool}.dropped")
 
 
-def keep(path: str, request: bytes, patience: float = PATIENCE) -> bool:
-    """Whether the spool took a request."""
-    file = locked(path, patience)
+def append_to_spool(path: str, request: bytes, patience: float = LOCK_WAIT_S) -> bool:
+    """Return whether the spool accepted a request."""
+    file = open_locked(path, patience)
     try:
-        return is_open(file) and appended(file, request)
+        return accepts_events(file) and append(file, request)
     finally:
         posix.close(file)
 
 
-def locked(path: str, patience: float = PATIENCE) -> int:
-    """The spool, for us alone; a new one where the daemon took it away while we waited."""
+def open_locked(path: str, patience: float = LOCK_WAIT_S) -> int:
+    """Open and lock the spool; a new one if the daemon renamed it meanwhile."""
     until = time.monotonic() + patience
-    file = opened(path)
-    while not (is_alone(file) and is_at(file, path)):
+    file = open_spool(path)
+    while not (try_lock(file) and is_at(file, path)):
         posix.close(file)
         if time.monotonic() >= until:
             raise TimeoutError
-        time.sleep(PAUSE)
-        file = opened(path)
+        time.sleep(POLL_S)
+        file = open_spool(path)
     return file
 
 
-def opened(path: str) -> int:
-    """The spool, made where it is not there; so is its folder."""
+def open_spool(path: str) -> int:
+    """Open the spool; create it and its folder if needed."""
     try:
         return posix.open(path, posix.O_RDWR | FLAGS, 0o600)
     except FileNotFoundError:
-        make(path.rpartition("/")[0])
+        make_folder(path.rpartition("/")[0])
         return posix.open(path, posix.O_RDWR | FLAGS, 0o600)
 
 
-def make(folder: str) -> None:
-    """A folder for the user alone, and those above it; another may make them at the same time."""
+def make_folder(folder: str) -> None:
+    """Create a private folder and its parents; another process may do the same."""
     try:
         posix.mkdir(folder, 0o700)
     except FileExistsError:
@@ -75,12 +73,12 @@ def make(folder: str) -> None:
         above = folder.rpartition("/")[0]
         if not above:
             raise
-        make(above)
-        make(folder)
+        make_folder(above)
+        make_folder(folder)
 
 
-def is_alone(file: int) -> bool:
-    """Whether nobody else has the lock: then we do."""
+def try_lock(file: int) -> bool:
+    """Lock a file if no other process has locked it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -89,22 +87,22 @@ def is_alone(file: int) -> bool:
 
 
 def is_at(file: int, path: str) -> bool:
-    """Whether an open file is still the one of that name."""
+    """Return whether a path still leads to an open file."""
     try:
         return posix.fstat(file).st_ino == posix.stat(path).st_ino
     except FileNotFoundError:
         return False
 
 
-def is_open(file: int) -> bool:
-    """Whether a spool takes anything in: it is not too large, and does not begin too long ago."""
-    since = posix.pread(file, START, 0).partition(b"\0id=")[2].partition(b"-")[0]
-    is_old = since.isdigit() and time.time_ns() - int(since) > SPOOL_NS
-    return not is_old and posix.fstat(file).st_size <= SPOOL_BYTES
+def accepts_events(file: int) -> bool:
+    """Return whether a spool is neither too large nor too old."""
+    since = posix.pread(file, FIRST_ID_BYTES, 0).partition(b"\0id=")[2].partition(b"-")[0]
+    is_old = since.isdigit() and time.time_ns() - int(since) > MAX_SPOOL_AGE_NS
+    return not is_old and posix.fstat(file).st_size <= MAX_SPOOL_BYTES
 
 
-def appended(file: int, request: bytes) -> bool:
-    """Whether there was room; what was written in part is taken back."""
+def append(file: int, request: bytes) -> bool:
+    """Return whether there was room; a partial write is undone."""
     size = posix.fstat(file).st_size
     if posix.write(file, request) == len(request):
         return True
@@ -112,8 +110,8 @@ def appended(file: int, request: bytes) -> bool:
     return False
 
 
-def count(path: str) -> bool:
-    """Add one to the events that were lost."""
+def count_dropped(path: str) -> bool:
+    """Add one to the number of dropped events."""
     try:
         return posix.write(posix.open(path, posix.O_WRONLY | FLAGS, 0o600), b".") > 0
     except OSError:

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brimline.hooks.client.exchange import BODY_LONGEST
+from brimline.hooks.client.exchange import MAX_EVENT_BYTES
 from brimline.server.api.access import LINK_PATH, AccessControl
 from brimline.server.api.responses import RETRY_AFTER_S, RequestRefused
 from brimline.server.api.static import EXPLANATION_HEADERS, explanation
 
 MAX_BODY_BYTES = 1 << 20
-LARGER_BODY_BYTES = {"/v1/events": 16 << 20, "/hooks/": BODY_LONGEST}  # by the beginning of a path
+LARGER_BODY_BYTES = {"/v1/events": 16 << 20, "/hooks/": MAX_EVENT_BYTES}  # by path prefix
 
 HOOKS = "/hooks/"
 OPEN_SITES = (None, b"same-origin", b"none")

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.hooks.client.exchange import ANSWER
-from brimline.hooks.protocol import InvalidFrame, encode_reply, request_in
+from brimline.hooks.client.exchange import ANSWER_DEADLINE_S
+from brimline.hooks.protocol import InvalidFrame, encode_reply, read_request
 from brimline.hooks.receipt import encode_receipt
 from brimline.server.hooks.dispatcher import Answer, HookDispatcher
 from brimline.server.peer_credentials import peer_uid
@@ -27,7 +27,7 @@ LOGGER = logging.getLogger("brimline.server")
 ACK = b"\x06"
 READ_BYTES = 64 << 10
 CLIENT_WAIT_S = 4.0  # for a request, and for the acknowledgement of a reply
-CLIENT_GIVES_UP_S = ANSWER  # after this time without an answer a client spools its event
+CLIENT_GIVES_UP_S = ANSWER_DEADLINE_S  # after this time without an answer a client spools its event
 ACCEPT_RETRY_S = 1.0  # pause after an accept that failed, e.g. for want of file descriptors
 MAX_ACCEPTS = 16  # connections that are accepted in one round of the event loop
 
@@ -130,7 +130,7 @@ class HookSocket:
         self._reading.add(writer)
         try:
             async with asyncio.timeout(self._client_wait_s):
-                while (request := request_in(data)) is None:
+                while (request := read_request(data)) is None:
                     piece = await reader.read(READ_BYTES)
                     if not piece:
                         return None
