@@ -3,9 +3,9 @@
 A part of an agent is imported when it is first used, so that a command pays only for what it reads.
 """
 
+import os
 from functools import cache, cached_property
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from brimline.errors import UnknownAgent
@@ -64,7 +64,9 @@ class Agent:
 @cache
 def agent_names() -> tuple[str, ...]:
     """The names of all agents, which are the folders of this package."""
-    return tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
+    folder = os.path.dirname(__file__)  # pkgutil finds the same, and takes 1 ms to import
+    names = sorted(os.listdir(folder))
+    return tuple(n for n in names if os.path.exists(os.path.join(folder, n, "capabilities.py")))
 
 
 @cache
