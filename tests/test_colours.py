@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidSettings
-from brimline.settings import Line
+from brimline.settings import LineSettings
 from brimline.terminal.colours import BAR_LONGEST, NAMES, check, code
 
 
@@ -46,10 +46,10 @@ def test_any_text(colour: str) -> None:
 
 def test_defaults_hold() -> None:
     """What is there without settings can be drawn; so can every colour in any field."""
-    check(Line(), "here")
+    check(LineSettings(), "here")
     for name in NAMES:
-        check(Line(calm=name, warm=f"bright_{name}", hot="none", bar=BAR_LONGEST), "here")
-    check(Line(bar=0, separator="\ue0b0", parts=("cost",)), "here")
+        check(LineSettings(calm=name, warm=f"bright_{name}", hot="none", bar=BAR_LONGEST), "here")
+    check(LineSettings(bar=0, separator="\ue0b0", parts=("cost",)), "here")
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,6 @@ def test_defaults_hold() -> None:
 def test_what_cannot_be_drawn(field: str, value: Any, expected: str) -> None:
     """A setting that cannot be drawn is refused with its place, its name and what came."""
     with pytest.raises(InvalidSettings) as raised:
-        check(Line(**{field: value}), "config.toml")
+        check(LineSettings(**{field: value}), "config.toml")
     assert (raised.value.place, raised.value.field) == ("config.toml", f"line.{field}")
     assert expected in raised.value.problem

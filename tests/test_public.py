@@ -10,7 +10,7 @@ import pytest
 
 import brimline
 
-ROOMS: dict[str, tuple[str, ...]] = vars(brimline)["_ROOMS"]
+PACKAGES: dict[str, tuple[str, ...]] = vars(brimline)["_PACKAGES"]
 
 
 def test_all_is_sorted() -> None:
@@ -18,14 +18,14 @@ def test_all_is_sorted() -> None:
     assert brimline.__all__ == sorted(set(brimline.__all__))
 
 
-def test_all_is_what_the_rooms_offer() -> None:
+def test_all_lists_the_names_of_every_package() -> None:
     """What is promised and where it is found agree."""
-    offered = [name for names in ROOMS.values() for name in names]
+    offered = [name for names in PACKAGES.values() for name in names]
     assert sorted([*offered, "__version__"]) == brimline.__all__
 
 
 def test_all_is_what_type_checkers_see() -> None:
-    """The imports that only type checkers see are the same names from the same rooms."""
+    """The imports that only type checkers see are the same names from the same packages."""
     tree = ast.parse(Path(brimline.__file__).read_text("utf-8"))
     seen = {
         (node.module or "").removeprefix("brimline."): tuple(alias.name for alias in node.names)
@@ -33,19 +33,19 @@ def test_all_is_what_type_checkers_see() -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("brimline.")
     }
     assert seen.pop("_version") == ("__version__",)
-    assert seen == ROOMS
+    assert seen == PACKAGES
 
 
 @pytest.mark.parametrize("name", brimline.__all__)
 def test_name_resolves(name: str) -> None:
-    """Every promised name is there, is that room's own, and says what it is."""
+    """Every promised name is there, comes from its package, and has a docstring."""
     value: Any = getattr(brimline, name)
     if name == "__version__":
         assert isinstance(value, str)
         return
-    room = next(room for room, names in ROOMS.items() if name in names)
+    package = next(package for package, names in PACKAGES.items() if name in names)
     assert value.__name__ == name
-    assert value.__module__.startswith(f"brimline.{room}")
+    assert value.__module__.startswith(f"brimline.{package}")
     assert value.__doc__
 
 
@@ -57,7 +57,7 @@ def test_unknown_name() -> None:
 
 
 def test_import_costs_nothing() -> None:
-    """`import brimline` imports neither msgspec nor json, nor any room."""
+    """`import brimline` imports neither msgspec nor json, nor any package."""
     script = (
         "import sys; before = set(sys.modules); import brimline; brimline.__version__;"
         "print(*sorted(set(sys.modules) - before))"
@@ -72,7 +72,7 @@ def test_import_costs_nothing() -> None:
 
 
 def test_names_are_the_same_object() -> None:
-    """A name of the library is the one of its room, not a copy."""
+    """A name of the library is the one of its package, not a copy."""
     from brimline.tracker import fold
 
     assert brimline.fold is fold

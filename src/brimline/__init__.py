@@ -81,7 +81,7 @@ __all__ = [
     "window_of",
 ]
 
-_ROOMS = {
+_PACKAGES = {
     "agents": ("source",),
     "baselines": ("Baseline", "Category", "baseline"),
     "errors": (
@@ -108,10 +108,10 @@ _ROOMS = {
     "windows": ("Limit", "Window", "limit_of", "window_of"),
 }
 
-_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
+_PACKAGE_OF = {name: package for package, names in _PACKAGES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _WHERE:
+    if name not in _PACKAGE_OF:
         raise AttributeError(f"module 'brimline' has no attribute {name!r}")
-    return getattr(import_module(f"brimline.{_WHERE[name]}"), name)
+    return getattr(import_module(f"brimline.{_PACKAGE_OF[name]}"), name)

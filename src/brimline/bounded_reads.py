@@ -112,7 +112,7 @@ SHARED_READS = ReadThreads()
 """The threads of this process; one pool, because one bound is for all of them."""
 
 
-class _Entry(Generic[ValueT]):
+class _CachedRead(Generic[ValueT]):
     """A value, when it was read, and the read that is under way."""
 
     def __init__(self, value: ValueT) -> None:
@@ -142,7 +142,7 @@ class CachedReads(Generic[KeyT, ValueT]):
         self._wait_s = wait_s
         self._fresh_s = fresh_s
         self._threads = threads
-        self._entries: dict[KeyT, _Entry[ValueT]] = {}
+        self._entries: dict[KeyT, _CachedRead[ValueT]] = {}
 
     def get(self, key: KeyT) -> ValueT:
         """Return the last known value at once; a stale one is read again meanwhile."""
@@ -162,12 +162,12 @@ class CachedReads(Generic[KeyT, ValueT]):
                 await asyncio.wait([entry.pending], timeout=left)
         return entry.value
 
-    def _entry(self, key: KeyT) -> _Entry[ValueT]:
+    def _entry(self, key: KeyT) -> _CachedRead[ValueT]:
         entry = self._entries.get(key)
         if entry is None:
             if len(self._entries) >= MAX_CACHED_KEYS:
                 self._drop_oldest()
-            entry = self._entries[key] = _Entry(self._default)
+            entry = self._entries[key] = _CachedRead(self._default)
         return entry
 
     def _drop_oldest(self) -> None:
@@ -177,10 +177,10 @@ class CachedReads(Generic[KeyT, ValueT]):
                 del self._entries[key]
                 return
 
-    def _is_stale(self, entry: _Entry[ValueT]) -> bool:
+    def _is_stale(self, entry: _CachedRead[ValueT]) -> bool:
         return entry.read_at is None or time.monotonic() - entry.read_at > self._fresh_s
 
-    def _start(self, key: KeyT, entry: _Entry[ValueT]) -> None:
+    def _start(self, key: KeyT, entry: _CachedRead[ValueT]) -> None:
         if entry.pending is not None:
             return
         try:
@@ -192,7 +192,7 @@ class CachedReads(Generic[KeyT, ValueT]):
         entry.pending_since = time.monotonic()
         entry.pending.add_done_callback(lambda done: self._finish(entry, done))
 
-    def _finish(self, entry: _Entry[ValueT], done: "asyncio.Future[ValueT]") -> None:
+    def _finish(self, entry: _CachedRead[ValueT], done: "asyncio.Future[ValueT]") -> None:
         entry.pending, entry.read_at = None, time.monotonic()
         if done.cancelled():
             return

@@ -10,7 +10,7 @@ from typing import NamedTuple
 STEPS = 32
 """So far up it is looked."""
 
-PATIENCE = 2.0
+LISTING_TIMEOUT_S = 2.0
 """So many seconds `ps` may take."""
 
 
@@ -56,7 +56,7 @@ def listing() -> str:
     """All processes of this user with the environment that each began with, as macOS lists them."""
     command = ["/bin/ps", "-x", "-E", "-ww", "-o", "pid=,ppid=,command="]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=LISTING_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return os.fsdecode(done.stdout)

@@ -27,7 +27,7 @@ NoticeKind: TypeAlias = Literal[
 Text: TypeAlias = Literal["warning", "critical", "subagent", "parent", "compacted", "thrash"]
 
 
-class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LineSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the status line looks: its parts in their order, what is between them, its colours.
 
     `bar` is how many columns the bar has; 0 is none. A colour is a name such as green or
@@ -96,7 +96,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tone: Tone = "helpful"
     texts: dict[Text, str] = msgspec.field(default_factory=dict[Text, str])
     parent: str | None = None
-    line: Line = Line()
+    line: LineSettings = LineSettings()
     notify: Notify = Notify()
     daemon: Daemon = Daemon()
 

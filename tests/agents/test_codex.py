@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brimline.agents import source
 from brimline.agents.codex.source import SOURCE
-from brimline.agents.codex.stream import StreamParser
+from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import TURNS, RolloutParser
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import (
@@ -87,7 +87,7 @@ def estimate(left: int) -> Json:
     return tokens(0, 0) | {"total_tokens": left}
 
 
-def fed(parser: RolloutParser | StreamParser, records: list[Json]) -> list[AnyEvent]:
+def fed(parser: RolloutParser | CodexStreamParser, records: list[Json]) -> list[AnyEvent]:
     """What a parser says to some records."""
     found: list[AnyEvent] = []
     for each in records:
@@ -660,11 +660,11 @@ def test_stream_of_older_versions() -> None:
 
 def test_stream_goes_on_from_a_carry() -> None:
     """A parser made from a carry goes on where the other stopped."""
-    whole = fed(StreamParser(), STREAM)
+    whole = fed(CodexStreamParser(), STREAM)
     for split in range(len(STREAM)):
-        first = StreamParser()
+        first = CodexStreamParser()
         found = fed(first, STREAM[:split])
-        assert found + fed(StreamParser(first.carry()), STREAM[split:]) == whole
+        assert found + fed(CodexStreamParser(first.carry()), STREAM[split:]) == whole
 
 
 def test_stream_unknown_and_malformed() -> None:
@@ -688,6 +688,6 @@ def test_garbage_in_a_rollout(found: list[bytes], ready: int) -> None:
 @given(st.lists(garbage(records=STREAM), max_size=6))
 def test_garbage_in_a_stream(found: list[bytes]) -> None:
     """Whatever comes, only the declared errors come out, and a parser can always go on."""
-    parser = StreamParser()
+    parser = CodexStreamParser()
     survives(parser, SOURCE, found)
-    StreamParser(parser.carry())
+    CodexStreamParser(parser.carry())

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents.gemini.source import SOURCE
-from brimline.agents.gemini.stream import StreamParser
+from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent, Call, Compacted, Rewound, SessionSeen, Spent, Trimmed
@@ -390,7 +390,7 @@ def test_no_transcripts(tmp_path: Path) -> None:
 
 def test_the_stream_tells_what_was_spent() -> None:
     """No call is in the stream: what a run spent on each model, thoughts and all."""
-    parser = StreamParser()
+    parser = GeminiStreamParser()
     init = line({"type": "init", "timestamp": TIME, "session_id": "s", "model": "auto"})
     assert parser.feed(init) == (SessionSeen(at=AT, session="s", agent="gemini"),)
     model = {"total_tokens": 120, "input_tokens": 100, "output_tokens": 15, "cached": 40}
@@ -404,24 +404,24 @@ def test_the_stream_of_older_versions() -> None:
     """Without models one sum is told."""
     stats = {"total_tokens": 12, "input_tokens": 10, "output_tokens": 2}
     result = line({"type": "result", "timestamp": TIME, "stats": stats})
-    assert StreamParser().feed(result) == (Spent(at=AT, usage=Usage(10, 0, 0, 2)),)
+    assert GeminiStreamParser().feed(result) == (Spent(at=AT, usage=Usage(10, 0, 0, 2)),)
 
 
 def test_the_other_lines_of_the_stream() -> None:
     """Known lines say nothing, unknown ones are None, wrong sums are an error."""
     for kind in ("message", "tool_use", "tool_result", "error", "result"):
-        assert StreamParser().feed(line({"type": kind})) == ()
-    assert StreamParser().feed(b'{"type":"new"}') is None
+        assert GeminiStreamParser().feed(line({"type": kind})) == ()
+    assert GeminiStreamParser().feed(b'{"type":"new"}') is None
     wrong = {"total_tokens": 1, "input_tokens": 2}
     with pytest.raises(InvalidUsage, match="total_tokens"):
-        StreamParser().feed(line({"type": "result", "stats": wrong}))
+        GeminiStreamParser().feed(line({"type": "result", "stats": wrong}))
 
 
 def test_the_source_is_whole() -> None:
     """It has what every source offers."""
     source: Source = SOURCE
     assert source.agent == "gemini"
-    assert isinstance(source.stream(), StreamParser)
+    assert isinstance(source.stream(), GeminiStreamParser)
 
 
 def test_recognise() -> None:
@@ -514,7 +514,7 @@ garbage = st.recursive(
 @given(st.lists(garbage.map(lambda value: json.dumps(value).encode()) | st.binary(), max_size=5))
 def test_garbage(records: list[bytes]) -> None:
     """Whatever comes, only the declared errors come out, and the carry stays whole."""
-    parsers = (ChatParser(), StreamParser())
+    parsers = (ChatParser(), GeminiStreamParser())
     for record in records:
         SOURCE.recognise(record)
         for parser in parsers:
@@ -528,6 +528,6 @@ def test_garbage(records: list[bytes]) -> None:
 def test_nesting_without_end() -> None:
     """A record that is too deep is malformed, not the end of the process."""
     deep = b'{"x":' + b"[" * 100_000
-    for parser in (ChatParser(), StreamParser()):
+    for parser in (ChatParser(), GeminiStreamParser()):
         with pytest.raises(msgspec.DecodeError):
             parser.feed(deep)

@@ -24,7 +24,7 @@ from brimline.agents.opencode.database import PAGE, sessions
 from brimline.agents.opencode.incremental import OVERLAP
 from brimline.agents.opencode.json_storage import LARGEST as LARGEST_MESSAGE
 from brimline.agents.opencode.source import SOURCE
-from brimline.agents.opencode.stream import StreamParser
+from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import (
     MAIN,
@@ -777,7 +777,7 @@ def test_the_source_is_whole() -> None:
     """It has what every source offers."""
     source: Source = SOURCE
     assert source.agent == "opencode"
-    assert isinstance(source.stream(), StreamParser)
+    assert isinstance(source.stream(), OpencodeStreamParser)
 
 
 def test_bad_entries_of_an_export(tmp_path: Path) -> None:
@@ -809,9 +809,9 @@ def step(message: str, id: str, sent: int, **more: object) -> Json:
     return {**line, **more}
 
 
-def feed(lines: Iterable[Json], parser: StreamParser | None = None) -> list[AnyEvent]:
+def feed(lines: Iterable[Json], parser: OpencodeStreamParser | None = None) -> list[AnyEvent]:
     """The events of the stream's lines."""
-    parser = parser or StreamParser()
+    parser = parser or OpencodeStreamParser()
     return [e for line in lines for e in parser.feed(json.dumps(line).encode()) or ()]
 
 
@@ -854,14 +854,17 @@ def test_halves_of_the_stream() -> None:
     """A parser that is made anew from the carry goes on as if it had not been."""
     whole = feed(STREAM)
     for cut in range(len(STREAM) + 1):
-        first = StreamParser()
-        assert feed(STREAM[:cut], first) + feed(STREAM[cut:], StreamParser(first.carry())) == whole
+        first = OpencodeStreamParser()
+        assert (
+            feed(STREAM[:cut], first) + feed(STREAM[cut:], OpencodeStreamParser(first.carry()))
+            == whole
+        )
 
 
 def test_the_other_lines_of_the_stream() -> None:
     """Known lines say nothing, unknown ones are None, steps without usage are no calls."""
-    assert StreamParser().feed(b'{"type":"reasoning"}') == ()
-    assert StreamParser().feed(b'{"type":"new"}') is None
+    assert OpencodeStreamParser().feed(b'{"type":"reasoning"}') == ()
+    assert OpencodeStreamParser().feed(b'{"type":"new"}') is None
     assert (
         feed([step("msg_1", "prt_1", 0, part={"messageID": "msg_1", "tokens": NOTHING})])[1:] == []
     )
@@ -951,14 +954,14 @@ records = garbage.map(lambda value: json.dumps(value).encode()) | st.binary()
 @given(st.lists(records, max_size=5))
 def test_garbage_in_the_stream(lines: list[bytes]) -> None:
     """Whatever comes, only the declared errors come out, and the carry stays whole."""
-    parser = StreamParser()
+    parser = OpencodeStreamParser()
     for line in lines:
         SOURCE.recognise(line)
         try:
             parser.feed(line)
         except (msgspec.DecodeError, InvalidUsage):
             continue
-    assert StreamParser(parser.carry()).carry() == parser.carry()
+    assert OpencodeStreamParser(parser.carry()).carry() == parser.carry()
 
 
 @given(st.lists(records, max_size=5))
@@ -980,7 +983,7 @@ def test_nesting_without_end(tmp_path: Path) -> None:
     """A record that is too deep is malformed, not the end of the process."""
     deep = b'{"x":' + b"[" * 100_000
     with pytest.raises(msgspec.DecodeError):
-        StreamParser().feed(deep)
+        OpencodeStreamParser().feed(deep)
     path = tmp_path / "x.json"
     path.write_bytes(deep)
     reader = SOURCE.read(Transcript("opencode", str(path), 0, 0))

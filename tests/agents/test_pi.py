@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brimline.agents import source
 from brimline.agents.pi.source import SOURCE
-from brimline.agents.pi.stream import StreamParser
+from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import (
@@ -69,7 +69,7 @@ def user(name: str, parent: str | None) -> Json:
     return entry("message", name, parent, message={"role": "user", "content": "x"})
 
 
-def fed(parser: SessionParser | StreamParser, records: list[Json]) -> list[AnyEvent]:
+def fed(parser: SessionParser | PiStreamParser, records: list[Json]) -> list[AnyEvent]:
     """What a parser says to some records."""
     found: list[AnyEvent] = []
     for each in records:
@@ -524,11 +524,11 @@ def test_stream_session() -> None:
 
 def test_stream_goes_on_from_a_carry() -> None:
     """A parser made from a carry goes on where the other stopped."""
-    whole = fed(StreamParser(), STREAM)
+    whole = fed(PiStreamParser(), STREAM)
     for split in range(len(STREAM)):
-        first = StreamParser()
+        first = PiStreamParser()
         found = fed(first, STREAM[:split])
-        assert found + fed(StreamParser(first.carry()), STREAM[split:]) == whole
+        assert found + fed(PiStreamParser(first.carry()), STREAM[split:]) == whole
 
 
 def test_stream_unknown_and_malformed() -> None:
@@ -552,6 +552,6 @@ def test_garbage_in_a_session(found: list[bytes], ready: int) -> None:
 @given(st.lists(garbage(records=STREAM), max_size=6))
 def test_garbage_in_a_stream(found: list[bytes]) -> None:
     """Whatever comes, only the declared errors come out, and a parser can always go on."""
-    parser = StreamParser()
+    parser = PiStreamParser()
     survives(parser, SOURCE, found)
-    StreamParser(parser.carry())
+    PiStreamParser(parser.carry())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from brimline.agents.hook_payloads import ContextWindow, Cost, StatusInput
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, WindowReported
 from brimline.hooks.statusline import RenderOptions, render_line, terminal_columns, wants_colour
-from brimline.settings import Line
+from brimline.settings import LineSettings
 from brimline.terminal.text import cell_width
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import Usage
@@ -160,7 +160,7 @@ def test_unknown_after_a_call() -> None:
 )
 def test_cost(dollars: float | None, shown: str) -> None:
     """What the session has cost, once it is a cent."""
-    look = RenderOptions(line=Line(parts=("cost",)))
+    look = RenderOptions(line=LineSettings(parts=("cost",)))
     assert render_line(reading(call(90_000)), told(dollars=dollars), look) == shown
 
 
@@ -169,7 +169,7 @@ def test_cost(dollars: float | None, shown: str) -> None:
 )
 def test_calls_left(left: int | None, shown: str) -> None:
     """The forecast, once there is one."""
-    look = RenderOptions(line=Line(parts=("calls",)), calls_left=left)
+    look = RenderOptions(line=LineSettings(parts=("calls",)), calls_left=left)
     assert drawn(reading(call(90_000)), look) == shown
     assert drawn(reading(), look) == ""
 
@@ -187,7 +187,7 @@ def test_calls_left(left: int | None, shown: str) -> None:
 def test_handoff(look: RenderOptions, shown: str) -> None:
     """The state of the handoff, and how long ago that was."""
     of_handoff = RenderOptions(
-        Line(parts=("handoff",)), False, None, None, look.handoff, look.handoff_calls
+        LineSettings(parts=("handoff",)), False, None, None, look.handoff, look.handoff_calls
     )
     assert drawn(reading(call(90_000)), of_handoff) == shown
 
@@ -205,7 +205,9 @@ def test_every_part() -> None:
 
 def test_settings() -> None:
     """Parts, their order, what is between them and the bar's width are the user's."""
-    look = RenderOptions(line=Line(parts=("left", "context"), separator=" · ", bar=4), colour=False)
+    look = RenderOptions(
+        line=LineSettings(parts=("left", "context"), separator=" · ", bar=4), colour=False
+    )
     assert drawn(reading(call(90_000)), look) == "77K to compaction · █░░░ 45% 90K/200K window"
 
 
@@ -239,9 +241,9 @@ def test_width_of_the_unknown(columns: int, shown: str) -> None:
 
 def test_width_without_a_bar() -> None:
     """Where there is no bar, the tokens are what goes, and the per cent is what is coloured."""
-    look = RenderOptions(line=Line(bar=0), columns=19)
+    look = RenderOptions(line=LineSettings(bar=0), columns=19)
     assert drawn(reading(call(90_000)), look) == "\x1b[33m45%\x1b[0m 90K/200K window"
-    assert drawn(reading(call(90_000)), RenderOptions(line=Line(bar=0), columns=18)) == (
+    assert drawn(reading(call(90_000)), RenderOptions(line=LineSettings(bar=0), columns=18)) == (
         "\x1b[33m45%\x1b[0m of window"
     )
 
@@ -262,7 +264,7 @@ def test_wide_characters() -> None:
 @given(st.integers(1, 120), st.integers(0, 60), st.integers(10, 900_000), st.booleans())
 def test_any_width(columns: int, bar: int, sent: int, colour: bool) -> None:
     """A line never has half an escape, and fits wherever anything of it fits."""
-    look = RenderOptions(Line(bar=bar), colour, columns, 7, "old", 3, "client says 0%")
+    look = RenderOptions(LineSettings(bar=bar), colour, columns, 7, "old", 3, "client says 0%")
     shown = render_line(reading(call(sent)), told(dollars=2), look)
     text = ESCAPE.sub("", shown)
     assert "\x1b" not in text
@@ -284,7 +286,7 @@ def test_colours(sent: int, code: str) -> None:
 
 def test_own_colours() -> None:
     """The user's colours, and none where they want none."""
-    own = Line(calm="#0a141e", warm="208", hot="none")
+    own = LineSettings(calm="#0a141e", warm="208", hot="none")
     assert drawn(reading(call(9_000)), RenderOptions(line=own)).startswith("\x1b[38;2;10;20;30m░")
     assert drawn(reading(call(90_000)), RenderOptions(line=own)).startswith("\x1b[38;5;208m████░")
     assert drawn(reading(call(160_000)), RenderOptions(line=own)).startswith("████████░░ 80%")

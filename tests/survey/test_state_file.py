@@ -15,8 +15,8 @@ from brimline.survey.state_file import (
     FILE_NAME,
     TAIL_BYTES,
     VERSION,
-    Entry,
     State,
+    StateEntry,
     empty,
     file_mark,
     load,
@@ -28,7 +28,7 @@ from brimline.transcripts.source import Transcript
 from .machine import NOON, Machine, call, told
 
 
-def entry_of(transcript: Transcript) -> Entry:
+def entry_of(transcript: Transcript) -> StateEntry:
     """What is kept of a transcript that was read."""
     entry = read_transcript(ReadJob(transcript, None)).entry
     assert entry is not None

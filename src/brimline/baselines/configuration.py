@@ -53,7 +53,7 @@ class _Project(msgspec.Struct, frozen=True, rename="camel"):
     has_trust_dialog_accepted: msgspec.Raw = EMPTY
 
 
-class _State(msgspec.Struct, frozen=True, rename="camel"):
+class _ClaudeState(msgspec.Struct, frozen=True, rename="camel"):
     """The few fields of ~/.claude.json that count; the client writes others at each start."""
 
     mcp_servers: msgspec.Raw = EMPTY
@@ -129,7 +129,7 @@ def steering_variables(env: Mapping[str, str]) -> list[str]:
 def _read_state(places: Places, cwd: Path) -> bytes:
     root = roots(places)[0]
     above = root if places.env.get("CLAUDE_CONFIG_DIR") else places.home
-    state = read_settings(above / STATE_FILE, _State, MAX_STATE_BYTES) or _State()
+    state = read_settings(above / STATE_FILE, _ClaudeState, MAX_STATE_BYTES) or _ClaudeState()
     project = state.projects.get(str(cwd), _Project())
     fields = (getattr(project, name) for name in project.__struct_fields__)
     return b"\0".join(map(bytes, (state.mcp_servers, *fields)))

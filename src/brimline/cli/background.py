@@ -30,7 +30,7 @@ DAEMON = "/v1/daemon"
 LINES = 4
 """So many lines of what it said last tell why it ended."""
 
-PATIENCE, STOPPING, PAUSE = 15.0, 15.0, 0.05
+START_TIMEOUT_S, STOP_TIMEOUT_S, POLL_INTERVAL_S = 15.0, 15.0, 0.05
 """Seconds: a daemon may take so long until it answers, and to end; so long between questions.
 
 One that ends waits for the requests that are under way, and some seconds for each hook's word.
@@ -71,13 +71,13 @@ def _spawned(context: Context, log: Path, file: int, port: int | None) -> "subpr
 
 def _came_up(context: Context, child: "subprocess.Popen[bytes]") -> str | None:
     """Where a daemon answers; it may be another that was started at the same time."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < end:
         ended = child.poll() is not None
         address = answers(context)
         if address or ended:
             return address
-        time.sleep(PAUSE)
+        time.sleep(POLL_INTERVAL_S)
     return None
 
 
@@ -99,11 +99,11 @@ def _failed(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> int:
 def stop(context: Context) -> bool:
     """End the one that runs, and tell whether it is gone; NotRunning where none answers."""
     request(context, "DELETE", DAEMON)
-    end = time.monotonic() + STOPPING
+    end = time.monotonic() + STOP_TIMEOUT_S
     while time.monotonic() < end:
         if held(context) is None and answers(context) is None:
             return True
-        time.sleep(PAUSE)
+        time.sleep(POLL_INTERVAL_S)
     return False
 
 

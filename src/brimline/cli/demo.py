@@ -12,7 +12,7 @@ from brimline.terminal.text import colourize, count_of, draw_bar, shade_of
 from brimline.tracker import Reading, Session, Thread, fold, read
 from brimline.usage import context_line, format_tokens
 
-SECONDS = 8.0
+DEMO_LENGTH_S = 8.0
 BAR = 30
 
 
@@ -25,7 +25,7 @@ def play(context: Context, speed: float = 1.0) -> int:
     """Replay the recording: live on a terminal, a line for every compaction elsewhere."""
     live = sys.stdout.isatty()
     events = read_recording()
-    pause = SECONDS / max(1, len(events)) / speed if live and speed > 0 else 0.0
+    pause = DEMO_LENGTH_S / max(1, len(events)) / speed if live and speed > 0 else 0.0
     session = Session(agent="claude")
     print("A recorded Claude Code session (Ctrl-C stops it):\n")
     for event in events:

@@ -16,10 +16,10 @@ from brimline.setup.installed import InstalledHooks, LineState
 from brimline.store.problems import open_problems
 from brimline.terminal.text import count_of, format_age
 
-AHEAD = 60.0
+MAX_CLOCK_SKEW_S = 60.0
 """A word that comes from so far in the future tells of a clock that is wrong."""
 
-BEHIND = 60.0
+HOOK_GRACE_S = 60.0
 """So many seconds a transcript may be ahead of what the hooks told."""
 
 LEAST = 16 << 20
@@ -123,7 +123,7 @@ def _with_heard(context: Context, agent: str, check: Check, heard: Heard) -> Che
     if not heard.runs or times is None:
         return check
     last, since = times.get(agent), heard.told["since"]
-    written, due = _written(context, agent), since if last is None else last + BEHIND
+    written, due = _written(context, agent), since if last is None else last + HOOK_GRACE_S
     if written is None or written <= due:
         said = (
             "no events yet" if last is None else f"last event {format_age(context.now - last)} ago"
@@ -192,7 +192,7 @@ def heard_from(heard: Heard, now: float) -> Iterator[Check]:
     last = now - max(seen)
     told = f"{count_of(len(seen), 'session')}, the last seen {format_age(max(0.0, last))} ago"
     yield Check("heard", True, told)
-    right = last > -AHEAD
+    right = last > -MAX_CLOCK_SKEW_S
     shown = "agrees with the events" if right else f"{format_age(-last)} behind the events"
     yield Check("clock", right, shown, "Set this machine's clock.")
 

@@ -12,7 +12,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from brimline._version import __version__
-from brimline.demo.player import RULES, SPEED, Player
+from brimline.demo.player import DEMO_SPEED, RULES, Player
 from brimline.errors import AlreadyRunning
 from brimline.server.api.access import AccessControl
 from brimline.server.api.app import DaemonRoutes, create_app
@@ -40,7 +40,7 @@ class Demo:
     def __init__(
         self,
         port: int | None = None,
-        speed: float = SPEED,
+        speed: float = DEMO_SPEED,
         at: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:

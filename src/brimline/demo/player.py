@@ -20,7 +20,7 @@ from brimline.survey.report import TranscriptSummary
 from brimline.survey.summary import summarise
 from brimline.transcripts.source import Transcript
 
-SPEED = 20.0  # an hour of the story takes three minutes
+DEMO_SPEED = 20.0  # an hour of the story takes three minutes
 
 RULES = Rules(overrides=OVERRIDES)
 
@@ -28,7 +28,7 @@ RULES = Rules(overrides=OVERRIDES)
 class Player:
     """Plays steps before the start of the story at once, and the others at speed."""
 
-    def __init__(self, store: Store, clock: Callable[[], float], speed: float = SPEED) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float], speed: float = DEMO_SPEED) -> None:
         self._clock = clock
         self._speed = speed
         self._steps = build_story()

@@ -46,7 +46,7 @@ class Fired(msgspec.Struct, frozen=True):
     levels: frozenset[float]
 
 
-class _State(msgspec.Struct, frozen=True, tag="brimline-tracker"):
+class _TrackerState(msgspec.Struct, frozen=True, tag="brimline-tracker"):
     version: int
     model: str | None
     agent: str | None
@@ -57,7 +57,7 @@ class _State(msgspec.Struct, frozen=True, tag="brimline-tracker"):
     fired: dict[str, Fired]
 
 
-_state = msgspec.json.Decoder(_State, dec_hook=decode_calls)
+_state = msgspec.json.Decoder(_TrackerState, dec_hook=decode_calls)
 
 
 class Tracker:
@@ -149,7 +149,7 @@ class Tracker:
 
     def state(self) -> bytes:
         """All of it but listeners and open streams, as JSON, to go on with in another process."""
-        kept = _State(
+        kept = _TrackerState(
             STATE_VERSION,
             self._model,
             self._session.agent,

@@ -12,7 +12,7 @@ from brimline.errors import WorkerFailed
 from brimline.survey import state_file
 from brimline.survey.codec import SavedSession, encode_session
 from brimline.survey.files import READ_ERRORS, describe_read_error
-from brimline.survey.state_file import Entry, State
+from brimline.survey.state_file import State, StateEntry
 from brimline.survey.summary import FileSummary, summarise
 from brimline.tracker import Session, fold
 from brimline.transcripts.source import START, Tally, Transcript
@@ -28,7 +28,7 @@ class ReadJob(msgspec.Struct, frozen=True):
     """A transcript to read, and its entry up to which it was read before."""
 
     transcript: Transcript
-    before: Entry | None
+    before: StateEntry | None
 
     @property
     def unread_bytes(self) -> int:
@@ -39,7 +39,7 @@ class ReadResult(msgspec.Struct, frozen=True):
     """A transcript's new entry, or why it could not be read."""
 
     path: str
-    entry: Entry | None
+    entry: StateEntry | None
     problem: str | None
 
 
@@ -91,7 +91,7 @@ class TranscriptIndex:
             for agent in chosen:
                 self._assign_calls([entry for entry in entries.values() if entry.agent == agent])
 
-    def _assign_calls(self, entries: Iterable[Entry]) -> None:
+    def _assign_calls(self, entries: Iterable[StateEntry]) -> None:
         ordered = sorted(entries, key=lambda entry: (entry.summary.first or 0, entry.path))
         ids = [entry.summary.ids.split(b"\n") if entry.summary.ids else [] for entry in ordered]
         candidates = _possibly_shared(ids)
@@ -258,7 +258,7 @@ def read_transcript(job: ReadJob) -> ReadResult:
         return ReadResult(transcript.path, None, describe_read_error(transcript, error))
     encoded = encode_session(SavedSession(cursor, session, reader.tally))
     size_and_time = (transcript.size, transcript.modified)
-    entry = Entry(
+    entry = StateEntry(
         transcript.agent, transcript.path, mark, size_and_time, summarise(session), encoded
     )
     return ReadResult(transcript.path, entry, None)

@@ -35,7 +35,7 @@ class FileMark(msgspec.Struct, frozen=True, array_like=True):
     tail: bytes
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class StateEntry(msgspec.Struct, frozen=True, array_like=True):
     """One transcript; `read` is its size and modification time when it was last read.
 
     `saved` is decoded only if the file grew or its calls are needed.
@@ -57,7 +57,7 @@ class State(msgspec.Struct, array_like=True):
 
     version: str
     zone: str
-    entries: dict[str, Entry]
+    entries: dict[str, StateEntry]
 
 
 _state = msgspec.msgpack.Decoder(State)
@@ -107,7 +107,7 @@ def file_mark(path: str, offset: int) -> FileMark:
         os.close(file)
 
 
-def still_matches(entry: Entry, transcript: Transcript) -> bool:
+def still_matches(entry: StateEntry, transcript: Transcript) -> bool:
     """Whether the file still starts with the bytes that were read."""
     if transcript.size < entry.mark.offset:
         return False

@@ -76,7 +76,7 @@ class _Block(msgspec.Struct, frozen=True):
     is_error: bool | None = None
 
 
-class _Message(msgspec.Struct, frozen=True):
+class _ClaudeMessage(msgspec.Struct, frozen=True):
     content: str | list[_Block] = ""
     model: str | None = None
 
@@ -137,10 +137,10 @@ class _ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _ClaudeLine(msgspec.Struct, frozen=True):
     type: str
     parent_tool_use_id: str | None = None
-    message: _Message | None = None
+    message: _ClaudeMessage | None = None
     is_error: bool | None = None
     result: str | None = None
     num_turns: int | None = None
@@ -151,10 +151,10 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 _record = msgspec.json.Decoder(_Record)
-_message = msgspec.json.Decoder(_Message)
+_message = msgspec.json.Decoder(_ClaudeMessage)
 _attachment = msgspec.json.Decoder(_Attachment)
 _task = msgspec.json.Decoder(_Task)
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(_ClaudeLine)
 
 
 class ClaudeContent:
@@ -212,7 +212,7 @@ class ClaudeContent:
         elif message.model != SYNTHETIC:
             yield from self._reply(message, at)
 
-    def _reply(self, message: _Message, at: float | None) -> Iterator[Piece]:
+    def _reply(self, message: _ClaudeMessage, at: float | None) -> Iterator[Piece]:
         for block in message.blocks:
             if block.type == "text":
                 yield ReplyText(block.text or "", at)
@@ -247,7 +247,7 @@ class ClaudeContent:
         elif text.startswith(REJECTED):
             yield UserText(text.partition(USER_REASON)[2], at)
 
-    def _result(self, line: _Line) -> Iterator[Piece]:
+    def _result(self, line: _ClaudeLine) -> Iterator[Piece]:
         """A result repeats the reply, unless it is all that is printed (`json` output)."""
         if line.result and line.is_error:
             yield ErrorText(line.result)
@@ -261,7 +261,7 @@ class ClaudeContent:
             billed=None if models is None else sum((model.usage() for model in models), ZERO),
         )
 
-    def _cost_since(self, line: _Line) -> float | None:
+    def _cost_since(self, line: _ClaudeLine) -> float | None:
         """The cost since the result before.
 
         Of a resumed session `total_cost_usd` includes what came before; only older versions, which

@@ -67,7 +67,7 @@ class _ModelSettings(msgspec.Struct, frozen=True, rename="camel"):
     auto_compact_window: int | None = None
 
 
-class _Settings(msgspec.Struct, frozen=True, rename="camel"):
+class _ClaudeSettings(msgspec.Struct, frozen=True, rename="camel"):
     auto_compact_enabled: bool | None = None
     auto_compact_window: int | None = None
     model_settings: dict[str, _ModelSettings] = msgspec.field(
@@ -90,7 +90,7 @@ def settings(places: Places, project: str | None) -> ClientSettings:
     enabled: bool | None = None
     for path in _settings_files(places, project):
         limit = MAX_STATE_BYTES if path.name == STATE_FILE else MAX_SETTINGS_BYTES
-        file = read_settings(path, _Settings, limit) or _Settings()
+        file = read_settings(path, _ClaudeSettings, limit) or _ClaudeSettings()
         env |= file.env
         windows |= file.windows
         if file.auto_compact_enabled is not None:

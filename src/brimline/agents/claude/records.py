@@ -7,7 +7,7 @@ from brimline.providers.anthropic import MessageUsage
 ABSENT = msgspec.Raw()
 
 
-class Message(msgspec.Struct, frozen=True, gc=False):
+class ClaudeMessage(msgspec.Struct, frozen=True, gc=False):
     """The provider's message in an `assistant` record; in a `user` record nothing of it is set."""
 
     id: str | None = None
@@ -28,7 +28,7 @@ class CompactMetadata(msgspec.Struct, frozen=True, gc=False):
         return self.snake_before if self.camel_before is None else self.camel_before
 
 
-class Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class ClaudeRecord(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One line of a transcript."""
 
     type: str
@@ -44,7 +44,7 @@ class Record(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     requested_model: str | None = None
     is_compact_summary: bool = False
     compact_metadata: CompactMetadata | None = None
-    message: Message | None = None
+    message: ClaudeMessage | None = None
 
 
 class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,7 +54,7 @@ class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
     canonical_model: str | None = None
 
 
-class StreamLine(msgspec.Struct, frozen=True):
+class ClaudeStreamLine(msgspec.Struct, frozen=True):
     """One line of `--output-format stream-json`."""
 
     type: str
@@ -66,7 +66,7 @@ class StreamLine(msgspec.Struct, frozen=True):
     model: str | None = None
     claude_code_version: str | None = None
     status: str | None = None
-    message: Message | None = None
+    message: ClaudeMessage | None = None
     event: msgspec.Raw = ABSENT
     usage: MessageUsage | None = None
     compact_metadata: CompactMetadata | None = None
@@ -82,7 +82,7 @@ class Kind(msgspec.Struct, frozen=True):
     subtype: object = None
 
 
-class Head(msgspec.Struct, frozen=True):
+class ClaudeHead(msgspec.Struct, frozen=True):
     """What tells whose a first line is."""
 
     type: str | None = None

@@ -8,14 +8,14 @@ import msgspec
 
 from brimline.agents.claude import paths
 from brimline.agents.claude.fast_reader import FastReader, TailReader, read_every_record
-from brimline.agents.claude.records import STREAM_KINDS, TRANSCRIPT_KINDS, Head
-from brimline.agents.claude.stream import StreamParser
+from brimline.agents.claude.records import STREAM_KINDS, TRANSCRIPT_KINDS, ClaudeHead
+from brimline.agents.claude.stream import ClaudeStreamParser
 from brimline.agents.claude.transcript import TranscriptParser
 from brimline.transcripts.lines import MALFORMED, JsonLines
 from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.windows import ClientSettings
 
-_head = msgspec.json.Decoder(Head)
+_head = msgspec.json.Decoder(ClaudeHead)
 
 
 class Claude:
@@ -45,9 +45,9 @@ class Claude:
         """The events of a transcript that comes from anywhere."""
         return JsonLines(file, TranscriptParser())
 
-    def stream(self) -> StreamParser:
+    def stream(self) -> ClaudeStreamParser:
         """A parser for `--output-format stream-json`."""
-        return StreamParser()
+        return ClaudeStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:
         """By the first line with a session: transcripts say sessionId, streams session_id."""
@@ -65,7 +65,7 @@ class Claude:
         return paths.settings(places, project)
 
 
-def _form(first: Head) -> Form | None:
+def _form(first: ClaudeHead) -> Form | None:
     if first.type in TRANSCRIPT_KINDS:
         titled = first.type == "summary" and first.leaf is not None
         snapshot = first.type == "file-history-snapshot" and bytes(first.snapshot) != b""

@@ -21,7 +21,7 @@ from brimline.agents.hook_payloads import (
 MAX_TOKENS = 10**8
 """More tokens than any window holds; an epoch time is far more."""
 
-MAX_PERCENT_DEVIATION = 2.0
+MAX_DEVIATION_PERCENT = 2.0
 """The client's percentage is rounded; further from its own tokens it is of something else."""
 
 MISSING = -1
@@ -180,6 +180,6 @@ def _disagreement(context: _Context) -> str | None:
     if usage is None or not usage.sent or size is None or claimed is None:
         return None
     true = min(100.0, 100 * usage.sent / size)
-    if abs(claimed - true) > MAX_PERCENT_DEVIATION or (not claimed and true >= 1):
+    if abs(claimed - true) > MAX_DEVIATION_PERCENT or (not claimed and true >= 1):
         return f"client says {claimed:g}%"
     return None

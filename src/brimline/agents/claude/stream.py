@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from brimline.agents.claude.records import STREAM_KINDS, Kind, StreamLine
+from brimline.agents.claude.records import STREAM_KINDS, ClaudeStreamLine, Kind
 from brimline.agents.claude.transcript import compacted
 from brimline.events import (
     MAIN,
@@ -20,14 +20,14 @@ from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 from brimline.windows import normalize_model
 
-_line = msgspec.json.Decoder(StreamLine)
+_line = msgspec.json.Decoder(ClaudeStreamLine)
 _kind = msgspec.json.Decoder(Kind)
 
 READ = frozenset({"assistant", "stream_event", "result"})
 READ_SYSTEM = frozenset({"init", "compact_boundary", "status"})
 
 
-class StreamParser:
+class ClaudeStreamParser:
     """One run's stream: a line a content block, several init and result lines, subagents between.
 
     Without --include-partial-messages a call's output is what message_start said (1 or so): the
@@ -63,7 +63,7 @@ class StreamParser:
             case _:
                 return () if line.type in STREAM_KINDS else None
 
-    def _assistant(self, line: StreamLine) -> Sequence[AnyEvent]:
+    def _assistant(self, line: ClaudeStreamLine) -> Sequence[AnyEvent]:
         message = line.message
         if message is None or message.usage is None or message.id is None:
             return ()
@@ -73,19 +73,19 @@ class StreamParser:
         told = StreamedMessage(message.id, message.model, usage, final=False)
         return (self._call(line, told),)
 
-    def _finished(self, line: StreamLine, call: str) -> bool:
+    def _finished(self, line: ClaudeStreamLine, call: str) -> bool:
         """Whether the raw events told this call better already."""
         stream = self._streams.get(_thread(line))
         return call in self._final or (stream is not None and stream.is_current(call))
 
-    def _event(self, line: StreamLine) -> Sequence[AnyEvent]:
+    def _event(self, line: ClaudeStreamLine) -> Sequence[AnyEvent]:
         if not bytes(line.event):
             return ()
         stream = self._streams.setdefault(_thread(line), MessageStream())
         told = stream.feed(msgspec.json.decode(line.event))
         return (self._call(line, told),) if told else ()
 
-    def _call(self, line: StreamLine, told: StreamedMessage) -> Call:
+    def _call(self, line: ClaudeStreamLine, told: StreamedMessage) -> Call:
         thread = _thread(line)
         if told.final:
             self._final.add(told.id)
@@ -108,7 +108,7 @@ class StreamParser:
             self._turn[call.id] = call
         return call
 
-    def _system(self, line: StreamLine) -> Sequence[AnyEvent]:
+    def _system(self, line: ClaudeStreamLine) -> Sequence[AnyEvent]:
         match line.subtype:
             case "init":
                 self._asked_for = line.model
@@ -120,14 +120,14 @@ class StreamParser:
             case _:
                 return ()
 
-    def _windows(self, line: StreamLine) -> Iterator[AnyEvent]:
+    def _windows(self, line: ClaudeStreamLine) -> Iterator[AnyEvent]:
         for name, told in line.model_usage.items():
             if told.context_window is None:
                 continue
             for model in dict.fromkeys((name, normalize_model(name), told.canonical_model or name)):
                 yield WindowReported(tokens=told.context_window, model=model)
 
-    def _ended_turn(self, line: StreamLine) -> Iterator[AnyEvent]:
+    def _ended_turn(self, line: ClaudeStreamLine) -> Iterator[AnyEvent]:
         turn, self._turn = list(self._turn.values()), {}
         told = sum(call.usage.output for call in turn)
         unseen = max(0, line.usage.output_tokens - told) if line.usage is not None else 0
@@ -150,11 +150,11 @@ def _unfitting(record: bytes) -> Sequence[AnyEvent] | None:
     return () if kind.type in STREAM_KINDS else None
 
 
-def _thread(line: StreamLine) -> str:
+def _thread(line: ClaudeStreamLine) -> str:
     return line.parent_tool_use_id or MAIN
 
 
-def _seen(line: StreamLine) -> SessionSeen:
+def _seen(line: ClaudeStreamLine) -> SessionSeen:
     return SessionSeen(
         session=line.session_id,
         agent="claude",

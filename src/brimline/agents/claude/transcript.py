@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 import msgspec
 
-from brimline.agents.claude.records import TRANSCRIPT_KINDS, CompactMetadata, Kind, Record
+from brimline.agents.claude.records import TRANSCRIPT_KINDS, ClaudeRecord, CompactMetadata, Kind
 from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trigger, Trimmed
 from brimline.providers.anthropic import usage_of
 from brimline.transcripts.source import parse_time
 from brimline.windows import normalize_model
 
-_record = msgspec.json.Decoder(Record)
+_record = msgspec.json.Decoder(ClaudeRecord)
 _kind = msgspec.json.Decoder(Kind)
 
 TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
 
 
-class Carry(msgspec.Struct):
+class ClaudeCarry(msgspec.Struct):
     """What the parser remembers from one record to the next.
 
     `boundary`: the threads whose last compaction was told by its boundary, before its summary.
@@ -36,7 +36,7 @@ class TranscriptParser:
     """Whether sidechains were seen whose chain only the records between can tell."""
 
     def __init__(self, carry: bytes = b"") -> None:
-        self._carry = msgspec.msgpack.decode(carry, type=Carry) if carry else Carry()
+        self._carry = msgspec.msgpack.decode(carry, type=ClaudeCarry) if carry else ClaudeCarry()
 
     def carry(self) -> bytes:
         """What a later parser must know."""
@@ -64,7 +64,7 @@ class TranscriptParser:
             _record.decode(record)
         return () if kind in TRANSCRIPT_KINDS else None
 
-    def _assistant(self, line: Record, thread: str) -> Sequence[AnyEvent]:
+    def _assistant(self, line: ClaudeRecord, thread: str) -> Sequence[AnyEvent]:
         message = line.message
         if message is None or message.usage is None or message.id is None:
             return ()
@@ -87,13 +87,13 @@ class TranscriptParser:
             return (call,)
         return (*self._seen(line), call)
 
-    def _summary(self, line: Record, thread: str) -> Sequence[AnyEvent]:
+    def _summary(self, line: ClaudeRecord, thread: str) -> Sequence[AnyEvent]:
         if thread in self._carry.boundary:
             self._carry.boundary.discard(thread)
             return ()
         return (*self._seen(line), Compacted(at=parse_time(line.timestamp), thread=thread))
 
-    def _system(self, line: Record, thread: str) -> Sequence[AnyEvent]:
+    def _system(self, line: ClaudeRecord, thread: str) -> Sequence[AnyEvent]:
         if line.subtype == "microcompact_boundary":
             return (Trimmed(at=parse_time(line.timestamp), thread=thread),)
         if line.subtype != "compact_boundary":
@@ -101,7 +101,7 @@ class TranscriptParser:
         self._carry.boundary.add(thread)
         return (*self._seen(line), compacted(line.compact_metadata, line.timestamp, thread))
 
-    def _seen(self, line: Record) -> Sequence[AnyEvent]:
+    def _seen(self, line: ClaudeRecord) -> Sequence[AnyEvent]:
         known = self._carry
         if known.session is not None and known.version == line.version:
             return ()
@@ -117,7 +117,7 @@ class TranscriptParser:
             ),
         )
 
-    def _thread(self, line: Record) -> str:
+    def _thread(self, line: ClaudeRecord) -> str:
         """A subagent's own file names it in each record; inside the main file its chain does."""
         if line.agent_id is not None:
             return line.agent_id

@@ -88,7 +88,7 @@ class _Wait(msgspec.Struct, frozen=True):
     cell_id: int | str = ""
 
 
-class _Error(msgspec.Struct, frozen=True):
+class _CodexError(msgspec.Struct, frozen=True):
     message: str = ""
 
 
@@ -108,10 +108,10 @@ class _LineItem(msgspec.Struct, frozen=True):
     changes: list[_Change] | None = None
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _CodexLine(msgspec.Struct, frozen=True):
     type: str
     item: _LineItem = _LineItem()
-    error: _Error = _Error()
+    error: _CodexError = _CodexError()
 
 
 _record = msgspec.json.Decoder(_Record)
@@ -121,7 +121,7 @@ _wrapped = msgspec.json.Decoder(_WrappedOutput)
 _wait = msgspec.json.Decoder(_Wait)
 _part = msgspec.json.Decoder(TextPart)
 _string = msgspec.json.Decoder(str)
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(_CodexLine)
 
 
 class CodexContent:

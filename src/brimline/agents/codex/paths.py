@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.agents.codex.records import Line, Meta
+from brimline.agents.codex.records import CodexLine, Meta
 from brimline.regular_file import open_regular_file, read_regular_file
 from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
 from brimline.windows import ClientSettings
@@ -55,7 +55,7 @@ def _header(path: str) -> Meta | None:
 def _first(path: str) -> Meta:
     """The first record of a rollout, which never changes; only it tells whose the file is."""
     with os.fdopen(open_regular_file(path), "rb") as file:
-        line = msgspec.json.decode(file.readline(HEADER), type=Line)
+        line = msgspec.json.decode(file.readline(HEADER), type=CodexLine)
     if line.type is None and line.id is not None:
         return Meta(id=line.id)
     return msgspec.json.decode(line.payload, type=Meta)

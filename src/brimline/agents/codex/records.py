@@ -8,7 +8,7 @@ from brimline.usage import Usage, from_subset
 NULL = msgspec.Raw(b"null")
 
 
-class Line(msgspec.Struct, frozen=True, gc=False):
+class CodexLine(msgspec.Struct, frozen=True, gc=False):
     """A record of a rollout. In 2025 the first was a bare header, the rest bare items."""
 
     type: str | None = None
@@ -19,7 +19,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     record_type: str | None = None
 
 
-class Tokens(msgspec.Struct, frozen=True, gc=False):
+class CodexTokens(msgspec.Struct, frozen=True, gc=False):
     """Codex's count: the input includes what was read from and written to the cache."""
 
     input_tokens: int
@@ -114,16 +114,16 @@ class Context(msgspec.Struct, frozen=True, gc=False):
     turn_id: str | None = None
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class CodexRecord(msgspec.Struct, frozen=True, gc=False):
     """token_usage_record: one call, and the thread's running total after it."""
 
-    usage: Tokens
-    thread_token_usage: Tokens
+    usage: CodexTokens
+    thread_token_usage: CodexTokens
     response_id: str | None = None
     thread_id: str | None = None
 
 
-class Compaction(msgspec.Struct, frozen=True, gc=False):
+class CompactionItem(msgspec.Struct, frozen=True, gc=False):
     """compacted: names the call that wrote the summary, where that was an ordinary one."""
 
     compaction_response_id: str | None = None
@@ -138,8 +138,8 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
 class Info(msgspec.Struct, frozen=True, gc=False):
     """The running total, the last call, and the window that Codex grants."""
 
-    total_token_usage: Tokens
-    last_token_usage: Tokens
+    total_token_usage: CodexTokens
+    last_token_usage: CodexTokens
     model_context_window: int | None = None
 
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 import msgspec
 
 from brimline.agents.codex import paths
-from brimline.agents.codex.stream import StreamParser
+from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import RolloutParser
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
@@ -55,9 +55,9 @@ class Codex:
         """The events of a rollout that comes from anywhere."""
         return JsonLines(file, RolloutParser())
 
-    def stream(self) -> StreamParser:
+    def stream(self) -> CodexStreamParser:
         """A parser for `codex exec --json`."""
-        return StreamParser()
+        return CodexStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:
         """By the first line that is whole; a rollout's may be longer than the head."""

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from brimline.agents.codex.records import QUIET_LINES, Printed, Tokens
+from brimline.agents.codex.records import QUIET_LINES, CodexTokens, Printed
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, SessionSeen, Spent
 from brimline.usage import ZERO, Usage
 
 _printed = msgspec.json.Decoder(Printed)
-_tokens = msgspec.json.Decoder(Tokens)
+_tokens = msgspec.json.Decoder(CodexTokens)
 
 
 class _Memory(msgspec.Struct):
@@ -18,7 +18,7 @@ class _Memory(msgspec.Struct):
     total: Usage = ZERO
 
 
-class StreamParser:
+class CodexStreamParser:
     """Turns the lines of a run, or of several runs one after the other, into events.
 
     A turn's usage is the total of its thread, over every call since the thread began, compactions

@@ -9,17 +9,17 @@ from brimline.agents.codex.records import (
     QUIET,
     QUIET_EVENTS,
     Applied,
-    Compaction,
+    CodexLine,
+    CodexRecord,
+    CodexTokens,
+    CompactionItem,
     Context,
     Count,
     Kind,
-    Line,
     Meta,
     Named,
-    Record,
     RolledBack,
     Started,
-    Tokens,
 )
 from brimline.events import (
     MAIN,
@@ -40,11 +40,11 @@ TURNS = 64
 
 Events: TypeAlias = Sequence[AnyEvent]
 
-_line = msgspec.json.Decoder(Line)
+_line = msgspec.json.Decoder(CodexLine)
 _meta = msgspec.json.Decoder(Meta)
 _context = msgspec.json.Decoder(Context)
-_record = msgspec.json.Decoder(Record)
-_compaction = msgspec.json.Decoder(Compaction)
+_record = msgspec.json.Decoder(CodexRecord)
+_compaction = msgspec.json.Decoder(CompactionItem)
 _kind = msgspec.json.Decoder(Kind)
 _count = msgspec.json.Decoder(Count)
 _applied = msgspec.json.Decoder(Applied)
@@ -72,9 +72,9 @@ class Memory(msgspec.Struct, omit_defaults=True):
     model: str | None = None
     turn: str | None = None
     window: int | None = None
-    counted: Tokens | None = None
-    billed: Tokens | None = None
-    billed_total: Tokens | None = None
+    counted: CodexTokens | None = None
+    billed: CodexTokens | None = None
+    billed_total: CodexTokens | None = None
     calls: int | None = None
     asked: bool = False
     call: str | None = None
@@ -87,7 +87,7 @@ class RolloutParser:
 
     def __init__(self, carry: bytes = b"") -> None:
         self._memory = msgspec.json.decode(carry, type=Memory) if carry else Memory()
-        self._records: dict[str | None, Callable[[Line], Events | None]] = {
+        self._records: dict[str | None, Callable[[CodexLine], Events | None]] = {
             "session_meta": self._session,
             "turn_context": self._turn,
             "token_usage_record": self._billed,
@@ -95,7 +95,7 @@ class RolloutParser:
             "event_msg": self._event,
             None: self._bare,
         }
-        self._events: dict[str, Callable[[Line], Events]] = {
+        self._events: dict[str, Callable[[CodexLine], Events]] = {
             "token_count": self._counted,
             "task_started": self._turn_started,
             "turn_started": self._turn_started,
@@ -119,20 +119,20 @@ class RolloutParser:
             return handle(line)
         return () if line.type in QUIET else None
 
-    def _event(self, line: Line) -> Events | None:
+    def _event(self, line: CodexLine) -> Events | None:
         kind = _kind.decode(line.payload).type
         if handle := self._events.get(kind):
             return handle(line)
         return () if kind in QUIET_EVENTS else None
 
-    def _bare(self, line: Line) -> Events | None:
+    def _bare(self, line: CodexLine) -> Events | None:
         if line.record_type is not None:
             return ()
         if line.id is None:
             return None
         return self._own(Meta(id=line.id), line)
 
-    def _session(self, line: Line) -> Events:
+    def _session(self, line: CodexLine) -> Events:
         """The first names the file's own thread; another id heads what a fork copied."""
         meta, memory = _meta.decode(line.payload), self._memory
         if memory.own is None:
@@ -145,7 +145,7 @@ class RolloutParser:
             SessionSeen(at=parse_time(line.timestamp), version=meta.cli_version, project=meta.cwd),
         )
 
-    def _own(self, meta: Meta, line: Line) -> Events:
+    def _own(self, meta: Meta, line: CodexLine) -> Events:
         memory = self._memory
         memory.own, memory.thread = meta.id, meta.thread
         memory.begins, memory.continues = meta.subagent_history_start_ordinal, meta.continues
@@ -161,29 +161,29 @@ class RolloutParser:
             ),
         )
 
-    def _turn(self, line: Line) -> Events:
+    def _turn(self, line: CodexLine) -> Events:
         context, memory = _context.decode(line.payload), self._memory
         memory.turn = context.turn_id or memory.turn
         memory.model = context.model or memory.model
         return ()
 
-    def _applied(self, line: Line) -> Events:
+    def _applied(self, line: CodexLine) -> Events:
         told = _applied.decode(line.payload).thread_settings
         self._memory.model = told.model or self._memory.model
         return ()
 
-    def _turn_started(self, line: Line) -> Events:
+    def _turn_started(self, line: CodexLine) -> Events:
         window = _started.decode(line.payload).model_context_window
         self._memory.calls, self._memory.asked = 0, False
         self._memory.pending = None
         return self._window(line, window)
 
-    def _turn_ended(self, line: Line) -> Events:
+    def _turn_ended(self, line: CodexLine) -> Events:
         self._memory.calls, self._memory.asked = None, False
         self._memory.pending = None
         return ()
 
-    def _billed(self, line: Line) -> Events:
+    def _billed(self, line: CodexLine) -> Events:
         record, memory = _record.decode(line.payload), self._memory
         usage = record.usage.usage()
         memory.billed, memory.billed_total = record.usage, record.thread_token_usage
@@ -192,7 +192,7 @@ class RolloutParser:
             return ()
         return self._call(line, record.response_id or self._id(record.thread_token_usage), usage)
 
-    def _counted(self, line: Line) -> Events:
+    def _counted(self, line: CodexLine) -> Events:
         info, memory = _count.decode(line.payload).info, self._memory
         if info is None:
             return ()
@@ -207,7 +207,7 @@ class RolloutParser:
             return (*window, *self._estimated(last.total_tokens))
         return window if repeated else (*window, *self._call(line, self._id(total), usage))
 
-    def _repeated(self, last: Tokens, total: Tokens) -> bool:
+    def _repeated(self, last: CodexTokens, total: CodexTokens) -> bool:
         """Whether a token_count tells a call that was told before.
 
         Clients that write token_usage_record tell each call twice; their totals can differ by what
@@ -219,12 +219,12 @@ class RolloutParser:
             return True
         return total in (memory.counted, memory.billed_total) or last == memory.billed
 
-    def _id(self, total: Tokens) -> str:
+    def _id(self, total: CodexTokens) -> str:
         """An id for a call that has none: its turn, which a fork copies, and the running total."""
         memory = self._memory
         return f"{memory.turn or memory.own}:{total.input_tokens}+{total.output_tokens}"
 
-    def _copied(self, line: Line, thread: str | None = None) -> bool:
+    def _copied(self, line: CodexLine, thread: str | None = None) -> bool:
         """Whether a record in a subagent's file is its parent's.
 
         Older files do not say where the copy ends; but ids of turns and threads begin with a time.
@@ -238,7 +238,7 @@ class RolloutParser:
             return thread != memory.own
         return memory.turn is not None and memory.own is not None and memory.turn < memory.own
 
-    def _call(self, line: Line, name: str, usage: Usage) -> Events:
+    def _call(self, line: CodexLine, name: str, usage: Usage) -> Events:
         memory = self._memory
         memory.call, memory.pending = name, None
         if memory.calls is not None:
@@ -246,14 +246,14 @@ class RolloutParser:
         at, thread = parse_time(line.timestamp), memory.thread
         return (Call(at=at, id=name, usage=usage, model=memory.model, thread=thread),)
 
-    def _window(self, line: Line, tokens: int | None) -> Events:
+    def _window(self, line: CodexLine, tokens: int | None) -> Events:
         memory = self._memory
         if tokens is None or tokens < 1 or tokens == memory.window or self._copied(line):
             return ()
         memory.window = tokens
         return (WindowReported(at=parse_time(line.timestamp), tokens=tokens, thread=memory.thread),)
 
-    def _compacted(self, line: Line) -> Events:
+    def _compacted(self, line: CodexLine) -> Events:
         """Told at once, and again with the estimate of what is left, which follows shortly."""
         wrote = _compaction.decode(line.payload).compaction_response_id
         if self._copied(line):
@@ -282,14 +282,14 @@ class RolloutParser:
             return ()
         return (msgspec.structs.replace(pending, after=after),)
 
-    def _asked(self, line: Line) -> Events:
+    def _asked(self, line: CodexLine) -> Events:
         memory = self._memory
         if not self._copied(line):
             memory.asked = True
             memory.turns = [*memory.turns[-TURNS + 1 :], memory.call]
         return ()
 
-    def _rolled_back(self, line: Line) -> Events:
+    def _rolled_back(self, line: CodexLine) -> Events:
         turns, memory = _rolled_back.decode(line.payload).num_turns, self._memory
         at, thread = parse_time(line.timestamp), memory.thread
         if self._copied(line) or turns < 1:
@@ -300,6 +300,6 @@ class RolloutParser:
         del memory.turns[-turns:]
         return (Rewound(at=at, to=memory.call, thread=thread),)
 
-    def _renamed(self, line: Line) -> Events:
+    def _renamed(self, line: CodexLine) -> Events:
         title = _named.decode(line.payload).thread_name
         return (SessionSeen(at=parse_time(line.timestamp), title=title),) if title else ()

@@ -13,7 +13,7 @@ from brimline.transcripts.document import read_whole
 from brimline.transcripts.source import START, Cursor, Tally
 
 
-class Document:
+class ChatDocument:
     """The events of a whole document, if it is not the one that the cursor knows; a Reader.
 
     A document that is cut off (the client is writing it) counts as malformed, and the cursor stays

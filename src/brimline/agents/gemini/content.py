@@ -65,7 +65,7 @@ class _Thought(msgspec.Struct, frozen=True):
     description: str = ""
 
 
-class _Message(msgspec.Struct, frozen=True):
+class _GeminiMessage(msgspec.Struct, frozen=True):
     type: str | None = None
     content: msgspec.Raw = ABSENT
     timestamp: str | None = None
@@ -73,11 +73,11 @@ class _Message(msgspec.Struct, frozen=True):
     tools: list[_Tool] = msgspec.field(default_factory=list[_Tool], name="toolCalls")
 
 
-class _Error(msgspec.Struct, frozen=True):
+class _GeminiError(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _GeminiLine(msgspec.Struct, frozen=True):
     type: str
     role: str | None = None
     content: str = ""
@@ -87,11 +87,11 @@ class _Line(msgspec.Struct, frozen=True):
     parameters: msgspec.Raw = ABSENT
     message: str = ""
     status: str | None = None
-    error: _Error | None = None
+    error: _GeminiError | None = None
 
 
-_message = msgspec.json.Decoder(_Message)
-_line = msgspec.json.Decoder(_Line)
+_message = msgspec.json.Decoder(_GeminiMessage)
+_line = msgspec.json.Decoder(_GeminiLine)
 
 
 class GeminiContent:

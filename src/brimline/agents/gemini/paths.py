@@ -109,19 +109,19 @@ class _Compression(msgspec.Struct, frozen=True):
     threshold: float | None = msgspec.field(default=None, name="contextPercentageThreshold")
 
 
-class _Model(msgspec.Struct, frozen=True, rename="camel"):
+class _GeminiModel(msgspec.Struct, frozen=True, rename="camel"):
     compression_threshold: float | None = None
     chat_compression: _Compression | None = None
 
 
-class _Settings(msgspec.Struct, frozen=True, rename="camel"):
+class _GeminiSettings(msgspec.Struct, frozen=True, rename="camel"):
     """Where versions keep the threshold: `model.compressionThreshold`, and two older places."""
 
-    model: _Model | str | None = None
+    model: _GeminiModel | str | None = None
     chat_compression: _Compression | None = None
 
     def fraction(self) -> float | None:
-        model = self.model if isinstance(self.model, _Model) else _Model()
+        model = self.model if isinstance(self.model, _GeminiModel) else _GeminiModel()
         if model.compression_threshold is not None:
             return model.compression_threshold
         older = model.chat_compression or self.chat_compression
@@ -148,6 +148,6 @@ def _settings_files(places: Places, project: str | None) -> Iterator[Path]:
 
 def _load(path: Path) -> float | None:
     """A file's threshold; one that can be none tells nothing."""
-    file = read_settings(path, _Settings)
+    file = read_settings(path, _GeminiSettings)
     fraction = file.fraction() if file else None
     return fraction if fraction and 0 < fraction <= 1 else None

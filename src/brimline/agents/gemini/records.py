@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Tokens(msgspec.Struct, frozen=True, gc=False):
+class GeminiTokens(msgspec.Struct, frozen=True, gc=False):
     """The usage of one call; `input` includes `cached`, `thoughts` stand beside `output`."""
 
     input: int
@@ -13,14 +13,14 @@ class Tokens(msgspec.Struct, frozen=True, gc=False):
     tool: int
 
 
-class Message(msgspec.Struct, frozen=True, gc=False):
+class GeminiMessage(msgspec.Struct, frozen=True, gc=False):
     """One message in a list of messages; its content is looked at for a summary alone."""
 
     id: str
     type: str
     timestamp: str | None = None
     model: str | None = None
-    tokens: Tokens | None = None
+    tokens: GeminiTokens | None = None
     content: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -29,10 +29,10 @@ class Patch(msgspec.Struct, frozen=True, rename="camel"):
 
     last_updated: str | None = None
     summary: str | None = None
-    messages: list[Message] | None = None
+    messages: list[GeminiMessage] | None = None
 
 
-class Record(msgspec.Struct, frozen=True, rename="camel"):
+class GeminiRecord(msgspec.Struct, frozen=True, rename="camel"):
     """One line of a chat, or a whole older one: a header, a message, a patch or a rewind."""
 
     session_id: str | None = None
@@ -41,12 +41,12 @@ class Record(msgspec.Struct, frozen=True, rename="camel"):
     kind: str | None = None
     summary: str | None = None
     directories: list[str] | None = None
-    messages: list[Message] | None = None
+    messages: list[GeminiMessage] | None = None
     id: str | None = None
     type: str | None = None
     timestamp: str | None = None
     model: str | None = None
-    tokens: Tokens | None = None
+    tokens: GeminiTokens | None = None
     patch: Patch | None = msgspec.field(default=None, name="$set")
     rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
 
@@ -65,7 +65,7 @@ class Stats(ModelStats, frozen=True):
     models: dict[str, ModelStats] | None = None
 
 
-class StreamLine(msgspec.Struct, frozen=True):
+class GeminiStreamLine(msgspec.Struct, frozen=True):
     """One line of `--output-format stream-json`."""
 
     type: str
@@ -74,7 +74,7 @@ class StreamLine(msgspec.Struct, frozen=True):
     stats: Stats | None = None
 
 
-class Head(msgspec.Struct, frozen=True):
+class GeminiHead(msgspec.Struct, frozen=True):
     """What tells whose a first line is."""
 
     type: str | None = None

@@ -9,16 +9,16 @@ from typing import BinaryIO, cast
 import msgspec
 
 from brimline.agents.gemini import paths
-from brimline.agents.gemini.chat_document import Document
-from brimline.agents.gemini.records import Head
-from brimline.agents.gemini.stream import StreamParser
+from brimline.agents.gemini.chat_document import ChatDocument
+from brimline.agents.gemini.records import GeminiHead
+from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
 from brimline.transcripts.document import decode_record
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
 from brimline.windows import ClientSettings
 
-_head = msgspec.json.Decoder(Head)
+_head = msgspec.json.Decoder(GeminiHead)
 _chat = re.compile(rb'\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"\s*:\s*"')
 
 
@@ -42,7 +42,7 @@ class Gemini:
         path, file = transcript.path, _buffered(open_transcript(transcript.path))
         whose = (transcript.session or paths.whose(path)[0], transcript.thread, transcript.project)
         if path.endswith(".json") or _is_document(file):
-            return Document(path, file, ChatParser(b"", *whose), cursor)
+            return ChatDocument(path, file, ChatParser(b"", *whose), cursor)
         file.seek(cursor.offset)
         return JsonLines(file, ChatParser(cursor.carry, *whose), cursor)
 
@@ -50,12 +50,12 @@ class Gemini:
         """The events of a chat that comes from anywhere."""
         peekable = _buffered(file)
         if _is_document(peekable):
-            return Document("the transcript", peekable, ChatParser())
+            return ChatDocument("the transcript", peekable, ChatParser())
         return JsonLines(peekable, ChatParser())
 
-    def stream(self) -> StreamParser:
+    def stream(self) -> GeminiStreamParser:
         """A parser for `--output-format stream-json`."""
-        return StreamParser()
+        return GeminiStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:
         """A chat begins with its session and its project's hash, a stream with its `init`."""

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from brimline.agents.gemini.records import STREAM_KINDS, ModelStats, Stats, StreamLine
+from brimline.agents.gemini.records import STREAM_KINDS, GeminiStreamLine, ModelStats, Stats
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, SessionSeen, Spent
 from brimline.transcripts.document import decode_record
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage, from_subset
 
-_line = msgspec.json.Decoder(StreamLine)
+_line = msgspec.json.Decoder(GeminiStreamLine)
 
 
-class StreamParser:
+class GeminiStreamParser:
     """The stream of one run: no call's usage is in it, only what the run spent in all."""
 
     def carry(self) -> bytes:

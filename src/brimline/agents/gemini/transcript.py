@@ -6,13 +6,19 @@ from itertools import pairwise
 
 import msgspec
 
-from brimline.agents.gemini.records import MESSAGE_KINDS, Message, Patch, Record, Tokens
+from brimline.agents.gemini.records import (
+    MESSAGE_KINDS,
+    GeminiMessage,
+    GeminiRecord,
+    GeminiTokens,
+    Patch,
+)
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound, SessionSeen, Trimmed
 from brimline.transcripts.document import decode_record
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage, from_subset
 
-_record = msgspec.json.Decoder(Record)
+_record = msgspec.json.Decoder(GeminiRecord)
 
 ACKNOWLEDGED = b'"Got it. Thanks for the additional context!"'
 """What Gemini CLI puts in the model's mouth after the summary of a compression."""
@@ -21,7 +27,7 @@ OTHER, REPLY, CALL = 0, 1, 2
 """What a message of the conversation is: a reply whose usage is known is a call."""
 
 
-class Carry(msgspec.Struct):
+class GeminiCarry(msgspec.Struct):
     """What the parser remembers from one record to the next.
 
     `messages` is the conversation as the client would load it, in order; `calls` are all that were
@@ -51,8 +57,8 @@ class ChatParser:
         thread: str = MAIN,
         project: str | None = None,
     ) -> None:
-        known = msgspec.msgpack.decode(carry, type=Carry) if carry else None
-        self._carry = known or Carry(session=session, thread=thread)
+        known = msgspec.msgpack.decode(carry, type=GeminiCarry) if carry else None
+        self._carry = known or GeminiCarry(session=session, thread=thread)
         self._project = project
 
     def carry(self) -> bytes:
@@ -72,7 +78,7 @@ class ChatParser:
             return self._header(line)
         return None
 
-    def _header(self, line: Record) -> Sequence[AnyEvent]:
+    def _header(self, line: GeminiRecord) -> Sequence[AnyEvent]:
         known = self._carry
         thread = known.thread
         if line.kind == "subagent" and thread == MAIN:
@@ -93,7 +99,7 @@ class ChatParser:
         )
         return (seen, *calls)
 
-    def _message(self, line: Record, id: str) -> Sequence[AnyEvent] | None:
+    def _message(self, line: GeminiRecord, id: str) -> Sequence[AnyEvent] | None:
         if line.type not in MESSAGE_KINDS:
             return None
         usage = usage_of(line.tokens)
@@ -124,7 +130,7 @@ class ChatParser:
             return (*recording, *titled, *calls, Compacted(at=at, thread=known.thread))
         return (*recording, *titled, *calls, *self._back(before, at))
 
-    def _conversation(self, messages: Iterable[Message]) -> dict[str, int]:
+    def _conversation(self, messages: Iterable[GeminiMessage]) -> dict[str, int]:
         calls = self._carry.calls
         return {
             message.id: CALL if message.id in calls else int(message.type == "gemini")
@@ -150,7 +156,7 @@ class ChatParser:
         return (Rewound(at=at, to=last, thread=thread),)
 
 
-def usage_of(tokens: Tokens | None) -> Usage | None:
+def usage_of(tokens: GeminiTokens | None) -> Usage | None:
     """The usage of a message; None where there is none, or only zeros: an aborted reply."""
     if tokens is None or not (tokens.input or tokens.output or tokens.thoughts or tokens.tool):
         return None
@@ -163,7 +169,7 @@ def usage_of(tokens: Tokens | None) -> Usage | None:
     )
 
 
-def _calls(messages: Iterable[Message], thread: str) -> list[Call]:
+def _calls(messages: Iterable[GeminiMessage], thread: str) -> list[Call]:
     found: list[Call] = []
     for message in messages:
         usage = usage_of(message.tokens)
@@ -178,7 +184,7 @@ def _last_call(messages: dict[str, int]) -> str | None:
     return next((id for id in reversed(messages) if messages[id] == CALL), None)
 
 
-def _summary_of(messages: Sequence[Message]) -> bytes | None:
+def _summary_of(messages: Sequence[GeminiMessage]) -> bytes | None:
     """The digest of the summary that begins a compressed conversation; None where none does."""
     for summary, answer in pairwise(messages):
         said = bytes(answer.content)

@@ -18,12 +18,12 @@ class _Limit(msgspec.Struct, frozen=True):
     output: int | None = None
 
 
-class _Model(msgspec.Struct, frozen=True):
+class _OpencodeModel(msgspec.Struct, frozen=True):
     limit: _Limit = _Limit()
 
 
 class _Provider(msgspec.Struct, frozen=True):
-    models: dict[str, _Model] = msgspec.field(default_factory=dict[str, _Model])
+    models: dict[str, _OpencodeModel] = msgspec.field(default_factory=dict[str, _OpencodeModel])
 
 
 class _Compaction(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 from brimline.errors import UnreadableTranscript
 
-PATIENCE = 0.25
+BUSY_TIMEOUT_S = 0.25
 """How many seconds we wait for a lock."""
 
 ATTEMPTS = 5
@@ -38,8 +38,8 @@ SETTLED = "mode=ro&immutable=1"
 MIGRATE = "Start opencode once, so that it brings its database up to date."
 
 REASONS: tuple[tuple[str, str, str | None], ...] = (
-    ("SQLITE_BUSY", f"locked by its writer for more than {PATIENCE} s", "Try again later."),
-    ("SQLITE_LOCKED", f"locked by its writer for more than {PATIENCE} s", "Try again later."),
+    ("SQLITE_BUSY", f"locked by its writer for more than {BUSY_TIMEOUT_S} s", "Try again later."),
+    ("SQLITE_LOCKED", f"locked by its writer for more than {BUSY_TIMEOUT_S} s", "Try again later."),
     ("SQLITE_NOTADB", "not a database, or damaged", None),
     ("SQLITE_CORRUPT", "damaged", None),
     ("SQLITE_ERROR", "its tables are not those that we know", MIGRATE),
@@ -68,7 +68,9 @@ def ask(path: str, query: Callable[[sqlite3.Connection], T]) -> T:
 
 def _asked(path: str, way: str, query: Callable[[sqlite3.Connection], T]) -> T:
     uri = f"file:{quote(os.path.abspath(path))}?{way}"
-    with closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)) as opened:
+    with closing(
+        sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    ) as opened:
         opened.text_factory = bytes
         if way == LOG_ALONE:
             opened.execute("PRAGMA locking_mode = exclusive")

@@ -34,7 +34,7 @@ class _Times(msgspec.Struct, frozen=True):
     end: float | None = None
 
 
-class _State(msgspec.Struct, frozen=True):
+class _ToolState(msgspec.Struct, frozen=True):
     status: str = ""
     input: msgspec.Raw = ABSENT
     output: str | None = None
@@ -60,7 +60,7 @@ class _Part(msgspec.Struct, frozen=True):
     synthetic: bool | None = None
     tool: str = ""
     call: str = msgspec.field(default="", name="callID")
-    state: _State = _State()
+    state: _ToolState = _ToolState()
     cost: float | None = None
 
 
@@ -68,7 +68,7 @@ class _ErrorData(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class _Error(msgspec.Struct, frozen=True):
+class _OpencodeError(msgspec.Struct, frozen=True):
     name: str = ""
     data: _ErrorData = _ErrorData()
 
@@ -84,22 +84,22 @@ class _Path(msgspec.Struct, frozen=True):
 class _Info(msgspec.Struct, frozen=True):
     role: str = ""
     path: _Path = _Path()
-    error: _Error | None = None
+    error: _OpencodeError | None = None
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _OpencodeEntry(msgspec.Struct, frozen=True):
     info: _Info
     parts: list[_Part] = []
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _OpencodeLine(msgspec.Struct, frozen=True):
     type: str
     part: _Part = _Part()
-    error: _Error = _Error()
+    error: _OpencodeError = _OpencodeError()
 
 
-_entry = msgspec.json.Decoder(_Entry)
-_line = msgspec.json.Decoder(_Line)
+_entry = msgspec.json.Decoder(_OpencodeEntry)
+_line = msgspec.json.Decoder(_OpencodeLine)
 
 
 class OpencodeContent:

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from brimline.agents.opencode.records import Entry, Export
+from brimline.agents.opencode.records import Export, OpencodeEntry
 from brimline.agents.opencode.transcript import SessionParser
 from brimline.errors import InvalidUsage
 from brimline.events import MAIN, AnyEvent
@@ -14,7 +14,7 @@ from brimline.transcripts.document import decode_record, read_whole
 from brimline.transcripts.source import START, Cursor, Tally
 
 _export = msgspec.json.Decoder(Export)
-_entry = msgspec.json.Decoder(Entry)
+_entry = msgspec.json.Decoder(OpencodeEntry)
 
 
 class ExportReader:

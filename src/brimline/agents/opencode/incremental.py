@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from brimline.agents.opencode.records import Message, Part, SessionInfo
+from brimline.agents.opencode.records import OpencodeMessage, Part, SessionInfo
 from brimline.agents.opencode.transcript import SessionParser, usage_of
 from brimline.errors import InvalidUsage
 from brimline.events import MAIN, AnyEvent, Rewound, Trimmed
@@ -16,7 +16,7 @@ from brimline.transcripts.source import START, Cursor, Tally
 OVERLAP = 10_000
 """Milliseconds: a row that was stamped before the last one we saw may be committed after it."""
 
-_message = msgspec.json.Decoder(Message)
+_message = msgspec.json.Decoder(OpencodeMessage)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class History(Protocol):
         ...
 
 
-class Carry(msgspec.Struct):
+class IncrementalCarry(msgspec.Struct):
     """How far a session was read.
 
     `seen` has the digests of the rows that changed within the overlap before `updated`: those are
@@ -73,7 +73,11 @@ class SessionReader:
         thread: str = MAIN,
     ) -> None:
         self._history, self._thread = history, thread
-        self._carry = msgspec.msgpack.decode(cursor.carry, type=Carry) if cursor.carry else Carry()
+        self._carry = (
+            msgspec.msgpack.decode(cursor.carry, type=IncrementalCarry)
+            if cursor.carry
+            else IncrementalCarry()
+        )
         self._parser = SessionParser(self._carry.parser, session, thread)
         self._info, self._rows = history.changed(max(0, self._carry.updated - OVERLAP))
         self.tally = Tally()
@@ -130,8 +134,8 @@ class SessionReader:
         else:
             yield Rewound(to=last[0] if last else None, thread=self._thread)
 
-    def _last_before(self, revert: str | None) -> tuple[str, Message] | None:
-        last: tuple[str, Message] | None = None
+    def _last_before(self, revert: str | None) -> tuple[str, OpencodeMessage] | None:
+        last: tuple[str, OpencodeMessage] | None = None
         for row in self._history.every():
             if revert is not None and row.id >= revert:
                 continue
@@ -141,7 +145,7 @@ class SessionReader:
         return last
 
 
-def _decoded(data: bytes) -> Message | None:
+def _decoded(data: bytes) -> OpencodeMessage | None:
     try:
         return decode_record(_message, data)
     except msgspec.DecodeError:

@@ -10,7 +10,7 @@ class Cache(msgspec.Struct, frozen=True, gc=False):
     write: int
 
 
-class Tokens(msgspec.Struct, frozen=True, gc=False):
+class OpencodeTokens(msgspec.Struct, frozen=True, gc=False):
     """The usage of one call, in disjoint counts; `reasoning` stands beside `output`."""
 
     input: int
@@ -34,14 +34,14 @@ class Times(msgspec.Struct, frozen=True, gc=False):
 NEVER = Times()
 
 
-class Message(msgspec.Struct, frozen=True, gc=False):
+class OpencodeMessage(msgspec.Struct, frozen=True, gc=False):
     """One message; `summary` is true on a compaction's reply, and an object on a prompt."""
 
     role: str
     id: str | None = None
     parent: str | None = msgspec.field(default=None, name="parentID")
     model: str | None = msgspec.field(default=None, name="modelID")
-    tokens: Tokens | None = None
+    tokens: OpencodeTokens | None = None
     summary: bool | Object | None = None
     finish: str | None = None
     error: Object | None = None
@@ -64,7 +64,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
     type: str
     id: str | None = None
-    tokens: Tokens | None = None
+    tokens: OpencodeTokens | None = None
     auto: bool | None = None
 
 
@@ -86,10 +86,10 @@ class SessionInfo(msgspec.Struct, frozen=True):
     revert: Revert | None = None
 
 
-class Entry(msgspec.Struct, frozen=True):
+class OpencodeEntry(msgspec.Struct, frozen=True):
     """A message and its parts, as `opencode export` prints them."""
 
-    info: Message
+    info: OpencodeMessage
     parts: list[Part]
 
 
@@ -111,11 +111,11 @@ class StreamPart(msgspec.Struct, frozen=True):
 
     id: str | None = None
     message: str | None = msgspec.field(default=None, name="messageID")
-    tokens: Tokens | None = None
+    tokens: OpencodeTokens | None = None
     metadata: StreamMetadata | None = None
 
 
-class StreamLine(msgspec.Struct, frozen=True):
+class OpencodeStreamLine(msgspec.Struct, frozen=True):
     """One line of `run --format json`."""
 
     type: str
@@ -124,7 +124,7 @@ class StreamLine(msgspec.Struct, frozen=True):
     part: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class Head(msgspec.Struct, frozen=True):
+class OpencodeHead(msgspec.Struct, frozen=True):
     """What tells whose a first line is."""
 
     type: str | None = None

@@ -13,8 +13,8 @@ from brimline.agents.opencode.database import DatabaseHistory, sessions
 from brimline.agents.opencode.export import ExportReader
 from brimline.agents.opencode.incremental import SessionReader
 from brimline.agents.opencode.json_storage import FolderHistory
-from brimline.agents.opencode.records import STREAM_KINDS, Head
-from brimline.agents.opencode.stream import StreamParser
+from brimline.agents.opencode.records import STREAM_KINDS, OpencodeHead
+from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.transcripts.document import decode_record
@@ -24,7 +24,7 @@ from brimline.windows import ClientSettings
 
 SQLITE = b"SQLite format 3\0"
 
-_head = msgspec.json.Decoder(Head)
+_head = msgspec.json.Decoder(OpencodeHead)
 _export = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses_')
 _session = re.compile(rb'\s*\{\s*"id"\s*:\s*"ses_[^"]*"\s*,')
 
@@ -65,9 +65,9 @@ class Opencode:
             raise UnreadableTranscript("the transcript", "a database is read by its path alone")
         return ExportReader("the transcript", peekable)
 
-    def stream(self) -> StreamParser:
+    def stream(self) -> OpencodeStreamParser:
         """A parser for `run --format json`."""
-        return StreamParser()
+        return OpencodeStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:
         """By opencode's session ids; of the agents we know only opencode has a database."""

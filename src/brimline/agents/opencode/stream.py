@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from brimline.agents.opencode.records import STREAM_KINDS, StreamLine, StreamPart
+from brimline.agents.opencode.records import STREAM_KINDS, OpencodeStreamLine, StreamPart
 from brimline.agents.opencode.transcript import seconds, usage_of
 from brimline.events import AnyEvent, Call, Compacted, SessionSeen
 from brimline.transcripts.document import decode_record
 from brimline.usage import Usage
 
-_line = msgspec.json.Decoder(StreamLine)
+_line = msgspec.json.Decoder(OpencodeStreamLine)
 _part = msgspec.json.Decoder(StreamPart)
 
 
-class Carry(msgspec.Struct):
+class StreamCarry(msgspec.Struct):
     """What the parser remembers: the session, the message of the last call, the last two usages."""
 
     session: str | None = None
@@ -23,14 +23,14 @@ class Carry(msgspec.Struct):
     last: Usage | None = None
 
 
-class StreamParser:
+class OpencodeStreamParser:
     """The stream of one run: each finished step is a call of the session's own thread.
 
     Nothing marks the call that writes a compaction's summary; only what follows tells of it.
     """
 
     def __init__(self, carry: bytes = b"") -> None:
-        self._carry = msgspec.msgpack.decode(carry, type=Carry) if carry else Carry()
+        self._carry = msgspec.msgpack.decode(carry, type=StreamCarry) if carry else StreamCarry()
 
     def carry(self) -> bytes:
         """What a later parser must know."""
@@ -46,7 +46,7 @@ class StreamParser:
             events = self._told(line.type, decode_record(_part, line.part), seconds(line.timestamp))
         return (*self._seen(line), *events)
 
-    def _seen(self, line: StreamLine) -> Sequence[AnyEvent]:
+    def _seen(self, line: OpencodeStreamLine) -> Sequence[AnyEvent]:
         if line.session is None or line.session == self._carry.session:
             return ()
         self._carry.session = line.session

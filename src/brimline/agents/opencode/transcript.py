@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from brimline.agents.opencode.records import Message, Part, SessionInfo, Tokens
+from brimline.agents.opencode.records import OpencodeMessage, OpencodeTokens, Part, SessionInfo
 from brimline.events import (
     MAIN,
     AnyEvent,
@@ -21,7 +21,7 @@ COMPACTION = "compaction"
 """The agent that writes a compaction's summary: it has a context of its own."""
 
 
-class Carry(msgspec.Struct):
+class TranscriptCarry(msgspec.Struct):
     """What the parser remembers: what it said of the session, and the compactions it told."""
 
     title: str | None = None
@@ -33,7 +33,9 @@ class SessionParser:
     """One session of opencode; `session` and `thread` are those that its events go to."""
 
     def __init__(self, carry: bytes = b"", session: str | None = None, thread: str = MAIN) -> None:
-        self._carry = msgspec.msgpack.decode(carry, type=Carry) if carry else Carry()
+        self._carry = (
+            msgspec.msgpack.decode(carry, type=TranscriptCarry) if carry else TranscriptCarry()
+        )
         self._session, self._thread = session, thread
         self._asked: dict[str, Trigger] = {}
 
@@ -59,7 +61,7 @@ class SessionParser:
         return (seen,)
 
     def message(
-        self, id: str, message: Message, parts: Iterable[Part] = ()
+        self, id: str, message: OpencodeMessage, parts: Iterable[Part] = ()
     ) -> Sequence[AnyEvent] | None:
         """The events of a message as it is now; None where its role is unknown."""
         if message.role == "user":
@@ -77,7 +79,7 @@ class SessionParser:
             if part.type == COMPACTION and part.auto is not None:
                 self._asked[id] = "auto" if part.auto else "manual"
 
-    def _compacted(self, id: str, message: Message, thread: str) -> Sequence[AnyEvent]:
+    def _compacted(self, id: str, message: OpencodeMessage, thread: str) -> Sequence[AnyEvent]:
         if not message.compacted or id in self._carry.compacted:
             return ()
         self._carry.compacted.append(id)
@@ -92,7 +94,7 @@ class SessionParser:
         return compaction_thread(self._thread)
 
 
-def _calls(id: str, message: Message, parts: Iterable[Part], thread: str) -> list[Call]:
+def _calls(id: str, message: OpencodeMessage, parts: Iterable[Part], thread: str) -> list[Call]:
     """The calls of a message: one, or one for each step that it finished, if they are known."""
     steps = [(part.id or id, part.tokens) for part in parts if part.type == "step-finish"]
     ids = [id, *(step for step, _ in steps[1:])]
@@ -105,7 +107,7 @@ def _calls(id: str, message: Message, parts: Iterable[Part], thread: str) -> lis
     ]
 
 
-def usage_of(tokens: Tokens | None) -> Usage | None:
+def usage_of(tokens: OpencodeTokens | None) -> Usage | None:
     """The usage of a call; None where nothing is told yet: it runs, or it failed.
 
     A reasoning of 0 also stands where the provider does not tell it.

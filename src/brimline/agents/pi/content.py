@@ -46,7 +46,7 @@ class _Block(msgspec.Struct, frozen=True):
     arguments: msgspec.Raw = ABSENT
 
 
-class _Message(msgspec.Struct, frozen=True, rename="camel"):
+class _PiMessage(msgspec.Struct, frozen=True, rename="camel"):
     role: str | None = None
     content: msgspec.Raw = ABSENT
     tool_call_id: str = ""
@@ -56,7 +56,7 @@ class _Message(msgspec.Struct, frozen=True, rename="camel"):
     usage: _Usage = _Usage()
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _PiEntry(msgspec.Struct, frozen=True):
     type: str
     timestamp: str | float | None = None
     cwd: str | None = None
@@ -68,16 +68,16 @@ class _Result(msgspec.Struct, frozen=True):
     usage: _Usage | None = None
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _PiLine(msgspec.Struct, frozen=True):
     type: str
-    message: _Message | str | None = None
+    message: _PiMessage | str | None = None
     result: _Result | str | None = None
 
 
-_entry = msgspec.json.Decoder(_Entry)
-_message = msgspec.json.Decoder(_Message)
+_entry = msgspec.json.Decoder(_PiEntry)
+_message = msgspec.json.Decoder(_PiMessage)
 _blocks = msgspec.json.Decoder(str | list[_Block])
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(_PiLine)
 
 
 class PiContent:
@@ -114,9 +114,9 @@ class PiContent:
         retried, so the last outcome counts.
         """
         match _line.decode(line):
-            case _Line("compaction_end", result=_Result(_Usage(cost))):
+            case _PiLine("compaction_end", result=_Result(_Usage(cost))):
                 yield RunOutcome(cost=cost.total)
-            case _Line("message_end", _Message("assistant") as message):
+            case _PiLine("message_end", _PiMessage("assistant") as message):
                 yield from _reply(message, None)
                 failed = message.stop_reason in FAILURES
                 yield RunOutcome(cost=message.usage.cost.total, failed=failed)
@@ -124,7 +124,7 @@ class PiContent:
                 pass
 
 
-def _reply(message: _Message, at: float | None) -> Iterator[Piece]:
+def _reply(message: _PiMessage, at: float | None) -> Iterator[Piece]:
     blocks = _blocks.decode(message.content) if message.content else ""
     if isinstance(blocks, str):
         blocks = [_Block("text", blocks)]

@@ -15,12 +15,12 @@ class _Override(msgspec.Struct, frozen=True, rename="camel"):
     max_tokens: int | None = None
 
 
-class _Model(_Override, frozen=True, rename="camel"):
+class _PiModel(_Override, frozen=True, rename="camel"):
     id: str = ""
 
 
 class _Provider(msgspec.Struct, frozen=True, rename="camel"):
-    models: tuple[_Model, ...] = ()
+    models: tuple[_PiModel, ...] = ()
     model_overrides: Mapping[str, _Override] = msgspec.field(default_factory=dict[str, _Override])
 
 
@@ -39,7 +39,7 @@ class _Compaction(msgspec.Struct, frozen=True, rename="camel"):
     reserve_tokens: int | None = None
 
 
-class _Settings(msgspec.Struct, frozen=True, rename="camel"):
+class _PiSettings(msgspec.Struct, frozen=True, rename="camel"):
     compaction: _Compaction = _Compaction()
     session_dir: str | None = None
 
@@ -96,12 +96,12 @@ def _over(under: _Compaction, over: _Compaction) -> _Compaction:
     return _Compaction(enabled, reserve)
 
 
-def _user(places: Places) -> _Settings:
+def _user(places: Places) -> _PiSettings:
     return _settings(agent_folder(places) / "settings.json")
 
 
-def _settings(path: Path) -> _Settings:
-    return read_settings(path, _Settings) or _Settings()
+def _settings(path: Path) -> _PiSettings:
+    return read_settings(path, _PiSettings) or _PiSettings()
 
 
 def _models(path: Path) -> _Models:

@@ -10,7 +10,7 @@ SHORTEST = 13
 """A response id shorter than this is no identity: Ollama draws its own from a thousand."""
 
 
-class Tokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Pi's count: disjoint, the reasoning a part of the output. v1 has no totalTokens."""
 
     input: int
@@ -32,11 +32,11 @@ class Tokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return Usage(self.input, self.cache_read, self.cache_write, self.output, thought)
 
 
-class Message(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class PiMessage(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A message; only an assistant's tells what it cost. Its time is in milliseconds."""
 
     role: str | None = None
-    usage: Tokens | None = None
+    usage: PiTokens | None = None
     model: str | None = None
     response_id: str | None = None
     timestamp: int | float | None = None
@@ -64,14 +64,14 @@ class Message(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return f"{name}@{self.timestamp:.0f}:{counts}"
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class PiEntry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A line of a session. Version 1 has no ids: its entries follow one another."""
 
     type: str
     id: str | None = None
     parent_id: str | msgspec.UnsetType | None = msgspec.UNSET
     timestamp: str | int | float | None = None
-    message: Message | str | None = None
+    message: PiMessage | str | None = None
     cwd: str | None = None
     usage: msgspec.Raw = NULL
     model: str | None = None
@@ -86,7 +86,7 @@ class Result(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     tokens_before: int | None = None
     estimated_tokens_after: int | None = None
-    usage: Tokens | None = None
+    usage: PiTokens | None = None
 
 
 class Printed(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -96,8 +96,8 @@ class Printed(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     id: str | None = None
     cwd: str | None = None
     timestamp: str | int | float | None = None
-    message: Message | str | None = None
-    usage: Tokens | None = None
+    message: PiMessage | str | None = None
+    usage: PiTokens | None = None
     reason: str | None = None
     result: msgspec.Raw = NULL
     name: str | None = None

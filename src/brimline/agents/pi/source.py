@@ -9,7 +9,7 @@ import msgspec
 
 from brimline.agents.pi import paths
 from brimline.agents.pi.records import LINES
-from brimline.agents.pi.stream import StreamParser
+from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
 from brimline.transcripts.lines import JsonLines, open_transcript
 from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
@@ -51,9 +51,9 @@ class Pi:
         """The events of a session that comes from anywhere."""
         return JsonLines(file, SessionParser())
 
-    def stream(self) -> StreamParser:
+    def stream(self) -> PiStreamParser:
         """A parser for `pi --mode json`."""
-        return StreamParser()
+        return PiStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:
         """By the header, which both have, and the line after it."""

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from brimline.agents.pi.records import QUIET_LINES, Message, Printed, Result, Tokens
+from brimline.agents.pi.records import QUIET_LINES, PiMessage, PiTokens, Printed, Result
 from brimline.agents.pi.transcript import moment
 from brimline.events import AnyEvent, Call, Compacted, Compacting, SessionSeen, Spent, Trigger
 
@@ -18,11 +18,11 @@ _result = msgspec.json.Decoder(Result | None)
 class _Memory(msgspec.Struct):
     """The reply that is coming, where its id is known already, and what was last said of it."""
 
-    reply: Message | None = None
-    told: Tokens | None = None
+    reply: PiMessage | None = None
+    told: PiTokens | None = None
 
 
-class StreamParser:
+class PiStreamParser:
     """Turns the lines of a run into events; a message that is told again says nothing new."""
 
     def __init__(self, carry: bytes = b"") -> None:
@@ -55,7 +55,7 @@ class StreamParser:
         """Newer lines give the usage alone, older ones the whole message so far."""
         return self._partial(_reply(line) or self._memory.reply, line.usage)
 
-    def _partial(self, reply: Message | None, usage: Tokens | None) -> Events:
+    def _partial(self, reply: PiMessage | None, usage: PiTokens | None) -> Events:
         """Only a reply that the provider named has its id before it is whole."""
         if reply is None or not reply.named:
             return ()
@@ -71,12 +71,12 @@ class StreamParser:
         return events
 
 
-def _reply(line: Printed) -> Message | None:
+def _reply(line: Printed) -> PiMessage | None:
     message = line.message
-    return message if isinstance(message, Message) and message.role == "assistant" else None
+    return message if isinstance(message, PiMessage) and message.role == "assistant" else None
 
 
-def _call(reply: Message, tokens: Tokens | None, *, final: bool) -> Events:
+def _call(reply: PiMessage, tokens: PiTokens | None, *, final: bool) -> Events:
     name = reply.call
     if tokens is None or tokens.blank or name is None:
         return ()

@@ -5,14 +5,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from brimline.agents.pi.records import QUIET, Entry, Message, Tokens
+from brimline.agents.pi.records import QUIET, PiEntry, PiMessage, PiTokens
 from brimline.events import AnyEvent, Call, Compacted, Rewound, SessionSeen, Spent, Trimmed
 from brimline.transcripts.source import parse_time
 
 Events: TypeAlias = Sequence[AnyEvent]
 
-_entry = msgspec.json.Decoder(Entry)
-_tokens = msgspec.json.Decoder(Tokens | None)
+_entry = msgspec.json.Decoder(PiEntry)
+_tokens = msgspec.json.Decoder(PiTokens | None)
 
 
 class Tree(msgspec.Struct, omit_defaults=True):
@@ -29,7 +29,7 @@ class Tree(msgspec.Struct, omit_defaults=True):
     nodes: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     cuts: set[str] = msgspec.field(default_factory=set[str])
 
-    def enter(self, entry: Entry) -> Events:
+    def enter(self, entry: PiEntry) -> Events:
         """Go to an entry; where its parent is not the last entry, the conversation went back.
 
         A parent that is not there is taken for the last entry: its record was broken.
@@ -53,7 +53,7 @@ class Tree(msgspec.Struct, omit_defaults=True):
         elif isinstance(event, Compacted):
             self.cut = True
 
-    def keep(self, entry: Entry) -> None:
+    def keep(self, entry: PiEntry) -> None:
         """Make the entry the leaf."""
         if entry.id is None:
             return
@@ -94,7 +94,7 @@ class SessionParser:
         self._remember(entry, told)
         return events if events or tell or entry.type in QUIET else None
 
-    def _session(self, entry: Entry) -> Events:
+    def _session(self, entry: PiEntry) -> Events:
         if self._memory.session is not None:
             return ()
         self._memory.session = entry.id
@@ -108,10 +108,10 @@ class SessionParser:
             ),
         )
 
-    def _remember(self, entry: Entry, told: Events) -> None:
+    def _remember(self, entry: PiEntry, told: Events) -> None:
         memory = self._memory
         memory.entries += 1
-        if isinstance(entry.message, Message) and entry.message.failed:
+        if isinstance(entry.message, PiMessage) and entry.message.failed:
             memory.failed = entry.id
         for event in told:
             memory.tree.note(event)
@@ -127,10 +127,10 @@ def moment(timestamp: str | float | None) -> float | None:
     return timestamp / 1000
 
 
-def _message(entry: Entry, memory: Memory) -> Events:
+def _message(entry: PiEntry, memory: Memory) -> Events:
     """A call where the message is an assistant's that came about."""
     message = entry.message
-    if not isinstance(message, Message) or message.role != "assistant":
+    if not isinstance(message, PiMessage) or message.role != "assistant":
         return ()
     if message.usage is None or message.usage.blank:
         return ()
@@ -140,7 +140,7 @@ def _message(entry: Entry, memory: Memory) -> Events:
     return (Call(at=at, id=message.call or place, usage=usage, model=message.model),)
 
 
-def _spent(entry: Entry, memory: Memory) -> Events:
+def _spent(entry: PiEntry, memory: Memory) -> Events:
     """What a summary or a warmed cache cost: billed, and in no context."""
     tokens = _tokens.decode(entry.usage)
     if tokens is None or tokens.blank:
@@ -149,24 +149,24 @@ def _spent(entry: Entry, memory: Memory) -> Events:
     return (Spent(at=moment(entry.timestamp), usage=tokens.usage(), model=model),)
 
 
-def _compacted(entry: Entry, memory: Memory) -> Events:
+def _compacted(entry: PiEntry, memory: Memory) -> Events:
     done = Compacted(at=moment(entry.timestamp), before=entry.tokens_before)
     return (*_spent(entry, memory), done)
 
 
-def _edited(entry: Entry, memory: Memory) -> Events:
+def _edited(entry: PiEntry, memory: Memory) -> Events:
     """Something was taken out; before a retry it is the failed reply, which held nothing."""
     if entry.target_id is not None and entry.target_id == memory.failed:
         return ()
     return (Trimmed(at=moment(entry.timestamp)),)
 
 
-def _titled(entry: Entry, memory: Memory) -> Events:
+def _titled(entry: PiEntry, memory: Memory) -> Events:
     title = entry.name or entry.title
     return (SessionSeen(at=moment(entry.timestamp), title=title),) if title else ()
 
 
-_TELL: dict[str, Callable[[Entry, Memory], Events]] = {
+_TELL: dict[str, Callable[[PiEntry, Memory], Events]] = {
     "message": _message,
     "compaction": _compacted,
     "branch_summary": _spent,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from os import _exit as leave
     from typing import Any
 
-    from brimline.hooks.client.exchange import Event
+    from brimline.hooks.client.exchange import HookEvent
 else:
     from _frozen_importlib_external import SourceFileLoader
     from posix import _exit as leave
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> None:
         handle_offline(event)
 
 
-def handle_offline(event: "Event") -> None:
+def handle_offline(event: "HookEvent") -> None:
     """Show what stdin alone can tell, spool the event, and start the daemon if that is wanted."""
     payload = load_part("payload")
     reduced = payload["reduce_body"](event.body)

@@ -69,7 +69,7 @@ class TimeUp(BaseException):
     """The time is over: this process got no CPU time, or a stream blocks."""
 
 
-class Event:
+class HookEvent:
     """An event of the agent, its destination, and its deadlines.
 
     `starts`: a session starts. `no_daemon`: none runs, not even a slow one. `answered`: the daemon
@@ -142,9 +142,9 @@ class Event:
         return not rest
 
 
-def exchange(arguments: list[str]) -> Event:
+def exchange(arguments: list[str]) -> HookEvent:
     """Send the event to the daemon, print its answer, and return the event."""
-    event = Event(arguments)
+    event = HookEvent(arguments)
     try:
         prepare(event)
         connection = None if event.from_extension else connect(event)
@@ -162,7 +162,7 @@ def exchange(arguments: list[str]) -> Event:
     return event
 
 
-def prepare(event: Event) -> None:
+def prepare(event: HookEvent) -> None:
     """Set the alarm, and open standard streams that the agent closed.
 
     Otherwise the socket would get the number of a closed stream.
@@ -179,7 +179,7 @@ def raise_time_up(number: int, frame: object) -> None:
     raise TimeUp
 
 
-def read_body(event: Event) -> None:
+def read_body(event: HookEvent) -> None:
     """Read stdin to its end or deadline; data that is ready is read even if it is late.
 
     Data beyond the limit is read and dropped: an agent may fail if its pipe is not read.
@@ -196,7 +196,7 @@ def read_body(event: Event) -> None:
     event.is_read = True
 
 
-def read_chunk(event: Event, is_kept: bool) -> int:
+def read_chunk(event: HookEvent, is_kept: bool) -> int:
     """Read a chunk and return its size; the alarm is blocked until the chunk is stored."""
     hold_alarm()
     try:
@@ -228,7 +228,7 @@ def encode_variables() -> bytes:
     )
 
 
-def connect(event: Event) -> "socket | None":
+def connect(event: HookEvent) -> "socket | None":
     """Return a connection to the daemon; None if there is none, or if it is another user's."""
     import _socket
 
@@ -248,7 +248,7 @@ def connect(event: Event) -> "socket | None":
     return connection if int.from_bytes(peer[4:8], sys.byteorder) == posix.geteuid() else None
 
 
-def try_connect(connection: "socket", event: Event) -> bool:
+def try_connect(connection: "socket", event: HookEvent) -> bool:
     """Return False if the daemon's backlog is full."""
     set_timeout(connection, event)
     try:
@@ -258,7 +258,7 @@ def try_connect(connection: "socket", event: Event) -> bool:
     return True
 
 
-def set_timeout(connection: "socket", event: Event) -> None:
+def set_timeout(connection: "socket", event: HookEvent) -> None:
     """Limit the next call to the answer's deadline; raises TimeoutError if that has passed."""
     left = event.seconds_left(ANSWER_DEADLINE_S)
     if not left:
@@ -266,7 +266,7 @@ def set_timeout(connection: "socket", event: Event) -> None:
     connection.settimeout(left)
 
 
-def send_and_print(connection: "socket", event: Event) -> None:
+def send_and_print(connection: "socket", event: HookEvent) -> None:
     """Send the event, print the answer, and acknowledge it."""
     try:
         set_timeout(connection, event)
@@ -281,7 +281,7 @@ def send_and_print(connection: "socket", event: Event) -> None:
         acknowledge(connection, event)
 
 
-def print_answer(event: Event, text: bytes, receipt: bytes) -> bool:
+def print_answer(event: HookEvent, text: bytes, receipt: bytes) -> bool:
     """Print the answer and note its receipt, with the alarm blocked; return whether it worked."""
     hold_alarm()
     is_printed = event.print(text)
@@ -291,7 +291,7 @@ def print_answer(event: Event, text: bytes, receipt: bytes) -> bool:
     return is_printed
 
 
-def read_answer(connection: "socket", event: Event) -> tuple[bytes, bytes] | None:
+def read_answer(connection: "socket", event: HookEvent) -> tuple[bytes, bytes] | None:
     """Return the text to print and its receipt; None if the answer is invalid."""
     data = b""
     while True:
@@ -318,7 +318,7 @@ def parse_sizes(line: bytes) -> tuple[int, int] | None:
     return (text, receipt) if max(text, receipt) <= MAX_REPLY_BYTES else None
 
 
-def acknowledge(connection: "socket", event: Event) -> None:
+def acknowledge(connection: "socket", event: HookEvent) -> None:
     """Acknowledge the answer; the receipt is kept until the daemon confirms that."""
     try:
         connection.send(ACK)

@@ -10,7 +10,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from brimline.hooks.client.exchange import Event
+    from brimline.hooks.client.exchange import HookEvent
 
 LOCK_WAIT_S, POLL_S = 0.050, 0.001
 MAX_SPOOL_BYTES, MAX_SPOOL_AGE_NS = 50 << 20, 7 * 24 * 3600 * 10**9
@@ -22,7 +22,7 @@ FIRST_ID_BYTES = 128
 FLAGS = posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW
 
 
-def save(event: "Event", kind: str, body: bytes) -> None:
+def save(event: "HookEvent", kind: str, body: bytes) -> None:
     """Append a record about an event to the spool, or count it as dropped."""
     try:
         kept = append_to_spool(event.spool, event.record(kind, body), event.spool_wait_s)

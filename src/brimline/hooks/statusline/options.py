@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from brimline.settings import Colour, Line
+from brimline.settings import Colour, LineSettings
 
 HandoffState: TypeAlias = Literal["fresh", "old", "draft"]
 
@@ -18,7 +18,7 @@ class RenderOptions(msgspec.Struct, frozen=True):
     reported that a call was made.
     """
 
-    line: Line = Line()
+    line: LineSettings = LineSettings()
     colour: bool = True
     columns: int | None = None
     calls_left: int | None = None

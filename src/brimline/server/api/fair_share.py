@@ -7,7 +7,7 @@ SLICE_S = 0.001
 BACKGROUND_SLICE_S = 0.0003
 # Background work pauses this many times as long as it ran: a hook returns to the loop about eight
 # times before it is answered, and could wait for a slice each time.
-BACKGROUND_PAUSE = 3.0
+BACKGROUND_PAUSE_SHARE = 3.0
 
 
 class TimeSlice:
@@ -15,7 +15,7 @@ class TimeSlice:
 
     def __init__(self, background: bool = False) -> None:
         self._slice_s = BACKGROUND_SLICE_S if background else SLICE_S
-        self._pause = BACKGROUND_PAUSE if background else 0.0
+        self._pause = BACKGROUND_PAUSE_SHARE if background else 0.0
         self._started = perf_counter()
 
     async def pause_if_over(self) -> None:

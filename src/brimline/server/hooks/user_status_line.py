@@ -16,10 +16,10 @@ from brimline.errors import InvalidSettings
 from brimline.hooks.client.exchange import NAMES
 from brimline.setup.manifest import MANIFEST_NAME, StatusLine, find_status_line
 
-PATIENCE = 0.06
+LINE_WAIT_S = 0.06
 """So many seconds a status line waits for it; then what it said last is shown."""
 
-LONGEST = 5.0
+COMMAND_TIMEOUT_S = 5.0
 """So many seconds it may run at all."""
 
 MOST = 32 << 10
@@ -63,7 +63,7 @@ class UserStatusLine:
     """Runs the user's command for a session, at most once at a time, and remembers what it said."""
 
     def __init__(
-        self, state: Path, longest: float = LONGEST, threads: ReadThreads = SHARED_READS
+        self, state: Path, longest: float = COMMAND_TIMEOUT_S, threads: ReadThreads = SHARED_READS
     ) -> None:
         self._state = state
         self._threads = threads
@@ -108,7 +108,7 @@ class UserStatusLine:
         known = self._known.get(place, _NEVER_READ)
         with suppress(TimeoutError):  # what was known before is used
             known = await self._threads.run(
-                partial(_read_set_up, self._state, place, known), PATIENCE
+                partial(_read_set_up, self._state, place, known), LINE_WAIT_S
             )
             self._known[place] = known
         return known[1]
@@ -117,7 +117,7 @@ class UserStatusLine:
         self._asked[session] = asked
         if session not in self._running:
             self._running[session] = asyncio.create_task(self._run(session))
-        await asyncio.wait([self._running[session]], timeout=PATIENCE)
+        await asyncio.wait([self._running[session]], timeout=LINE_WAIT_S)
         return self._said.get(session, "")
 
     async def _folder(self, cwd: str | None) -> str | None:

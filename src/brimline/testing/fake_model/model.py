@@ -13,7 +13,7 @@ from .billed import Billed, BillingLog, Refused, Usage
 from .cache import PrefixCache, Split, uncached
 from .prompt import Prompt, estimate
 from .scenario import STATUS, ErrorKind, Reply, Scenario
-from .script import Line, Script
+from .script import Script, ScriptLine
 from .threads import Sender, recognise
 
 MESSAGES: dict[ErrorKind, str] = {
@@ -68,7 +68,7 @@ class Model:
         """The tokens of a prompt, as the counting endpoints report them; nothing is billed."""
         return wire.read(body, path, {}).tokens
 
-    def _split(self, wire: Wire, prompt: Prompt, line: Line) -> Split:
+    def _split(self, wire: Wire, prompt: Prompt, line: ScriptLine) -> Split:
         if line.reply.compaction is not None and line.summary is not None:
             prompt = prompt.summed_up(line.summary)
         if line.reply.error is not None or not self._scenario.cache:
@@ -95,7 +95,9 @@ class Model:
         too_long = f"prompt is too long: {max(split.total, window + 1)} tokens > {window} maximum"
         return Failed(status, wire.error(kind, MESSAGES.get(kind, too_long)), reply.delay)
 
-    def _bill(self, wire: Wire, prompt: Prompt, line: Line, split: Split, sender: Sender) -> Turn:
+    def _bill(
+        self, wire: Wire, prompt: Prompt, line: ScriptLine, split: Split, sender: Sender
+    ) -> Turn:
         turn = self._turn(prompt, line, split)
         if turn.summed_up_alone:
             sender = replace(sender, thread="compaction")
@@ -105,7 +107,7 @@ class Model:
         self._log.add(billed)
         return turn
 
-    def _turn(self, prompt: Prompt, line: Line, split: Split) -> Turn:
+    def _turn(self, prompt: Prompt, line: ScriptLine, split: Split) -> Turn:
         summary = _summary(prompt, line, split)
         return Turn(
             sequence=self._log.next_sequence(),
@@ -120,7 +122,7 @@ class Model:
         )
 
 
-def _summary(prompt: Prompt, line: Line, split: Split) -> Summary | None:
+def _summary(prompt: Prompt, line: ScriptLine, split: Split) -> Summary | None:
     """The compaction in an answer, at the cost that the scenario gives."""
     if line.summary is None:
         return None

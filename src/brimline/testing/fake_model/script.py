@@ -29,7 +29,7 @@ class _Progress:
 
 
 @dataclass(frozen=True)
-class Line:
+class ScriptLine:
     """The reply to one request and the prompt tokens added to it."""
 
     reply: Reply
@@ -47,14 +47,14 @@ class Script:
     scenario: Scenario
     _threads: dict[str | None, _Progress] = field(default_factory=dict[str | None, _Progress])
 
-    def next_line(self, prompt: Prompt, sender: Sender) -> Line:
+    def next_line(self, prompt: Prompt, sender: Sender) -> ScriptLine:
         """The reply for a request; it moves the sender's thread one step on."""
         progress = self._progress(sender)
         match sender.thread:
             case "router":
-                return Line(Reply(text=ROUTED), 0)
+                return ScriptLine(Reply(text=ROUTED), 0)
             case "title":
-                return Line(Reply(text=TITLE), 0)
+                return ScriptLine(Reply(text=TITLE), 0)
             case "compaction":
                 return self._compaction(prompt, progress)
             case _:
@@ -66,14 +66,14 @@ class Script:
             self._threads[sender.agent_id] = _Progress(list(replies))
         return self._threads[sender.agent_id]
 
-    def _compaction(self, prompt: Prompt, progress: _Progress) -> Line:
+    def _compaction(self, prompt: Prompt, progress: _Progress) -> ScriptLine:
         added = self.scenario.ramp.at(max(0, progress.calls - 1), progress.compactions)
         progress.begin_anew()
         if prompt.summarise:
-            return Line(Reply(), added, self.scenario.summary, added)
-        return Line(Reply(text=self.scenario.summary), added)
+            return ScriptLine(Reply(), added, self.scenario.summary, added)
+        return ScriptLine(Reply(text=self.scenario.summary), added)
 
-    def _answer(self, prompt: Prompt, progress: _Progress) -> Line:
+    def _answer(self, prompt: Prompt, progress: _Progress) -> ScriptLine:
         reply = _filled(self._take(prompt, progress), prompt)
         closed = self._ramp(progress)
         if reply.compaction is not None:
@@ -84,7 +84,7 @@ class Script:
         added = ramp if reply.added is None else reply.added
         cleared = sum(edit.tokens for edit in reply.edits)
         summary = self.scenario.summary if reply.compaction else None
-        return Line(reply, max(0, added - cleared), summary, closed)
+        return ScriptLine(reply, max(0, added - cleared), summary, closed)
 
     def _ramp(self, progress: _Progress) -> int:
         return self.scenario.ramp.at(progress.calls, progress.compactions)

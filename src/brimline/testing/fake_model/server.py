@@ -13,12 +13,12 @@ from typing import Any, Self, cast
 
 import msgspec
 
-from .apis import Event, Json, Wire, anthropic, chat, gemini, responses
+from .apis import Json, ServerSentEvent, Wire, anthropic, chat, gemini, responses
 from .billed import Billed, BillingLog, Refused
 from .model import Answered, Failed, Model
 from .scenario import Scenario
 
-POLL = 0.02
+POLL_INTERVAL_S = 0.02
 """Seconds until the server notices that it is to stop."""
 
 ROUTES: tuple[tuple[str, Wire], ...] = (
@@ -48,7 +48,7 @@ class FakeModel:
     ) -> None:
         self._log = BillingLog(log)
         self._server = _Server(port, Model(scenario or Scenario(), self._log), requests)
-        serve = functools.partial(self._server.serve_forever, poll_interval=POLL)
+        serve = functools.partial(self._server.serve_forever, poll_interval=POLL_INTERVAL_S)
         self._thread = threading.Thread(target=serve, daemon=True)
 
     def __enter__(self) -> Self:
@@ -173,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name in ("request-id", "x-request-id"):
             self.send_header(name, request_id)
 
-    def _stream(self, events: Iterable[Event], pace: float, request_id: str) -> None:
+    def _stream(self, events: Iterable[ServerSentEvent], pace: float, request_id: str) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
@@ -196,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
             file.write(msgspec.json.encode(note) + b"\n")
 
 
-def _encode(event: Event) -> bytes:
+def _encode(event: ServerSentEvent) -> bytes:
     data = event.data.encode() if isinstance(event.data, str) else msgspec.json.encode(event.data)
     name = b"" if event.name is None else b"event: " + event.name.encode() + b"\n"
     return name + b"data: " + data + b"\n\n"

@@ -50,7 +50,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Event:
+class ServerSentEvent:
     """One server-sent event; `name` is None if the API sends only data."""
 
     data: Json | str
@@ -70,7 +70,7 @@ class Wire:
     """The usage object of the API."""
     message_id: Callable[[Turn], str]
     answer: Callable[[Turn], Json]
-    events: Callable[[Turn], Iterator[Event]]
+    events: Callable[[Turn], Iterator[ServerSentEvent]]
     error: Callable[[ErrorKind, str], Json]
     tells_summary: bool = False
     """Whether it reports the usage of a compaction apart from the answer's."""

@@ -10,7 +10,7 @@ import msgspec
 from ..cache import PrefixCache, Split
 from ..prompt import COMPACTION, Block, Prompt, begins, block, text_of
 from ..scenario import ErrorKind
-from . import Event, Json, Turn, Wire, anthropic_context
+from . import Json, ServerSentEvent, Turn, Wire, anthropic_context
 
 # The client's own accounting line: it changes with every request and the real API leaves it
 # out of the prompt.
@@ -29,7 +29,7 @@ class _Message(msgspec.Struct):
     content: str | list[Json]
 
 
-class _Request(msgspec.Struct):
+class _AnthropicRequest(msgspec.Struct):
     model: str
     messages: list[_Message]
     system: str | list[Json] = ""
@@ -41,7 +41,7 @@ class _Request(msgspec.Struct):
 
 def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     """Read a Messages request; a body of another shape is msgspec.ValidationError."""
-    request = msgspec.json.decode(body, type=_Request)
+    request = msgspec.json.decode(body, type=_AnthropicRequest)
     system = [one for one in _blocks(request.system) if not _is_billing_line(one)]
     pieces = [_piece(one, in_conversation=False) for one in (*request.tools, *system)]
     role_blocks = [(each.role, one) for each in request.messages for one in _blocks(each.content)]
@@ -152,7 +152,7 @@ def _stop_reason(turn: Turn) -> str:
     return "tool_use" if turn.reply.tools else "end_turn"
 
 
-def events(turn: Turn) -> Iterator[Event]:
+def events(turn: Turn) -> Iterator[ServerSentEvent]:
     """The answer as a stream; its first event has output_tokens 1, as the real API's has."""
     start = answer(turn)
     start.update(content=[], stop_reason=None, usage=_first_usage(turn))
@@ -177,7 +177,7 @@ def _first_usage(turn: Turn) -> Json:
     return first
 
 
-def _block_events(place: int, one: Json) -> Iterator[Event]:
+def _block_events(place: int, one: Json) -> Iterator[ServerSentEvent]:
     empty, deltas = _deltas(one)
     yield _event({"type": "content_block_start", "index": place, "content_block": empty})
     for delta in deltas:
@@ -203,8 +203,8 @@ def _deltas(one: Json) -> tuple[Json, list[Json]]:
             return one | {"input": {}}, [{"type": "input_json_delta", "partial_json": text}]
 
 
-def _event(data: Json) -> Event:
-    return Event(data, str(data["type"]))
+def _event(data: Json) -> ServerSentEvent:
+    return ServerSentEvent(data, str(data["type"]))
 
 
 def error(kind: ErrorKind, message: str) -> Json:

@@ -10,7 +10,7 @@ import msgspec
 
 from ..cache import OPENAI_GRAIN, PrefixCache, Split
 from ..prompt import Block, Prompt, block, text_of
-from . import Event, Json, Turn, Wire, responses
+from . import Json, ServerSentEvent, Turn, Wire, responses
 
 
 class _StreamOptions(msgspec.Struct):
@@ -19,7 +19,7 @@ class _StreamOptions(msgspec.Struct):
     """Not OpenAI's own: servers that speak its protocol have it."""
 
 
-class _Request(msgspec.Struct):
+class _ChatRequest(msgspec.Struct):
     model: str
     messages: list[Json]
     tools: list[Json] = []
@@ -29,7 +29,7 @@ class _Request(msgspec.Struct):
 
 def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     """Read a Chat Completions request; a body of another shape is msgspec.ValidationError."""
-    request = msgspec.json.decode(body, type=_Request)
+    request = msgspec.json.decode(body, type=_ChatRequest)
     instructions = [
         one for one in request.messages if one.get("role") in responses.INSTRUCTION_ROLES
     ]
@@ -111,7 +111,7 @@ def _head(turn: Turn, kind: str) -> Json:
     return {"id": message_id(turn), "object": kind, "created": 0, "model": turn.model}
 
 
-def events(turn: Turn) -> Iterator[Event]:
+def events(turn: Turn) -> Iterator[ServerSentEvent]:
     """The answer as a stream; usage comes in its own chunk if it was requested."""
     delta = _message(turn)
     for place, call in enumerate(delta.get("tool_calls", [])):
@@ -119,18 +119,20 @@ def events(turn: Turn) -> Iterator[Event]:
     yield _chunk(turn, [{"index": 0, "delta": delta, "finish_reason": None}], output=1)
     yield _chunk(turn, [{"index": 0, "delta": {}, "finish_reason": _finish(turn)}])
     if turn.tell_usage:
-        yield Event(_head(turn, "chat.completion.chunk") | {"choices": [], "usage": raw(turn)})
-    yield Event("[DONE]")
+        yield ServerSentEvent(
+            _head(turn, "chat.completion.chunk") | {"choices": [], "usage": raw(turn)}
+        )
+    yield ServerSentEvent("[DONE]")
 
 
-def _chunk(turn: Turn, choices: list[Json], *, output: int | None = None) -> Event:
+def _chunk(turn: Turn, choices: list[Json], *, output: int | None = None) -> ServerSentEvent:
     """A chunk with the usage after this much output, or with an empty usage field."""
     head = _head(turn, "chat.completion.chunk") | {"choices": choices}
     if turn.tell_growth:
         output_tokens = turn.usage.output if output is None else output
         so_far = msgspec.structs.replace(turn.usage, output=output_tokens, reasoning=0)
-        return Event(head | {"usage": raw(replace(turn, usage=so_far))})
-    return Event(head | {"usage": None} if turn.tell_usage else head)
+        return ServerSentEvent(head | {"usage": raw(replace(turn, usage=so_far))})
+    return ServerSentEvent(head | {"usage": None} if turn.tell_usage else head)
 
 
 WIRE = Wire(

@@ -13,7 +13,7 @@ import msgspec
 from ..cache import PrefixCache, Split
 from ..prompt import Block, Prompt, block, text_of
 from ..scenario import STATUS, ErrorKind
-from . import Event, Json, Turn, Wire
+from . import Json, ServerSentEvent, Turn, Wire
 
 PATH = re.compile(r"/models/(?P<model>[^/:?]+):(?P<verb>\w+)")
 
@@ -30,7 +30,7 @@ class _Content(msgspec.Struct):
     role: str = "user"
 
 
-class _Request(msgspec.Struct, rename="camel"):
+class _GeminiRequest(msgspec.Struct, rename="camel"):
     contents: list[_Content]
     system_instruction: _Content | None = None
     tools: list[Json] = []
@@ -39,7 +39,7 @@ class _Request(msgspec.Struct, rename="camel"):
 
 def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     """Read a generateContent request; a body of another shape is msgspec.ValidationError."""
-    request = msgspec.json.decode(body, type=_Request)
+    request = msgspec.json.decode(body, type=_GeminiRequest)
     found = PATH.search(path)
     system = request.system_instruction.parts if request.system_instruction else []
     pieces = [block(one, in_conversation=False) for one in (*request.tools, *system)]
@@ -128,14 +128,14 @@ def _end(turn: Turn) -> dict[str, str]:
     return {"finishReason": "CONTINUATION", "continuationToken": token}
 
 
-def events(turn: Turn) -> Iterator[Event]:
+def events(turn: Turn) -> Iterator[ServerSentEvent]:
     """The answer as a stream of one chunk per part; each has the usage so far."""
     some = parts(turn)
     for place, part in enumerate(some, start=1):
         if place < len(some):
-            yield Event(_chunk(turn, [part], _so_far(turn, some[:place])))
+            yield ServerSentEvent(_chunk(turn, [part], _so_far(turn, some[:place])))
         else:
-            yield Event(_chunk(turn, [part], raw(turn), **_end(turn)))
+            yield ServerSentEvent(_chunk(turn, [part], raw(turn), **_end(turn)))
 
 
 def _so_far(turn: Turn, parts_so_far: list[Json]) -> Json:

@@ -12,7 +12,7 @@ import msgspec
 from ..cache import OPENAI_GRAIN, PrefixCache, Split
 from ..prompt import COMPACTION, Block, Prompt, begins, block, text_of
 from ..scenario import ErrorKind
-from . import Event, Json, Turn, Wire
+from . import Json, ServerSentEvent, Turn, Wire
 from .responses_stream import item_events, numbered
 
 ERROR_CODES: dict[ErrorKind, tuple[str, str]] = {
@@ -23,7 +23,7 @@ ERROR_CODES: dict[ErrorKind, tuple[str, str]] = {
 }
 
 
-class _Request(msgspec.Struct):
+class _ResponsesRequest(msgspec.Struct):
     model: str
     input: str | list[Json]
     instructions: str | None = None
@@ -33,7 +33,7 @@ class _Request(msgspec.Struct):
 
 def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     """Read a Responses request; a body of another shape is msgspec.ValidationError."""
-    request = msgspec.json.decode(body, type=_Request)
+    request = msgspec.json.decode(body, type=_ResponsesRequest)
     items = _items(request.input)
     start = begins([one.get("type") for one in items])
     instructions = [one for one in items if one.get("role") in INSTRUCTION_ROLES]
@@ -137,7 +137,7 @@ def compacted(turn: Turn) -> Json:
     return head | {"output": items(turn), "usage": raw(turn)}
 
 
-def events(turn: Turn) -> Iterator[Event]:
+def events(turn: Turn) -> Iterator[ServerSentEvent]:
     """The answer as a stream; usage comes with its last event."""
     return numbered(_told(turn))
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ..prompt import COMPACTION
-from . import Event, Json
+from . import Json, ServerSentEvent
 
 Told = Iterator[Json]
 
 
-def numbered(events: Iterable[Json]) -> Iterator[Event]:
+def numbered(events: Iterable[Json]) -> Iterator[ServerSentEvent]:
     """The events of a stream, each with its number."""
     for number, data in enumerate(events):
-        yield Event(data | {"sequence_number": number}, str(data["type"]))
+        yield ServerSentEvent(data | {"sequence_number": number}, str(data["type"]))
 
 
 def item_events(place: int, item: Json) -> Told:

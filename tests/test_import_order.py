@@ -1,7 +1,6 @@
-"""The order of the rooms: imports point up it only, never sideways.
+"""The order of packages: a module imports only from packages above its own.
 
-Two more rules: in `agents` an agent's folder knows no other agent's, and `testing`, which may see
-everything above the surfaces, is seen by nobody.
+Two more rules: an agent's folder imports no other agent's, and nothing imports `testing`.
 """
 
 import ast
@@ -56,10 +55,10 @@ ORDER = (
     "tui",
 )
 SURFACES = ("cli", "mcp", "brimline")
-"""`brimline` is the library's own surface, `brimline/__init__.py`; none sees another."""
+"""`brimline` is the library's public module, `brimline/__init__.py`; no surface imports another."""
 
 OPEN = "_version"
-"""What everyone may import."""
+"""Every module may import it."""
 
 AGENTS = {"claude", "codex", "gemini", "opencode", "pi"}
 """The folders of agents, none of which imports another."""
@@ -102,33 +101,33 @@ def _from(node: ast.ImportFrom, here: Module, package: bool) -> Module | None:
     return named[1:] if named[:1] == ("brimline",) else None
 
 
-def room_of(module: Module) -> str:
-    """The room that a module is in."""
+def package_of(module: Module) -> str:
+    """The top-level package that a module is in."""
     if not module:
         return "brimline"
     return "cli" if module == ("__main__",) else module[0]
 
 
-def wrong(here: Module, there: Module) -> str | None:
-    """Why one module may not import another; None where it may."""
+def violation(here: Module, there: Module) -> str | None:
+    """Why one module may not import another; None if it may."""
     if there == (OPEN,):
         return None
-    mine, other = room_of(here), room_of(there)
+    mine, other = package_of(here), package_of(there)
     if mine == other:
         return _within_agents(here, there) if mine == "agents" else None
     if mine == OPEN:
         return "the version imports nothing"
-    for room in (mine, other):
-        if room not in (*ORDER, *SURFACES, "testing"):
-            return f"{room} is no room that the order names"
+    for name in (mine, other):
+        if name not in (*ORDER, *SURFACES, "testing"):
+            return f"{name} is not in the order"
     if other == "testing":
-        return "testing is for tests alone"
+        return "only tests import testing"
     if other in SURFACES:
-        return "a surface is imported by nobody"
+        return "no module imports a surface"
     if mine in SURFACES or mine == "testing":
         return None
     if ORDER.index(other) > ORDER.index(mine):
-        return f"{other} stands below {mine}"
+        return f"{other} is below {mine}"
     return None
 
 
@@ -137,30 +136,29 @@ def _within_agents(here: Module, there: Module) -> str | None:
     other = there[1] if len(there) > 1 else ""
     if agent == other or not {agent, other} <= AGENTS:
         return None
-    return f"{agent} knows of {other}"
+    return f"{agent} imports {other}"
 
 
-def complaints(root: Path) -> list[str]:
+def violations(root: Path) -> list[str]:
     """Every import that goes against the order."""
     known = modules(root)
     found: list[str] = []
     for here, path in known.items():
         tree = ast.parse(path.read_text("utf-8"))
         for there in imports(tree, here, path.name == "__init__.py", set(known)):
-            if why := wrong(here, there):
+            if why := violation(here, there):
                 found.append(f"{'.'.join(here) or 'brimline'} -> {'.'.join(there)}: {why}")
     return found
 
 
-def test_the_order_of_rooms() -> None:
+def test_every_import_follows_the_order() -> None:
     """No import in src goes down the list, sideways, or to what only tests may see."""
-    assert complaints(SOURCE) == []
+    assert violations(SOURCE) == []
 
 
-def test_every_file_is_in_a_room() -> None:
-    """There is no drawer beside the rooms."""
-    rooms = {room_of(module) for module in modules(SOURCE)}
-    assert rooms <= {*ORDER, *SURFACES, "testing", OPEN}
+def test_every_module_is_in_the_order() -> None:
+    names = {package_of(module) for module in modules(SOURCE)}
+    assert names <= {*ORDER, *SURFACES, "testing", OPEN}
 
 
 def package(root: Path, files: dict[str, str]) -> Path:
@@ -177,37 +175,37 @@ def package(root: Path, files: dict[str, str]) -> Path:
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("usage", "from brimline.tracker import fold", "tracker stands below usage"),
-        ("usage", "import brimline.tracker", "tracker stands below usage"),
-        ("usage", "from brimline import tracker", "tracker stands below usage"),
-        ("usage", "from . import tracker", "tracker stands below usage"),
-        ("usage", "from .tracker import fold", "tracker stands below usage"),
-        ("usage", "def f():\n    from brimline.tracker import fold", "tracker stands below usage"),
-        ("usage", "if TYPE_CHECKING:\n    import brimline.tracker", "tracker stands below usage"),
-        ("usage", "from brimline import fold", "a surface is imported by nobody"),
-        ("usage", "import brimline", "a surface is imported by nobody"),
-        ("survey/files", "from brimline.cli.paint import x", "a surface is imported by nobody"),
-        ("survey/files", "from ..policy import x", "policy stands below survey"),
-        ("cli/demo", "from brimline.testing import x", "testing is for tests alone"),
-        ("cli/demo", "from brimline.mcp import x", "a surface is imported by nobody"),
-        ("testing/fake", "from brimline.cli import x", "a surface is imported by nobody"),
-        ("monitor", "import brimline.testing.fake", "testing is for tests alone"),
-        ("usage", "from brimline.utils import x", "utils is no room that the order names"),
-        ("utils", "from brimline.usage import x", "utils is no room that the order names"),
+        ("usage", "from brimline.tracker import fold", "tracker is below usage"),
+        ("usage", "import brimline.tracker", "tracker is below usage"),
+        ("usage", "from brimline import tracker", "tracker is below usage"),
+        ("usage", "from . import tracker", "tracker is below usage"),
+        ("usage", "from .tracker import fold", "tracker is below usage"),
+        ("usage", "def f():\n    from brimline.tracker import fold", "tracker is below usage"),
+        ("usage", "if TYPE_CHECKING:\n    import brimline.tracker", "tracker is below usage"),
+        ("usage", "from brimline import fold", "no module imports a surface"),
+        ("usage", "import brimline", "no module imports a surface"),
+        ("survey/files", "from brimline.cli.paint import x", "no module imports a surface"),
+        ("survey/files", "from ..policy import x", "policy is below survey"),
+        ("cli/demo", "from brimline.testing import x", "only tests import testing"),
+        ("cli/demo", "from brimline.mcp import x", "no module imports a surface"),
+        ("testing/fake", "from brimline.cli import x", "no module imports a surface"),
+        ("monitor", "import brimline.testing.fake", "only tests import testing"),
+        ("usage", "from brimline.utils import x", "utils is not in the order"),
+        ("utils", "from brimline.usage import x", "utils is not in the order"),
         (
             "agents/pi/paths",
             "from brimline.agents.codex.records import x",
-            "pi knows of codex",
+            "pi imports codex",
         ),
-        ("agents/pi/paths", "from brimline.agents import codex", "pi knows of codex"),
-        ("agents/pi/paths", "from ..codex import records", "pi knows of codex"),
+        ("agents/pi/paths", "from brimline.agents import codex", "pi imports codex"),
+        ("agents/pi/paths", "from ..codex import records", "pi imports codex"),
         ("_version", "from brimline.usage import x", "the version imports nothing"),
     ],
 )
 def test_bad_import_is_found(tmp_path: Path, name: str, text: str, why: str) -> None:
     """An import against the order is found, however it is written."""
     files = {"tracker": "", "agents/codex/records": "", "testing/fake": "", name: text}
-    found = complaints(package(tmp_path, files))
+    found = violations(package(tmp_path, files))
     assert len(found) == 1
     assert found[0].endswith(f": {why}")
 
@@ -231,6 +229,6 @@ def test_bad_import_is_found(tmp_path: Path, name: str, text: str, why: str) -> 
     ],
 )
 def test_good_import_is_passed(tmp_path: Path, name: str, text: str) -> None:
-    """An import up the order, or inside a room, is passed."""
+    """An import up the order, or inside a package, is accepted."""
     files = {"_version": "", "agents/pi/records": "", "transcripts/source": "", name: text}
-    assert complaints(package(tmp_path, files)) == []
+    assert violations(package(tmp_path, files)) == []

@@ -1,0 +1,101 @@
+"""The rules of naming that a machine can check: modules, classes, and constants with a unit."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parent.parent / "src" / "brimline"
+
+# Participles and adverbs that named modules once: nobody can guess what such a file holds.
+NOT_A_NOUN = """
+    about after afterwards again ahead alone anew apart around aside away before behind beside
+    between beyond eager early elsewhere here inside late later near never now once outside quick
+    quiet soon still then there together under within
+    answered answering asked asking begun brought built called carried cleared closed configured
+    done drafted drawn dropped ended fitting folding following found given gone heard hearing held
+    kept known left looking lost made meant moved named opened opening packed painted passed picked
+    played posted recorded rendered said saying seen sent served serviced spawned standing starting
+    stored taken telling told tried typed wanted watched watching written
+"""
+
+UNITS = ("S", "MS", "NS", "BYTES", "CHARS", "BITS", "TOKENS", "PERCENT", "SHARE")
+NO_UNIT = {
+    "BYTES_PER_TOKEN",  # it names both units
+    "DEMO_SPEED",  # a factor
+    "MAX_DIFFERENCE",  # a ratio
+}
+SECONDS = ("_S", "_MS")
+SECONDS_KEYWORDS = {"timeout", "wait_s", "timeout_s", "delay"}
+WAITING_FUNCTIONS = {"sleep", "wait_for", "timeout", "call_later", "settimeout"}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text("utf-8"))
+
+
+def constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """The constants of a module that are assigned one by one, and their values."""
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name.isupper():
+                yield name, value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                if name.isupper():
+                    yield name, value
+            case _:
+                pass
+
+
+def is_float(value: ast.expr) -> bool:
+    """Whether an expression is a float, or a product with one: `30.0`, `24 * 3_600.0`."""
+    if isinstance(value, ast.BinOp):
+        return is_float(value.left) or is_float(value.right)
+    return isinstance(value, ast.Constant) and type(value.value) is float
+
+
+def waited_constants(tree: ast.Module) -> Iterator[str]:
+    """The constants that a function gets as a number of seconds to wait."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            values = node.args[:2] if name in WAITING_FUNCTIONS else []
+            values = [*values, *(k.value for k in node.keywords if k.arg in SECONDS_KEYWORDS)]
+            yield from (each.id for each in values if isinstance(each, ast.Name))
+
+
+def test_no_module_is_named_by_a_participle_or_an_adverb() -> None:
+    words = set(NOT_A_NOUN.split())
+    names = {path: set(path.removesuffix(".py").split("/")) for path, _ in modules()}
+    assert [path for path, parts in names.items() if parts & words] == []
+
+
+def test_every_float_constant_has_its_unit_in_its_name() -> None:
+    floats = [
+        (path, name)
+        for path, tree in modules()
+        for name, value in constants(tree)
+        if is_float(value) and name not in NO_UNIT
+    ]
+    assert [each for each in floats if each[1].rpartition("_")[2] not in UNITS] == []
+
+
+def test_every_constant_that_is_waited_for_is_in_seconds() -> None:
+    waited = [
+        (path, name)
+        for path, tree in modules()
+        for name in waited_constants(tree)
+        if name.isupper()
+    ]
+    assert waited, "the search for constants finds nothing any more"
+    assert [each for each in waited if not each[1].endswith(SECONDS)] == []
+
+
+def test_no_class_name_is_in_more_than_two_modules() -> None:
+    places: defaultdict[str, set[str]] = defaultdict(set)
+    for path, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].add(path)
+    assert {name: paths for name, paths in places.items() if len(paths) > 2} == {}
