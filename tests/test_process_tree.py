@@ -1,32 +1,33 @@
-"""What processes were told; real ones are looked through by those who ask for a session."""
+"""The environments of processes; tests/server/test_process_context.py has nested ones."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+import os
+import subprocess
+import sys
 
-from brimline.process_tree import Process, parsed
+from brimline.process_tree import iter_environments
 
-NAMES = ("CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "PI_SESSION_ID")
+PRINT_CHAIN = """
+import json, os
+from brimline.process_tree import iter_environments
+print(json.dumps(list(iter_environments(os.getpid(), ["LEVEL", "MISSING"]))[:2]))
+"""
 
 
-def test_as_ps_lists_it() -> None:
-    """The lines of macOS' `ps` tell the same; what is no such line is passed over."""
-    listed = (
-        "    1     0 /sbin/launchd\n"
-        "  501     1 -zsh TERM_PROGRAM=Apple SHELL=/bin/zsh HOME=/Users/u\n"
-        "  777   501 claude --resume x HOME=/Users/u CLAUDE_CODE_SESSION_ID=outer SHLVL=2\n"
-        "  778   777 /bin/sh -c echo a=b MYPI_SESSION_ID=no CODEX_SESSION_ID=0f-1\n"
-        "\n"
-        "no line\n"
+def test_own_environment_is_first_and_filtered() -> None:
+    """Only the named variables are returned, the process's own first."""
+    run = "import os, subprocess, sys; os.environ['LEVEL'] = 'inner'; subprocess.run(sys.argv[1:])"
+    result = subprocess.run(
+        [sys.executable, "-c", run, sys.executable, "-c", PRINT_CHAIN],
+        env={**os.environ, "LEVEL": "outer"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert parsed(listed, NAMES) == {
-        1: Process(0, {}),
-        501: Process(1, {}),
-        777: Process(501, {"CLAUDE_CODE_SESSION_ID": "outer"}),
-        778: Process(777, {"CODEX_SESSION_ID": "0f-1"}),
-    }
+    assert result.stdout == '[{"LEVEL": "inner"}, {"LEVEL": "outer"}]\n'
 
 
-@given(st.text())
-def test_whatever_ps_says(listed: str) -> None:
-    """Nothing that is listed raises."""
-    parsed(listed, NAMES)
+def test_invalid_process_ids_yield_nothing() -> None:
+    """Numbers that are no process, or not ours, end the search."""
+    assert [list(iter_environments(pid, ["PATH"])) for pid in (-1, 0, 1, 1 << 22, 1 << 40)] == [
+        [], [], [], [], [],
+    ]  # fmt: skip

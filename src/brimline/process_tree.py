@@ -1,73 +1,24 @@
-"""What the processes above one were told as they began, as far as the system says."""
+"""The environments of a process and its ancestors, as they were when each started."""
 
 import os
-import re
-import subprocess
-import sys
-from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterator
 
-STEPS = 32
-"""So far up it is looked."""
-
-LISTING_TIMEOUT_S = 2.0
-"""So many seconds `ps` may take."""
+MAX_ANCESTORS = 32
 
 
-class Process(NamedTuple):
-    """A process of this user: its parent, and what it was told in the variables asked for."""
+def iter_environments(pid: int, names: Collection[str]) -> Iterator[dict[str, str]]:
+    """Yield these variables of a process, then of its parent, and so on.
 
-    parent: int
-    told: Mapping[str, str]
-
-
-def upwards(pid: int, names: Collection[str]) -> Iterator[Mapping[str, str]]:
-    """What a process was told in variables of these names, then the one above it, and so on.
-
-    It ends at a process that is another user's, or cannot be read. On macOS `ps` does the reading,
-    which takes some time.
+    Ends at a process of another user, or one that cannot be read.
     """
-    listed = None if sys.platform == "linux" else parsed(listing(), names)
-    for _ in range(STEPS):
-        process = _of_proc(pid, names) if listed is None else listed.get(pid)
-        if process is None:
+    import psutil  # slow to import, and few need it
+
+    for _ in range(MAX_ANCESTORS):
+        try:
+            process = psutil.Process(pid) if pid > 1 else None
+            if process is None or process.uids().effective != os.getuid():
+                return
+            environment, pid = process.environ(), process.ppid()
+        except (psutil.Error, OSError, ValueError, OverflowError):
             return
-        yield process.told
-        pid = process.parent
-
-
-def _of_proc(pid: int, names: Collection[str]) -> Process | None:
-    """A process by Linux' own files."""
-    place = f"/proc/{pid}"
-    try:
-        if pid <= 1 or os.stat(place).st_uid != os.getuid():
-            return None
-        with open(f"{place}/stat", "rb") as file:
-            parent = int(file.read().rpartition(b")")[2].split()[1])
-        with open(f"{place}/environ", "rb") as file:
-            entries = os.fsdecode(file.read()).split("\0")
-    except (OSError, ValueError, IndexError):
-        return None
-    pairs = (entry.partition("=") for entry in entries)
-    return Process(parent, {name: value for name, _, value in pairs if name in names})
-
-
-def listing() -> str:
-    """All processes of this user with the environment that each began with, as macOS lists them."""
-    command = ["/bin/ps", "-x", "-E", "-ww", "-o", "pid=,ppid=,command="]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=LISTING_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return os.fsdecode(done.stdout)
-
-
-def parsed(listed: str, names: Collection[str]) -> dict[int, Process]:
-    """What `ps` listed, by the number of the process; a line that is none is passed over."""
-    pattern = re.compile(rf"(?:^|\s)({'|'.join(map(re.escape, names))})=(\S+)")
-    found: dict[int, Process] = {}
-    for line in listed.splitlines():
-        words = line.split(None, 2)
-        if len(words) == 3 and words[0].isdecimal() and words[1].isdecimal():
-            found[int(words[0])] = Process(int(words[1]), dict(pattern.findall(words[2])))
-    return found
+        yield {name: environment[name] for name in names if name in environment}

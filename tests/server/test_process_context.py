@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from brimline.observations import Pane
-from brimline.process_tree import STEPS
+from brimline.process_tree import MAX_ANCESTORS
 from brimline.server.hooks.process_context import pane_of, spawner
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere `ps` lists the processes")
@@ -103,7 +103,7 @@ def test_variable_that_is_no_text() -> None:
 @LINUX
 def test_far_above() -> None:
     """It is not looked for ever: who is too far above is not found."""
-    between: list[dict[str, str]] = [{}] * STEPS
+    between: list[dict[str, str]] = [{}] * MAX_ANCESTORS
     with nested(claude("far"), *between) as hook:
         assert spawner(hook, "mine") is None
 

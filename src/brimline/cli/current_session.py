@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 
 from brimline.agents import all_agents
-from brimline.process_tree import upwards
+from brimline.process_tree import iter_environments
 
 SESSION_VARIABLE = "BRIMLINE_SESSION"
 
@@ -31,6 +31,6 @@ def inside(env: Mapping[str, str]) -> Inside | None:
     agents = {name: agent for name, agent in (sessions | markers).items() if env.get(name)}
     if not agents:
         return None
-    above = list(upwards(os.getppid(), agents)) if len(set(agents.values())) > 1 else []
+    above = list(iter_environments(os.getppid(), agents)) if len(set(agents.values())) > 1 else []
     nearest = min(agents, key=lambda name: sum(each.get(name) == env[name] for each in above))
     return Inside(agents[nearest], env[nearest] if nearest in sessions else None)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from brimline.agents import all_agents
 from brimline.observations import Pane
-from brimline.process_tree import upwards
+from brimline.process_tree import iter_environments
 
 _PANE = re.compile(r"%[0-9]+", re.ASCII)
 
@@ -22,7 +22,7 @@ def spawner(pid: int, session: str) -> str | None:
     """
     variables = [name for agent in all_agents() if (name := agent.capabilities.spawn_variable)]
     near: list[str] = []
-    for told in upwards(pid, variables):
+    for told in iter_environments(pid, variables):
         sessions = [told[name] for name in variables if _is_text(told.get(name))]
         known = [other for other in sessions if other != session]
         gone = [other for other in near if other not in known]
