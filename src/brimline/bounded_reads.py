@@ -17,11 +17,10 @@ from typing import Any, Generic, TypeAlias, TypeVar
 LOGGER = logging.getLogger("brimline.reads")
 
 MAX_READ_THREADS = 32
+# If every thread has been in its present read for longer than this, new reads are refused.
 HUNG_AFTER_S = 1.0
-"""If every thread has been in its present read for longer than this, new reads are refused."""
 
-READ_WAIT_S = 0.05
-"""A hook waits this long for settings; its client gives up after 0.12 s."""
+READ_WAIT_S = 0.05  # a hook waits this long for settings; its client gives up after 0.12 s
 
 FRESH_S = 60.0
 MAX_CACHED_KEYS = 256
@@ -108,8 +107,8 @@ def _settle(future: "asyncio.Future[Any]", settle: Callable[[Any], None], outcom
         future.get_loop().call_soon_threadsafe(in_loop)
 
 
+# The threads of this process; one pool, because one bound is for all of them.
 SHARED_READS = ReadThreads()
-"""The threads of this process; one pool, because one bound is for all of them."""
 
 
 class _CachedRead(Generic[ValueT]):

@@ -16,9 +16,9 @@ LOGGER = logging.getLogger("brimline.folders")
 
 PRIVATE_MODE = 0o700
 ROOT_UID = 0
+# In a user namespace (bubblewrap, a rootless container) the system's folders belong to this user.
+# Outside of one it is an ordinary user, mostly called nobody.
 OVERFLOW_UID = 65_534
-"""In a user namespace (bubblewrap, a rootless container) the system's folders belong to this user.
-Outside of one it is an ordinary user, mostly called nobody."""
 
 _UID_MAP = "/proc/self/uid_map"
 _WHOLE_UID_MAP = ["0", "0", "4294967295"]

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
+# The limit for a file that people write by hand: settings of a project, a client or Brimline.
 MAX_SETTINGS_BYTES = 1 << 20
-"""The limit for a file that people write by hand: settings of a project, a client or Brimline."""
 
 CHUNK_BYTES = 64 << 10
 

@@ -14,8 +14,8 @@ from brimline.windows import Overrides
 
 PREFIX = "BRIMLINE_"
 PROJECT_FILE = ".brimline.toml"
+# What loops call the windows: a number for everything, or a table like `windows`.
 LOOP_WINDOWS = "context_window_tokens"
-"""What loops call the windows: a number for everything, or a table like `windows`."""
 
 Colour: TypeAlias = Literal["auto", "always", "never"]
 LevelsOf: TypeAlias = Literal["window", "limit", "tokens"]
@@ -157,8 +157,7 @@ def state_dir(env: Mapping[str, str], home: Path) -> Path:
     return Path(env.get("XDG_STATE_HOME") or home / ".local" / "state") / "brimline"
 
 
-SOCKET_LONGEST = 100
-"""How many bytes of a socket's path every system takes."""
+SOCKET_LONGEST = 100  # how many bytes of a socket's path every system takes
 
 
 def socket_path(state: Path, user: int, name: str = "hook") -> Path:

@@ -11,6 +11,7 @@ from brimline.observations import Observation, ObservationKind, Reply
 
 _hook = msgspec.json.Decoder(HookInput)
 
+# What Claude Code and Codex call by the same names.
 EVENTS: Mapping[str, ObservationKind] = {
     "UserPromptSubmit": "prompt",
     "PostToolUse": "tool",
@@ -19,7 +20,6 @@ EVENTS: Mapping[str, ObservationKind] = {
     "PostCompact": "compacted",
     "SessionEnd": "ended",
 }
-"""What Claude Code and Codex call by the same names."""
 
 STARTS: Mapping[str, ObservationKind] = {"compact": "compacted", "clear": "cleared"}
 UNANSWERABLE = frozenset({"PostCompact"})

@@ -10,27 +10,24 @@ import msgspec
 
 from brimline.jsonc import Json
 
+# What the hook client is run for; `start` is a session's start, which starts the daemon too.
 Kind: TypeAlias = Literal["hook", "statusline", "start"]
-"""What a client is run for; `start` is a session's start, where the daemon is started too."""
 
-HOOK_NAME = "brimline"
-"""What our hooks are called, where a client has names for them."""
+HOOK_NAME = "brimline"  # the name of our hooks in clients that name them
 
 COMPILED_CLIENT = "brimline-hook"
 PYTHON_CLIENT = "brimline/hooks/client/client.py"
 OLD_PYTHON_CLIENT = "brimline/hooks/client.py"  # where it was: setup replaces commands that name it
 
+# What a shell checks before it becomes Python's own client: Python fails with an error if it or its
+# script is gone, or if stdin is a directory. An exit code of 2 keeps an agent from going on.
 SHELL_GUARD = (
     '[ -x "$0" ] && [ -r "$3" ] && ! [ -d /dev/stdin ] || exit 0; exec "$0" "$@" 2>/dev/null'
 )
-"""What a shell checks before it becomes Python's own client: Python fails with an error if it or
-its script is gone, or if stdin is a directory. An exit code of 2 keeps an agent from going on."""
 
-URL_MARK = "by=brimline"
-"""By what an address of ours is known: others may have the same path."""
+URL_MARK = "by=brimline"  # marks an address as ours: others may have the same path
 
-HOOK_TIMEOUT_S = 2
-"""How long a client waits for a hook at most; ours gives up long before."""
+HOOK_TIMEOUT_S = 2  # how long a client waits for a hook at most; ours gives up long before
 
 
 class HookCommand(msgspec.Struct, frozen=True):

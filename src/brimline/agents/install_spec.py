@@ -19,8 +19,7 @@ from brimline.transcripts.source import Places
 
 Scope: TypeAlias = Literal["user", "project"]
 
-START_EVENT = "SessionStart"
-"""What every client calls the start of a session."""
+START_EVENT = "SessionStart"  # what every client calls the start of a session
 
 
 def shell_hook(command: HookCommand) -> Hook:
@@ -28,6 +27,7 @@ def shell_hook(command: HookCommand) -> Hook:
     return Hook(type="command", command=command.shell, timeout=HOOK_TIMEOUT_S)
 
 
+# An extension names its events as other clients name their hooks.
 EXTENSION_EVENTS = (
     "SessionStart",
     "UserPromptSubmit",
@@ -37,7 +37,6 @@ EXTENSION_EVENTS = (
     "PostCompact",
     "SessionEnd",
 )
-"""What an extension tells: it names what happens as the other clients name their hooks."""
 
 
 class WantedHook(msgspec.Struct, frozen=True):

@@ -10,8 +10,8 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 MESSAGES = "Messages"
 SYSTEM_PROMPT = "System prompt"
+# Sources of a size that is the user's auto-compact window, not the model's window.
 USER_SOURCES = ("env", "settings")
-"""Where a size comes from that is the user's auto-compact window, and not the model's window."""
 
 
 class Category(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ _printed = msgspec.json.Decoder(_Printed)
 def parse_request_answer(data: bytes | msgspec.Raw, without: tuple[str, ...] = ()) -> Answer:
     """The answer to `get_context_usage`; msgspec.DecodeError where it has another shape."""
     told = _requested.decode(data)
-    # The client tells a threshold also where it does not keep it; the buffer it then leaves out.
+    # The client reports a threshold even if it does not keep it; it then leaves out the buffer.
     kept = any(row.name.lower().endswith("buffer") for row in told.categories)
     return Answer(
         "get_context_usage",

@@ -18,8 +18,7 @@ from brimline.private_folder import create_private_folder
 from brimline.regular_file import read_regular_file
 
 FOLDER = "baselines"
-MAX_AGE_S = 86_400.0
-"""Seconds; what MCP servers and the client's own service change, no file tells."""
+MAX_AGE_S = 86_400.0  # changes of MCP servers and of the client's service are in no file
 
 
 class CachedAnswer(msgspec.Struct, frozen=True):

@@ -21,9 +21,10 @@ from brimline.transcripts.source import Places, files_below
 
 EXTENSIONS = ("rules", "agents", "skills", "commands", "output-styles")
 USER_FILES = ("settings.json", "CLAUDE.md", *EXTENSIONS)
+# Below `plugins`; beside them the client keeps what it writes at each start.
 PLUGIN_FILES = ("installed_plugins.json", "known_marketplaces.json", "cache", "marketplaces")
-"""Below `plugins`; beside them the client keeps what it writes at each start."""
 
+# In the working folder, and in each folder above it.
 PROJECT_FILES = (
     "CLAUDE.md",
     "CLAUDE.local.md",
@@ -34,15 +35,13 @@ PROJECT_FILES = (
     ".claude/settings.local.json",
     *(f".claude/{name}" for name in EXTENSIONS),
 )
-"""In the working folder, and in each folder above it."""
 
 MANAGED_FOLDERS = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
 MANAGED_FILES = ("managed-settings.json", "managed-settings.d", "managed-mcp.json", "CLAUDE.md")
 VARIABLE_PREFIXES = ("ANTHROPIC_", "CLAUDE_", "DISABLE_", "ENABLE_", "MAX_", "MCP_", "USE_")
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|HEADERS")
 TEXT_SUFFIXES = (".md", ".json")
-MAX_FILE_BYTES = 1 << 20
-"""Of a larger file only the size counts: no client puts it into a prompt."""
+MAX_FILE_BYTES = 1 << 20  # of a larger file only the size counts: no client puts it into a prompt
 
 
 class _Project(msgspec.Struct, frozen=True, rename="camel"):

@@ -229,6 +229,7 @@ def _since(to: argparse.ArgumentParser, default: str | None = None) -> None:
     )
 
 
+# The commands in the order of the help.
 COMMANDS: daemon_arguments.Table = {
     "status": ("list active sessions, the fullest first", _status_arguments),
     "watch": ("watch all sessions live in the terminal", _watch_arguments),
@@ -240,4 +241,3 @@ COMMANDS: daemon_arguments.Table = {
     **daemon_arguments.COMMANDS,
     "demo": ("replay a recorded session", _demo_arguments),
 }
-"""The commands in the order of the help."""

@@ -21,20 +21,16 @@ from brimline.private_folder import make_private_folder
 from brimline.server.sockets import LOCK_NAME, DaemonUnresponsive, find_unresponsive
 from brimline.settings import state_dir
 
+# A log that is larger when a daemon starts is put aside; the one before it is forgotten.
 LARGEST = 1 << 20
-"""A log that is larger when a daemon starts is put aside; the one before it is forgotten."""
 
-DAEMON = "/v1/daemon"
-"""Where the daemon tells of itself, and is ended."""
+DAEMON = "/v1/daemon"  # the daemon's status; DELETE ends it
 
-LINES = 4
-"""So many lines of what it said last tell why it ended."""
+LINES = 4  # lines of the log that an error shows
 
+# Seconds: a daemon may take so long until it answers, and to end; so long between questions. One
+# that ends waits for the requests that are under way, and some seconds for each hook's word.
 START_TIMEOUT_S, STOP_TIMEOUT_S, POLL_INTERVAL_S = 15.0, 15.0, 0.05
-"""Seconds: a daemon may take so long until it answers, and to end; so long between questions.
-
-One that ends waits for the requests that are under way, and some seconds for each hook's word.
-"""
 
 UNWRITABLE = "Make the file writable, or set BRIMLINE_STATE_DIR to another folder."
 

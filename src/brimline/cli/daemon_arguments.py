@@ -4,17 +4,17 @@ import argparse
 from collections.abc import Callable
 from typing import TypeAlias
 
+# Commands by name: what each is about, and what adds its arguments.
 Table: TypeAlias = dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]
-"""Commands by name: what each is about, and what adds its arguments."""
 
 
 SETUP_USAGE = "brimline setup [OPTIONS] [AGENT ...]"
 SERVE_USAGE = """brimline serve [--port N] [--background | --demo]
        brimline serve --status [--json] | --stop"""
+# Written by hand: argparse never breaks a group of arguments, however narrow the terminal.
 HANDOFF_USAGE = """brimline handoff PATH [--clear | --spawn] [OPTIONS]
        brimline handoff [--show | --list] [OPTIONS]
        brimline handoff --draft [SESSION] [OPTIONS]"""
-"""Written by hand: argparse never breaks a group of arguments, however narrow the terminal."""
 
 
 def _setup(to: argparse.ArgumentParser) -> None:
@@ -87,8 +87,7 @@ def _serve(to: argparse.ArgumentParser) -> None:
     to.add_argument("--json", action="store_true", help="with --status: print JSON instead of text")
 
 
-ANY = 0
-"""No port of its own: the usual one, or any other where another program has that."""
+ANY = 0  # the usual port, or any free one if that is taken
 
 
 def _port(text: str) -> int:
@@ -150,8 +149,7 @@ def _inbox(to: argparse.ArgumentParser) -> None:
     to.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
-OWN = True
-"""The session that a command runs in, or the one that --session names."""
+OWN = True  # the session that a command runs in, or the one that --session names
 
 
 def _handoff(to: argparse.ArgumentParser) -> None:
@@ -196,6 +194,7 @@ def _handoff(to: argparse.ArgumentParser) -> None:
     to.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
+# These commands, in the order of the help.
 COMMANDS: Table = {
     "setup": ("install hooks and status line in the agents' settings", _setup),
     "doctor": ("check hooks, daemon and store, and suggest fixes", _doctor),
@@ -205,4 +204,3 @@ COMMANDS: Table = {
     "inbox": ("list pending messages, or all messages of one session", _inbox),
     "handoff": ("save a handoff document; it is re-injected after compaction", _handoff),
 }
-"""These commands, in the order of the help."""

@@ -16,14 +16,12 @@ from brimline.setup.installed import InstalledHooks, LineState
 from brimline.store.problems import open_problems
 from brimline.terminal.text import count_of, format_age
 
+# An event that is further in the future than this shows a wrong clock.
 MAX_CLOCK_SKEW_S = 60.0
-"""A word that comes from so far in the future tells of a clock that is wrong."""
 
-HOOK_GRACE_S = 60.0
-"""So many seconds a transcript may be ahead of what the hooks told."""
+HOOK_GRACE_S = 60.0  # a transcript may be ahead of the hooks by this much
 
-LEAST = 16 << 20
-"""A disk with fewer bytes left is full before anybody looks again."""
+LEAST = 16 << 20  # a disk with fewer bytes left is full before anybody looks again
 
 START = "`brimline serve --background` starts it. With autostart on, the next session starts it."
 AGAIN = "Restart it: `brimline serve --stop`, then `brimline serve --background`."
@@ -31,11 +29,11 @@ ELSEWHERE = "set BRIMLINE_STATE_DIR to another folder."
 ROOM = "Free some disk space: events cannot be stored."
 FULL = "The spool was full while the daemon was off: `brimline setup --service` keeps it running."
 
+# Problems of a status line.
 LINES: dict[LineState, str] = {
     "old": "from another installation",
     "gone": "no longer Brimline's",
 }
-"""What is wrong with a status line."""
 
 
 class Check(msgspec.Struct, frozen=True):

@@ -11,17 +11,16 @@ from brimline.terminal.text import GAP, cell_width, colourize, count_of, draw_ba
 from brimline.tracker import Reading
 from brimline.usage import format_tokens
 
-LEAST, MOST = 8, 30
-"""How wide the bar itself may be."""
+LEAST, MOST = 8, 30  # how wide the bar itself may be
 
+# Seconds between two drawings of the bar, and if nothing changed.
 OFTEN, SELDOM = 0.1, 0.5
-"""The bar is drawn at most so often, in seconds; and so often where nothing changed."""
 
+# Everything behind and below the cursor: the bar, and what a child's own line left of it.
 ERASE = "\x1b[J"
-"""Everything behind and below the cursor: the bar, and what a child's own line left of it."""
 
+# Make room below the cursor's line, write there, and come back to where the cursor was.
 BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r{}\x1b8"
-"""Make room below the cursor's line, write there, and come back to where the cursor was."""
 
 
 def put(file: int, data: bytes) -> None:

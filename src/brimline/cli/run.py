@@ -20,8 +20,8 @@ from brimline.run.run_state import RunTarget
 from brimline.terminal.text import strip_control
 from brimline.windows import Overrides
 
+# Exit codes of a shell for a command that is missing, or that cannot be run.
 NOT_FOUND, NOT_STARTED = 127, 126
-"""What a shell says where a command is not there, or cannot be run."""
 
 
 def run(context: Context, options: argparse.Namespace) -> int:

@@ -27,11 +27,9 @@ from brimline.usage import format_tokens
 from brimline.windows import Limit, Window, normalize_model
 
 BAR_LEAST, BAR_MOST = 8, 40
-SUBAGENTS = 4
-"""How many subagents are shown below a session, the latest; `--all` shows the others."""
+SUBAGENTS = 4  # how many subagents are shown below a session, the latest; `--all` shows the others
 
-NAME = 12
-"""How much of a subagent's name is shown."""
+NAME = 12  # how much of a subagent's name is shown
 
 NOTHING_FOUND = "No transcripts found on this machine ({agents})."
 NOTHING_ACTIVE = (

@@ -16,11 +16,10 @@ Basis: TypeAlias = Literal["held", "effective"]
 
 BASES: tuple[Basis, ...] = ("held", "effective")
 
+# The share of the window that is reserved for a reply of unknown length.
 REPLY_SHARE = 25
-"""The part of the window that is kept for a reply of unknown length: a twenty-fifth."""
 
-REPLY_CAP = 32_000
-"""The most that is kept for a reply, however long the model's longest one is."""
+REPLY_CAP = 32_000  # the most that is reserved for a reply
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -10,8 +10,7 @@ from itertools import pairwise
 
 from brimline.errors import InvalidPolicy
 
-DEFAULT_LEVELS: tuple[float, ...] = (50.0, 65.0)
-"""Warning and critical."""
+DEFAULT_LEVELS: tuple[float, ...] = (50.0, 65.0)  # warning and critical
 
 
 def check_levels(levels: Iterable[float], name: str = "levels") -> tuple[float, ...]:

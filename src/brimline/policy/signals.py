@@ -12,11 +12,9 @@ SignalKind: TypeAlias = Literal[
     "level", "compacting", "compacted", "cleared", "thrash", "no data", "disagree"
 ]
 
-MAX_COMPACTIONS = 3
-"""More compactions than so many..."""
+MAX_COMPACTIONS = 3  # more than this in THRASH_WINDOW_S is thrashing
 
 THRASH_WINDOW_S = 600.0
-"""...in so many seconds are no way to work."""
 
 
 class Signal(msgspec.Struct, frozen=True):
@@ -27,8 +25,8 @@ class Signal(msgspec.Struct, frozen=True):
     level: float = 0.0
 
 
+# What levels are of: per cent of the window, per cent of the limit, or tokens that are held.
 LevelMeasure: TypeAlias = Literal["window", "limit", "tokens"]
-"""What levels are of: per cent of the window, per cent of the limit, or tokens that are held."""
 
 
 class LevelFigures(Protocol):

@@ -23,9 +23,9 @@ ParentSessions: TypeAlias = CachedReads[str | None, str | None]  # by project
 _SettingsKey: TypeAlias = tuple[str, str | None, EnvironmentVariables | None]
 _HooksKey: TypeAlias = tuple[str, str | None]
 
+# Variables of an agent that tell where its client compacts, or where its settings are; the daemon
+# has others, or none.
 CLIENT_ENV_VARS = frozenset(name.decode() for name in exchange.GOES_BY)
-"""Variables of an agent that tell where its client compacts, or where its settings are; the daemon
-has others, or none."""
 
 
 class LocalEnvironment(MonitorEnvironment):

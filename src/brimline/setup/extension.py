@@ -23,11 +23,9 @@ from brimline.setup.install import SetupOptions
 from brimline.setup.managed_file import ManagedFile
 
 FILE_MARK = "// Written by `brimline setup`, which writes it anew: what you change here is lost."
-SETTINGS_PLACEHOLDER = '"@TOLD@"'
-"""Where the part that asks has what it is told."""
+SETTINGS_PLACEHOLDER = '"@TOLD@"'  # where the settings go in the script
 
-AUTOSTART_MARK = b'"autostart": true'
-"""By what an extension is known that starts the daemon."""
+AUTOSTART_MARK = b'"autostart": true'  # by what an extension is known that starts the daemon
 
 SHARED_PART = Path(__file__).with_name("extension.js")
 

@@ -6,11 +6,10 @@ from typing import Protocol
 
 from brimline.errors import InvalidSettings
 
+# The colours of every terminal, in the order of their codes; each has a bright one too.
 NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
-"""The colours of every terminal, in the order of their codes; each has a bright one too."""
 
-PLAIN = "none"
-"""No colour at all."""
+PLAIN = "none"  # no colour at all
 
 BAR_LONGEST, SEPARATOR_LONGEST = 60, 20
 

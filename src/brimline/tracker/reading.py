@@ -22,8 +22,7 @@ from brimline.windows import (
 
 ReadingState: TypeAlias = Literal["measured", "streaming", "compacting", "unknown"]
 
-UNENFORCED = ("off", "not enforced")
-"""The limits that are the window itself."""
+UNENFORCED = ("off", "not enforced")  # the limits that are the window itself
 
 
 class Reading(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ from brimline.events import AnyEvent, Call, Rewound
 from brimline.tracker.call_history import CallHistory, CallSums
 from brimline.tracker.state import LEARNED_COMPACTIONS, Compaction, DroppedCalls, Session, Thread
 
+# Points that a thread keeps of the dropped calls of its cycle.
 MAX_SENTS = 256
-"""So many points, at most, a thread keeps of what the dropped calls of its cycle sent."""
 
 
 def drop_old_calls(thread: Thread, keep: int) -> Thread:

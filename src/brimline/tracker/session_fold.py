@@ -21,11 +21,10 @@ from brimline.events import (
 )
 from brimline.tracker.state import Compaction, Session, Thread
 
-SYNTHETIC = "<synthetic>"
-"""The model of a reply that a client made up itself: no call."""
+SYNTHETIC = "<synthetic>"  # the model of a reply that a client made up itself: no call
 
+# A fall below this share, and by more than this many tokens, is an unrecorded compaction.
 FALL_TO, FALL_BY = 0.7, 10_000
-"""A fall below this part and by more than this many tokens is a compaction nobody recorded."""
 
 
 def fold(session: Session, events: Iterable[AnyEvent]) -> Session:

@@ -8,8 +8,7 @@ from brimline.events import MAIN, Call, Trigger
 from brimline.tracker.call_history import CallHistory
 from brimline.usage import ZERO, Usage
 
-LEARNED_COMPACTIONS = 5
-"""How many of the last automatic compactions a limit is learned from."""
+LEARNED_COMPACTIONS = 5  # how many of the last automatic compactions a limit is learned from
 
 
 class Compaction(msgspec.Struct, frozen=True):

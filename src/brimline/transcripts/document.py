@@ -11,8 +11,7 @@ from brimline.regular_file import MAX_SETTINGS_BYTES, read_regular_file
 from brimline.transcripts.chunks import CHUNK_BYTES
 from brimline.transcripts.lines import MALFORMED
 
-MAX_DOCUMENT_BYTES = 256 << 20
-"""A larger document is not read: it would have to be held whole."""
+MAX_DOCUMENT_BYTES = 256 << 20  # a larger document is not read: it would have to be held whole
 
 # What is kept is matched in one run, and each part of it wherever it begins, also without its end.
 # A file of a million quotes, or of comments that never end, would otherwise take seconds or hours,

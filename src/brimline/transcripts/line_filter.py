@@ -14,16 +14,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+# A run of copies, or a single line: where its first line begins, where its last line begins and
+# ends, and where the name of the first one is; the last two are equal if it has none.
 LineRun: TypeAlias = tuple[int, int, int, int, int]
-"""A run of copies, or a line alone: where its first line begins, where its last line begins and
-ends, and where the first one's name stands; the last two are equal where it has none."""
 
 LIBRARY = Path(__file__).with_name("libline_filter.so")
+# The minimum length of a needle: the longer the shortest is, the faster the search.
 MIN_NEEDLE_BYTES = 8
-"""A needle has at least so many bytes: the longer the shortest is, the faster it is."""
 
-BATCH_RUNS = 2_048
-"""How many runs are picked at a time."""
+BATCH_RUNS = 2_048  # how many runs are picked at a time
 
 _SEAM = b'}{"'
 _NEWLINE = 0x0A
@@ -164,7 +163,7 @@ class CompiledLineFilter:
                 start = run[2] + 1
 
 
+# The faster one that there is.
 FASTEST_LINE_FILTER: type[LineFilter] = (
     PythonLineFilter if CompiledLineFilter.library is None else CompiledLineFilter
 )
-"""The faster one that there is."""

@@ -13,11 +13,11 @@ from brimline.regular_file import open_regular_file
 from brimline.transcripts.chunks import CHUNK_BYTES, MAX_LINE_BYTES
 from brimline.transcripts.source import START, Cursor, Parser, Tally
 
+# What may stand around a record; NUL bytes are what a crash leaves of a file's end.
 PADDING = b" \t\r\n\0"
-"""What may stand around a record; NUL bytes are what a crash leaves of a file's end."""
 
+# What a parser raises on a record that it cannot read.
 MALFORMED = (msgspec.DecodeError, InvalidUsage, RecursionError, UnicodeDecodeError)
-"""What a parser raises on a record that it cannot read."""
 
 
 class Lines:

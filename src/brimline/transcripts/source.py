@@ -60,8 +60,7 @@ class Cursor(msgspec.Struct, frozen=True):
 
 
 START = Cursor()
-HEAD_BYTES = 4096
-"""How much of a file is looked at for the session that it names."""
+HEAD_BYTES = 4096  # how much of a file is looked at for the session that it names
 
 
 class Tally(msgspec.Struct):

@@ -12,15 +12,15 @@ from brimline.observations import Observation, ObservationKind, Reply
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
+# SessionStart(compact) comes before PostCompact, whose answer the model never sees.
 STANDARD_HOOKS = StandardHooks({**EVENTS, "PostToolBatch": "tool", "StopFailure": "wrote"}, STARTS)
-"""SessionStart(compact) comes before PostCompact, whose answer the model never sees."""
 
+# Events of a subagent, which has its own thread.
 SUBAGENT_EVENTS: dict[str, ObservationKind] = {
     "PostToolUse": "tool",
     "PostToolBatch": "tool",
     "SubagentStop": "ended",
 }
-"""What is heard of a subagent, in a thread of its own."""
 
 
 class ClaudeHooks:

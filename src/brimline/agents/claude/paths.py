@@ -23,11 +23,10 @@ SUBAGENT = "agent-"
 DEFAULTS = (".claude", ".config/claude")
 STATE_FILE = ".claude.json"
 PROJECT_FILES = ("settings.json", "settings.local.json")
+# The limit for the client's own .claude.json, which keeps a history of every project.
 MAX_STATE_BYTES = 16 << 20
-"""The limit for the client's own .claude.json, which keeps a history of every project."""
 
-SHORT = 200_000
-"""The window of every model while the long ones are switched off."""
+SHORT = 200_000  # the window of every model while the long ones are switched off
 
 
 def roots(places: Places) -> list[Path]:

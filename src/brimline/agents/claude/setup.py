@@ -24,8 +24,7 @@ EVENTS = (
     "PostCompact",
     "SessionEnd",
 )
-COMMAND_ONLY_EVENTS = ("SessionStart",)
-"""Where a hook that posts is not run."""
+COMMAND_ONLY_EVENTS = ("SessionStart",)  # events for which the client runs no HTTP hook
 
 
 def _user_file(places: Places) -> Path:

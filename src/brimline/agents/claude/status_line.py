@@ -18,14 +18,12 @@ from brimline.agents.hook_payloads import (
     StatusLineReport,
 )
 
-MAX_TOKENS = 10**8
-"""More tokens than any window holds; an epoch time is far more."""
+MAX_TOKENS = 10**8  # more tokens than any window holds; an epoch time is far more
 
+# The client's percentage is rounded; further from its own tokens it is of something else.
 MAX_DEVIATION_PERCENT = 2.0
-"""The client's percentage is rounded; further from its own tokens it is of something else."""
 
-MISSING = -1
-"""In place of a count that was not told; none that is told is negative."""
+MISSING = -1  # a count that is missing in the record
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=MAX_TOKENS)]
 Size = Annotated[int, msgspec.Meta(gt=0, lt=MAX_TOKENS)]

@@ -32,8 +32,7 @@ class ClaudeCarry(msgspec.Struct):
 class TranscriptParser:
     """Claude Code's transcript, any version from 1.0 on."""
 
-    inline = False
-    """Whether sidechains were seen whose chain only the records between can tell."""
+    inline = False  # whether sidechains stand among the main thread's records
 
     def __init__(self, carry: bytes = b"") -> None:
         self._carry = msgspec.msgpack.decode(carry, type=ClaudeCarry) if carry else ClaudeCarry()

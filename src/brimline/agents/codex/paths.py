@@ -13,8 +13,7 @@ from brimline.transcripts.source import Places, Transcript, files_below, transcr
 from brimline.windows import ClientSettings
 
 FOLDERS = ("sessions", "archived_sessions")
-GRANTED = 95
-"""The part of the configured window, in per cent, that Codex fills."""
+GRANTED = 95  # the part of the configured window, in per cent, that Codex fills
 
 HEADER = 1 << 20
 

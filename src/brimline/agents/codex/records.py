@@ -181,6 +181,7 @@ class Printed(msgspec.Struct, frozen=True, gc=False):
     usage: msgspec.Raw = NULL
 
 
+# Records that say nothing about tokens; the last nine are the bare items of 2025.
 QUIET = frozenset(
     {
         "response_item",
@@ -201,8 +202,8 @@ QUIET = frozenset(
         "web_search_call",
     }
 )
-"""Records that say nothing about tokens; the last nine are the bare items of 2025."""
 
+# Kinds of event_msg that say nothing about tokens.
 QUIET_EVENTS = frozenset(
     {
         "agent_message",
@@ -245,8 +246,8 @@ QUIET_EVENTS = frozenset(
         "web_search_end",
     }
 )
-"""Kinds of event_msg that say nothing about tokens."""
 
+# Lines of `exec --json` that say nothing about tokens.
 QUIET_LINES = frozenset(
     {
         "turn.started",
@@ -257,4 +258,3 @@ QUIET_LINES = frozenset(
         "error",
     }
 )
-"""Lines of `exec --json` that say nothing about tokens."""

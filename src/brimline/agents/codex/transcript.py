@@ -35,8 +35,7 @@ from brimline.events import (
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 
-TURNS = 64
-"""So many turns back a rollback is followed to its call."""
+TURNS = 64  # turns that a rollback can go back
 
 Events: TypeAlias = Sequence[AnyEvent]
 

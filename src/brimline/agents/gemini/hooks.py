@@ -26,11 +26,10 @@ STANDARD_HOOKS = StandardHooks(
     },
     starts={"clear": "cleared"},
 )
+# How the first message of a session begins; a subagent's is its task.
 SESSION_OPENING = b'"<session_context>'
-"""How the first message of a session begins; a subagent's is its task."""
 
-SUBAGENT_TOOL = "invoke_agent"
-"""The tool that runs a subagent."""
+SUBAGENT_TOOL = "invoke_agent"  # the tool that runs a subagent
 
 
 class GeminiHooks:

@@ -20,11 +20,11 @@ from brimline.usage import Usage, from_subset
 
 _record = msgspec.json.Decoder(GeminiRecord)
 
+# What Gemini CLI puts in the model's mouth after the summary of a compression.
 ACKNOWLEDGED = b'"Got it. Thanks for the additional context!"'
-"""What Gemini CLI puts in the model's mouth after the summary of a compression."""
 
+# What a message of the conversation is: a reply whose usage is known is a call.
 OTHER, REPLY, CALL = 0, 1, 2
-"""What a message of the conversation is: a reply whose usage is known is a call."""
 
 
 class GeminiCarry(msgspec.Struct):

@@ -25,8 +25,7 @@ from urllib.parse import quote
 
 from brimline.errors import UnreadableTranscript
 
-BUSY_TIMEOUT_S = 0.25
-"""How many seconds we wait for a lock."""
+BUSY_TIMEOUT_S = 0.25  # how many seconds we wait for a lock
 
 ATTEMPTS = 5
 

@@ -12,14 +12,11 @@ from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
 from brimline.errors import UnreadableTranscript
 from brimline.transcripts.document import decode_record
 
-PAGE = 500
-"""How many messages one query fetches."""
+PAGE = 500  # how many messages one query fetches
 
-BEGINNING = (-1, "")
-"""The place before the first message."""
+BEGINNING = (-1, "")  # the place before the first message
 
-Page: TypeAlias = list[tuple[int, Row]]
-"""Messages, each with the time that it was made at."""
+Page: TypeAlias = list[tuple[int, Row]]  # messages, each with the time that it was made at
 
 OPTIONAL = ("parent_id", "directory", "title", "version", "revert", "time_created", "time_updated")
 

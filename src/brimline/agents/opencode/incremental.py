@@ -13,8 +13,8 @@ from brimline.events import MAIN, AnyEvent, Rewound, Trimmed
 from brimline.transcripts.document import decode_record
 from brimline.transcripts.source import START, Cursor, Tally
 
+# Milliseconds: a row that was stamped before the last one we saw may be committed after it.
 OVERLAP = 10_000
-"""Milliseconds: a row that was stamped before the last one we saw may be committed after it."""
 
 _message = msgspec.json.Decoder(OpencodeMessage)
 

@@ -18,8 +18,7 @@ from brimline.errors import UnreadableTranscript
 from brimline.regular_file import read_regular_file
 from brimline.transcripts.document import decode_record
 
-LARGEST = 32 << 20
-"""A larger message is counted as malformed and never held."""
+LARGEST = 32 << 20  # a larger message is counted as malformed and never held
 
 _info = msgspec.json.Decoder(SessionInfo)
 _part = msgspec.json.Decoder(Part)

@@ -17,8 +17,8 @@ from brimline.events import (
 )
 from brimline.usage import Usage
 
+# The agent that writes a compaction's summary: it has a context of its own.
 COMPACTION = "compaction"
-"""The agent that writes a compaction's summary: it has a context of its own."""
 
 
 class TranscriptCarry(msgspec.Struct):

@@ -6,8 +6,8 @@ from brimline.usage import Usage
 
 NULL = msgspec.Raw(b"null")
 
+# A response id shorter than this is no identity: Ollama draws its own from a thousand.
 SHORTEST = 13
-"""A response id shorter than this is no identity: Ollama draws its own from a thousand."""
 
 
 class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -103,6 +103,7 @@ class Printed(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     name: str | None = None
 
 
+# Entries that say nothing about tokens.
 QUIET = frozenset(
     {
         "credential_pin",
@@ -116,8 +117,8 @@ QUIET = frozenset(
         "ttsr_injection",
     }
 )
-"""Entries that say nothing about tokens."""
 
+# Lines of the stream that say nothing new about tokens.
 QUIET_LINES = frozenset(
     {
         "agent_end",
@@ -142,8 +143,8 @@ QUIET_LINES = frozenset(
         "turn_start",
     }
 )
-"""Lines of the stream that say nothing new about tokens."""
 
+# Every line of the stream but its header.
 LINES = QUIET_LINES | {
     "compaction_end",
     "compaction_start",
@@ -152,4 +153,3 @@ LINES = QUIET_LINES | {
     "message_update",
     "session_info_changed",
 }
-"""Every line of the stream but its header."""

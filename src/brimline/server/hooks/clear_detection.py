@@ -6,14 +6,12 @@ from brimline.bounded_dict import BoundedDict
 from brimline.events import MAIN
 from brimline.observations import Observation
 
+# The process that takes in those whose parent is gone; it runs no agent, and there is no 0.
 INIT = 1
-"""The process that takes in those whose parent is gone; it runs no agent, and there is no 0."""
 
-NONE = 0
-"""In place of a process: the session was cleared, and only its end was reported since."""
+NONE = 0  # in place of a process: the session was cleared, and only its end was reported since
 
-MOST = 4_096
-"""So many sessions, at most, are remembered."""
+MOST = 4_096  # sessions that are remembered
 
 
 class LastContact(NamedTuple):

@@ -16,26 +16,23 @@ from brimline.errors import InvalidSettings
 from brimline.hooks.client.exchange import NAMES
 from brimline.setup.manifest import MANIFEST_NAME, StatusLine, find_status_line
 
-LINE_WAIT_S = 0.06
-"""So many seconds a status line waits for it; then what it said last is shown."""
+LINE_WAIT_S = 0.06  # then the command's last output is shown
 
 COMMAND_TIMEOUT_S = 5.0
-"""So many seconds it may run at all."""
 
+# Bytes of the output that are shown, in whole lines; a command that prints more is ended.
 MOST = 32 << 10
-"""So many bytes of it are shown, in whole lines; a command that prints more is ended."""
 
-SESSIONS = 200
-"""Of so many sessions it is remembered what their line said last."""
+SESSIONS = 200  # sessions whose last output is remembered
 
 
+# Set for the user's command: if that runs our status line, it gets ours without the user's.
 INSIDE = "BRIMLINE_STATUS_LINE"
-"""Set for what the user's line runs: where that asks for ours it gets ours, and no line in it."""
 
 RESET = b"\x1b[0m"
 NO_ENVIRONMENT: Mapping[str, str] = {}
+# The variables that are the agent's, and not the daemon's.
 _TOLD = {name.decode() for name in NAMES}
-"""The variables that are the agent's, and not the daemon's."""
 
 
 class Place(NamedTuple):

@@ -10,8 +10,8 @@ from brimline.regular_file import open_regular_file
 
 APPLICATION_ID = 0x4252494D  # "BRIM": `file` and other programs read it from the header
 
+# How a file that was set aside is named: `brimline.db.broken-TIME`.
 Label: TypeAlias = Literal["broken", "foreign", "replaced"]
-"""How a file that was set aside is named: `brimline.db.broken-TIME`."""
 
 _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100

@@ -262,8 +262,8 @@ _FOURTH: Step = (
 
 _FIFTH: Step = (f"PRAGMA application_id = {APPLICATION_ID}",)
 
+# What brings a database from version 0, which is empty, to the newest: a step for each.
 MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
-"""What brings a database from version 0, which is empty, to the newest: a step for each."""
 
 
 def migrate(connection: sqlite3.Connection, place: str, steps: Sequence[Step] = MIGRATIONS) -> None:

@@ -11,8 +11,7 @@ from brimline.file_lock import lock_file
 from brimline.store.problems import StoreProblem, report_problem
 from brimline.store.sqlite.header import Label, Unusable
 
-SIDECARS = ("-wal", "-shm")
-"""What SQLite keeps beside a database while it is open."""
+SIDECARS = ("-wal", "-shm")  # what SQLite keeps beside a database while it is open
 
 LOST = (
     "A new store was started: sessions are read again from the agents' transcripts, but queued "

@@ -76,8 +76,8 @@ COMPACTIONS = Table("compactions", CompactionRow)
 SIGNALS = Table("signals", SignalRow)
 MESSAGES = Table("messages", Message, "order")
 HANDOFFS = Table("handoffs", HandoffRow)
+# What belongs to a session.
 SESSION_TABLES: tuple[Table[Any], ...] = (THREADS, CALLS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS)
-"""What belongs to a session."""
 
 _TOLD = 'excluded."{field}" IS NOT NULL'
 _EITHER = '(excluded."{field}" IS NULL) <> (calls."{field}" IS NULL)'
@@ -138,12 +138,12 @@ ON CONFLICT (session) DO UPDATE SET mark = excluded.mark"""
 
 KEEP_MARK = f"UPDATE given SET mark = ({_LAST_MARK})"
 
+# Forget the sessions that were last seen before a time: what belongs to them goes first.
 FORGET_SESSIONS = (
     *(table.forget for table in SESSION_TABLES),
     f"DELETE FROM changes WHERE session IN ({OLD_SESSIONS})",
     "DELETE FROM sessions WHERE seen_at < ?",
 )
-"""Forget the sessions that were last seen before a time: what belongs to them goes first."""
 
 SESSION_OF_MESSAGE = "SELECT session FROM messages WHERE id = ?"
 SESSION_OF_HANDOFF = "SELECT session FROM handoffs WHERE id = ?"

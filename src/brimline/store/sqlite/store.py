@@ -37,8 +37,7 @@ LOGGER = logging.getLogger("brimline.store")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-QueryJob: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
-"""A query and its values."""
+QueryJob: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]  # a query and its values
 
 
 class SqliteStore:

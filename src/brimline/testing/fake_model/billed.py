@@ -37,17 +37,15 @@ class Billed(msgspec.Struct, frozen=True, kw_only=True, tag="billed", tag_field=
     usage: Usage
     raw: dict[str, Any]
     thread: Thread = "main"
-    agent_id: str | None = None
-    """The subagent's or child session's own id, if the client sends one."""
+    agent_id: str | None = None  # the subagent's or child session's own id, if the client sends one
+    # The session id that the client sent with the request, if it sends one.
     session_id: str | None = None
-    """The session id that the client sent with the request, if it sends one."""
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused", tag_field="record"):
     """One model call that was answered with an HTTP error and cost nothing."""
 
-    after: int
-    """The sequence number of the last call billed before this one."""
+    after: int  # the sequence number of the last call billed before this one
     api: Api
     status: int
     thread: Thread = "main"

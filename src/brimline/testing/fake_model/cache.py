@@ -12,8 +12,7 @@ from .prompt import Block
 LOOKBACK = 20
 OPENAI_GRAIN = 128
 OPENAI_MINIMUM = 1024
-FRAMING = 4
-"""Tokens that the Anthropic API counts after the last breakpoint."""
+FRAMING = 4  # tokens that the Anthropic API counts after the last breakpoint
 
 
 @dataclass(frozen=True)
@@ -23,8 +22,7 @@ class Split:
     input: int
     read: int = 0
     write: int = 0
-    write_1h: int = 0
-    """The part of `write` that is kept for an hour."""
+    write_1h: int = 0  # the part of `write` with a lifetime of an hour
 
     @property
     def total(self) -> int:

@@ -10,8 +10,8 @@ from typing import Any, cast
 import msgspec
 
 CHARACTERS_PER_TOKEN = 4
+# The kind of block or item in which an API hands out its own summary, and gets it back.
 COMPACTION = "compaction"
-"""The kind of block or item in which an API hands out its own summary, and gets it back."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,13 @@ class Prompt:
     model: str
     stream: bool
     blocks: tuple[Block, ...]
-    system: str
-    """The text of the instructions."""
-    newest: str
-    """The text of what came in since the model's last answer."""
+    system: str  # the text of the instructions
+    newest: str  # the text of what came in since the model's last answer
     tools: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    tell_usage: bool = True
-    """Whether a stream ends with its usage."""
-    tell_growth: bool = False
-    """Whether each chunk of a stream has the usage so far."""
-    summarise: bool = False
-    """Whether nothing but a compaction is asked for."""
+    tell_usage: bool = True  # whether a stream ends with its usage
+    tell_growth: bool = False  # whether each chunk of a stream has the usage so far
+    summarise: bool = False  # whether nothing but a compaction is asked for
 
     @property
     def tokens(self) -> int:

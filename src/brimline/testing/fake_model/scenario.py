@@ -25,18 +25,15 @@ class ToolCall(msgspec.Struct, frozen=True):
 
     name: str
     input: dict[str, Any] = {}
-    namespace: str | None = None
-    """OpenAI alone: the group that the tool is declared in."""
+    namespace: str | None = None  # OpenAI alone: the group that the tool is declared in
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the prompt that the Anthropic API itself cleared before it answered."""
 
     kind: EditKind = "clear_tool_uses_20250919"
-    tokens: int
-    """Taken off the tokens added to the prompt."""
-    count: int = 1
-    """How many tool uses or turns of thinking that were."""
+    tokens: int  # taken off the tokens added to the prompt
+    count: int = 1  # how many tool uses or turns of thinking that were
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +52,7 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
 
     input: int
     output: int
-    paused: bool = False
-    """Anthropic alone: the summary is the whole answer."""
+    paused: bool = False  # Anthropic alone: the summary is the whole answer
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,23 +62,17 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: str | None = None
     tools: tuple[ToolCall, ...] = ()
     error: ErrorKind | None = None
-    when: str | None = None
-    """Used only for a request whose newest messages contain this text."""
+    when: str | None = None  # used only for a request whose newest messages contain this text
+    # A pattern sought in the newest messages; its group 1 replaces CAPTURED in tool inputs.
     capture: str | None = None
-    """A pattern sought in the newest messages; its group 1 replaces CAPTURED in tool inputs."""
-    output: int | None = None
-    """Output tokens billed; without it, estimated from the content."""
-    added: int | None = None
-    """Prompt tokens billed beyond those sent, in place of the ramp's."""
+    output: int | None = None  # output tokens billed; without it, estimated from the content
+    added: int | None = None  # prompt tokens billed beyond those sent, in place of the ramp's
     edits: tuple[Edit, ...] = ()
     passes: tuple[Pass, ...] = ()
     compaction: Compaction | None = None
-    unfinished: bool = False
-    """Gemini only: the client is asked to request the rest."""
-    delay: float = 0.0
-    """Seconds before the first byte."""
-    pace: float = 0.0
-    """Seconds between two events of a stream."""
+    unfinished: bool = False  # Gemini only: the client is asked to request the rest
+    delay: float = 0.0  # seconds before the first byte
+    pace: float = 0.0  # seconds between two events of a stream
 
 
 class Ramp(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,8 +80,8 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True):
 
     start: int = 0
     step: int = 0
+    # The new start once a compaction was answered, by the client's wish or the API's own.
     after_compaction: int = 0
-    """The new start once a compaction was answered, by the client's wish or the API's own."""
 
     def at(self, call: int, compactions: int) -> int:
         """Tokens added to the n-th call (from 0) after this number of compactions."""
@@ -109,11 +99,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     otherwise: Reply = Reply(text="Done.")
     summary: str = SUMMARY
     ramp: Ramp = Ramp()
-    window: int | None = None
-    """A prompt billed above this is refused as too long."""
+    window: int | None = None  # a prompt billed above this is refused as too long
     cache: bool = True
+    # OpenAI only: report the tokens newly written to the cache, as its newer models do.
     cache_writes: bool = False
-    """OpenAI only: report the tokens newly written to the cache, as its newer models do."""
 
 
 def load(path: Path) -> Scenario:

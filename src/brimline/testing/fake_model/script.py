@@ -34,10 +34,9 @@ class ScriptLine:
 
     reply: Reply
     added: int
+    # What the API itself sums the conversation up to, before the reply or in its place.
     summary: str | None = None
-    """What the API itself sums the conversation up to, before the reply or in its place."""
-    closed: int = 0
-    """The tokens added to the conversation before that."""
+    closed: int = 0  # the tokens added to the conversation before that
 
 
 @dataclass

@@ -18,8 +18,7 @@ from .billed import Billed, BillingLog, Refused
 from .model import Answered, Failed, Model
 from .scenario import Scenario
 
-POLL_INTERVAL_S = 0.02
-"""Seconds until the server notices that it is to stop."""
+POLL_INTERVAL_S = 0.02  # seconds until the server notices that it is to stop
 
 ROUTES: tuple[tuple[str, Wire], ...] = (
     ("/messages", anthropic.WIRE),

@@ -21,11 +21,9 @@ MakePair: TypeAlias = Callable[[], Awaitable[tuple[Store, Store]]]
 Check: TypeAlias = Callable[[Make], Awaitable[None]]
 PairCheck: TypeAlias = Callable[[MakePair], Awaitable[None]]
 
-CHECKS: list[Check] = []
-"""What every store does; the docstring of each names the property."""
+CHECKS: list[Check] = []  # what every store does; the docstring of each names the property
 
-PAIR_CHECKS: list[PairCheck] = []
-"""What two stores on the same place do."""
+PAIR_CHECKS: list[PairCheck] = []  # what two stores on the same place do
 
 
 def check(run: Callable[[Store], Awaitable[None]]) -> Check:

@@ -21,8 +21,7 @@ class Summary:
     text: str
     usage: Usage
     closed: int
-    alone: bool
-    """Whether it is the whole answer."""
+    alone: bool  # whether it is the whole answer
 
 
 @dataclass(frozen=True)
@@ -62,15 +61,14 @@ class Wire:
     """An API as its functions and the way it caches."""
 
     api: Api
+    # Body, path with query, and lower-case headers in; a prompt out.
     read: Callable[[bytes, str, Mapping[str, str]], Prompt]
-    """Body, path with query, and lower-case headers in; a prompt out."""
+    # Cache, prompt, tokens added, and whether cache writes are reported apart.
     split: Callable[[PrefixCache, tuple[Block, ...], int, bool], Split]
-    """Cache, prompt, tokens added, and whether cache writes are reported apart."""
-    raw: Callable[[Turn], Json]
-    """The usage object of the API."""
+    raw: Callable[[Turn], Json]  # the usage object of the API
     message_id: Callable[[Turn], str]
     answer: Callable[[Turn], Json]
     events: Callable[[Turn], Iterator[ServerSentEvent]]
     error: Callable[[ErrorKind, str], Json]
+    # Whether it reports the usage of a compaction apart from the answer's.
     tells_summary: bool = False
-    """Whether it reports the usage of a compaction apart from the answer's."""

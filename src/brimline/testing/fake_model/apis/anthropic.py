@@ -35,8 +35,7 @@ class _AnthropicRequest(msgspec.Struct):
     system: str | list[Json] = ""
     tools: list[Json] = []
     stream: bool = False
-    compaction: Json | None = None
-    """Nothing but a summary of the conversation is asked for."""
+    compaction: Json | None = None  # nothing but a summary of the conversation is asked for
 
 
 def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:

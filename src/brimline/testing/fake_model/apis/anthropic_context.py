@@ -7,8 +7,7 @@ from ..prompt import COMPACTION
 from ..scenario import EditKind
 from . import Json, Turn
 
-OWN = "message"
-"""The kind of a pass of the conversation's own model: these add up to the top level."""
+OWN = "message"  # the kind of a pass of the conversation's own model: these add up to the top level
 
 COUNTED: dict[EditKind, str] = {
     "clear_tool_uses_20250919": "cleared_tool_uses",

@@ -15,8 +15,8 @@ from . import Json, ServerSentEvent, Turn, Wire, responses
 
 class _StreamOptions(msgspec.Struct):
     include_usage: bool = False
+    # Not OpenAI's own: servers that speak its protocol have it.
     continuous_usage_stats: bool = False
-    """Not OpenAI's own: servers that speak its protocol have it."""
 
 
 class _ChatRequest(msgspec.Struct):

@@ -170,5 +170,4 @@ WIRE = Wire(
     error=error,
 )
 
-COMPACTING = replace(WIRE, answer=compacted)
-"""The same API for a request that only compacts."""
+COMPACTING = replace(WIRE, answer=compacted)  # the same API for a request that only compacts
