@@ -48,7 +48,6 @@ class MemoryStore:
         self._order = 0
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
-        """Carry these out in order; nothing can come between them."""
         effects = [False] * len(writes)
         for place, write in enumerate(writes):
             effects[place] = self._apply(write)
@@ -57,58 +56,46 @@ class MemoryStore:
         return effects
 
     async def sessions(self) -> list[SessionRow]:
-        """Every session, the last seen first."""
         return sorted(self._sessions.values(), key=lambda row: (-row.seen_at, row.id))
 
     async def session(self, id: str) -> SessionRow | None:
-        """One session."""
         return self._sessions.get(id)
 
     async def threads(self, session: str | None = None) -> list[ThreadRow]:
-        """The threads of a session, or of all."""
         rows = [row for row in self._threads.values() if session in (None, row.session)]
         return sorted(rows, key=lambda row: (row.session, row.thread))
 
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
-        """The calls of a session, by thread, in their order."""
         mine = [row for row in self._calls.values() if row.session == session]
         rows = [row for row in mine if thread in (None, row.thread)]
         return sorted(rows, key=lambda row: (row.thread, row.cycle, row.seq, row.call))
 
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
-        """The compactions of a session, or of all: by session and thread, in their order."""
         rows = [row for row in self._compactions.values() if session in (None, row.session)]
         return sorted(rows, key=lambda row: (row.session, row.thread, row.cycle))
 
     async def signals(self, session: str | None = None) -> list[SignalRow]:
-        """Signals in the order in which they fired."""
         return [row for row in self._signals.values() if session in (None, row.session)]
 
     async def messages(self, session: str | None = None) -> list[Message]:
-        """Messages in their order, whatever became of them."""
         return [row for row in self._messages.values() if session in (None, row.session)]
 
     async def pending_messages(self, session: str | None = None) -> list[Message]:
-        """Messages that are queued, or handed and not known to be delivered, in their order."""
         return [row for row in await self.messages(session) if row.state in PENDING_STATES]
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
-        """The last document of a session, or of each; its text is left empty."""
         mine = [row for row in self._handoffs.values() if session in (None, row.session)]
         last = {row.session: row.id for row in mine}
         rows = [row for row in reversed(mine) if last[row.session] == row.id]
         return [msgspec.structs.replace(row, text="") for row in rows]
 
     async def handoffs(self, session: str) -> list[HandoffRow]:
-        """A session's documents, the last one first."""
         return [row for row in reversed(self._handoffs.values()) if row.session == session]
 
     async def has_event(self, key: str) -> bool:
-        """Return whether an `EventKey` with this key is stored."""
         return key in self._once
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
-        """The sessions that changed since a mark, each with the mark of its last change."""
         return sorted((mark, session) for session, mark in self._changes.items() if mark > after)
 
     async def close(self) -> None:

@@ -173,7 +173,6 @@ class ClaudeContent:
         self._total_cost = 0.0
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
-        """Yield the pieces of one transcript record."""
         entry = _record.decode(record)
         if entry.is_sidechain:
             return
@@ -196,7 +195,6 @@ class ClaudeContent:
         yield Location(entry.cwd, entry.git_branch)
 
     def read_line(self, line: bytes) -> Iterator[Piece]:
-        """Yield the pieces of one stream line."""
         entry = _line.decode(line)
         if entry.type == "result":
             yield from self._result(entry)

@@ -27,7 +27,6 @@ class ClaudeHooks:
     """Claude Code's hooks."""
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
-        """Return what a hook of the main thread or of a subagent reports."""
         hook_input = _decode_input(request)
         if hook_input.agent_id is None:
             return STANDARD_HOOKS.observe_main(request, hook_input, at, late)

@@ -24,17 +24,14 @@ class Claude:
     agent = "claude"
 
     def transcripts(self, places: Places) -> Iterable[Transcript]:
-        """Every transcript, subagents' too."""
         return paths.transcripts(places)
 
     def folders(self, places: Places) -> list[Path]:
-        """Where its transcripts are, or would be."""
         return [root / "projects" for root in paths.roots(places)]
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
-        """Its events."""
         if how == "quick":
             return FastReader(transcript.path, cursor)
         if how == "end":
@@ -42,7 +39,6 @@ class Claude:
         return read_every_record(transcript.path, cursor)
 
     def parse(self, file: BinaryIO) -> Reader:
-        """The events of a transcript that comes from anywhere."""
         return JsonLines(file, TranscriptParser())
 
     def stream(self) -> ClaudeStreamParser:
@@ -61,7 +57,6 @@ class Claude:
         return None
 
     def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        """What the user told Claude Code about its compaction."""
         return paths.settings(places, project)
 
 

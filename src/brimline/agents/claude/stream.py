@@ -46,7 +46,6 @@ class ClaudeStreamParser:
         return b""
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
-        """The events of one line."""
         try:
             line = _line.decode(record)
         except msgspec.ValidationError:

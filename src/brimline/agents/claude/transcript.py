@@ -38,11 +38,9 @@ class TranscriptParser:
         self._carry = msgspec.msgpack.decode(carry, type=ClaudeCarry) if carry else ClaudeCarry()
 
     def carry(self) -> bytes:
-        """What a later parser must know."""
         return msgspec.msgpack.encode(self._carry)
 
     def feed(self, record: bytes | memoryview) -> Sequence[AnyEvent] | None:
-        """The events of one record."""
         try:
             line = _record.decode(record)
         except msgspec.ValidationError:

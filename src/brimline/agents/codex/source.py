@@ -37,22 +37,18 @@ class Codex:
     agent = "codex"
 
     def transcripts(self, places: Places) -> Iterable[Transcript]:
-        """Every rollout."""
         return paths.transcripts(places)
 
     def folders(self, places: Places) -> list[Path]:
-        """Where its transcripts are, or would be."""
         return [paths.home(places) / folder for folder in paths.FOLDERS]
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
-        """Its events, every record looked at."""
         file = open_transcript(transcript.path, cursor.offset)
         return JsonLines(file, RolloutParser(cursor.carry), cursor)
 
     def parse(self, file: BinaryIO) -> Reader:
-        """The events of a rollout that comes from anywhere."""
         return JsonLines(file, RolloutParser())
 
     def stream(self) -> CodexStreamParser:
@@ -69,7 +65,6 @@ class Codex:
         return "transcript" if _cut(head) else None
 
     def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        """What the user told Codex about its window and its compaction."""
         return paths.settings(places, project)
 
 

@@ -29,11 +29,9 @@ class CodexStreamParser:
         self._memory = msgspec.json.decode(carry, type=_Memory) if carry else _Memory()
 
     def carry(self) -> bytes:
-        """What a parser made later must know."""
         return msgspec.json.encode(self._memory)
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
-        """The events of one line; None where its kind is unknown."""
         line = _printed.decode(record)
         if line.type == "turn.completed":
             return self._turn(_tokens.decode(line.usage).usage())

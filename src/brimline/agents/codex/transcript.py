@@ -108,11 +108,9 @@ class RolloutParser:
         }
 
     def carry(self) -> bytes:
-        """What a parser made later must know."""
         return msgspec.json.encode(self._memory)
 
     def feed(self, record: bytes) -> Events | None:
-        """The events of one record; None where its kind is unknown."""
         line = _line.decode(record)
         if handle := self._records.get(line.type):
             return handle(line)

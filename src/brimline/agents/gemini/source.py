@@ -28,11 +28,9 @@ class Gemini:
     agent = "gemini"
 
     def transcripts(self, places: Places) -> Iterable[Transcript]:
-        """Every chat, subagents' too."""
         return paths.transcripts(places)
 
     def folders(self, places: Places) -> list[Path]:
-        """Where its transcripts are, or would be."""
         return [paths.root(places) / "tmp"]
 
     def read(
@@ -47,7 +45,6 @@ class Gemini:
         return JsonLines(file, ChatParser(cursor.carry, *whose), cursor)
 
     def parse(self, file: BinaryIO) -> Reader:
-        """The events of a chat that comes from anywhere."""
         peekable = _buffered(file)
         if _is_document(peekable):
             return ChatDocument("the transcript", peekable, ChatParser())
@@ -64,7 +61,6 @@ class Gemini:
         return "stream" if any(_is_init(line) for line in head.split(b"\n")[:8]) else None
 
     def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        """What the user told Gemini CLI about its compression."""
         return paths.settings(places, project)
 
 

@@ -18,11 +18,9 @@ class GeminiStreamParser:
     """The stream of one run: no call's usage is in it, only what the run spent in all."""
 
     def carry(self) -> bytes:
-        """Nothing: each line tells all."""
         return b""
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
-        """The events of one line."""
         line = decode_record(_line, record)
         at = parse_time(line.timestamp)
         if line.type == "init":

@@ -62,7 +62,6 @@ class ChatParser:
         self._project = project
 
     def carry(self) -> bytes:
-        """What a later parser must know."""
         return msgspec.msgpack.encode(self._carry)
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:

@@ -109,7 +109,6 @@ class OpencodeContent:
     outcome_marks = (b'"type":"step_finish"', b'"type":"error"')
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
-        """Yield the pieces of one message."""
         entry = _entry.decode(record)
         yield Location(entry.info.path.cwd)
         for part in entry.parts:

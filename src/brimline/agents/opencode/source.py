@@ -39,7 +39,6 @@ class Opencode:
         return paths.transcripts(places)
 
     def folders(self, places: Places) -> list[Path]:
-        """Where its transcripts are, or would be."""
         return [paths.root(places)]
 
     def read(
@@ -76,7 +75,6 @@ class Opencode:
         return "stream" if any(_is_line(line) for line in head.split(b"\n")[:8]) else None
 
     def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        """What the user told opencode about windows and compaction."""
         return config.settings(places, project)
 
 

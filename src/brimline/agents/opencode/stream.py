@@ -33,11 +33,9 @@ class OpencodeStreamParser:
         self._carry = msgspec.msgpack.decode(carry, type=StreamCarry) if carry else StreamCarry()
 
     def carry(self) -> bytes:
-        """What a later parser must know."""
         return msgspec.msgpack.encode(self._carry)
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
-        """The events of one line."""
         line = decode_record(_line, record)
         if line.type not in STREAM_KINDS:
             return None

@@ -87,7 +87,6 @@ class PiContent:
     outcome_marks = (b'"type":"message_end"', b'"type":"compaction_end"')
 
     def read_record(self, record: bytes) -> Iterator[Piece]:
-        """Yield the pieces of one entry."""
         entry = _entry.decode(record)
         at = parse_time(entry.timestamp) if isinstance(entry.timestamp, str) else None
         yield Location(entry.cwd)
@@ -108,11 +107,6 @@ class PiContent:
                 pass
 
     def read_line(self, line: bytes) -> Iterator[Piece]:
-        """Yield the pieces of one stream line.
-
-        A message stands in several lines; only `message_end` counts. A failed message may be
-        retried, so the last outcome counts.
-        """
         match _line.decode(line):
             case _PiLine("compaction_end", result=_Result(_Usage(cost))):
                 yield RunOutcome(cost=cost.total)

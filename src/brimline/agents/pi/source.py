@@ -33,22 +33,18 @@ class Pi:
     agent = "pi"
 
     def transcripts(self, places: Places) -> Iterable[Transcript]:
-        """Every session."""
         return paths.transcripts(places)
 
     def folders(self, places: Places) -> list[Path]:
-        """Where its transcripts are, or would be."""
         return paths.session_folders(places)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
-        """Its events, every record looked at."""
         file = open_transcript(transcript.path, cursor.offset)
         return JsonLines(file, SessionParser(cursor.carry), cursor)
 
     def parse(self, file: BinaryIO) -> Reader:
-        """The events of a session that comes from anywhere."""
         return JsonLines(file, SessionParser())
 
     def stream(self) -> PiStreamParser:
@@ -63,7 +59,6 @@ class Pi:
         return _form(rest) if _is_header(line) else None
 
     def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        """What the user told Pi about its models and its compaction."""
         return paths.settings(places, project)
 
 

@@ -38,11 +38,9 @@ class PiStreamParser:
         }
 
     def carry(self) -> bytes:
-        """What a parser made later must know."""
         return msgspec.json.encode(self._memory)
 
     def feed(self, record: bytes) -> Events | None:
-        """The events of one line; None where its kind is unknown."""
         line = _printed.decode(record)
         if tell := self._lines.get(line.type):
             return tell(line)

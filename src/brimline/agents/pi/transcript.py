@@ -80,11 +80,9 @@ class SessionParser:
         self._memory = msgspec.json.decode(carry, type=Memory) if carry else Memory()
 
     def carry(self) -> bytes:
-        """What a parser made later must know."""
         return msgspec.json.encode(self._memory)
 
     def feed(self, record: bytes) -> Events | None:
-        """The events of one entry; None where its kind is unknown."""
         entry = _entry.decode(record)
         if entry.type == "session":
             return self._session(entry)

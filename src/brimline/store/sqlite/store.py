@@ -85,56 +85,44 @@ class SqliteStore:
         return await self._writer.submit(writes)
 
     async def sessions(self) -> list[SessionRow]:
-        """Every session, the last seen first."""
         return await self._read(query.SESSIONS)
 
     async def session(self, id: str) -> SessionRow | None:
-        """One session."""
         rows = await self._read(query.SESSION, id)
         return rows[0] if rows else None
 
     async def threads(self, session: str | None = None) -> list[ThreadRow]:
-        """The threads of a session, or of all."""
         return await self._read(query.THREADS, session)
 
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
-        """The calls of a session, by thread, in their order."""
         if thread is None:
             return await self._read(query.CALLS, session)
         return await self._read(query.CALLS_OF_THREAD, session, thread)
 
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
-        """The compactions of a session, or of all: by session and thread, in their order."""
         return await self._read(query.COMPACTIONS, session)
 
     async def signals(self, session: str | None = None) -> list[SignalRow]:
-        """Signals in the order in which they fired."""
         return await self._read(query.SIGNALS, session)
 
     async def messages(self, session: str | None = None) -> list[Message]:
-        """Messages in their order, whatever became of them."""
         return await self._read(query.MESSAGES, session)
 
     async def pending_messages(self, session: str | None = None) -> list[Message]:
-        """Messages that are queued, or handed and not known to be delivered, in their order."""
         return await self._read(query.PENDING_MESSAGES, session)
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
-        """The last document of a session, or of each, the last one first; without its text."""
         if session is None:
             return await self._read(query.LAST_HANDOFFS)
         return await self._read(query.LAST_HANDOFF, session)
 
     async def handoffs(self, session: str) -> list[HandoffRow]:
-        """A session's documents, the last one first."""
         return await self._read(query.HANDOFFS, session)
 
     async def has_event(self, key: str) -> bool:
-        """Return whether an `EventKey` with this key is stored."""
         return await self._read(query.has_event, key)
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
-        """The sessions that changed since a mark, each with the mark of its last change."""
         return await self._read(query.changes, after)
 
     def find_problem(self) -> str | None:
