@@ -189,14 +189,13 @@ def running(home: Path) -> Generator[Shown]:
         words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        assert process.stderr is not None
-        said = process.stdout.readline()
+        first_line = process.stdout.readline()
         try:
-            assert "recorded sessions at" in said, process.stderr.read()
+            assert "sample sessions at" in first_line
             process.stdout.readline()  # how to open the link
             opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
             opener.open(process.stdout.readline().strip(), timeout=PATIENCE).close()
-            yield Shown(process, said.partition(" at ")[2].split()[0], opener)
+            yield Shown(process, first_line.partition(" at ")[2].split()[0], opener)
         finally:
             process.kill()
 
