@@ -36,12 +36,12 @@ except BaselineFailed as error:
 BOTH_WAYS = """
 from pathlib import Path
 import msgspec
-from brimline.baselines.request import by_command, by_request
-from brimline.baselines.client import Client, environment, find
+from brimline.baselines.request import ask_by_command, ask_by_control_request
+from brimline.baselines.client import ClaudeCommand, client_environment, find_command
 from brimline.transcripts.source import Places
 here = Places.here()
-client = Client(find(here), Path.cwd(), environment(here))
-for ask in (by_request, by_command):
+client = ClaudeCommand(find_command(here), Path.cwd(), client_environment(here))
+for ask in (ask_by_control_request, ask_by_command):
     print(msgspec.json.encode(ask(client)).decode(), flush=True)
 """
 """Asks by request and by command."""

@@ -150,7 +150,7 @@ def test_dialog_is_not_typed_into(opened: Open, tmp_path: Path) -> None:
     client.say("Go.")
     client.until(lambda: "Do you want to proceed?" in client.shown, "it does not ask")
     told = asyncio.run(Typist(tmp_path).submit(client.pane, "claude", "1", while_busy=True))
-    assert (told.submitted, told.reason) == (False, "its composer cannot be recognised")
+    assert (told.submitted, told.reason) == (False, "the composer was not recognised")
     assert "Do you want to proceed?" in client.shown
 
 
@@ -358,7 +358,7 @@ def test_handoff_clear_after_words_were_queued(
     client.say("And mind the tests.")
     client.until(lambda: "I read it." in client.shown, "there is no reply")
     assert load_requests(daemon.state) == []
-    assert "still to be read" in holding(client, "And mind the tests.")[0]
+    assert "has not been read yet" in holding(client, "And mind the tests.")[0]
 
 
 def test_message_for_an_agent_without_hooks(daemon: InTmux, opened: Open) -> None:

@@ -285,7 +285,7 @@ def test_prompts_that_are_not_meant(drawn: Make, tmp_path: Path) -> None:
     others = (
         heard("prompt", thread="agent-1"),
         heard("prompt", session=NEXT),
-        heard("prompt", at=before, late=True),
+        heard("prompt", at=before, is_late=True),
     )
 
     async def scene() -> None:
@@ -321,7 +321,7 @@ def test_older_end_in_the_spool(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.begin(client)
-        await daemon.clearing.observe(heard("stopped", at=time.time() - 60.0, late=True))
+        await daemon.clearing.observe(heard("stopped", at=time.time() - 60.0, is_late=True))
         await asyncio.sleep(0.1)
         await daemon.clearing.close()
 
@@ -339,7 +339,7 @@ def test_prompt_while_nobody_listened(drawn: Make, tmp_path: Path, step: ClearSt
     async def scene() -> None:
         await daemon.clearing.load()
         for what in ("stopped", "prompt"):
-            await daemon.clearing.observe(heard(what, late=True))
+            await daemon.clearing.observe(heard(what, is_late=True))
         await daemon.clearing.resume()
         await asyncio.sleep(3 * QUICK.settle_s)
         await daemon.clearing.wait_until_idle()
@@ -402,7 +402,7 @@ def test_killed_while_it_waited(drawn: Make, tmp_path: Path) -> None:
 
     async def scene() -> None:
         await daemon.clearing.load()
-        await daemon.clearing.observe(heard("stopped", late=True))
+        await daemon.clearing.observe(heard("stopped", is_late=True))
         await daemon.clearing.resume()
         await daemon.hook_after(client)
         await daemon.clearing.wait_until_idle()

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 
 def check_lost(screen: Screen) -> None:
     """Wait until the page says that it is not connected."""
-    screen.find("connection", '[data-connection="check_lost"]').wait_for()
+    screen.find("connection", '[data-connection="lost"]').wait_for()
     expect(screen.find("connection")).to_have_text("disconnected, reconnecting")
 
 
