@@ -43,10 +43,10 @@ def test_at_a_tool() -> None:
     assert [m.order for m in deliverable(waiting, "tool", now=1.0)] == [2]
 
 
-def test_at_a_stop() -> None:
-    """A turn is kept going for what is urgent or somebody sent, not for a warning of ours."""
+def test_only_messages_of_other_senders_keep_a_turn_going() -> None:
+    """A level waits for the next prompt or tool result, however urgent it is."""
     waiting = [message(1), message(2, sender="user"), message(3, urgency="urgent")]
-    assert [m.order for m in deliverable(waiting, "stop", now=1.0)] == [3, 2]
+    assert [m.order for m in deliverable(waiting, "stop", now=1.0)] == [2]
 
 
 @pytest.mark.parametrize("moment", ["turn", "tool", "stop"])

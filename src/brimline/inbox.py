@@ -56,9 +56,9 @@ def deliverable(
 ) -> list[Message]:
     """The messages to deliver at a moment: urgent ones first, each kind in its order.
 
-    At a tool's result only urgent ones; at the end of a turn also those of other senders, for which
-    the agent should go on working. Nothing is delivered during a compaction, and each thread gets
-    only its own messages.
+    At a tool's result only urgent ones; at the end of a turn only those of other senders, for which
+    the agent should go on working: a level never keeps a turn from ending. Nothing is delivered
+    during a compaction, and each thread gets only its own messages.
     """
     if compacting:
         return []
@@ -68,9 +68,9 @@ def deliverable(
 
 
 def _fits_moment(message: Message, moment: Moment) -> bool:
-    if message.urgency == "urgent" or moment == "turn":
-        return True
-    return moment == "stop" and message.sender != BRIMLINE
+    if moment == "stop":
+        return message.sender != BRIMLINE
+    return moment == "turn" or message.urgency == "urgent"
 
 
 def is_pending(message: Message, now: float) -> bool:

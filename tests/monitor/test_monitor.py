@@ -58,17 +58,19 @@ def test_urgent_at_the_next_tool(tmp_path: Path) -> None:
     run(go())
 
 
-def test_urgent_at_a_stop(tmp_path: Path) -> None:
-    """What is urgent, or somebody sent, keeps a turn from ending, once."""
+def test_only_a_message_of_another_sender_keeps_a_turn_from_ending(tmp_path: Path) -> None:
+    """A level waits for the next prompt, however urgent it is."""
 
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(150_000)
-        told = await agent.tell("stopped")
-        assert told.stop_feedback is not None
+        assert (await agent.tell("stopped")).stop_feedback is None
         await agent.monitor.send("s1", "look at the tests")
         assert (await agent.tell("stopped", is_continuation=True)).stop_feedback is None
         assert (await agent.tell("stopped")).stop_feedback == "look at the tests"
+        context = (await agent.tell("prompt")).context
+        assert context is not None
+        assert "at 75%" in context
 
     run(go())
 

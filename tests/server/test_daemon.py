@@ -182,13 +182,12 @@ def test_call_that_a_hook_brings(daemon: Running) -> None:
     assert daemon.get(path)["threads"][0]["sent"] == 141_000
 
 
-def test_urgent_message(daemon: Running) -> None:
-    """The last level comes with the next tool result; at a stop it keeps the turn going once."""
+def test_a_level_does_not_keep_a_turn_from_ending(daemon: Running) -> None:
+    """The last level waits for the next tool result."""
     daemon.hook(status_input(150_000), "statusline")
-    told = json.loads(daemon.hook(hook_input("Stop", stop_hook_active=False)))
-    assert told["decision"] == "block"
-    assert "75%" in told["reason"]
-    assert daemon.hook(hook_input("Stop", stop_hook_active=True)) == ""
+    assert daemon.hook(hook_input("Stop", stop_hook_active=False)) == ""
+    reply = json.loads(daemon.hook(hook_input("PostToolBatch")))
+    assert "75%" in reply["hookSpecificOutput"]["additionalContext"]
 
 
 def test_send(daemon: Running) -> None:

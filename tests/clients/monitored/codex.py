@@ -24,9 +24,8 @@ class Codex(MonitoredClient):
     window = 258_400
     session_word = '"$CODEX_THREAD_ID"'
     session_key = "thread_id"
-    compaction_ramp = (0.35, 0.145, 0.42)
-    handoff_counts = (1, 1, 1, 1)
-    """One more than others: a level message at the end of the turn makes it continue."""
+    levels = ((0, 50.0), (0, 65.0), (1, 65.0))
+    """Its first call after the compaction sends little, its second is above both levels."""
     shell = staticmethod(shell)
     subagent_script = (spawn("Look around."), wait()), (shell("echo sub"),)
     user_hooks = OWN
