@@ -20,6 +20,7 @@ from brimline.transcripts.source import START, Tally, Transcript
 ONE_PROCESS_MAX_BYTES = 48 << 20  # for less, starting workers costs more than it saves
 TAILS_ABOVE_BYTES = 192 << 20  # with more to read, `status` reads only the ends of new files
 MAX_WORKERS = 4
+CHUNK_JOBS = 8  # jobs that a worker gets at a time: one by one they took a quarter longer
 
 Progress = Callable[[int, int], None]
 
@@ -230,7 +231,7 @@ def read_all(jobs: Sequence[ReadJob], workers: int) -> Iterator[ReadResult]:
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context(method), _reset_signals)
     try:
-        yield from pool.map(read_transcript, jobs)
+        yield from pool.map(read_transcript, jobs, chunksize=CHUNK_JOBS)
     except BrokenProcessPool as error:
         raise WorkerFailed from error
     finally:
