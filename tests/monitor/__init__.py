@@ -1,1 +1,1 @@
-"""The monitor: what is heard, kept, said."""
+"""Tests of the monitor."""

@@ -1,4 +1,4 @@
-"""Sessions that go on as others: what waits for them follows, once."""
+"""Messages follow a session that continues under another id after a clear."""
 
 import asyncio
 
@@ -16,20 +16,17 @@ def message(
     state: MessageState = "queued",
     handed_at: float | None = None,
 ) -> Message:
-    """A message from the user."""
     return Message(
         id, session, id, 1.0, urgency=urgency, sender="user", state=state, handed_at=handed_at
     )
 
 
-async def waiting(store: Store) -> list[tuple[str, str]]:
-    """Who has what to read."""
+async def pending_messages(store: Store) -> list[tuple[str, str]]:
+    """Return (session, message id) of all pending messages."""
     return [(row.session, row.id) for row in await store.pending_messages()]
 
 
-def test_forwarded() -> None:
-    """What waits for a session waits for the one that it became, in its order, and only there."""
-
+def test_forwarding_moves_messages_once_and_in_order_but_not_levels() -> None:
     async def main() -> None:
         store = MemoryStore()
         level = Message("level", "s1", "50%", 1.0, cycle=0, level=50.0)
@@ -38,29 +35,25 @@ def test_forwarded() -> None:
         for _ in range(2):
             await forward_messages(store, "s1", "s2", 2.0)
             moved = [("s2", "m1"), ("s1", "level"), ("s2", "m2"), ("s3", "m4")]
-            assert await waiting(store) == moved
+            assert await pending_messages(store) == moved
 
     asyncio.run(main())
 
 
-def test_handed_out() -> None:
-    """What a hook was given may still be passed on: it follows when that has taken too long."""
-
+def test_message_held_by_a_hook_is_forwarded_only_after_its_lease() -> None:
     async def main() -> None:
         store = MemoryStore()
         await store.write([QueueMessage(message("m1", state="handed", handed_at=5.0))])
         await forward_messages(store, "s1", "s2", 6.0)
-        assert await waiting(store) == [("s1", "m1")]
+        assert await pending_messages(store) == [("s1", "m1")]
         await forward_messages(store, "s1", "s2", 5.0 + DELIVERY_LEASE_S)
-        assert await waiting(store) == [("s2", "m1")]
+        assert await pending_messages(store) == [("s2", "m1")]
         assert [row.state for row in await store.messages()] == ["queued"]
 
     asyncio.run(main())
 
 
-def test_succeeds() -> None:
-    """It is known as what it goes on; what is told again, when it was resumed, is long past."""
-
+def test_repeated_continuation_does_not_move_messages_of_a_resumed_session() -> None:
     async def main() -> None:
         store = MemoryStore()
         await store.write(
@@ -71,20 +64,19 @@ def test_succeeds() -> None:
             row = SessionRow("s1", "claude", 4.0, became="s2", became_at=4.0)
             assert await store.session("s1") == row
             assert row.continued_as == "s2"
-        assert await waiting(store) == [("s2", "m1")]
+        assert await pending_messages(store) == [("s2", "m1")]
         await store.write(
             [PutSession(SessionRow("s1", "claude", 6.0)), QueueMessage(message("m2"))]
         )
         await record_continuation(store, "s1", "s2", 3.0, 7.0)
-        assert await waiting(store) == [("s2", "m1"), ("s1", "m2")]
+        assert await pending_messages(store) == [("s2", "m1"), ("s1", "m2")]
         await record_continuation(store, "s1", "s3", 8.0, 8.0)
-        assert await waiting(store) == [("s2", "m1"), ("s3", "m2")]
+        assert await pending_messages(store) == [("s2", "m1"), ("s3", "m2")]
 
     asyncio.run(main())
 
 
-def test_heir() -> None:
-    """A session that was seen after its clear was resumed, however it ended then."""
+def test_session_seen_after_its_clear_has_no_continuation() -> None:
     cleared = SessionRow("s1", "claude", 3.0, ended_at=3.0, became="s2", became_at=3.0)
     assert cleared.continued_as == "s2"
     assert SessionRow("s1", "claude", 3.0).continued_as is None
@@ -92,28 +84,24 @@ def test_heir() -> None:
     assert resumed.continued_as is None
 
 
-def test_session_that_was_not_heard_of() -> None:
-    """Its messages follow all the same; nobody makes up a session for them."""
-
+def test_messages_of_an_unknown_session_are_forwarded_without_creating_it() -> None:
     async def main() -> None:
         store = MemoryStore()
         await store.write([QueueMessage(message("m1"))])
         await record_continuation(store, "s1", "s2", 3.0, 3.0)
         assert await store.sessions() == []
-        assert await waiting(store) == [("s2", "m1")]
+        assert await pending_messages(store) == [("s2", "m1")]
 
     asyncio.run(main())
 
 
-def test_client_that_keeps_its_session() -> None:
-    """A clear that makes no other session changes nothing."""
-
+def test_clear_within_one_session_id_changes_nothing() -> None:
     async def main() -> None:
         store = MemoryStore()
         row = SessionRow("s1", "claude", 1.0)
         await store.write([PutSession(row), QueueMessage(message("m1"))])
         await record_continuation(store, "s1", "s1", 3.0, 3.0)
         assert await store.session("s1") == row
-        assert await waiting(store) == [("s1", "m1")]
+        assert await pending_messages(store) == [("s1", "m1")]
 
     asyncio.run(main())

@@ -1,4 +1,4 @@
-"""A clock that is set back: what was told, handed out and written stays in its order."""
+"""The system clock is set back while sessions run."""
 
 import asyncio
 from pathlib import Path
@@ -14,33 +14,33 @@ from .agent import Agent
 HOUR = 3_600.0
 
 
-def begun(folder: Path) -> Agent:
-    """A session, at a time from which there is room to go back."""
+def start_agent(folder: Path) -> Agent:
+    """Start late enough that the clock can be set back."""
     agent = Agent(folder)
     agent.time = 1_000_000.0
     return agent
 
 
-def test_compaction_after_a_status_line(tmp_path: Path) -> None:
-    """What was told before a compaction is not held after it, whatever the clock said."""
-
+def test_status_line_before_a_compaction_is_dropped_when_the_clock_goes_back(
+    tmp_path: Path,
+) -> None:
     async def go() -> None:
-        agent = begun(tmp_path)
+        agent = start_agent(tmp_path)
         agent.call(40_000)
         await agent.status(40_000)
         agent.time -= HOUR
         agent.boundary()
-        await agent.tell("compacted")
+        await agent.observe("compacted")
         assert agent.reading() == (None, "unknown", 1)
 
     asyncio.run(go())
 
 
-def test_status_line(tmp_path: Path) -> None:
-    """A status line is believed after the clock was set back; one that was overtaken is not."""
-
+def test_status_line_counts_after_the_clock_goes_back_but_not_when_it_is_late(
+    tmp_path: Path,
+) -> None:
     async def go() -> None:
-        agent = begun(tmp_path)
+        agent = start_agent(tmp_path)
         await agent.status(40_000)
         agent.time -= 3.0
         await agent.status(30_000)
@@ -53,37 +53,35 @@ def test_status_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_document(tmp_path: Path, restarts: bool) -> None:
-    """A document that was written before a compaction comes back after it."""
-
+def test_handoff_returns_after_a_compaction_when_the_clock_goes_back(
+    tmp_path: Path, restarts: bool
+) -> None:
     async def go() -> None:
-        agent = begun(tmp_path)
+        agent = start_agent(tmp_path)
         agent.call(40_000)
-        await agent.tell("tool")
+        await agent.observe("tool")
         await agent.monitor.hand_over("s1", Document.of("Go on.", "h.md", 1.0), "agent")
         agent.time -= HOUR
         agent.boundary()
         if restarts:
-            await agent.monitor.observe(agent.heard("compacted"))
+            await agent.monitor.observe(agent.observation("compacted"))
             agent.new_monitor()
-        reply = await agent.tell("prompt" if restarts else "compacted")
+        reply = await agent.observe("prompt" if restarts else "compacted")
         assert "Go on." in (reply.context or "")
 
     asyncio.run(go())
 
 
-def test_message_of_a_hook_that_vanished(tmp_path: Path) -> None:
-    """A message that was handed to a hook that vanished does not wait for the clock."""
-
+def test_unacknowledged_message_is_sent_again_when_the_clock_goes_back(tmp_path: Path) -> None:
     async def go() -> None:
-        agent = begun(tmp_path)
-        await agent.tell("prompt")
+        agent = start_agent(tmp_path)
+        await agent.observe("prompt")
         await agent.monitor.send("s1", "hello")
-        handed = await agent.monitor.observe(agent.heard("prompt"))
+        handed = await agent.monitor.observe(agent.observation("prompt"))
         assert handed.context == "hello"
         agent.time += DELIVERY_LEASE_S / 2
-        assert (await agent.tell("prompt")).context is None
+        assert (await agent.observe("prompt")).context is None
         agent.time -= HOUR
-        assert (await agent.tell("prompt")).context == f"{SENT_AGAIN}\nhello"
+        assert (await agent.observe("prompt")).context == f"{SENT_AGAIN}\nhello"
 
     asyncio.run(go())

@@ -1,9 +1,7 @@
-"""What a session gets back of a compaction that only its transcript told of."""
+"""Handoffs and drafts that are returned after compactions known only from the transcript."""
 
 import asyncio
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,89 +11,78 @@ from brimline.observations import ObservationKind
 from .agent import Agent
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a test's coroutine."""
-    asyncio.run(work)
-
-
-def begun(folder: Path) -> Agent:
-    """A session with a task."""
+def start_agent(folder: Path) -> Agent:
     agent = Agent(folder)
-    works(agent, "Build the parser.")
+    work_on(agent, "Build the parser.")
     return agent
 
 
-def works(agent: Agent, task: str, calls: int = 1) -> None:
-    """The user asks for something, and the agent works on it."""
-    at, told = "2026-11-15T10:00:00.000Z", {"role": "user", "content": task}
-    agent.line(type="user", timestamp=at, message=told)
+def work_on(agent: Agent, task: str, calls: int = 1) -> None:
+    """The user gives a task, and the agent makes calls for it."""
+    at, message = "2026-11-15T10:00:00.000Z", {"role": "user", "content": task}
+    agent.write_record(type="user", timestamp=at, message=message)
     for _ in range(calls):
         agent.call(90_000)
 
 
-def test_draft_after_the_fact(tmp_path: Path) -> None:
-    """Where nobody told of a compaction before it was over, the draft is made then, once."""
-
+def test_draft_is_made_once_for_a_compaction_that_no_hook_announced(tmp_path: Path) -> None:
     async def go() -> None:
-        agent = begun(tmp_path)
-        await agent.tell("tool")
+        agent = start_agent(tmp_path)
+        await agent.observe("tool")
         agent.boundary()
         agent.call(20_000)
-        told = (await agent.tell("tool")).context or ""
-        assert "> Build the parser." in told
-        assert "0 calls before the compaction" in told
-        assert (await agent.tell("prompt")).context is None
+        context = (await agent.observe("tool")).context or ""
+        assert "> Build the parser." in context
+        assert "0 calls before the compaction" in context
+        assert (await agent.observe("prompt")).context is None
         assert [(row.draft, row.cycle) for row in await agent.store.handoffs("s1")] == [(True, 0)]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_draft_before_the_fact(tmp_path: Path) -> None:
-    """What was drafted as the compaction began is not drafted again when it is seen."""
-
+def test_announced_compaction_is_drafted_once(tmp_path: Path) -> None:
     async def go() -> None:
-        agent = begun(tmp_path)
-        await agent.tell("tool")
-        await agent.tell("compacting")
+        agent = start_agent(tmp_path)
+        await agent.observe("tool")
+        await agent.observe("compacting")
         agent.boundary()
         agent.call(20_000)
-        assert "> Build the parser." in ((await agent.tell("tool")).context or "")
+        assert "> Build the parser." in ((await agent.observe("tool")).context or "")
         assert len(await agent.store.handoffs("s1")) == 1
 
-    run(go())
+    asyncio.run(go())
 
 
 @pytest.mark.parametrize("what", ["tool", "compacting"])
-def test_draft_of_a_compaction_before(tmp_path: Path, what: ObservationKind) -> None:
-    """What was drafted for a compaction that nobody was told of after it, or that was called off,
-    does not do for a later one."""
+def test_draft_of_an_earlier_compaction_is_not_returned_after_a_later_one(
+    tmp_path: Path, what: ObservationKind
+) -> None:
+    """Neither of one that no hook reported, nor of one that was called off."""
 
     async def go() -> None:
-        agent = begun(tmp_path)
-        await agent.tell("tool")
+        agent = start_agent(tmp_path)
+        await agent.observe("tool")
         if what == "tool":
             agent.boundary()
             agent.call(20_000)
-            await agent.tell("wrote")
+            await agent.observe("wrote")
         else:
-            await agent.tell(what)
+            await agent.observe(what)
         while not await agent.store.handoffs("s1"):
             await asyncio.sleep(0.01)
-        works(agent, "And the lexer.", calls=3)
-        await agent.tell("wrote")
+        work_on(agent, "And the lexer.", calls=3)
+        await agent.observe("wrote")
         agent.boundary()
         agent.call(20_000)
-        assert "And the lexer." in ((await agent.tell("tool")).context or "")
+        assert "And the lexer." in ((await agent.observe("tool")).context or "")
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_calls_until_the_compaction(tmp_path: Path) -> None:
-    """The calls are counted from the document to the compaction, not to when it is brought back."""
-
+def test_handoff_age_counts_calls_up_to_the_compaction(tmp_path: Path) -> None:
     async def go() -> None:
-        agent = begun(tmp_path)
-        await agent.tell("tool")
+        agent = start_agent(tmp_path)
+        await agent.observe("tool")
         document = Document.of("Next: the lexer.", "/project/handoff.md", agent.time)
         await agent.monitor.hand_over("s1", document, "agent")
         for sent in (91_000, 92_000):
@@ -103,23 +90,20 @@ def test_calls_until_the_compaction(tmp_path: Path) -> None:
         agent.boundary()
         for sent in (20_000, 21_000, 22_000):
             agent.call(sent)
-        told = (await agent.tell("tool")).context or ""
-        assert "Next: the lexer." in told
-        assert "2 calls before the compaction" in told
+        context = (await agent.observe("tool")).context or ""
+        assert "Next: the lexer." in context
+        assert "2 calls before the compaction" in context
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_compaction_that_its_file_ended(tmp_path: Path) -> None:
-    """A status line without a figure is no sign that a compaction goes on, where its file tells of
-    a call after it."""
-
+def test_status_line_without_usage_does_not_prolong_a_compaction(tmp_path: Path) -> None:
     async def go() -> None:
-        agent = begun(tmp_path)
-        await agent.tell("compacting")
+        agent = start_agent(tmp_path)
+        await agent.observe("compacting")
         agent.boundary()
         agent.call(120_000)
-        await agent.tell("status", usage=None)
+        await agent.observe("status", usage=None)
         assert agent.reading() == (120_000, "measured", 1)
 
-    run(go())
+    asyncio.run(go())

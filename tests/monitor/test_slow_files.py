@@ -1,4 +1,4 @@
-"""Files on a file system that hangs: a session goes on without them, and gets them afterwards."""
+"""Transcripts and settings on a file system that hangs."""
 
 import asyncio
 import threading
@@ -13,14 +13,14 @@ from brimline.observations import EnvironmentVariables
 from brimline.transcripts.source import Transcript
 from brimline.windows import NO_CLIENT_SETTINGS, ClientSettings
 
-from .agent import Agent, Around
+from .agent import Agent, RecordingEnvironment
 
 PATIENCE_S = 20.0
 SHORT_WAIT_S = 0.01
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a test's coroutine, which may not hang."""
+    """Run a coroutine with a time limit."""
 
     async def bounded() -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -30,46 +30,40 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 class HangingDisk:
-    """Reads transcripts, but only when it is let go."""
+    """Reads transcripts only after it is released."""
 
     def __init__(self) -> None:
         self.reads = 0
         self.released = threading.Event()
 
     def read_on(self, transcript: Transcript, before: Progress) -> Progress | None:
-        """Hang, then read as usual."""
         self.reads += 1
         assert self.released.wait(PATIENCE_S)
         return read_on_from(transcript, before)
 
 
-def calls_of(follower: TranscriptFollower) -> int:
-    """How many calls of the main thread were read."""
+def count_calls(follower: TranscriptFollower) -> int:
     main = follower.session.threads.get(MAIN)
     return len(main.calls) if main else 0
 
 
-def test_transcript_that_hangs_is_waited_for_once(tmp_path: Path) -> None:
-    """One read is under way however often it is asked for; what it brings is taken in later."""
-
+def test_hanging_transcript_is_read_once_and_later_taken_in(tmp_path: Path) -> None:
     async def go() -> None:
         agent, disk = Agent(tmp_path), HangingDisk()
         agent.call(90_000)
         transcript = Transcript("claude", str(agent.path), 0.0, 0)
         follower = TranscriptFollower(transcript, disk.read_on, SHORT_WAIT_S)
         assert [await follower.catch_up() for _ in range(5)] == [False] * 5
-        assert (disk.reads, calls_of(follower), follower.is_behind) == (1, 0, True)
+        assert (disk.reads, count_calls(follower), follower.is_behind) == (1, 0, True)
         disk.released.set()
         while not await follower.catch_up():
             await asyncio.sleep(0.001)
-        assert calls_of(follower) == 1
+        assert count_calls(follower) == 1
 
     run(go())
 
 
-def test_what_was_written_during_a_read_that_hung(tmp_path: Path) -> None:
-    """When a read that hung is done, what was written since is read as well."""
-
+def test_records_written_during_a_hanging_read_are_read_afterwards(tmp_path: Path) -> None:
     async def go() -> None:
         agent, disk = Agent(tmp_path), HangingDisk()
         agent.call(90_000)
@@ -90,13 +84,13 @@ def test_what_was_written_during_a_read_that_hung(tmp_path: Path) -> None:
         disk.released.set()
         while not await follower.catch_up():
             await asyncio.sleep(0.001)
-        assert calls_of(follower) == 2
+        assert count_calls(follower) == 2
 
     run(go())
 
 
-class SlowMachine(Around):
-    """A machine whose settings hang."""
+class SlowEnvironment(RecordingEnvironment):
+    """Client settings hang."""
 
     def __init__(self, disk: HangingDisk) -> None:
         super().__init__()
@@ -111,33 +105,31 @@ class SlowMachine(Around):
     async def refresh(
         self, agent: str, project: str | None, env: EnvironmentVariables | None
     ) -> None:
-        """Wait for them no longer than a hook may."""
         await self.cached.refresh((agent, project))
 
     def settings(
         self, agent: str, project: str | None, env: EnvironmentVariables | None
     ) -> ClientSettings:
-        """What is known of them."""
         return self.cached.get((agent, project))
 
 
 def test_hooks_are_answered_while_settings_hang(tmp_path: Path) -> None:
-    """Hooks go on with the default, and with the settings once they were read."""
+    """Hooks use the defaults, then the settings once they are read."""
 
     async def go() -> None:
         agent, disk = Agent(tmp_path), HangingDisk()
-        agent.around = machine = SlowMachine(disk)
+        agent.environment = environment = SlowEnvironment(disk)
         agent.new_monitor()
         agent.call(90_000)
         for _ in range(3):
-            await agent.tell("prompt")
+            await agent.observe("prompt")
         assert agent.reading()[0] == 90_000
         assert agent.monitor.reading("s1").limit != 123_456
-        assert disk.reads <= 2  # before and after the transcript told the project
+        assert disk.reads <= 2  # before and after the project is known from the transcript
         disk.released.set()
-        while machine.settings("claude", "/project", None) is NO_CLIENT_SETTINGS:
+        while environment.settings("claude", "/project", None) is NO_CLIENT_SETTINGS:
             await asyncio.sleep(0.001)
-        await agent.tell("stopped")
+        await agent.observe("stopped")
         limit = agent.monitor.reading("s1").limit
         assert limit is not None
         assert limit.tokens == 123_456

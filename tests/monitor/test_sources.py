@@ -1,10 +1,8 @@
-"""Where the monitor knows things from: files without hooks, subagents' files, pushed events."""
+"""Sources of the monitor: files without hooks, files of subagents, late and pushed events."""
 
 import asyncio
 import json
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -12,7 +10,6 @@ from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting
 from brimline.handoff import Document
 from brimline.monitor.session_state import RestoredPosition, SessionState
 from brimline.observations import Observation, Reply
-from brimline.store.rows import SignalRow
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
@@ -21,26 +18,20 @@ from .agent import MODEL, Agent
 SUBAGENT = "a1b2"
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a test's coroutine."""
-    asyncio.run(work)
-
-
-def found(agent: Agent, path: Path | None = None, thread: str = MAIN) -> Transcript:
-    """A file of the session as it is found."""
+def transcript_of(agent: Agent, path: Path | None = None, thread: str = MAIN) -> Transcript:
     path = path or agent.path
     status = path.stat()
     return Transcript("claude", str(path), status.st_mtime, status.st_size, agent.session, thread)
 
 
-async def wrote(agent: Agent, path: Path | None = None, thread: str = MAIN) -> Reply:
-    """The monitor hears that a file grew; no hook tells of it."""
-    heard = agent.heard("wrote", file=found(agent, path, thread))
-    return await agent.monitor.observe(msgspec.structs.replace(heard, transcript=None))
+async def observe_file(agent: Agent, path: Path | None = None, thread: str = MAIN) -> Reply:
+    """Send an observation of a file that comes from no hook."""
+    observation = agent.observation("wrote", file=transcript_of(agent, path, thread))
+    return await agent.monitor.observe(msgspec.structs.replace(observation, transcript=None))
 
 
-def subagent_call(agent: Agent, path: Path, number: int, sent: int) -> None:
-    """A call of a subagent, in its own file."""
+def write_subagent_call(agent: Agent, path: Path, number: int, sent: int) -> None:
+    """Append a call to a subagent's own file."""
     usage = {"input_tokens": sent, "output_tokens": 10}
     record = {
         "type": "assistant",
@@ -55,40 +46,42 @@ def subagent_call(agent: Agent, path: Path, number: int, sent: int) -> None:
         file.write(json.dumps(record) + "\n")
 
 
-def kinds(agent: Agent) -> list[str]:
-    """What was signalled."""
-    return [signal.kind for signal in agent.around.signals]
+def signal_kinds(agent: Agent) -> list[str]:
+    return [signal.kind for signal in agent.environment.signals]
 
 
-def test_without_hooks(tmp_path: Path) -> None:
-    """An agent without hooks is watched by its files: readings, levels, compactions, calls."""
-
+def test_session_without_hooks_is_followed_by_its_transcript(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(20_000)
-        await wrote(agent)
+        await observe_file(agent)
         assert agent.reading() == (20_000, "measured", 0)
         agent.call(150_000)
-        assert await wrote(agent) == Reply()
+        assert await observe_file(agent) == Reply()
         agent.boundary()
         agent.call(30_000)
-        await wrote(agent)
+        await observe_file(agent)
         assert agent.reading() == (30_000, "measured", 1)
-        assert kinds(agent) == ["level", "compacted"]
-        (made,) = await agent.store.compactions("s1")
-        assert (made.cycle, made.trigger, made.before, made.after) == (0, "auto", 150_000, 30_000)
+        assert signal_kinds(agent) == ["level", "compacted"]
+        (compaction,) = await agent.store.compactions("s1")
+        assert (compaction.cycle, compaction.trigger, compaction.before, compaction.after) == (
+            0,
+            "auto",
+            150_000,
+            30_000,
+        )
         assert [(c.cycle, c.input) for c in await agent.store.calls("s1")] == [
             (0, 20_000),
             (0, 150_000),
             (1, 30_000),
         ]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_past_is_no_news(tmp_path: Path) -> None:
-    """Compactions from before a session was first seen are kept, and nobody is told of them."""
-
+def test_compactions_before_a_session_was_first_seen_are_stored_without_signals(
+    tmp_path: Path,
+) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.parent = "above"
@@ -96,163 +89,147 @@ def test_past_is_no_news(tmp_path: Path) -> None:
             agent.call(150_000)
             agent.boundary()
         agent.call(30_000)
-        await wrote(agent)
-        assert kinds(agent) == []
+        await observe_file(agent)
+        assert signal_kinds(agent) == []
         assert len(await agent.store.compactions("s1")) == 3
         assert await agent.store.messages("above") == []
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_compaction_while_nobody_watched(tmp_path: Path) -> None:
-    """One that came while the monitor was away is told by the next one."""
-
+def test_compaction_during_downtime_is_signalled_after_the_restart(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(150_000)
-        await agent.tell("tool")
+        await agent.observe("tool")
         agent.boundary()
         agent.call(30_000)
         agent.new_monitor()
-        await wrote(agent)
-        assert kinds(agent) == ["level", "compacted"]
+        await observe_file(agent)
+        assert signal_kinds(agent) == ["level", "compacted"]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_subagent(tmp_path: Path) -> None:
-    """A subagent is a thread with a window of its own, and is told by its own hooks alone."""
-
+def test_subagent_is_warned_by_its_own_hooks_about_its_own_window(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(20_000)
-        await agent.tell("tool")
+        await agent.observe("tool")
         path = tmp_path / f"agent-{SUBAGENT}.jsonl"
-        subagent_call(agent, path, 1, 140_000)
-        await wrote(agent, path, SUBAGENT)
+        write_subagent_call(agent, path, 1, 140_000)
+        await observe_file(agent, path, SUBAGENT)
         threads = {row.thread: row for row in await agent.store.threads("s1")}
         assert threads[MAIN].sent == 20_000
         assert (threads[SUBAGENT].sent, threads[SUBAGENT].percent) == (140_000, 70.0)
-        assert (await agent.tell("tool")).context is None
-        told = await agent.tell("tool", thread=SUBAGENT)
-        assert told.context is not None
-        assert "report your results" in told.context
-        assert (await agent.tell("tool", thread=SUBAGENT)).context is None
+        assert (await agent.observe("tool")).context is None
+        reply = await agent.observe("tool", thread=SUBAGENT)
+        assert reply.context is not None
+        assert "report your results" in reply.context
+        assert (await agent.observe("tool", thread=SUBAGENT)).context is None
         assert agent.reading() == (20_000, "measured", 0)
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_handoff_arms_anew(tmp_path: Path) -> None:
-    """After a handoff a level is told when the figure comes up to it again, and not before."""
-
+def test_level_fires_again_after_a_handoff_only_when_reached_again(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(120_000)
-        await agent.tell("tool")
+        await agent.observe("tool")
         await agent.monitor.hand_over("s1", Document.of("text", "h.md", 1.0), "agent")
         agent.call(125_000)
-        await agent.tell("tool")
-        assert kinds(agent) == ["level"]
+        await agent.observe("tool")
+        assert signal_kinds(agent) == ["level"]
         await agent.status(90_000)
         await agent.status(126_000)
         agent.new_monitor()
         await agent.status(128_000)
-        assert [(s.level, s.arm) for s in agent.around.signals] == [(50.0, 0), (50.0, 1)]
+        assert [(s.level, s.arm) for s in agent.environment.signals] == [(50.0, 0), (50.0, 1)]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_restart_below_a_level_that_was_armed_anew(tmp_path: Path) -> None:
-    """A level that the figure had left when the daemon died is told when it is reached again."""
-
+def test_restart_below_a_rearmed_level_lets_it_fire_again(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(120_000)
-        await agent.tell("tool")
+        await agent.observe("tool")
         await agent.monitor.hand_over("s1", Document.of("text", "h.md", 1.0), "agent")
         agent.call(90_000)
-        await agent.tell("tool")
+        await agent.observe("tool")
         agent.new_monitor()
         agent.call(121_000)
-        await agent.tell("tool")
-        assert [(s.level, s.arm) for s in agent.around.signals] == [(50.0, 0), (50.0, 1)]
+        await agent.observe("tool")
+        assert [(s.level, s.arm) for s in agent.environment.signals] == [(50.0, 0), (50.0, 1)]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_handoff_below_a_level_that_was_told(tmp_path: Path) -> None:
-    """A handoff arms a level that the figure has left by then: the next call may reach it."""
-
+def test_handoff_below_a_fired_level_rearms_it(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(120_000)
-        await agent.tell("tool")
+        await agent.observe("tool")
         agent.call(20_000)
-        await agent.tell("tool")
+        await agent.observe("tool")
         await agent.monitor.hand_over("s1", Document.of("text", "h.md", 1.0), "agent")
         agent.call(120_000)
-        await agent.tell("tool")
-        assert [(s.level, s.arm) for s in agent.around.signals] == [(50.0, 0), (50.0, 1)]
+        await agent.observe("tool")
+        assert [(s.level, s.arm) for s in agent.environment.signals] == [(50.0, 0), (50.0, 1)]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_fall_to_a_level_that_was_jumped_over(tmp_path: Path) -> None:
-    """A handoff at the higher of two levels is done with both: a fall below it tells nothing."""
-
+def test_handoff_at_the_higher_level_settles_the_lower_one_too(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(140_000)
-        await agent.tell("tool")
+        await agent.observe("tool")
         await agent.monitor.hand_over("s1", Document.of("text", "h.md", 1.0), "agent")
         agent.call(120_000)
-        await agent.tell("tool")
-        assert [s.level for s in agent.around.signals] == [65.0]
+        await agent.observe("tool")
+        assert [s.level for s in agent.environment.signals] == [65.0]
         agent.call(141_000)
-        await agent.tell("tool")
-        assert [(s.level, s.arm) for s in agent.around.signals] == [(65.0, 0), (65.0, 1)]
+        await agent.observe("tool")
+        assert [(s.level, s.arm) for s in agent.environment.signals] == [(65.0, 0), (65.0, 1)]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_handoff_does_not_ask_again(tmp_path: Path) -> None:
-    """Who has just handed over at the last level is not asked again, nor after a restart."""
-
+def test_handoff_at_the_last_level_is_not_asked_for_again(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(150_000)
-        assert (await agent.tell("tool")).context
+        assert (await agent.observe("tool")).context
         await agent.monitor.hand_over("s1", Document.of("text", "h.md", 1.0), "agent")
         agent.call(151_000)
-        assert (await agent.tell("tool")).context is None
+        assert (await agent.observe("tool")).context is None
         agent.new_monitor()
-        assert (await agent.tell("tool")).context is None
-        assert len(agent.around.signals) == 1
+        assert (await agent.observe("tool")).context is None
+        assert len(agent.environment.signals) == 1
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_sources_disagree(tmp_path: Path) -> None:
-    """A status line and a transcript that differ for a while are a signal, once; a lag is none."""
-
+def test_lasting_disagreement_of_status_line_and_transcript_is_signalled_once(
+    tmp_path: Path,
+) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(50_000)
         for _ in range(4):
             await agent.status(60_000)
-        assert kinds(agent) == []
+        assert signal_kinds(agent) == []
         agent.time += 100
         await agent.status(60_000)
         await agent.status(60_000)
-        assert kinds(agent) == ["disagree"]
+        assert signal_kinds(agent) == ["disagree"]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_sources_agree_again(tmp_path: Path) -> None:
-    """A status line that was ahead of the transcript, and is no more, disagrees with nothing."""
-
+def test_status_line_that_was_only_ahead_is_no_disagreement(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(50_000)
@@ -262,217 +239,195 @@ def test_sources_agree_again(tmp_path: Path) -> None:
         await agent.status(60_000)
         agent.time += 100
         await agent.status(61_000)
-        assert kinds(agent) == []
+        assert signal_kinds(agent) == []
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_hooks_that_tell_nothing(tmp_path: Path) -> None:
-    """Calls that no hook told of, though hooks are installed, are a signal; one hook clears it."""
-
+def test_calls_without_hooks_are_signalled_when_hooks_are_installed(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
-        agent.around.since = 1.0
+        agent.environment.since = 1.0
         for sent in range(10_000, 14_000, 1_000):
             agent.call(sent)
-            await wrote(agent)
-        await agent.tell("tool")
+            await observe_file(agent)
+        await agent.observe("tool")
         for sent in range(20_000, 24_000, 1_000):
             agent.call(sent)
-            await wrote(agent)
-        assert kinds(agent) == []
+            await observe_file(agent)
+        assert signal_kinds(agent) == []
         agent.call(25_000)
-        await wrote(agent)
-        await wrote(agent)
-        assert kinds(agent) == ["no data"]
+        await observe_file(agent)
+        await observe_file(agent)
+        assert signal_kinds(agent) == ["no data"]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_session_older_than_the_hooks(tmp_path: Path) -> None:
-    """A session that began before the hooks were installed does not have them."""
-
+def test_session_older_than_the_installed_hooks_is_not_signalled(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
-        agent.around.since = 4e9
+        agent.environment.since = 4e9
         for sent in range(10_000, 20_000, 1_000):
             agent.call(sent)
-            await wrote(agent)
-        assert kinds(agent) == []
+            await observe_file(agent)
+        assert signal_kinds(agent) == []
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_clear_in_the_same_session(tmp_path: Path) -> None:
-    """A clear ends the cycle: what waits is cancelled, levels fire again; it is no compaction."""
-
+def test_clear_cancels_pending_levels_and_starts_a_cycle(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(120_000)
-        await agent.tell("tool")
-        await agent.tell("cleared")
+        await agent.observe("tool")
+        await agent.observe("cleared")
         assert agent.reading() == (None, "unknown", 1)
-        assert kinds(agent) == ["level", "cleared"]
+        assert signal_kinds(agent) == ["level", "cleared"]
         assert [m.state for m in await agent.store.messages("s1")] == ["cancelled"]
         await agent.status(130_000)
-        assert [(s.kind, s.cycle) for s in agent.around.signals][-1] == ("level", 1)
+        assert [(s.kind, s.cycle) for s in agent.environment.signals][-1] == ("level", 1)
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_clear_of_nothing(tmp_path: Path) -> None:
-    """A session that begins with a clear has nothing to end."""
-
+def test_clear_at_the_start_of_a_session_ends_no_cycle(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
-        await agent.tell("cleared")
+        await agent.observe("cleared")
         assert agent.reading() == (None, "unknown", 0)
-        assert kinds(agent) == []
+        assert signal_kinds(agent) == []
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_end_and_resume(tmp_path: Path) -> None:
-    """What an agent was not told before it ended, it is told when it is resumed."""
-
+def test_pending_warning_is_delivered_when_an_ended_session_resumes(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(120_000)
-        await agent.tell("tool")
-        await agent.tell("ended")
+        await agent.observe("tool")
+        await agent.observe("ended")
         row = await agent.store.session("s1")
         assert row is not None
         assert row.ended_at == agent.time
-        assert "60%" in ((await agent.tell("prompt")).context or "")
+        assert "60%" in ((await agent.observe("prompt")).context or "")
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_status_that_is_late(tmp_path: Path) -> None:
-    """An older status that comes out of the spool does not go over a newer one."""
-
+def test_spooled_status_line_does_not_replace_a_newer_one(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
-        old = agent.heard("status", usage=Usage(10_000, 0, 0, 0), is_late=True)
+        old = agent.observation("status", usage=Usage(10_000, 0, 0, 0), is_late=True)
         await agent.status(60_000)
         await agent.monitor.observe(old)
         assert agent.reading()[0] == 60_000
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_told_late_of_a_cycle_that_is_over(tmp_path: Path) -> None:
-    """What is in the spool from before a compaction says nothing of the context after it."""
-
+def test_spooled_hooks_from_before_a_compaction_do_not_change_the_reading_after_it(
+    tmp_path: Path,
+) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         before = [
-            agent.heard("status", usage=Usage(140_000, 0, 0, 0), window=200_000, is_late=True),
-            agent.heard("compacting", is_late=True),
+            agent.observation(
+                "status", usage=Usage(140_000, 0, 0, 0), window=200_000, is_late=True
+            ),
+            agent.observation("compacting", is_late=True),
         ]
         agent.call(140_000)
         agent.boundary()
-        for heard in before:
-            await agent.monitor.observe(heard)
+        for observation in before:
+            await agent.monitor.observe(observation)
         assert agent.reading() == (None, "unknown", 1)
         agent.call(40_000)
         await agent.monitor.observe(
-            agent.heard("status", usage=Usage(140_000, 0, 0, 0), is_late=True)
+            agent.observation("status", usage=Usage(140_000, 0, 0, 0), is_late=True)
         )
         assert agent.reading() == (40_000, "measured", 1)
-        assert kinds(agent) == []
+        assert signal_kinds(agent) == []
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_compacting_that_is_late(tmp_path: Path) -> None:
-    """A compaction that began long ago, by the spool, is not still going on."""
-
+def test_spooled_compacting_hook_does_not_start_a_compaction(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
-        late = agent.heard("compacting", is_late=True)
+        late = agent.observation("compacting", is_late=True)
         agent.call(30_000)
         await agent.monitor.observe(late)
         assert agent.reading() == (30_000, "measured", 0)
 
-    run(go())
+    asyncio.run(go())
 
 
-def pushed(agent: Agent, event: AnyEvent, id: str) -> Observation:
-    """An event that a program tells of its own session."""
+def push(agent: Agent, event: AnyEvent, id: str) -> Observation:
     return Observation(id, "my-agent", "sdk-1", "pushed", agent.time, events=(event,))
 
 
 def call(id: str, sent: int) -> Call:
-    """A call of a program's own agent."""
     return Call(at=1.0, id=id, usage=Usage(sent, 0, 0, 10), model=MODEL)
 
 
-def test_pushed_events(tmp_path: Path) -> None:
-    """A program's events are folded like a transcript's, each once, also after a restart."""
-
+def test_pushed_event_counts_once_even_after_a_restart(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
-        await agent.monitor.observe(pushed(agent, call("c1", 120_000), "e1"))
-        assert (await agent.monitor.observe(pushed(agent, call("c1", 120_000), "e1"))).is_duplicate
-        await agent.monitor.observe(pushed(agent, Compacted(at=2.0, trigger="auto"), "e2"))
+        await agent.monitor.observe(push(agent, call("c1", 120_000), "e1"))
+        assert (await agent.monitor.observe(push(agent, call("c1", 120_000), "e1"))).is_duplicate
+        await agent.monitor.observe(push(agent, Compacted(at=2.0, trigger="auto"), "e2"))
         agent.new_monitor()
-        assert (await agent.monitor.observe(pushed(agent, Compacted(at=2.0), "e2"))).is_duplicate
-        await agent.monitor.observe(pushed(agent, call("c2", 30_000), "e3"))
+        assert (await agent.monitor.observe(push(agent, Compacted(at=2.0), "e2"))).is_duplicate
+        await agent.monitor.observe(push(agent, call("c2", 30_000), "e3"))
         reading = agent.monitor.reading("sdk-1")
         assert (reading.sent, reading.cycle) == (30_000, 1)
         calls = await agent.store.calls("sdk-1")
         assert [(row.call, row.cycle) for row in calls] == [("c1", 0), ("c2", 1)]
-        assert kinds(agent) == ["level", "compacted"]
+        assert signal_kinds(agent) == ["level", "compacted"]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_pushed_clear_and_end(tmp_path: Path) -> None:
-    """A program's clear is no compaction, its compaction goes on until it ends, its end ends it."""
-
+def test_pushed_clear_is_no_compaction_and_pushed_end_ends_the_session(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         events: list[AnyEvent] = [call("c1", 50_000), Cleared(), call("c2", 20_000), Compacting()]
         for number, event in enumerate(events):
-            await agent.monitor.observe(pushed(agent, event, f"e{number}"))
-        assert kinds(agent) == ["cleared", "compacting"]
+            await agent.monitor.observe(push(agent, event, f"e{number}"))
+        assert signal_kinds(agent) == ["cleared", "compacting"]
         assert agent.monitor.reading("sdk-1").state == "compacting"
-        await agent.monitor.observe(pushed(agent, Compacted(at=3.0), "e8"))
-        await agent.monitor.observe(pushed(agent, Ended(), "e9"))
-        assert kinds(agent) == ["cleared", "compacting", "compacted"]
+        await agent.monitor.observe(push(agent, Compacted(at=3.0), "e8"))
+        await agent.monitor.observe(push(agent, Ended(), "e9"))
+        assert signal_kinds(agent) == ["cleared", "compacting", "compacted"]
         row = await agent.store.session("sdk-1")
         assert row is not None
         assert row.ended_at == agent.time
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_end_and_a_last_record(tmp_path: Path) -> None:
-    """What a client writes after its end does not bring a session back; a call does."""
-
+def test_record_after_the_end_does_not_revive_a_session_but_a_call_does(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(20_000)
-        await agent.tell("tool")
-        await agent.tell("ended")
-        agent.line(type="summary", summary="Done")
-        await wrote(agent)
+        await agent.observe("tool")
+        await agent.observe("ended")
+        agent.write_record(type="summary", summary="Done")
+        await observe_file(agent)
         row = await agent.store.session("s1")
         assert row is not None
         assert row.seen_at == row.ended_at
         agent.call(21_000)
-        await wrote(agent)
+        await observe_file(agent)
         row = await agent.store.session("s1")
         assert row is not None
         assert row.seen_at > (row.ended_at or 0.0)
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_restart_of_pushed_session(tmp_path: Path) -> None:
-    """What no file tells is known again from the store: calls, compactions, clears."""
-
+def test_pushed_calls_compactions_and_clears_are_restored_from_the_store(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         events: list[AnyEvent] = [
@@ -483,69 +438,58 @@ def test_restart_of_pushed_session(tmp_path: Path) -> None:
             call("c3", 10_000),
         ]
         for number, event in enumerate(events):
-            await agent.monitor.observe(pushed(agent, event, f"e{number}"))
+            await agent.monitor.observe(push(agent, event, f"e{number}"))
         before = agent.monitor.reading("sdk-1")
         agent.new_monitor()
-        await agent.monitor.observe(pushed(agent, call("c4", 11_000), "e9"))
+        await agent.monitor.observe(push(agent, call("c4", 11_000), "e9"))
         after = agent.monitor.reading("sdk-1")
         assert (before.sent, before.cycle) == (10_000, 2)
         assert (after.sent, after.cycle) == (11_000, 2)
-        watched = agent.monitor.state_of("sdk-1")
-        assert watched is not None
-        assert list(watched.folded.threads[MAIN].calls) == ["c1", "c2", "c3", "c4"]
+        state = agent.monitor.state_of("sdk-1")
+        assert state is not None
+        assert list(state.folded.threads[MAIN].calls) == ["c1", "c2", "c3", "c4"]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_nothing_new_is_not_written(tmp_path: Path) -> None:
-    """A hook that tells nothing new is no write: the agent waits for no disk."""
-
+def test_hook_without_a_change_leaves_the_change_marks(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.call(20_000)
-        await agent.tell("tool")
+        await agent.observe("tool")
         marks = await agent.store.changes()
         for _ in range(5):
-            await agent.tell("tool")
+            await agent.observe("tool")
         assert await agent.store.changes() == marks
         agent.time += 60
-        await agent.tell("tool")
+        await agent.observe("tool")
         assert await agent.store.changes() != marks
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_thrash_is_told(tmp_path: Path) -> None:
-    """Compactions without end are told to the parent, in words."""
-
+def test_thrash_is_reported_to_the_parent(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         agent.parent = "above"
         for _ in range(5):
             agent.call(150_000)
-            await agent.tell("tool")
+            await agent.observe("tool")
             agent.boundary()
-            await agent.tell("compacted")
-        thrash = [signal for signal in agent.around.signals if signal.kind == "thrash"]
+            await agent.observe("compacted")
+        thrash = [signal for signal in agent.environment.signals if signal.kind == "thrash"]
         assert thrash
         assert all("times in ten minutes" in signal.text for signal in thrash)
         texts = [message.text for message in await agent.store.messages("above")]
         assert any("times in ten minutes" in text for text in texts)
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_row_of_a_signal() -> None:
-    """The key of a signal has its arm: the same level after a handoff is another."""
-    assert SignalRow("s", MAIN, 0, "level", 1.0, 50.0).arm == 0
-
-
-def test_calls_that_are_not_read_yet() -> None:
-    """After a restart calls that are known, and whose file is still to be read, are no fewer."""
-
+def test_stored_calls_are_not_missed_hooks_before_the_transcript_is_read() -> None:
     async def go() -> None:
-        watched = SessionState("claude", "s1", RestoredPosition(calls=500))
-        await watched.apply(Observation("1", "claude", "s1", "wrote", 1.0, thread="subagent"))
-        assert watched.calls_without_hook == 0
+        state = SessionState("claude", "s1", RestoredPosition(calls=500))
+        await state.apply(Observation("1", "claude", "s1", "wrote", 1.0, thread="subagent"))
+        assert state.calls_without_hook == 0
 
-    run(go())
+    asyncio.run(go())

@@ -1,9 +1,7 @@
-"""Subagents: they are told while they work, and nothing waits for them for ever."""
+"""Levels of subagents are delivered while they run and cancelled when they end."""
 
 import asyncio
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,76 +14,64 @@ from .agent import MODEL, Agent
 SUBAGENT = "a1"
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a test's coroutine."""
-    asyncio.run(work)
-
-
-async def called(agent: Agent, sent: int, of: str = "claude") -> None:
-    """A subagent of a session made a call."""
+async def push_call(agent: Agent, sent: int, of: str = "claude") -> None:
+    """Push a call of the subagent."""
     call = Call(id=f"c{sent}", usage=Usage(sent, 0, 0, 1), model=MODEL, thread=SUBAGENT)
-    heard = agent.heard("pushed", events=(call,))
-    await agent.monitor.observe(msgspec.structs.replace(heard, agent=of, transcript=None))
+    observation = agent.observation("pushed", events=(call,))
+    await agent.monitor.observe(msgspec.structs.replace(observation, agent=of, transcript=None))
 
 
-async def states(agent: Agent) -> list[str]:
-    """What became of the session's messages."""
+async def message_states(agent: Agent) -> list[str]:
     return [message.state for message in await agent.store.messages("s1")]
 
 
-def test_end(tmp_path: Path) -> None:
-    """What a subagent was to be told is cancelled when it ends; the session lives."""
-
+def test_end_of_a_subagent_cancels_its_messages_but_not_the_session(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
-        await called(agent, 140_000)
-        assert await states(agent) == ["queued"]
-        await agent.tell("ended", thread=SUBAGENT)
-        assert await states(agent) == ["cancelled"]
+        await push_call(agent, 140_000)
+        assert await message_states(agent) == ["queued"]
+        await agent.observe("ended", thread=SUBAGENT)
+        assert await message_states(agent) == ["cancelled"]
         row = await agent.store.session("s1")
         assert row is not None
         assert row.ended_at is None
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_end_that_tells_of_the_level(tmp_path: Path) -> None:
-    """So it is where its last call is known only then; other messages wait on."""
-
+def test_level_reached_at_the_end_of_a_subagent_is_cancelled(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
         await agent.monitor.send("s1", "hello")
         call = Call(id="last", usage=Usage(140_000, 0, 0, 1), model=MODEL, thread=SUBAGENT)
-        await agent.tell("ended", thread=SUBAGENT, events=(call,))
-        assert sorted(await states(agent)) == ["cancelled", "queued"]
-        assert [signal.level for signal in agent.around.signals] == [65.0]
+        await agent.observe("ended", thread=SUBAGENT, events=(call,))
+        assert sorted(await message_states(agent)) == ["cancelled", "queued"]
+        assert [signal.level for signal in agent.environment.signals] == [65.0]
 
-    run(go())
+    asyncio.run(go())
 
 
-def test_end_after_the_sessions(tmp_path: Path) -> None:
-    """A subagent that ends after its session does not bring that to life again."""
-
+def test_end_of_a_subagent_does_not_revive_an_ended_session(tmp_path: Path) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
-        await called(agent, 20_000)
-        await agent.tell("ended")
-        await agent.tell("ended", thread=SUBAGENT)
+        await push_call(agent, 20_000)
+        await agent.observe("ended")
+        await agent.observe("ended", thread=SUBAGENT)
         row = await agent.store.session("s1")
         assert row is not None
         assert row.ended_at is not None
 
-    run(go())
+    asyncio.run(go())
 
 
 @pytest.mark.parametrize("of", ["codex", "gemini", "opencode"])
-def test_subagents_without_hooks(tmp_path: Path, of: str) -> None:
-    """Where no hook could tell a subagent, nothing is queued for it; the level is a signal."""
-
+def test_level_of_a_subagent_without_hooks_is_signalled_but_not_queued(
+    tmp_path: Path, of: str
+) -> None:
     async def go() -> None:
         agent = Agent(tmp_path)
-        await called(agent, 900_000, of)
-        assert await states(agent) == []
-        assert [signal.thread for signal in agent.around.signals] == [SUBAGENT]
+        await push_call(agent, 900_000, of)
+        assert await message_states(agent) == []
+        assert [signal.thread for signal in agent.environment.signals] == [SUBAGENT]
 
-    run(go())
+    asyncio.run(go())

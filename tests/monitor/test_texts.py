@@ -1,4 +1,4 @@
-"""What an agent is told: the figure, and unknown where it is unknown."""
+"""Texts of levels: the figures, unknown figures, the user's own templates."""
 
 import msgspec
 import pytest
@@ -16,55 +16,49 @@ KNOWN = Overrides({"*": 100_000}, {"*": 90_000})
 
 
 def reading(overrides: Overrides = KNOWN, settings: ClientSettings = NO_CLIENT_SETTINGS) -> Reading:
-    """A context of 60,010 tokens."""
+    """Return a reading of 60,010 tokens."""
     session = fold(Session(), [Call(id="a", usage=Usage(60_000, 0, 0, 10))])
     return read(session, session.threads[MAIN], "test", overrides, settings)
 
 
-def told(made: Reading, level: float = 50.0, calls_left: int | None = None) -> str:
-    """What is told at a level, in a neutral tone."""
-    figures = TemplateValues("session-1", "/project", made, "claude", level, calls_left)
+def level_text(at: Reading, level: float = 50.0, calls_left: int | None = None) -> str:
+    """Return the text of a level in the neutral tone."""
+    figures = TemplateValues("session-1", "/project", at, "claude", level, calls_left)
     return Texts(neutral=True).level_text(figures, LEVELS)
 
 
-def test_figure() -> None:
-    """Per cent and tokens of the window, and what is left until the compaction."""
+def test_level_text_has_percent_tokens_and_what_is_left() -> None:
     figure = "[brimline] Your context is at 60% (60K of 100K tokens)."
-    assert told(reading()) == f"{figure} About 30K tokens are left before compaction."
+    assert level_text(reading()) == f"{figure} About 30K tokens are left before compaction."
     pace = "About 30K tokens, or 12 calls at the present pace, are left before compaction."
-    assert told(reading(), calls_left=12) == f"{figure} {pace}"
+    assert level_text(reading(), calls_left=12) == f"{figure} {pace}"
 
 
-def test_one_call_and_none_left() -> None:
-    """One call is one call; where the limit is reached, nothing is left to be counted."""
-    assert "or 1 call at the present pace" in told(reading(), calls_left=1)
-    due = told(reading(Overrides({"*": 100_000}, {"*": 60_000})), calls_left=0)
+def test_level_text_with_one_call_left_or_none() -> None:
+    assert "or 1 call at the present pace" in level_text(reading(), calls_left=1)
+    due = level_text(reading(Overrides({"*": 100_000}, {"*": 60_000})), calls_left=0)
     assert due.endswith("(60K of 100K tokens). Compaction is imminent.")
 
 
-def test_nothing_is_compacted() -> None:
-    """Where auto-compaction is off, no compaction is announced: what is left is of the window."""
+def test_level_text_announces_no_compaction_when_auto_compaction_is_off() -> None:
     off = ClientSettings(auto_compact=False)
     left = "About 40K tokens are left before the window is full: auto-compaction is off."
-    assert told(reading(Overrides({"*": 100_000}), off)).endswith(left)
-    assert told(reading(Overrides({"*": 60_000}), off)).endswith("The window is full.")
+    assert level_text(reading(Overrides({"*": 100_000}), off)).endswith(left)
+    assert level_text(reading(Overrides({"*": 60_000}), off)).endswith("The window is full.")
 
 
-def test_compacted_when_the_window_is_full() -> None:
-    """A client that enforces no limit compacts when the window is full, and not before."""
+def test_level_text_without_an_enforced_limit_counts_to_the_full_window() -> None:
     late = msgspec.structs.replace(reading(), limit=Limit(100_000, "not enforced", "seen"))
-    assert told(late).endswith("About 40K tokens are left before the window is full.")
+    assert level_text(late).endswith("About 40K tokens are left before the window is full.")
 
 
-def test_unknown() -> None:
-    """Without a window the tokens alone; before any call that they are unknown."""
-    assert told(reading(Overrides())) == "[brimline] Your context holds 60K tokens."
+def test_level_text_with_unknown_figures() -> None:
+    assert level_text(reading(Overrides())) == "[brimline] Your context holds 60K tokens."
     empty = read(Session(), Thread(MAIN), "test")
-    assert told(empty) == "[brimline] Your context holds an unknown number of tokens."
+    assert level_text(empty) == "[brimline] Your context holds an unknown number of tokens."
 
 
-def test_what_can_be_done() -> None:
-    """The last level asks for a document, the others suggest one, a subagent is to report."""
+def test_advice_depends_on_the_level_and_the_thread() -> None:
     texts = Texts()
     at = {level: TemplateValues("s", None, reading(), "claude", level) for level in LEVELS}
     assert "Consider writing a handoff" in texts.level_text(at[50.0], LEVELS)
@@ -72,16 +66,14 @@ def test_what_can_be_done() -> None:
     assert "report your results" in texts.level_text(at[65.0], LEVELS, thread="agent-1")
 
 
-def test_session_is_named_where_it_has_to_be() -> None:
-    """An agent whose tools do not know their session is told its name."""
-    told = {agent: Texts().level_text(TemplateValues("s", None, reading(), agent, 50.0), LEVELS)
+def test_handoff_command_names_the_session_only_when_the_agent_cannot_tell_it() -> None:
+    texts = {agent: Texts().level_text(TemplateValues("s", None, reading(), agent, 50.0), LEVELS)
             for agent in ("claude", "gemini")}  # fmt: skip
-    assert "`brimline handoff PATH`" in told["claude"]
-    assert "`brimline handoff PATH --session s`" in told["gemini"]
+    assert "`brimline handoff PATH`" in texts["claude"]
+    assert "`brimline handoff PATH --session s`" in texts["gemini"]
 
 
-def test_own_texts() -> None:
-    """A user's own template takes the place of ours, every field can be named, tone or not."""
+def test_own_template_replaces_the_default_and_may_use_every_field() -> None:
     whole = " ".join(f"{{{field}}}" for field in FIELDS)
     texts = Texts.checked({"warning": "at {percent} of {window}", "parent": whole}, neutral=True)
     figures = TemplateValues("session-1234", "/project", reading(), "claude", 50.0, 7)
@@ -94,13 +86,11 @@ def test_own_texts() -> None:
     "template",
     ["{nothing}", "{", "{0}", "{percent.real}", "{level!x}", "{percent:{project}}"],
 )
-def test_own_text_that_is_none(template: str) -> None:
-    """A template that names what there is not is refused when it is set, not when it is needed."""
+def test_invalid_own_template_is_rejected_when_set(template: str) -> None:
     with pytest.raises(InvalidSettings, match=r"texts\.critical"):
         Texts.checked({"critical": template}, neutral=False)
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_our_texts(name: Text) -> None:
-    """Every text of ours is a sound template."""
+def test_default_templates_are_valid(name: Text) -> None:
     assert Texts.checked(TEXTS, neutral=False).text(name, TemplateValues("s", None, reading()))
