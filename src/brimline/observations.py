@@ -48,7 +48,8 @@ class Observation(msgspec.Struct, frozen=True):
     an earlier stop feedback. `is_late`: it comes from the spool, and gets no reply. `transcript` is
     the path of the session's own file as a hook names it; `file` is one of its files, also a
     subagent's. `pane` is where the agent runs, `host` the machine if it is another one, `env` the
-    variables that its client goes by, None if unknown.
+    variables that its client reads, None if unknown. `hook_event` is the client's name of the hook
+    that reported it, which the reply repeats.
     """
 
     id: str
@@ -73,6 +74,7 @@ class Observation(msgspec.Struct, frozen=True):
     events: tuple[AnyEvent, ...] = ()
     is_continuation: bool = False
     is_late: bool = False
+    hook_event: str = ""
 
 
 class Reply(msgspec.Struct, frozen=True):

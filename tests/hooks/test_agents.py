@@ -57,17 +57,15 @@ def test_what_comes_along(agent: str) -> None:
 @pytest.mark.parametrize("agent", agent_names())
 def test_answers(agent: str) -> None:
     """What to read goes with the event's name, what to go on for as a decision; nothing is b''."""
-    request = told(agent, "SessionStart")
-    assert get_agent(request.agent).hooks.encode_reply(request, EMPTY_REPLY) == b""
-    context = json.loads(
-        get_agent(request.agent).hooks.encode_reply(request, Reply(context="a text"))
-    )
+    hooks = get_agent(agent).hooks
+    observation = hooks.observe(told(agent, "SessionStart"), AT)
+    assert observation is not None
+    assert hooks.encode_reply(observation.hook_event, EMPTY_REPLY) == b""
+    context = json.loads(hooks.encode_reply(observation.hook_event, Reply(context="a text")))
     assert context == {
         "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "a text"}
     }
-    going_on = json.loads(
-        get_agent(request.agent).hooks.encode_reply(request, Reply(stop_feedback="a reason"))
-    )
+    going_on = json.loads(hooks.encode_reply("Stop", Reply(stop_feedback="a reason")))
     assert going_on == {"decision": "block", "reason": "a reason"}
 
 
@@ -82,7 +80,7 @@ def test_unknown_agent() -> None:
     with pytest.raises(UnknownAgent, match="unknown agent 'emacs'"):
         get_agent("emacs").hooks.observe(told("emacs", "SessionStart"), AT)
     with pytest.raises(UnknownAgent, match="unknown agent 'emacs'"):
-        get_agent("emacs").hooks.encode_reply(told("emacs", "SessionStart"), EMPTY_REPLY)
+        get_agent("emacs").hooks.encode_reply("SessionStart", EMPTY_REPLY)
     with pytest.raises(UnknownAgent, match="unknown agent 'codex'"):
         get_agent("codex").status_line(told("codex", ""), AT)
 

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from brimline.agents import hook_payloads
-from brimline.agents.claude import status_line
-from brimline.agents.extension_hooks import ExtensionInput
+from brimline.agents.gemini.hooks import GeminiInput
+from brimline.agents.hook_adapter import ExtensionInput
 from brimline.hooks.client import payload
 from brimline.hooks.client.payload import (
     FIELDS,
@@ -106,13 +106,11 @@ def fields_of(kind: Any) -> Iterator[str]:
 
 def test_every_field_that_is_read_is_kept() -> None:
     """A field that a daemon reads, of any agent, is in the list; the list has no other."""
-    status = status_line._Status  # pyright: ignore[reportPrivateUsage]
     kinds = (
         hook_payloads.HookInput,
-        hook_payloads.GeminiInput,
+        GeminiInput,
         ExtensionInput,
         hook_payloads.StatusInput,
-        status,
     )
     read = {name for kind in kinds for name in fields_of(kind)}
     assert read - NOT_KEPT == set(FIELDS)

@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 from brimline.agents.hook_payloads import EventOutput, HookInput, HookOutput, StatusLineReport
-from brimline.events import Trigger
+from brimline.events import Trigger, WindowReported
 from brimline.observations import Observation, ObservationKind, Reply
 
 _hook = msgspec.json.Decoder(HookInput)
@@ -49,25 +49,6 @@ class HookRequest(msgspec.Struct, frozen=True):
         return int(self.id.partition("-")[0]) / 1e9
 
 
-class HookAdapter(Protocol):
-    """Translates between an agent's hooks and the monitor."""
-
-    def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
-        """Return what a hook reports; None if that is of no interest.
-
-        Raises msgspec.DecodeError or InvalidUsage if the body is not a hook's input.
-        """
-        ...
-
-    def encode_reply(self, request: HookRequest, reply: Reply) -> bytes:
-        """Return a reply as the client expects it; empty if there is nothing to say."""
-        ...
-
-    def may_read_files(self, request: HookRequest) -> bool:
-        """Return whether `observe` may read files of the client."""
-        ...
-
-
 class StatusLineAdapter(Protocol):
     """Reads the input of an agent's status line."""
 
@@ -78,38 +59,61 @@ class StatusLineAdapter(Protocol):
         ...
 
 
-class StandardHooks(msgspec.Struct, frozen=True):
-    """Hooks with the input and output of Claude Code's: event names, and reasons of SessionStart.
+class HookAdapter:
+    """Turns an agent's hook requests into observations, and replies into answers.
 
-    Answers to `unanswerable` events are dropped by the client, or taken for an error.
+    As it is, for hooks with the input and output of Claude Code's: `events` are their names,
+    `starts` the sources of SessionStart. Answers to `unanswerable` events are dropped by the
+    client, or taken for an error.
     """
 
-    events: Mapping[str, ObservationKind]
-    starts: Mapping[str, ObservationKind]
-    unanswerable: frozenset[str] = UNANSWERABLE
+    def __init__(
+        self,
+        events: Mapping[str, ObservationKind] = EVENTS,
+        starts: Mapping[str, ObservationKind] = STARTS,
+        unanswerable: frozenset[str] = UNANSWERABLE,
+    ) -> None:
+        self._events = events
+        self._starts = starts
+        self._unanswerable = unanswerable
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
-        """Return what a hook reports; None for a subagent's hook."""
-        hook_input = decode_input(request)
-        return (
-            None
-            if hook_input.agent_id is not None
-            else self.observe_main(request, hook_input, at, late)
-        )
+        """Return what a hook reports; None if that is of no interest.
+
+        Raises msgspec.DecodeError or InvalidUsage if the body is not a hook's input.
+        """
+        hook_input = _hook.decode(request.body)
+        if hook_input.agent_id is not None:
+            return None  # a subagent's
+        return self.observe_main(request, hook_input, at, late)
+
+    def may_read_files(self, request: HookRequest) -> bool:
+        """Return whether `observe` may read files of the client."""
+        return False
+
+    def encode_reply(self, hook_event: str, reply: Reply) -> bytes:
+        """Return a reason to continue (Stop), or context for the model; empty if there is none."""
+        if reply.stop_feedback is not None:
+            output = HookOutput(decision="block", reason=reply.stop_feedback)
+        elif reply.context is not None:
+            output = HookOutput(hook_specific_output=EventOutput(hook_event, reply.context))
+        else:
+            return b""
+        return msgspec.json.encode(output) + b"\n"
 
     def observe_main(
         self, request: HookRequest, hook_input: HookInput, at: float, late: bool
     ) -> Observation | None:
         """Return what a hook of the main thread reports."""
         if hook_input.hook_event_name == "SessionStart":
-            what = self.starts.get(hook_input.source or "", "started")
+            kind = self._starts.get(hook_input.source or "", "started")
         else:
-            what = self.events.get(hook_input.hook_event_name)
-        return None if what is None else self.observation(what, request, hook_input, at, late)
+            kind = self._events.get(hook_input.hook_event_name)
+        return None if kind is None else self.observation(kind, request, hook_input, at, late)
 
     def observation(
         self,
-        what: ObservationKind,
+        kind: ObservationKind,
         request: HookRequest,
         hook_input: HookInput,
         at: float,
@@ -120,7 +124,7 @@ class StandardHooks(msgspec.Struct, frozen=True):
             id=request.id,
             agent=request.agent,
             session=hook_input.session_id,
-            kind=what,
+            kind=kind,
             at=at,
             transcript=hook_input.transcript_path,
             project=hook_input.cwd,
@@ -128,26 +132,27 @@ class StandardHooks(msgspec.Struct, frozen=True):
             parent=request.env.get("BRIMLINE_PARENT"),
             trigger=TRIGGERS.get(hook_input.trigger or ""),
             is_continuation=hook_input.stop_hook_active,
-            is_late=late or hook_input.hook_event_name in self.unanswerable,
+            is_late=late or hook_input.hook_event_name in self._unanswerable,
+            hook_event=hook_input.hook_event_name,
         )
 
-    def may_read_files(self, request: HookRequest) -> bool:
-        return False
 
-    def encode_reply(self, request: HookRequest, reply: Reply) -> bytes:
-        """Return a reason to continue (Stop), or context for the model."""
-        if reply.stop_feedback is not None:
-            return _encode(HookOutput(decision="block", reason=reply.stop_feedback))
-        if reply.context is None:
-            return b""
-        event = decode_input(request).hook_event_name
-        return _encode(HookOutput(hook_specific_output=EventOutput(event, reply.context)))
+class ExtensionInput(HookInput, frozen=True):
+    """What an extension of ours writes; `context_window` is the client's own figure."""
+
+    context_window: int | None = None
 
 
-def decode_input(request: HookRequest) -> HookInput:
-    """Decode a hook's input; raises msgspec.DecodeError."""
-    return _hook.decode(request.body)
+_extension = msgspec.json.Decoder(ExtensionInput)
 
 
-def _encode(output: HookOutput) -> bytes:
-    return msgspec.json.encode(output) + b"\n"
+class ExtensionHooks(HookAdapter):
+    """Hooks of our own extensions: in the words of Claude Code's hooks, with the model's window."""
+
+    def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
+        hook_input = _extension.decode(request.body)
+        observation = self.observe_main(request, hook_input, at, late)
+        if observation is None or not hook_input.context_window or hook_input.model is None:
+            return observation
+        window = WindowReported(tokens=hook_input.context_window, model=hook_input.model)
+        return msgspec.structs.replace(observation, events=(window,))

@@ -4,7 +4,15 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from brimline.usage import Usage
+
+MAX_TOKENS = 10**8  # more tokens than any window holds; an epoch time is far more
+
 Id: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+TokenCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MAX_TOKENS)]
+WindowSize: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=MAX_TOKENS)]
+Percentage: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=100)]
+Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 
 
 class HookInput(msgspec.Struct, frozen=True):
@@ -27,40 +35,6 @@ class HookInput(msgspec.Struct, frozen=True):
     stop_hook_active: bool = False
 
 
-class ModelMessage(msgspec.Struct, frozen=True):
-    """A message of the conversation that a model is asked with; as it is written."""
-
-    content: msgspec.Raw = msgspec.Raw(b"")
-
-
-class ModelRequest(msgspec.Struct, frozen=True):
-    """What a model is asked."""
-
-    model: str | None = None
-    messages: tuple[ModelMessage, ...] = ()
-
-
-class Candidate(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of a model's answer; the last one tells why it ends."""
-
-    finish_reason: str | None = None
-
-
-class ModelResponse(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of a model's answer, and what it took so far."""
-
-    candidates: tuple[Candidate, ...] = ()
-    usage_metadata: dict[str, int] | None = None
-
-
-class GeminiInput(HookInput, frozen=True):
-    """What Gemini CLI writes: a tool's hook names the tool, a model's both sides of the call."""
-
-    tool_name: str | None = None
-    llm_request: ModelRequest = ModelRequest()
-    llm_response: ModelResponse = ModelResponse()
-
-
 class StatusModel(msgspec.Struct, frozen=True):
     """The model in a status line's input."""
 
@@ -71,23 +45,41 @@ class StatusModel(msgspec.Struct, frozen=True):
 class CurrentUsage(msgspec.Struct, frozen=True):
     """The usage of the last call of the main thread; all 0 after a compaction."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-    cache_read_input_tokens: int = 0
+    input_tokens: TokenCount
+    cache_creation_input_tokens: TokenCount
+    cache_read_input_tokens: TokenCount
+    output_tokens: TokenCount = 0
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            self.input_tokens,
+            self.cache_read_input_tokens,
+            self.cache_creation_input_tokens,
+            self.output_tokens,
+        )
 
 
 class ContextWindow(msgspec.Struct, frozen=True):
-    """The context in a status line's input. Its percentages are never believed."""
+    """The context in a status line's input; its percentage is only checked, never shown."""
 
-    context_window_size: int | None = None
+    context_window_size: WindowSize | None = None
     current_usage: CurrentUsage | None = None
+    used_percentage: Percentage | None = None
+    total_input_tokens: float | None = None
+    total_output_tokens: float | None = None
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What a session has cost so far, by the client."""
+    """The cost of a session so far, as the client computes it."""
 
-    total_cost_usd: float | None = None
+    total_cost_usd: Dollars | None = None
+
+
+class Workspace(msgspec.Struct, frozen=True):
+    """The folder in which the session began."""
+
+    project_dir: str | None = None
 
 
 class StatusInput(msgspec.Struct, frozen=True):
@@ -100,13 +92,14 @@ class StatusInput(msgspec.Struct, frozen=True):
     model: StatusModel = StatusModel()
     context_window: ContextWindow = ContextWindow()
     cost: Cost = Cost()
+    workspace: Workspace = Workspace()
 
 
 class StatusLineReport(msgspec.Struct, frozen=True):
-    """What a client told, without what cannot be; `wrong` names that, None where all is sound.
+    """A status line's input without invalid values; `wrong` describes the worst of them.
 
-    `project` is where the session began: its agent may work in another folder by now. `called` says
-    that a call was made, whatever is known of it.
+    `project` is where the session began: its agent may work in another folder by now. `called`:
+    the session has made a call, even if its usage is unknown.
     """
 
     input: StatusInput

@@ -1,5 +1,5 @@
 """Otter names its hooks as Claude Code does."""
 
-from brimline.agents.hook_adapter import EVENTS, STARTS, StandardHooks
+from brimline.agents.hook_adapter import HookAdapter
 
-HOOKS = StandardHooks(EVENTS, STARTS)
+HOOKS = HookAdapter()

@@ -1,113 +1,43 @@
-"""What Claude Code writes on a status line's standard input, taken as far as it can be.
+"""Reads the input of Claude Code's status line as far as it is valid.
 
-The line must come whatever stands there: clients were seen to tell an epoch time as a percentage,
-0 % of a context in use, and a window of 200,000 that held 300,000. A field that cannot be is left
-out, so that the rest of Brimline goes on with what it knows from elsewhere, and is named.
+The line must be drawn whatever the client writes: clients reported an epoch time as a percentage,
+0 % for a context in use, and a window of 200,000 that held 300,000. An invalid field is left out,
+so that Brimline uses what it knows from elsewhere, and is named.
 """
 
 import json
-from typing import Annotated, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
-from brimline.agents.hook_payloads import (
-    ContextWindow,
-    Cost,
-    CurrentUsage,
-    StatusInput,
-    StatusLineReport,
-)
-
-MAX_TOKENS = 10**8  # more tokens than any window holds; an epoch time is far more
+from brimline.agents.hook_payloads import ContextWindow, StatusInput, StatusLineReport
 
 # The client's percentage is rounded; further from its own tokens it is of something else.
 MAX_DEVIATION_PERCENT = 2.0
 
-MISSING = -1  # a count that is missing in the record
-
-Count = Annotated[int, msgspec.Meta(ge=0, lt=MAX_TOKENS)]
-Size = Annotated[int, msgspec.Meta(gt=0, lt=MAX_TOKENS)]
-Percentage = Annotated[float, msgspec.Meta(ge=0, le=100)]
-Dollars = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
-
-
-class _Usage(CurrentUsage, frozen=True):
-    """A usage that is whole: a missing count is not 0."""
-
-    input_tokens: Count = MISSING
-    cache_creation_input_tokens: Count = MISSING
-    cache_read_input_tokens: Count = MISSING
-    output_tokens: Count = 0
-
-    def __post_init__(self) -> None:
-        if MISSING in self._prompt:
-            raise ValueError("a count is missing")
-
-    @property
-    def sent(self) -> int:
-        return sum(self._prompt)
-
-    @property
-    def _prompt(self) -> tuple[int, int, int]:
-        return (
-            self.input_tokens,
-            self.cache_creation_input_tokens,
-            self.cache_read_input_tokens,
-        )
-
-
-class _Context(ContextWindow, frozen=True, kw_only=True):
-    context_window_size: Size | None = None
-    current_usage: _Usage | None = None
-    used_percentage: Percentage | None = None
-    total_input_tokens: float | None = None
-    total_output_tokens: float | None = None
-
-
-class _Cost(Cost, frozen=True):
-    total_cost_usd: Dollars | None = None
-
-
-class _Workspace(msgspec.Struct, frozen=True):
-    project_dir: str | None = None
-
-
-class _Status(StatusInput, frozen=True, kw_only=True):
-    context_window: _Context = _Context()
-    cost: _Cost = _Cost()
-    workspace: _Workspace = _Workspace()
-
-
-_decoder = msgspec.json.Decoder(_Status)
+_decoder = msgspec.json.Decoder(StatusInput)
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 
 def read_status_line(body: bytes) -> StatusLineReport:
-    """What a client told; raises msgspec.DecodeError where it names no session."""
+    """Read a status line's input; raises msgspec.DecodeError if it names no session."""
+    invalid = dict[str, Any]()
     try:
         status = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _read_fields(body)
-    return _report(status, _disagreement(status.context_window))
-
-
-def _read_fields(body: bytes) -> StatusLineReport:
-    """The same, field by field."""
-    told, bad = _object(body), dict[str, Any]()
-    status = _sound_fields(_Status, told, bad)
-    id = told.get("session_id")
-    if not isinstance(id, str) or not id or "session_id" in bad:
-        raise msgspec.ValidationError("expected a status line's input with a `session_id`")
-    return _report(status, _impossible(bad) or _disagreement(status.context_window))
-
-
-def _report(status: _Status, wrong: str | None) -> StatusLineReport:
+        fields = _decode_object(body)
+        status = _valid_fields(StatusInput, fields, invalid)
+        if not fields.get("session_id") or "session_id" in invalid:
+            raise msgspec.ValidationError(
+                "expected a status line's input with a `session_id`"
+            ) from None
+    wrong = _describe_invalid(invalid) or _disagreement(status.context_window)
     project = status.workspace.project_dir or status.cwd
     return StatusLineReport(status, wrong, project, _was_called(status))
 
 
-def _was_called(status: _Status) -> bool:
-    """Whether there was a call: before the first one there is no usage, no total and no cost."""
+def _was_called(status: StatusInput) -> bool:
+    """Before the first call there is no usage, no total and no cost."""
     context = status.context_window
     if context.current_usage is not None:
         return True
@@ -119,65 +49,58 @@ def _was_called(status: _Status) -> bool:
     return any(total is not None and total > 0 for total in totals)
 
 
-def _object(body: bytes) -> dict[str, Any]:
-    """A JSON object, also one with NaN in it."""
+def _decode_object(body: bytes) -> dict[str, Any]:
+    """Decode a JSON object, also one with NaN in it."""
     try:
-        told = json.loads(body)
+        value = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise msgspec.DecodeError("expected JSON") from error
-    if not isinstance(told, dict):
-        raise msgspec.ValidationError(f"expected an object: got {type(told).__name__}")
-    return cast("dict[str, Any]", told)
+    if not isinstance(value, dict):
+        raise msgspec.ValidationError(f"expected an object: got {type(value).__name__}")
+    return cast("dict[str, Any]", value)
 
 
-def _sound_fields(kind: type[_T], told: dict[str, Any], bad: dict[str, Any]) -> _T:
-    """The fields that are sound; the others go to `bad`, with what stood there."""
-    sound: dict[str, Any] = {"session_id": ""} if kind is _Status else {}
+def _valid_fields(kind: type[_T], values: dict[str, Any], invalid: dict[str, Any]) -> _T:
+    """Return a struct of the valid fields; the invalid ones are added to `invalid`."""
+    valid: dict[str, Any] = {"session_id": ""} if kind is StatusInput else {}
     for field in msgspec.structs.fields(kind):
-        if field.encode_name not in told:
+        if field.encode_name not in values:
             continue
-        value = told[field.encode_name]
+        value = values[field.encode_name]
         if isinstance(value, dict) and isinstance(field.type, type):
-            sound[field.name] = _sound_fields(field.type, cast("dict[str, Any]", value), bad)
+            valid[field.name] = _valid_fields(field.type, cast("dict[str, Any]", value), invalid)
             continue
         try:
-            sound[field.name] = _convert(value, field.type)
+            converted = msgspec.convert(value, field.type)
+            if isinstance(converted, str):
+                converted.encode()  # half a character is no text that could be stored or shown
+            valid[field.name] = converted
         except (msgspec.ValidationError, ValueError, OverflowError):
-            bad[field.name] = value
-    return kind(**sound)
+            invalid[field.name] = value
+    return kind(**valid)
 
 
-def _convert(value: Any, kind: Any) -> Any:
-    made = msgspec.convert(value, kind)
-    if isinstance(made, str):
-        made.encode()  # half a character is no text that could be stored or shown
-    return made
-
-
-def _impossible(bad: dict[str, Any]) -> str | None:
-    """The gravest of what cannot be, in words."""
-    if "context_window" in bad or "current_usage" in bad:
+def _describe_invalid(invalid: dict[str, Any]) -> str | None:
+    """The worst of the invalid fields, in words."""
+    if "context_window" in invalid or "current_usage" in invalid:
         return "client's usage is invalid"
-    if "context_window_size" in bad:
+    if "context_window_size" in invalid:
         return "client's window is invalid"
-    if "used_percentage" not in bad:
+    if "used_percentage" not in invalid:
         return None
-    claimed = bad["used_percentage"]
-    if isinstance(claimed, bool) or not isinstance(claimed, int | float):
+    percentage = invalid["used_percentage"]
+    if isinstance(percentage, bool) or not isinstance(percentage, int | float):
         return "client's percentage is invalid"
-    return f"client says {str(claimed)[:16]}%"
+    return f"client says {str(percentage)[:16]}%"
 
 
-def _disagreement(context: _Context) -> str | None:
-    """Where the client's percentage is not that of its own tokens."""
-    usage, size, claimed = (
-        context.current_usage,
-        context.context_window_size,
-        context.used_percentage,
-    )
-    if usage is None or not usage.sent or size is None or claimed is None:
+def _disagreement(context: ContextWindow) -> str | None:
+    """The client's percentage, if it is not that of its own tokens."""
+    size, reported = context.context_window_size, context.used_percentage
+    sent = context.current_usage.usage.sent if context.current_usage else 0
+    if not sent or size is None or reported is None:
         return None
-    true = min(100.0, 100 * usage.sent / size)
-    if abs(claimed - true) > MAX_DEVIATION_PERCENT or (not claimed and true >= 1):
-        return f"client says {claimed:g}%"
+    computed = min(100.0, 100 * sent / size)
+    if abs(reported - computed) > MAX_DEVIATION_PERCENT or (not reported and computed >= 1):
+        return f"client says {reported:g}%"
     return None

@@ -1,9 +1,9 @@
 """Codex's hooks: as Claude Code's, in another order.
 
-PostCompact comes before SessionStart(compact), and an answer to it is called a failure; the other
-one's is in the first request after the compaction.
+PostCompact comes before SessionStart(compact). Codex reports an answer to PostCompact as a failure;
+the answer to SessionStart is in the first request after the compaction.
 """
 
-from brimline.agents.hook_adapter import EVENTS, STARTS, StandardHooks
+from brimline.agents.hook_adapter import HookAdapter
 
-HOOKS = StandardHooks(EVENTS, STARTS)
+HOOKS = HookAdapter()

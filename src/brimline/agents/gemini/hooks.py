@@ -1,6 +1,6 @@
 """Gemini CLI's hooks: names of its own, and the usage of every call.
 
-PreCompress fires before every call and tells nothing: a compression is in the chat's file alone.
+PreCompress fires before every call and reports nothing: only the chat's file has a compression.
 A subagent's hooks look like those of the session that it works for.
 """
 
@@ -8,67 +8,78 @@ import os
 
 import msgspec
 
-from brimline.agents.hook_adapter import HookRequest, StandardHooks
-from brimline.agents.hook_payloads import GeminiInput, ModelResponse
-from brimline.observations import Observation, Reply
+from brimline.agents.hook_adapter import HookAdapter, HookRequest
+from brimline.agents.hook_payloads import HookInput
+from brimline.observations import Observation
 from brimline.providers.gemini import generate_usage
 from brimline.usage import Usage
 
-_hook = msgspec.json.Decoder(GeminiInput)
-
-STANDARD_HOOKS = StandardHooks(
-    events={
-        "BeforeAgent": "prompt",
-        "AfterModel": "status",
-        "AfterTool": "tool",
-        "AfterAgent": "stopped",
-        "SessionEnd": "ended",
-    },
-    starts={"clear": "cleared"},
-)
 # How the first message of a session begins; a subagent's is its task.
 SESSION_OPENING = b'"<session_context>'
 
 SUBAGENT_TOOL = "invoke_agent"  # the tool that runs a subagent
 
 
-class GeminiHooks:
-    """Gemini CLI's hooks."""
+class _ModelMessage(msgspec.Struct, frozen=True):
+    content: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _ModelRequest(msgspec.Struct, frozen=True):
+    model: str | None = None
+    messages: tuple[_ModelMessage, ...] = ()
+
+
+class _Candidate(msgspec.Struct, frozen=True, rename="camel"):
+    finish_reason: str | None = None
+
+
+class _ModelResponse(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of a model's answer, and the usage so far; the last part has a finish reason."""
+
+    candidates: tuple[_Candidate, ...] = ()
+    usage_metadata: dict[str, int] | None = None
+
+
+class GeminiInput(HookInput, frozen=True):
+    """What Gemini CLI writes: a tool's hook names the tool, a model's both sides of the call."""
+
+    tool_name: str | None = None
+    llm_request: _ModelRequest = _ModelRequest()
+    llm_response: _ModelResponse = _ModelResponse()
+
+
+_hook = msgspec.json.Decoder(GeminiInput)
+
+
+class GeminiHooks(HookAdapter):
+    """Of a model's answer only the last part is observed, which has the usage."""
 
     def observe(self, request: HookRequest, at: float, late: bool = False) -> Observation | None:
-        """What a hook tells; of a model's answer only its end, which has the usage."""
         hook_input = _hook.decode(request.body)
-        if hook_input.hook_event_name == "AfterModel":
-            return _observe_model_reply(request, hook_input, at, late)
         if hook_input.hook_event_name == "AfterTool" and _is_in_subagent(hook_input):
             return None
-        return STANDARD_HOOKS.observe_main(request, hook_input, at, late)
+        observation = self.observe_main(request, hook_input, at, late)
+        if observation is None or hook_input.hook_event_name != "AfterModel":
+            return observation
+        usage, model = _call_usage(hook_input), hook_input.llm_request.model
+        return usage and msgspec.structs.replace(
+            observation, usage=usage, model=model, usage_source="hook"
+        )
 
     def may_read_files(self, request: HookRequest) -> bool:
         return True  # of the chats of subagents
 
-    def encode_reply(self, request: HookRequest, reply: Reply) -> bytes:
-        """A reply: AfterAgent goes on, BeforeAgent and AfterTool add to what is read."""
-        return STANDARD_HOOKS.encode_reply(request, reply)
 
+def _call_usage(hook_input: GeminiInput) -> Usage | None:
+    """The usage of a call of the session's own model, if this is the last part of its answer.
 
-def _observe_model_reply(
-    request: HookRequest, hook_input: GeminiInput, at: float, late: bool
-) -> Observation | None:
+    Hooks do not report the cached tokens and the thoughts, but the total includes the thoughts.
+    """
     response, messages = hook_input.llm_response, hook_input.llm_request.messages
     if not (messages and bytes(messages[0].content).startswith(SESSION_OPENING)):
         return None
-    usage = _usage(response) if any(one.finish_reason for one in response.candidates) else None
-    observation = STANDARD_HOOKS.observe_main(request, hook_input, at, late)
-    if usage is None or observation is None:
+    if not any(candidate.finish_reason for candidate in response.candidates):
         return None
-    model = hook_input.llm_request.model
-    return msgspec.structs.replace(observation, usage=usage, model=model, usage_source="hook")
-
-
-def _usage(response: ModelResponse) -> Usage | None:
-    """The usage of a call. A hook is not told how much of it was cached, nor the thoughts; but
-    those are in the total."""
     usage = generate_usage(response)
     total = (response.usage_metadata or {}).get("totalTokenCount")
     if usage is None or total is None or total <= usage.held:
@@ -79,7 +90,7 @@ def _usage(response: ModelResponse) -> Usage | None:
 def _is_in_subagent(hook_input: GeminiInput) -> bool:
     """Whether a subagent's chat was written after the session's own: then it runs the tool.
 
-    Where that is wrong, what was to be said is said at the next tool.
+    If that is wrong, the reply waits for the next tool.
     """
     if hook_input.transcript_path is None or hook_input.tool_name == SUBAGENT_TOOL:
         return False
@@ -92,4 +103,13 @@ def _is_in_subagent(hook_input: GeminiInput) -> bool:
         return False
 
 
-HOOKS = GeminiHooks()
+HOOKS = GeminiHooks(
+    events={
+        "BeforeAgent": "prompt",
+        "AfterModel": "status",
+        "AfterTool": "tool",
+        "AfterAgent": "stopped",
+        "SessionEnd": "ended",
+    },
+    starts={"clear": "cleared"},
+)

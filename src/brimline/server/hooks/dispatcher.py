@@ -135,7 +135,8 @@ class HookDispatcher:
         if reply in (EMPTY_REPLY, DUPLICATE):
             return NO_ANSWER
         wants_ack = bool(reply.message_ids) or reply.handoff_id is not None
-        return Answer(get_agent(request.agent).hooks.encode_reply(request, reply), reply, wants_ack)
+        hooks = get_agent(request.agent).hooks
+        return Answer(hooks.encode_reply(observation.hook_event, reply), reply, wants_ack)
 
     async def _handle_status_line(self, request: HookRequest, late: bool) -> Answer:
         observation, told = get_agent(request.agent).status_line(request, request.at, late)
