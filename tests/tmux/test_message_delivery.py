@@ -16,7 +16,7 @@ from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
 from brimline.tmux.message_delivery import MessageDelivery
-from brimline.tmux.pane_search import find_pane, runs_on_terminal
+from brimline.tmux.pane_search import find_pane, runs_in_pane
 from brimline.tmux.typist import Typist
 
 from .conftest import Drawn
@@ -227,4 +227,4 @@ def test_no_tmux_no_pane(tmp_path: Path) -> None:
     (tmp_path / "tmux-1").mkdir()
     (tmp_path / "tmux-1" / "default").touch()
     assert find_pane("pi", "/", env, 1) is None
-    assert not runs_on_terminal("pi", "/dev/nothing")
+    assert not runs_in_pane("pi", 1 << 22)
