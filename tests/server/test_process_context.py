@@ -1,4 +1,4 @@
-"""Which session spawned another, found in real processes, and the pane that a hook is in."""
+"""Which session spawned another, found in real processes."""
 
 import json
 import os
@@ -9,9 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from brimline.observations import Pane
 from brimline.process_tree import MAX_ANCESTORS
-from brimline.server.hooks.process_context import pane_of, spawner
+from brimline.server.hooks.process_context import find_spawner
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere `ps` lists the processes")
 
@@ -59,21 +58,21 @@ def codex(session: str) -> dict[str, str]:
 def test_session_of_its_own() -> None:
     """A session that a user started was spawned by none."""
     with nested({}, claude("mine")) as hook:
-        assert spawner(hook, "mine") is None
+        assert find_spawner(hook, "mine") is None
 
 
 @LINUX
 def test_spawned_by_a_tool() -> None:
     """The client was run by another session's tool: that session spawned this one."""
     with nested(claude("outer"), claude("outer"), claude("mine")) as hook:
-        assert spawner(hook, "mine") == "outer"
+        assert find_spawner(hook, "mine") == "outer"
 
 
 @LINUX
 def test_nearest() -> None:
     """Of sessions inside each other the nearest is the one."""
     with nested(claude("first"), claude("second"), {}, claude("mine")) as hook:
-        assert spawner(hook, "mine") == "second"
+        assert find_spawner(hook, "mine") == "second"
 
 
 @LINUX
@@ -83,21 +82,21 @@ def test_nearest_of_two_agents(turned: bool) -> None:
     outer, inner = (claude("outer"), codex("inner"))[:: -1 if turned else 1]
     innermost = next(iter(inner.values()))
     with nested(outer, {**outer, **inner}, {**outer, **inner}) as hook:
-        assert spawner(hook, "mine") == innermost
+        assert find_spawner(hook, "mine") == innermost
 
 
 @LINUX
 def test_empty_variable() -> None:
     """A variable that is empty tells of no session."""
     with nested(claude(""), claude("mine")) as hook:
-        assert spawner(hook, "mine") is None
+        assert find_spawner(hook, "mine") is None
 
 
 @LINUX
 def test_variable_that_is_no_text() -> None:
     """What a store could not keep is no session's id."""
     with nested({"CLAUDE_CODE_SESSION_ID": "\udcffbad"}, claude("mine")) as hook:
-        assert spawner(hook, "mine") is None
+        assert find_spawner(hook, "mine") is None
 
 
 @LINUX
@@ -105,7 +104,7 @@ def test_far_above() -> None:
     """It is not looked for ever: who is too far above is not found."""
     between: list[dict[str, str]] = [{}] * MAX_ANCESTORS
     with nested(claude("far"), *between) as hook:
-        assert spawner(hook, "mine") is None
+        assert find_spawner(hook, "mine") is None
 
 
 @LINUX
@@ -118,33 +117,11 @@ def test_somebody_elses() -> None:
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        assert spawner(process.pid, "mine") is None
+        assert find_spawner(process.pid, "mine") is None
         process.communicate()
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 1, 1 << 22, 1 << 40])
 def test_no_process(pid: int) -> None:
     """A number that is no process, or none of ours, tells nothing."""
-    assert spawner(pid, "mine") is None
-
-
-@pytest.mark.parametrize(
-    ("tmux", "pane", "found"),
-    [
-        ("/tmp/tmux-0/default,812,0", "%3", Pane("/tmp/tmux-0/default", "%3")),
-        ("/tmp/a,b/x,812,0", "%12", Pane("/tmp/a,b/x", "%12")),
-        ("/tmp/tmux-0/default,812,0", "", None),
-        ("/tmp/tmux-0/default,812,0", "3; kill-server", None),
-        ("", "%3", None),
-        (",812,0", "%3", None),
-        ("nonsense", "%3", None),
-    ],
-)
-def test_pane(tmux: str, pane: str, found: Pane | None) -> None:
-    """The pane is told by its server's socket and its id; anything else is none."""
-    assert pane_of({"TMUX": tmux, "TMUX_PANE": pane}) == found
-
-
-def test_no_pane() -> None:
-    """Outside of tmux there is none."""
-    assert pane_of({}) is None
+    assert find_spawner(pid, "mine") is None

@@ -228,20 +228,27 @@ def test_nothing_is_left_behind(drawn: Make, tmux: Typist, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("tmux_variable", "pane", "found"),
+    ("tmux_variable", "pane", "expected"),
     [
-        ("/tmp/tmux-0/default,123,0", "%3", Pane("/tmp/tmux-0/default", "%3")),
-        (None, "%3", None),
-        ("/tmp/tmux-0/default,123,0", None, None),
+        ("/tmp/tmux-0/default,812,0", "%3", Pane("/tmp/tmux-0/default", "%3")),
+        ("/tmp/a,b/x,812,0", "%12", Pane("/tmp/a,b/x", "%12")),
+        ("/tmp/tmux-0/default,812,0", "", None),
+        ("/tmp/tmux-0/default,812,0", "3; kill-server", None),
         ("relative,1,0", "%3", None),
-        ("/tmp/x,1,0", "3; kill-server", None),
+        ("", "%3", None),
+        (",812,0", "%3", None),
+        ("nonsense", "%3", None),
     ],
 )
-def test_pane_of_environment(
-    tmux_variable: str | None, pane: str | None, found: Pane | None
-) -> None:
-    """The pane that tmux' variables name; what could be anything else is none."""
-    assert pane_from_environment(tmux_variable, pane) == found
+def test_pane_of_environment(tmux_variable: str, pane: str, expected: Pane | None) -> None:
+    """The variables of tmux name the pane; other values name none."""
+    assert pane_from_environment({"TMUX": tmux_variable, "TMUX_PANE": pane}) == expected
+
+
+def test_no_pane_outside_tmux() -> None:
+    assert pane_from_environment({}) is None
+    assert pane_from_environment({"TMUX": "/tmp/tmux-0/default,812,0"}) is None
+    assert pane_from_environment({"TMUX_PANE": "%3"}) is None
 
 
 def test_plain() -> None:

@@ -100,7 +100,7 @@ def _hand_over(context: Context, session: SessionRef, options: argparse.Namespac
     told = _keep(context, session.id, options)
     env = context.places.env
     within = options.session is None
-    pane = pane_from_environment(env.get("TMUX"), env.get("TMUX_PANE")) if within else None
+    pane = pane_from_environment(env) if within else None
     if options.clear and within and pane is None:
         return _spawn(context, session.id, options)
     if options.clear:

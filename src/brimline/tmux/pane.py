@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -25,10 +25,10 @@ def remove_controls(text: str) -> str:
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4))
 
 
-def pane_from_environment(tmux: str | None, pane: str | None) -> Pane | None:
-    """Return the pane that TMUX and TMUX_PANE name; None outside tmux."""
-    socket = (tmux or "").partition(",")[0]
-    if not Path(socket).is_absolute() or not pane or not _PANE_ID.fullmatch(pane):
+def pane_from_environment(env: Mapping[str, str]) -> Pane | None:
+    """Return the pane that TMUX (`SOCKET,PID,SESSION`) and TMUX_PANE name; None outside tmux."""
+    socket, pane = env.get("TMUX", "").rsplit(",", 2)[0], env.get("TMUX_PANE", "")
+    if not Path(socket).is_absolute() or not _PANE_ID.fullmatch(pane):
         return None
     return Pane(socket, pane)
 
@@ -42,17 +42,8 @@ class TmuxPane:
     def capture(self) -> Screen | None:
         """Return the visible screen; None while the pane is in copy mode."""
         # One tmux call: between two calls the client may move its composer.
-        output = self._run(
-            "display-message",
-            "-p",
-            CURSOR_FORMAT,
-            ";",
-            "capture-pane",
-            "-p",
-            "-e",
-            "-t",
-            self._pane.id,
-        )
+        capture = ("capture-pane", "-p", "-e", "-t", self._pane.id)
+        output = self._run("display-message", "-p", CURSOR_FORMAT, ";", *capture)
         first, *lines = output.split("\n")
         fields = first.split()
         if len(fields) != 5 or fields[4] != "0":

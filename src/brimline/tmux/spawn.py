@@ -44,7 +44,7 @@ def open_window(command: ClientCommand, env: Mapping[str, str]) -> Pane | None:
     The window has the environment of the tmux session, as one that the user opens. Raises
     CommandFailed.
     """
-    here = pane_from_environment(env.get("TMUX"), env.get("TMUX_PANE"))
+    here = pane_from_environment(env)
     if here is None:
         return None
     _find_program(command, env)

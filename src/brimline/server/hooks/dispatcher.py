@@ -15,12 +15,13 @@ from brimline.hooks.receipt import decode_receipt
 from brimline.monitor.monitor import Monitor
 from brimline.observations import DUPLICATE, EMPTY_REPLY, EnvironmentVariables, Observation, Reply
 from brimline.server.hooks.clear_detection import ClearDetection
-from brimline.server.hooks.process_context import pane_of, spawner
+from brimline.server.hooks.process_context import find_spawner
 from brimline.server.hooks.status_line import StatusLines
 from brimline.server.local_environment import CLIENT_ENV_VARS, ParentSessions
 from brimline.server.retry import is_transient
 from brimline.store.failures import StoreFailed
 from brimline.tmux.clear import SessionClearer
+from brimline.tmux.pane import pane_from_environment
 
 LOGGER = logging.getLogger("brimline.server")
 
@@ -166,7 +167,7 @@ class HookDispatcher:
         """Add the pane and the parent: of the environment, the settings or the spawner."""
         spawned_by = self._spawners.get(observation.session)
         parent = observation.parent or self._parents.get(observation.project) or spawned_by
-        pane = pane_of(request.env)
+        pane = pane_from_environment(request.env)
         env = _client_env(request)
         if parent is None and pane is None and env is None:
             return observation
@@ -175,8 +176,8 @@ class HookDispatcher:
     async def _find_spawner(self, observation: Observation, request: HookRequest) -> None:
         """Look up once which session spawned this one; only a live process can tell."""
         if not observation.is_late and request.pid:
-            found = await asyncio.to_thread(spawner, request.pid, observation.session)
-            self._spawners[observation.session] = found
+            spawner = await asyncio.to_thread(find_spawner, request.pid, observation.session)
+            self._spawners[observation.session] = spawner
             if len(self._spawners) > self._max_spawners:
                 del self._spawners[next(iter(self._spawners))]
 

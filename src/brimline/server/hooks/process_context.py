@@ -1,46 +1,27 @@
-"""Where a hook was run from: the session that spawned its own, and the tmux pane.
+"""The session that spawned another, found in the environments of a hook's ancestors.
 
-An agent tells its session's id to every process that it runs, in a variable; a session that was
-started by such a process has the id in the environment that its own processes began with.
+An agent gives its session's id to every process that it runs, in a variable. A session that was
+started by such a process has that id in the environment that its own processes started with.
 """
 
-import re
-from collections.abc import Mapping
-
 from brimline.agents import all_agents
-from brimline.observations import Pane
 from brimline.process_tree import iter_environments
 
-_PANE = re.compile(r"%[0-9]+", re.ASCII)
 
+def find_spawner(pid: int, session: str) -> str | None:
+    """Return the session that spawned the one whose hook a process ran; None if there is none.
 
-def spawner(pid: int, session: str) -> str | None:
-    """The session that spawned the one whose hook a process ran; None where none is found.
-
-    Of two that a process was told of, the one that is not known further up is the nearer. It reads
-    other processes, which may take some time.
+    If a process has the ids of two, the one that no process further up has is the nearer. Blocks
+    while it reads other processes.
     """
     variables = [name for agent in all_agents() if (name := agent.capabilities.spawn_variable)]
-    near: list[str] = []
-    for told in iter_environments(pid, variables):
-        sessions = [told[name] for name in variables if _is_text(told.get(name))]
-        known = [other for other in sessions if other != session]
-        gone = [other for other in near if other not in known]
-        if gone:
-            return gone[0]
-        near = near or known
-    return near[0] if near else None
-
-
-def _is_text(told: str | None) -> bool:
-    """Whether it can be a session's id: anybody may set a variable to what is no text."""
-    return bool(told) and told.isprintable()
-
-
-def pane_of(env: Mapping[str, str]) -> Pane | None:
-    """The tmux pane that a hook's environment tells of; None where it is in none."""
-    pane = env.get("TMUX_PANE")
-    if pane is None or not _PANE.fullmatch(pane):
-        return None
-    socket = env.get("TMUX", "").rpartition(",")[0].rpartition(",")[0]
-    return Pane(socket, pane) if socket else None
+    nearest: list[str] = []
+    for environment in iter_environments(pid, variables):
+        ids = [environment[name] for name in variables if name in environment]
+        # A variable may be set to anything; what is not printable is no id.
+        spawners = [id for id in ids if id and id.isprintable() and id != session]
+        inner = [id for id in nearest if id not in spawners]
+        if inner:
+            return inner[0]
+        nearest = nearest or spawners
+    return nearest[0] if nearest else None
