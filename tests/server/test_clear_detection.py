@@ -3,7 +3,7 @@
 import pytest
 
 from brimline.observations import Observation, ObservationKind
-from brimline.server.hooks.clear_detection import INIT, MOST, ClearDetection
+from brimline.server.hooks.clear_detection import INIT_PID, MAX_SESSIONS, ClearDetection
 
 Told = tuple[int, str, ObservationKind]
 
@@ -59,7 +59,7 @@ def test_before(told: list[Told], before: str | None) -> None:
     assert known(*told).predecessor(7, heard("b", "cleared")) == before
 
 
-@pytest.mark.parametrize("pid", [0, INIT])
+@pytest.mark.parametrize("pid", [0, INIT_PID])
 def test_process_that_is_not_known(pid: int) -> None:
     """A client that posts its hooks, or whose parent is gone, has none."""
     cleared = known((pid, "a", "prompt"))
@@ -97,8 +97,8 @@ def test_other_happenings() -> None:
 
 def test_many_sessions() -> None:
     """Those that were heard last are remembered."""
-    told: list[Told] = [(100 + number, str(number), "prompt") for number in range(MOST + 1)]
+    told: list[Told] = [(100 + number, str(number), "prompt") for number in range(MAX_SESSIONS + 1)]
     cleared = known(*told)
-    at = float(MOST + 9)
+    at = float(MAX_SESSIONS + 9)
     assert cleared.predecessor(100, heard("b", "cleared", at)) is None
     assert cleared.predecessor(101, heard("b", "cleared", at)) == "1"

@@ -15,7 +15,12 @@ import pytest
 
 from brimline.agents.install_spec import Scope
 from brimline.hooks.client.exchange import NAMES
-from brimline.server.hooks.user_status_line import INSIDE, MOST, Place, UserStatusLine
+from brimline.server.hooks.user_status_line import (
+    INSIDE,
+    MAX_OUTPUT_BYTES,
+    SessionPlace,
+    UserStatusLine,
+)
 from brimline.setup.entries import ReplacedStatusLine
 from brimline.setup.manifest import (
     MANIFEST_NAME,
@@ -32,7 +37,7 @@ pytestmark = pytest.mark.slow
 OURS = "45% 90K/200K window"
 BODY = b'{"session_id":"s"}'
 SESSION = "s"
-NOWHERE = Place()
+NOWHERE = SessionPlace()
 Asking: TypeAlias = Callable[[], Awaitable[str]]
 PATIENCE = 30.0
 """Seconds; a busy machine may need them."""
@@ -54,7 +59,7 @@ def set_up(
 
 def asking(own: UserStatusLine, session: str = SESSION, body: bytes = BODY) -> Asking:
     """A status line of a session, as often as it is asked for."""
-    return lambda: own.beside(OURS, session, NOWHERE, body)
+    return lambda: own.combine(OURS, session, NOWHERE, body)
 
 
 async def until(ask: Asking, fits: Callable[[str], object]) -> str:
@@ -74,7 +79,7 @@ def shown(
         own = UserStatusLine(state)
         told: dict[str, Any] = {"session": SESSION, "place": NOWHERE, "body": BODY, **more}
         try:
-            return await until(lambda: own.beside(OURS, **told), fits)
+            return await until(lambda: own.combine(OURS, **told), fits)
         finally:
             await own.close()
 
@@ -88,7 +93,7 @@ def never(state: Path, runs: int = 3) -> list[str]:
         own = UserStatusLine(state)
         found: list[str] = []
         for _ in range(runs):
-            found.append(await own.beside(OURS, SESSION, NOWHERE, BODY))
+            found.append(await own.combine(OURS, SESSION, NOWHERE, BODY))
             await asyncio.sleep(0.2)
         await own.close()
         return found
@@ -143,7 +148,7 @@ def test_given_what_the_client_gives(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder.mkdir(parents=True)
     set_up(state, 'echo "$(cat) $(pwd) $COLUMNS $TERM ${NO_COLOR-none} $MINE"')
     env = {"COLUMNS": "77", "TERM": "xterm-256color"}
-    found = shown(state, place=Place(str(folder.parent), str(folder)), env=env)
+    found = shown(state, place=SessionPlace(str(folder.parent), str(folder)), env=env)
     told = f"{BODY.decode()} {folder} 77 xterm-256color none kept"
     assert found.splitlines() == [told, OURS]
 
@@ -151,7 +156,7 @@ def test_given_what_the_client_gives(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_folder_that_is_gone(tmp_path: Path) -> None:
     """Where the session's folder is gone it is run all the same."""
     set_up(tmp_path, "echo mine")
-    assert shown(tmp_path, place=Place(cwd=str(tmp_path / "gone"))) == f"mine\n{OURS}"
+    assert shown(tmp_path, place=SessionPlace(cwd=str(tmp_path / "gone"))) == f"mine\n{OURS}"
 
 
 @pytest.mark.parametrize(
@@ -205,7 +210,7 @@ def test_slow(tmp_path: Path) -> None:
 
     async def main() -> None:
         own = UserStatusLine(tmp_path)
-        assert await own.beside(OURS, SESSION, NOWHERE, b"first") == OURS
+        assert await own.combine(OURS, SESSION, NOWHERE, b"first") == OURS
         last = asking(own, body=b"last")
         assert await last() in (OURS, f"first\n{OURS}")
         await until(last, lambda line: line == f"last\n{OURS}")
@@ -220,7 +225,7 @@ def test_hanging(tmp_path: Path) -> None:
                      f"sleep 1000 & echo $$ $! > {tmp_path}/pid; wait")  # fmt: skip
 
     async def main() -> None:
-        own = UserStatusLine(tmp_path, longest=1.0)
+        own = UserStatusLine(tmp_path, timeout_s=1.0)
         ask = asking(own)
         await until(ask, lambda line: line == f"said\n{OURS}")
         await until(ask, lambda _: (tmp_path / "pid").read_text().endswith("\n"))
@@ -257,7 +262,7 @@ def test_line_that_asks_for_ours(tmp_path: Path) -> None:
 
     async def main() -> list[str]:
         own = UserStatusLine(tmp_path)
-        lines = [await own.beside(OURS, SESSION, NOWHERE, BODY, {INSIDE: "1"})]
+        lines = [await own.combine(OURS, SESSION, NOWHERE, BODY, {INSIDE: "1"})]
         lines.append(await until(asking(own), lambda line: line != OURS))
         await own.close()
         return lines
@@ -272,7 +277,7 @@ def test_huge(tmp_path: Path) -> None:
     set_up(tmp_path, f"echo $$ > {tmp_path}/pid; exec yes 'a line'")
     *lines, last = shown(tmp_path).splitlines()
     assert (set(lines), last) == ({"a line"}, OURS)
-    assert MOST - 7 <= sum(len(line) + 1 for line in lines) <= MOST
+    assert MAX_OUTPUT_BYTES - 7 <= sum(len(line) + 1 for line in lines) <= MAX_OUTPUT_BYTES
     wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
@@ -333,11 +338,11 @@ def test_folders(tmp_path: Path) -> None:
     root, sub, other = str(project.parent), str(project.parent / "sub"), "/elsewhere"
     transcript = str(second / "projects/x/s.jsonl")
     places = {
-        Place(root, root, transcript): "project",
-        Place(root, sub, transcript): "project",
-        Place(other, other, transcript): "second",
-        Place(other, other, str(first / "projects/x/s.jsonl")): "first",
-        Place(other, other, "/elsewhere/s.jsonl"): "first",
+        SessionPlace(root, root, transcript): "project",
+        SessionPlace(root, sub, transcript): "project",
+        SessionPlace(other, other, transcript): "second",
+        SessionPlace(other, other, str(first / "projects/x/s.jsonl")): "first",
+        SessionPlace(other, other, "/elsewhere/s.jsonl"): "first",
     }
 
     async def main() -> None:
@@ -345,7 +350,7 @@ def test_folders(tmp_path: Path) -> None:
         for number, (place, said) in enumerate(places.items()):
             expected = f"{said}\n{OURS}"
             await until(
-                lambda place=place, number=number: own.beside(OURS, str(number), place, BODY),
+                lambda place=place, number=number: own.combine(OURS, str(number), place, BODY),
                 lambda line, expected=expected: line == expected,
             )
         await own.close()
@@ -357,7 +362,7 @@ def test_users_folder_as_a_project(tmp_path: Path) -> None:
     """Set up as a project, the user's own folder is still the one of every project."""
     config = tmp_path / "home/.claude"
     set_up(tmp_path / "state", "echo mine", scope="project", file=config / "settings.json")
-    place = Place("/elsewhere", "/elsewhere", str(config / "projects/x/s.jsonl"))
+    place = SessionPlace("/elsewhere", "/elsewhere", str(config / "projects/x/s.jsonl"))
     assert shown(tmp_path / "state", place=place) == f"mine\n{OURS}"
 
 

@@ -1,4 +1,4 @@
-"""Which session was cleared when a process begins a new one: clients give that one another id."""
+"""Find the session that was cleared when a process begins a new one: clients give it a new id."""
 
 from typing import NamedTuple
 
@@ -6,16 +6,13 @@ from brimline.bounded_dict import BoundedDict
 from brimline.events import MAIN
 from brimline.observations import Observation
 
-# The process that takes in those whose parent is gone; it runs no agent, and there is no 0.
-INIT = 1
-
-NONE = 0  # in place of a process: the session was cleared, and only its end was reported since
-
-MOST = 4_096  # sessions that are remembered
+INIT_PID = 1  # adopts processes whose parent is gone; it runs no agent, and 0 is no process
+CLEARED_PID = 0  # in place of a process: the session was cleared, and at most its end came since
+MAX_SESSIONS = 4_096
 
 
 class LastContact(NamedTuple):
-    """The last word of a session: which process said it, whose and where that is, and when."""
+    """The last hook of a session, and the process that sent it."""
 
     pid: int
     agent: str
@@ -24,48 +21,48 @@ class LastContact(NamedTuple):
     ended: bool
 
     def may_precede(self, pid: int, observation: Observation) -> bool:
-        """Whether the process may have had this session before; another may have got its number."""
-        of = (self.pid, self.agent, self.project)
-        return of == (pid, observation.agent, observation.project) and self.at <= observation.at
+        """Whether the process may have had this session before; process ids are reused."""
+        contact = (self.pid, self.agent, self.project)
+        process = (pid, observation.agent, observation.project)
+        return contact == process and self.at <= observation.at
 
 
 class ClearDetection:
-    """The last word of each session, the latest last.
+    """The last contact of each session, the latest last.
 
-    Some clients tell the end of a session when it is cleared, others when they end themselves.
+    Some clients report the end of a session when it is cleared, others when they exit.
     """
 
     def __init__(self) -> None:
-        self._words = BoundedDict[str, LastContact](MOST)
+        self._contacts = BoundedDict[str, LastContact](MAX_SESSIONS)
 
     def predecessor(self, pid: int, observation: Observation) -> str | None:
-        """What a session was before this clear; None where that is not sure."""
-        if observation.kind != "cleared" or pid <= INIT:
+        """Return the session that this clear ended; None unless it is certain."""
+        if observation.kind != "cleared" or pid <= INIT_PID:
             return None
         others = self._others(pid, observation)
-        if others and self._words[others[-1]].ended:
+        if others and self._contacts[others[-1]].ended:
             return others[-1]
-        live = [session for session in others if not self._words[session].ended]
+        live = [session for session in others if not self._contacts[session].ended]
         return live[0] if len(live) == 1 else None
 
     def record(self, pid: int, observation: Observation) -> None:
         """Record a hook of a process, unless a later one is known."""
-        if observation.thread != MAIN or pid <= INIT:
+        if observation.thread != MAIN or pid <= INIT_PID:
             return
-        known, ended = self._words.get(observation.session), observation.kind == "ended"
-        if known is not None and (known.at >= observation.at or (ended and known.pid == NONE)):
+        last, ended = self._contacts.get(observation.session), observation.kind == "ended"
+        if last is not None and (last.at >= observation.at or (ended and last.pid == CLEARED_PID)):
             return
         if observation.kind == "cleared":
             for session in self._others(pid, observation):
-                self._words[session] = self._words[session]._replace(pid=NONE)
-        self._words[observation.session] = LastContact(
+                self._contacts[session] = self._contacts[session]._replace(pid=CLEARED_PID)
+        self._contacts[observation.session] = LastContact(
             pid, observation.agent, observation.project, observation.at, ended
         )
 
     def _others(self, pid: int, observation: Observation) -> list[str]:
-        """The sessions that the process may have had before this one."""
         return [
             session
-            for session, word in self._words.items()
-            if session != observation.session and word.may_precede(pid, observation)
+            for session, contact in self._contacts.items()
+            if session != observation.session and contact.may_precede(pid, observation)
         ]

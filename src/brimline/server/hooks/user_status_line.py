@@ -1,4 +1,4 @@
-"""The user's own status line, beside ours: run as it was before, and never waited for long."""
+"""The user's own status line beside ours: their command runs as before, and hardly delays ours."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from brimline.bounded_dict import BoundedDict
 from brimline.bounded_reads import SHARED_READS, ReadThreads
@@ -17,39 +17,33 @@ from brimline.hooks.client.exchange import NAMES
 from brimline.setup.manifest import MANIFEST_NAME, StatusLine, find_status_line
 
 LINE_WAIT_S = 0.06  # then the command's last output is shown
-
 COMMAND_TIMEOUT_S = 5.0
-
-# Bytes of the output that are shown, in whole lines; a command that prints more is ended.
-MOST = 32 << 10
-
-SESSIONS = 200  # sessions whose last output is remembered
-
+MAX_OUTPUT_BYTES = 32 << 10  # shown in whole lines; a command that prints more is killed
+MAX_SESSIONS = 200  # whose last output is remembered
 
 # Set for the user's command: if that runs our status line, it gets ours without the user's.
 INSIDE = "BRIMLINE_STATUS_LINE"
-
 RESET = b"\x1b[0m"
 NO_ENVIRONMENT: Mapping[str, str] = {}
-# The variables that are the agent's, and not the daemon's.
-_TOLD = {name.decode() for name in NAMES}
+_AGENT_VARIABLES = {name.decode() for name in NAMES}  # the daemon's own values are not used
 
 
-class Place(NamedTuple):
-    """Where a session is at home, the folder that it works in now, and its transcript."""
+class SessionPlace(NamedTuple):
+    """A session's project, the folder in which it works now, and its transcript."""
 
     project: str | None = None
     cwd: str | None = None
     transcript: str | None = None
 
 
-_SetUp: TypeAlias = tuple[tuple[int, int, int] | None, StatusLine | None]
-_NEVER_READ: _SetUp = (None, None)
+class _Installed(NamedTuple):
+    """What setup installed, and the version of the manifest that it was read from."""
+
+    version: tuple[int, int, int] | None = None
+    status_line: StatusLine | None = None
 
 
-class Asked(NamedTuple):
-    """A run that is wanted: the command, and what the client gives it."""
-
+class _CommandInput(NamedTuple):
     command: str
     cwd: str | None
     body: bytes
@@ -57,183 +51,161 @@ class Asked(NamedTuple):
 
 
 class UserStatusLine:
-    """Runs the user's command for a session, at most once at a time, and remembers what it said."""
+    """Runs the user's command, once at a time for a session, and remembers its last output."""
 
     def __init__(
-        self, state: Path, longest: float = COMMAND_TIMEOUT_S, threads: ReadThreads = SHARED_READS
+        self, state: Path, timeout_s: float = COMMAND_TIMEOUT_S, threads: ReadThreads = SHARED_READS
     ) -> None:
-        self._state = state
-        self._threads = threads
-        self._longest = longest
-        self._said = BoundedDict[str, str](SESSIONS)
-        self._asked: dict[str, Asked] = {}
-        self._running: dict[str, asyncio.Task[None]] = {}
-        self._known = BoundedDict[Place, _SetUp](SESSIONS)
+        self._state, self._timeout_s, self._threads = state, timeout_s, threads
+        self._outputs = BoundedDict[str, str](MAX_SESSIONS)
+        self._next_inputs: dict[str, _CommandInput] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._installed = BoundedDict[SessionPlace, _Installed](MAX_SESSIONS)
 
-    async def beside(
+    async def combine(
         self,
         ours: str,
         session: str,
-        place: Place,
+        place: SessionPlace,
         body: bytes,
         env: Mapping[str, str] = NO_ENVIRONMENT,
     ) -> str:
-        """Our line with the user's own, as they wanted it; ours alone where theirs asks for it.
+        """Return our line with the user's before or after it; ours alone inside their command.
 
-        `env` is what is known of the agent's environment; the rest of it is the daemon's.
+        `env` has the known variables of the agent; all others are the daemon's.
         """
         if INSIDE in env:
             return ours
-        set_up = await self._set_up(place)
-        command = set_up.own.command if set_up is not None and set_up.own is not None else None
-        if set_up is None or command is None or set_up.mode == "replace":
+        line = await self._find_installed(place)
+        if line is None or line.own is None or line.own.command is None or line.mode == "replace":
             return ours
-        own = await self._own(session, Asked(command, place.cwd, body, env))
-        if not own:
+        self._next_inputs[session] = _CommandInput(line.own.command, place.cwd, body, env)
+        if session not in self._tasks:
+            self._tasks[session] = asyncio.create_task(self._run(session))
+        await asyncio.wait([self._tasks[session]], timeout=LINE_WAIT_S)
+        theirs = self._outputs.get(session)
+        if not theirs:
             return ours
-        return f"{ours}\n{own}" if set_up.mode == "prepend" else f"{own}\n{ours}"
+        return f"{ours}\n{theirs}" if line.mode == "prepend" else f"{theirs}\n{ours}"
 
     async def close(self) -> None:
-        """End every command that runs."""
-        running = list(self._running.values())
-        for task in running:
+        """Kill every command that runs."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _set_up(self, place: Place) -> StatusLine | None:
-        """How it was set up; the file is read again when it was changed."""
-        known = self._known.get(place, _NEVER_READ)
-        with suppress(TimeoutError):  # what was known before is used
-            known = await self._threads.run(
-                partial(_read_set_up, self._state, place, known), LINE_WAIT_S
-            )
-            self._known[place] = known
-        return known[1]
+    async def _find_installed(self, place: SessionPlace) -> StatusLine | None:
+        installed = self._installed.get(place, _Installed())
+        with suppress(TimeoutError):  # the last known is used
+            read = partial(_read_installed, self._state, place, installed)
+            installed = self._installed[place] = await self._threads.run(read, LINE_WAIT_S)
+        return installed.status_line
 
-    async def _own(self, session: str, asked: Asked) -> str:
-        self._asked[session] = asked
-        if session not in self._running:
-            self._running[session] = asyncio.create_task(self._run(session))
-        await asyncio.wait([self._running[session]], timeout=LINE_WAIT_S)
-        return self._said.get(session, "")
+    async def _run(self, session: str) -> None:
+        """Run the command, and again if the client asked meanwhile."""
+        try:
+            while (command := self._next_inputs.pop(session, None)) is not None:
+                folder = await self._existing_folder(command.cwd)
+                output = await _run_command(command, folder, self._timeout_s)
+                if output is not None:
+                    self._outputs[session] = output
+        finally:
+            del self._tasks[session]
 
-    async def _folder(self, cwd: str | None) -> str | None:
-        """The folder to run in; None if it is gone or hangs: the loop would hang with the child."""
+    async def _existing_folder(self, cwd: str | None) -> str | None:
+        """Return the folder; None if it is gone or hangs: the loop would hang with the child."""
         if not cwd:
             return None
         try:
-            return cwd if await self._threads.run(Path(cwd).is_dir, self._longest) else None
+            return cwd if await self._threads.run(Path(cwd).is_dir, self._timeout_s) else None
         except TimeoutError:
             return None
 
-    async def _run(self, session: str) -> None:
-        """Run it, and again with what was asked for meanwhile: what is shown next is the latest."""
-        try:
-            while (asked := self._asked.pop(session, None)) is not None:
-                said = await _said(asked, await self._folder(asked.cwd), self._longest)
-                if said is not None:
-                    self._said[session] = said
-        finally:
-            del self._running[session]
 
-
-def _read_set_up(state: Path, place: Place, known: _SetUp) -> _SetUp:
-    """How it is set up, with the version of the file that says so; `known` if that is the same."""
+def _read_installed(state: Path, place: SessionPlace, known: _Installed) -> _Installed:
     try:
-        now = os.stat(state / MANIFEST_NAME)
-        version = (now.st_mtime_ns, now.st_size, now.st_ino)
-        if version == known[0]:
+        status = os.stat(state / MANIFEST_NAME)
+        version = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if version == known.version:
             return known
-        return version, find_status_line(state, place.project, place.transcript)
+        return _Installed(version, find_status_line(state, place.project, place.transcript))
     except (OSError, InvalidSettings):
-        return _NEVER_READ
+        return _Installed()
 
 
-async def _said(asked: Asked, folder: str | None, longest: float) -> str | None:
-    """What a command says: nothing where it fails, as in the client; None where it is too slow."""
-    ours, theirs = os.pipe()
+async def _run_command(command: _CommandInput, folder: str | None, timeout_s: float) -> str | None:
+    """Return the output; empty if the command fails, as in the client; None if it is too slow."""
+    # The pipe is our own: one of asyncio's would stay open for as long as any grandchild has it.
+    read_end, write_end = os.pipe()
+    own = {name: value for name, value in os.environ.items() if name not in _AGENT_VARIABLES}
     try:
         process = await create_subprocess_shell(
-            asked.command,
+            command.command,
             stdin=PIPE,
-            stdout=theirs,
+            stdout=write_end,
             stderr=DEVNULL,
             cwd=folder,
-            env=_environment(asked.env),
+            env={**own, **command.env, INSIDE: "1"},
             start_new_session=True,
         )
     except (OSError, ValueError):
-        os.close(ours)
+        os.close(read_end)
         return ""
     finally:
-        os.close(theirs)
-    return await _heard(process, ours, asked.body, longest)
-
-
-def _environment(told: Mapping[str, str]) -> dict[str, str]:
-    """The daemon's environment, with the agent's terminal in the place of the daemon's."""
-    own = {name: value for name, value in os.environ.items() if name not in _TOLD}
-    return {**own, **told, INSIDE: "1"}
-
-
-async def _heard(process: Process, out: int, body: bytes, longest: float) -> str | None:
-    """What a process says, fed with the body; one that is given up is killed, with its children."""
-    feeding = asyncio.create_task(_feed(process, body))
-    given_up = True
+        os.close(write_end)
+    feed = asyncio.create_task(_feed(process, command.body))
+    must_kill = True
     try:
-        async with asyncio.timeout(longest):
-            said = await _printed(out)
-            failed = len(said) <= MOST and await process.wait() != 0
-        given_up = len(said) > MOST
-        return "" if failed else _shown(said)
+        async with asyncio.timeout(timeout_s):
+            output = await _read_output(read_end)
+            failed = len(output) <= MAX_OUTPUT_BYTES and await process.wait() != 0
+        must_kill = len(output) > MAX_OUTPUT_BYTES
+        return "" if failed else _shown_text(output)
     except TimeoutError:
         return None
     finally:
-        feeding.cancel()
-        if given_up:
+        feed.cancel()
+        if must_kill:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
 
 async def _feed(process: Process, body: bytes) -> None:
-    """Give a process its standard input; it need not take it."""
+    """Write to a process's standard input, which it need not read."""
     stdin = process.stdin
     assert stdin is not None
     try:
-        stdin.write(body)
-        await stdin.drain()
-        stdin.close()
-    except (BrokenPipeError, ConnectionResetError):
-        return
+        with suppress(BrokenPipeError, ConnectionResetError):
+            stdin.write(body)
+            await stdin.drain()
+            stdin.close()
     finally:
         if not stdin.is_closing():
             stdin.transport.abort()
 
 
-async def _printed(out: int) -> bytes:
-    """What comes through a pipe until its end, or until it is too much; then it is closed.
-
-    The pipe is our own: one of asyncio's would stay open for as long as any grandchild has it.
-    """
+async def _read_output(pipe: int) -> bytes:
+    """Read a pipe to its end, or until there is more than is shown, and close it."""
     reader = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(out, "rb", 0)
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(pipe, "rb", 0)
     )
-    printed = b""
+    output = b""
     try:
-        while len(printed) <= MOST and (piece := await reader.read(MOST)):
-            printed += piece
+        while len(output) <= MAX_OUTPUT_BYTES and (piece := await reader.read(MAX_OUTPUT_BYTES)):
+            output += piece
     finally:
         transport.close()
-    return printed
+    return output
 
 
-def _shown(said: bytes) -> str:
-    """Whole lines, as many as there is room for; no colour of theirs reaches ours."""
-    if len(said) > MOST:
-        said = said[:MOST].rpartition(b"\n")[0]
-    said = said.rstrip(b"\r\n")
-    if b"\x1b" in said and not said.endswith(RESET):
-        said += RESET
-    return said.decode("utf-8", "replace")
+def _shown_text(output: bytes) -> str:
+    """Return whole lines up to the limit, and reset their colours before ours."""
+    if len(output) > MAX_OUTPUT_BYTES:
+        output = output[:MAX_OUTPUT_BYTES].rpartition(b"\n")[0]
+    output = output.rstrip(b"\r\n")
+    if b"\x1b" in output and not output.endswith(RESET):
+        output += RESET
+    return output.decode("utf-8", "replace")
