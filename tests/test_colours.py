@@ -1,5 +1,6 @@
 """How the status line may look."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.errors import InvalidSettings
-from brimline.settings import LineSettings
-from brimline.terminal.colours import BAR_LONGEST, NAMES, check, code
+from brimline.settings import MAX_BAR_COLUMNS, LineSettings, line_problems, load
+from brimline.terminal.colours import NAMES, code
 
 
 @pytest.mark.parametrize(
@@ -46,10 +47,11 @@ def test_any_text(colour: str) -> None:
 
 def test_defaults_hold() -> None:
     """What is there without settings can be drawn; so can every colour in any field."""
-    check(LineSettings(), "here")
+    lines = [LineSettings(), LineSettings(bar=0, separator="\ue0b0", parts=("cost",))]
     for name in NAMES:
-        check(LineSettings(calm=name, warm=f"bright_{name}", hot="none", bar=BAR_LONGEST), "here")
-    check(LineSettings(bar=0, separator="\ue0b0", parts=("cost",)), "here")
+        warm = f"bright_{name}"
+        lines.append(LineSettings(calm=name, warm=warm, hot="none", bar=MAX_BAR_COLUMNS))
+    assert [list(line_problems(line)) for line in lines] == [[]] * len(lines)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,6 @@ def test_defaults_hold() -> None:
 def test_what_cannot_be_drawn(field: str, value: Any, expected: str) -> None:
     """A setting that cannot be drawn is refused with its place, its name and what came."""
     with pytest.raises(InvalidSettings) as raised:
-        check(LineSettings(**{field: value}), "config.toml")
-    assert (raised.value.place, raised.value.field) == ("config.toml", f"line.{field}")
+        load({}, Path("/none"), Path("/none"), {"line": {field: value}})
+    assert (raised.value.place, raised.value.field) == ("argument", f"line.{field}")
     assert expected in raised.value.problem

@@ -15,6 +15,7 @@ ORDER = (
     "errors",
     "regular_file",
     "private_folder",
+    "folder_safety",
     "file_lock",
     "atomic_file",
     "bounded_dict",

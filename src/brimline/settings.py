@@ -1,7 +1,8 @@
 """One frozen Settings: argument > environment > project file > user file > default."""
 
 import re
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -9,13 +10,14 @@ import msgspec
 
 from brimline.errors import InvalidSettings
 from brimline.regular_file import read_regular_file
-from brimline.terminal.colours import check
+from brimline.terminal import colours
 from brimline.windows import Overrides
 
 PREFIX = "BRIMLINE_"
 PROJECT_FILE = ".brimline.toml"
 # What loops call the windows: a number for everything, or a table like `windows`.
 LOOP_WINDOWS = "context_window_tokens"
+MAX_BAR_COLUMNS, MAX_SEPARATOR_CHARS = 60, 20
 
 Colour: TypeAlias = Literal["auto", "always", "never"]
 LevelsOf: TypeAlias = Literal["window", "limit", "tokens"]
@@ -217,8 +219,25 @@ def _convert(values: dict[str, Any], place: str) -> Settings:
         raise InvalidSettings(place, "default_window", problem)
     seconds(settings.since, place=place)
     seconds(settings.daemon.keep, "daemon.keep", place)
-    check(settings.line, place)
+    for field, problem in line_problems(settings.line):
+        raise InvalidSettings(place, f"line.{field}", problem)
     return settings
+
+
+def line_problems(line: LineSettings) -> Iterator[tuple[str, str]]:
+    """Yield the fields that a status line cannot be rendered with, and why."""
+    if not line.parts or len(set(line.parts)) < len(line.parts):
+        parts = ", ".join(line.parts) or "none"
+        yield "parts", f"expected one part or more, each once: got {parts}"
+    has_control = any(unicodedata.category(char) == "Cc" for char in line.separator)
+    if len(line.separator) > MAX_SEPARATOR_CHARS or has_control:
+        expected = f"at most {MAX_SEPARATOR_CHARS} characters without control characters"
+        yield "separator", f"expected {expected}: got {line.separator!r}"
+    if not 0 <= line.bar <= MAX_BAR_COLUMNS:
+        yield "bar", f"expected 0 to {MAX_BAR_COLUMNS} columns: got {line.bar}"
+    for field in ("calm", "warm", "hot"):
+        if colours.code(colour := getattr(line, field)) is None:
+            yield field, f"expected {colours.ALLOWED}: got {colour!r}"
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents import source
-from brimline.agents.claude.paths import roots, whose
+from brimline.agents.claude.paths import roots, transcripts, whose
 from brimline.agents.claude.records import TRANSCRIPT_KINDS
 from brimline.agents.claude.source import SOURCE
 from brimline.agents.claude.transcript import TranscriptParser
@@ -632,7 +632,7 @@ def home(tmp_path: Path) -> Path:
 def found_in(home: Path, **env: str) -> dict[str, tuple[str | None, str]]:
     """The transcripts by name: their session and thread."""
     places = Places(home=home, env=env)
-    return {Path(t.path).name: (t.session, t.thread) for t in SOURCE.transcripts(places)}
+    return {Path(t.path).name: (t.session, t.thread) for t in transcripts(places)}
 
 
 def test_transcripts(home: Path) -> None:
@@ -647,7 +647,7 @@ def test_transcripts(home: Path) -> None:
 def test_transcript_facts(home: Path) -> None:
     """A transcript has its size and time, and can be read from a cursor."""
     places = Places(home=home, env={})
-    main = next(t for t in SOURCE.transcripts(places) if t.session == "s1" and t.thread == MAIN)
+    main = next(t for t in transcripts(places) if t.session == "s1" and t.thread == MAIN)
     status = os.stat(main.path)
     assert (main.agent, main.size, main.modified) == ("claude", status.st_size, status.st_mtime)
     reader = SOURCE.read(main)
@@ -661,7 +661,7 @@ def test_transcript_facts(home: Path) -> None:
 def test_transcript_that_has_gone(home: Path) -> None:
     """A transcript that was deleted since is an error with its path."""
     places = Places(home=home, env={})
-    main = next(t for t in SOURCE.transcripts(places) if t.thread == MAIN)
+    main = next(t for t in transcripts(places) if t.thread == MAIN)
     Path(main.path).unlink()
     with pytest.raises(UnreadableTranscript, match="No such file"):
         SOURCE.read(main, Cursor())

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents import source
+from brimline.agents.codex.paths import transcripts
 from brimline.agents.codex.source import SOURCE
 from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import TURNS, RolloutParser
@@ -405,7 +406,7 @@ def test_whose_a_rollout_is(tmp_path: Path, fields: Json, session: str, thread: 
     """Session and thread come from the header, whatever the version wrote there."""
     places = Places(home=tmp_path, env={})
     write(tmp_path / ".codex/sessions/2026/11/15/rollout-x.jsonl", [meta(CHILD, **fields)])
-    (found,) = SOURCE.transcripts(places)
+    (found,) = transcripts(places)
     assert (found.session, found.thread, found.project) == (session, thread, "/home/me/project")
 
 
@@ -535,7 +536,7 @@ def test_transcripts_are_found(tmp_path: Path) -> None:
     (home / "sessions/rollout-e.jsonl").symlink_to(home / "nowhere")
     found = {
         each.path: each
-        for each in SOURCE.transcripts(Places(home=tmp_path, env={"CODEX_HOME": str(home)}))
+        for each in transcripts(Places(home=tmp_path, env={"CODEX_HOME": str(home)}))
     }
     assert set(found) == {str(first), str(second), str(broken)}
     assert [found[str(path)].session for path in (first, second, broken)] == ["a", "b", None]
@@ -544,7 +545,7 @@ def test_transcripts_are_found(tmp_path: Path) -> None:
 
 def test_no_transcripts(tmp_path: Path) -> None:
     """Without Codex there is nothing."""
-    assert list(SOURCE.transcripts(Places(home=tmp_path, env={}))) == []
+    assert list(transcripts(Places(home=tmp_path, env={}))) == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimline.agents.gemini.paths import transcripts
 from brimline.agents.gemini.source import SOURCE
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
@@ -368,7 +369,7 @@ def test_transcripts(tmp_path: Path) -> None:
     (root / "tmp/marked/.project_root").write_text("/marked\n", encoding="utf-8")
     projects = {"projects": {"/listed": "listed", "/old": "elsewhere"}}
     (root / "projects.json").write_text(json.dumps(projects), encoding="utf-8")
-    found = {Path(t.path).name: t for t in SOURCE.transcripts(Places(tmp_path, {}))}
+    found = {Path(t.path).name: t for t in transcripts(Places(tmp_path, {}))}
     assert {name: (t.session, t.thread, t.project) for name, t in found.items()} == {
         "session-a.jsonl": ("s1", "main", "/marked"),
         "agent7.jsonl": ("s1", "agent7", "/marked"),
@@ -382,10 +383,10 @@ def test_transcripts(tmp_path: Path) -> None:
 
 def test_no_transcripts(tmp_path: Path) -> None:
     """Where there is nothing, nothing is found; GEMINI_CLI_HOME leads elsewhere."""
-    assert list(SOURCE.transcripts(Places(tmp_path, {}))) == []
+    assert list(transcripts(Places(tmp_path, {}))) == []
     written(tmp_path / "else/.gemini/tmp/p/chats/session-a.jsonl", [header()])
     there = Places(tmp_path, {"GEMINI_CLI_HOME": str(tmp_path / "else")})
-    assert len(list(SOURCE.transcripts(there))) == 1
+    assert len(list(transcripts(there))) == 1
 
 
 def test_the_stream_tells_what_was_spent() -> None:
@@ -495,7 +496,7 @@ def test_broken_registry(tmp_path: Path) -> None:
     written(tmp_path / ".gemini/tmp/p/chats/session-a.jsonl", [header()])
     (tmp_path / ".gemini/projects.json").write_text("{", encoding="utf-8")
     (tmp_path / ".gemini/tmp/p/.project_root").write_bytes(b"\xff")
-    (found,) = SOURCE.transcripts(Places(tmp_path, {}))
+    (found,) = transcripts(Places(tmp_path, {}))
     assert found.project is None
 
 

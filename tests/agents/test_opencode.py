@@ -23,6 +23,7 @@ from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.database import PAGE, sessions
 from brimline.agents.opencode.incremental import OVERLAP
 from brimline.agents.opencode.json_storage import LARGEST as LARGEST_MESSAGE
+from brimline.agents.opencode.paths import transcripts
 from brimline.agents.opencode.source import SOURCE
 from brimline.agents.opencode.stream import OpencodeStreamParser
 from brimline.errors import InvalidUsage, UnreadableTranscript
@@ -226,7 +227,7 @@ def test_reading_touches_nothing(database: Database) -> None:
     before = database.files()
     assert list(before) == ["opencode.db"]
     read(database.transcript())
-    list(SOURCE.transcripts(Places(database.home, {})))
+    list(transcripts(Places(database.home, {})))
     assert database.files() == before
 
 
@@ -349,7 +350,7 @@ def test_a_locked_database(database: Database) -> None:
             read(database.transcript())
         assert time.monotonic() - start < 3
         assert raised.value.hint == "Try again later."
-        (found,) = SOURCE.transcripts(Places(database.home, {}))
+        (found,) = transcripts(Places(database.home, {}))
         assert (found.session, found.path) == (None, str(database.path))
 
 
@@ -375,7 +376,7 @@ def test_columns_that_older_versions_lack(database: Database) -> None:
         database.run(f"ALTER TABLE session DROP COLUMN {column}")
     seen, *_ = read(database.transcript())[0]
     assert seen == SessionSeen(at=1.0, session="ses_1", agent="opencode", records_compactions=True)
-    (found,) = SOURCE.transcripts(Places(database.home, {}))
+    (found,) = transcripts(Places(database.home, {}))
     assert found.modified == pytest.approx(database.path.stat().st_mtime)
 
 
@@ -391,7 +392,7 @@ def test_a_damaged_database(tmp_path: Path, content: bytes, reason: str) -> None
     path = tmp_path / ".local/share/opencode/opencode.db"
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    (found,) = SOURCE.transcripts(Places(tmp_path, {}))
+    (found,) = transcripts(Places(tmp_path, {}))
     with pytest.raises(UnreadableTranscript, match=reason):
         SOURCE.read(found)
 
@@ -622,7 +623,7 @@ def test_transcripts_of_the_database(database: Database) -> None:
     database.session("ses_3", parent="ses_2")
     database.session("ses_4", parent="ses_gone")
     database.session("ses_5", parent="ses_5")
-    found = {(t.session, t.thread): t for t in SOURCE.transcripts(Places(database.home, {}))}
+    found = {(t.session, t.thread): t for t in transcripts(Places(database.home, {}))}
     assert set(found) == {
         ("ses_1", MAIN),
         ("ses_1", "ses_2"),
@@ -656,11 +657,11 @@ def test_a_database_without_a_session_named(database: Database) -> None:
 def test_other_databases(database: Database, tmp_path: Path) -> None:
     """Channels have their own; OPENCODE_DB and XDG_DATA_HOME lead elsewhere."""
     shutil.copy(database.path, database.path.with_name("opencode-dev.db"))
-    assert len(list(SOURCE.transcripts(Places(tmp_path, {})))) == 2
-    assert len(list(SOURCE.transcripts(Places(tmp_path, {"OPENCODE_DB": "opencode-dev.db"})))) == 1
-    assert list(SOURCE.transcripts(Places(tmp_path, {"OPENCODE_DB": ":memory:"}))) == []
+    assert len(list(transcripts(Places(tmp_path, {})))) == 2
+    assert len(list(transcripts(Places(tmp_path, {"OPENCODE_DB": "opencode-dev.db"})))) == 1
+    assert list(transcripts(Places(tmp_path, {"OPENCODE_DB": ":memory:"}))) == []
     elsewhere = {"XDG_DATA_HOME": str(tmp_path / "else")}
-    assert list(SOURCE.transcripts(Places(tmp_path, elsewhere))) == []
+    assert list(transcripts(Places(tmp_path, elsewhere))) == []
 
 
 def stored(path: Path, data: Json | bytes, at: float = 1.0) -> Path:
@@ -692,7 +693,7 @@ def test_the_older_storage(tmp_path: Path, layout: str) -> None:
     stored(parts / "prt_1.json", {"type": "compaction", "auto": False})
     stored(parts / "prt_2.json", b"{")
     stored(messages / "msg_3.json", reply(10, summary=True, parentID="msg_2"))
-    found = {(t.session, t.thread): t for t in SOURCE.transcripts(Places(tmp_path, {}))}
+    found = {(t.session, t.thread): t for t in transcripts(Places(tmp_path, {}))}
     assert set(found) == {("ses_1", MAIN), ("ses_1", "ses_2")}
     events, cursor = read(found["ses_1", MAIN])
     assert [type(e) for e in events] == [SessionSeen, Call, Call, Ended, Compacted]
@@ -706,7 +707,7 @@ def test_the_older_storage_is_left_behind(database: Database) -> None:
     root = database.path.parent / "storage/session/hash"
     stored(root / "ses_1.json", info("ses_1"))
     stored(root / "ses_0.json", info("ses_0"))
-    found = [t.session for t in SOURCE.transcripts(Places(database.home, {}))]
+    found = [t.session for t in transcripts(Places(database.home, {}))]
     assert found == ["ses_1", "ses_0"]
 
 

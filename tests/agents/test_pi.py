@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brimline.agents import source
+from brimline.agents.pi.paths import transcripts
 from brimline.agents.pi.source import SOURCE
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
@@ -347,14 +348,14 @@ def test_transcripts_are_found(
     (tmp_path / folder / "x.jsonl").mkdir()
     (tmp_path / folder / "y.jsonl").symlink_to(tmp_path / "nowhere")
     (tmp_path / folder / "notes.txt").write_text("x")
-    (found,) = SOURCE.transcripts(Places(home=tmp_path, env=env))
+    (found,) = transcripts(Places(home=tmp_path, env=env))
     assert (found.path, found.session, found.size) == (str(path), "s_1", path.stat().st_size)
 
 
 def test_transcript_with_another_name(tmp_path: Path) -> None:
     """Where the name does not tell the session, only the content does."""
     write(tmp_path / ".pi/agent/sessions/mine.jsonl", SESSION)
-    assert [each.session for each in SOURCE.transcripts(Places(home=tmp_path, env={}))] == [None]
+    assert [each.session for each in transcripts(Places(home=tmp_path, env={}))] == [None]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 
-from brimline.agents import source
+from brimline.agents import get_agent, source
 from brimline.events import MAIN, AnyEvent
 from brimline.testing.fake_model import Billed
 from brimline.tracker import Session, Thread, fold
@@ -37,11 +37,11 @@ def total_counts(usages: Iterable[Usage]) -> Tokens:
 
 def transcript_sessions(made: Recording) -> list[Session]:
     """Each transcript of a recording, oldest first, found and read like a user's."""
-    agent = source(made.client)
+    agent = get_agent(made.client)
     found = sorted(
         agent.transcripts(Places(made.last.home, {})), key=lambda one: (one.modified, one.path)
     )
-    return [fold(Session(), agent.read(one)) for one in found]
+    return [fold(Session(), agent.source.read(one)) for one in found]
 
 
 def threads(sessions: Iterable[Session]) -> list[Thread]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brimline.agents import agent_names, source
+from brimline.agents import agent_names, get_agent, source
 from brimline.events import MAIN
 from brimline.run.result import SessionResult
 from brimline.run.run_state import RunState
@@ -105,7 +105,7 @@ def test_zero_cost_of_client_is_replaced(tmp_path: Path) -> None:
 def test_resumed_session_counts_this_run_only(agent: str, scene: str, tmp_path: Path) -> None:
     """Only the calls of this run count in a resumed session."""
     home = home_of(agent, scene, tmp_path)
-    (own,) = source(agent).transcripts(Places(home, {}))
+    (own,) = get_agent(agent).transcripts(Places(home, {}))
     known = list(fold(Session(), source(agent).read(own)).threads[MAIN].calls.values())
     began = known[len(billed(agent, scene, 1))].at
     assert began is not None

@@ -4,6 +4,7 @@ A part of an agent is imported when it is first used, so that a command pays onl
 """
 
 import os
+from collections.abc import Iterable
 from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from brimline.agents.content import ContentReader
     from brimline.agents.hook_adapter import HookAdapter, StatusLineAdapter
     from brimline.agents.install_spec import InstallSpec
-    from brimline.transcripts.source import Places, Source
+    from brimline.transcripts.source import Places, Source, Transcript
 
 
 class Agent:
@@ -27,9 +28,13 @@ class Agent:
     def _part(self, module: str) -> Any:
         return import_module(f"{__name__}.{self.name}.{module}")
 
+    def transcripts(self, places: "Places") -> Iterable["Transcript"]:
+        """List its transcripts without importing their reader; skips unreadable folders."""
+        return self._part("paths").transcripts(places)
+
     @cached_property
     def source(self) -> "Source":
-        """Where its transcripts are, and the events in them."""
+        """The events in its transcripts and streams."""
         return self._part("source").SOURCE
 
     @cached_property

@@ -11,13 +11,13 @@ from typing import TextIO
 from brimline.cli.context import Context
 from brimline.cli.daemon_requests import request
 from brimline.errors import CommandFailed, NotRunning
+from brimline.folder_safety import make_private_folder
 from brimline.hooks.client.autostart import (
     LOG_NAME,
     SERVE_ARGUMENTS,
     START_LOCK_FD,
     daemon_environment,
 )
-from brimline.private_folder import make_private_folder
 from brimline.server.sockets import LOCK_NAME, DaemonUnresponsive, find_unresponsive
 from brimline.settings import state_dir
 

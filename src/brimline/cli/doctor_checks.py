@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from brimline._version import __version__
-from brimline.agents import get_agent, source
+from brimline.agents import get_agent
 from brimline.cli.context import Context
 from brimline.setup.installed import InstalledHooks, LineState
 from brimline.store.problems import open_problems
@@ -151,7 +151,7 @@ def status_line(found: Sequence[InstalledHooks]) -> Iterator[Check]:
 
 def _written(context: Context, agent: str) -> float | None:
     """When the last transcript of an agent was written."""
-    found = source(agent).transcripts(context.places)
+    found = get_agent(agent).transcripts(context.places)
     return max((one.modified for one in found), default=None)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from brimline.agents import source
+from brimline.agents import get_agent, source
 from brimline.events import MAIN
 from brimline.run.totals import RunView
 from brimline.survey.files import READ_ERRORS
@@ -62,7 +62,7 @@ class TranscriptLocator:
 
     def _find(self, session: str | None) -> None:
         clues = self._clues
-        mains = [t for t in source(clues.agent).transcripts(clues.places) if t.thread == MAIN]
+        mains = [t for t in get_agent(clues.agent).transcripts(clues.places) if t.thread == MAIN]
         for transcript in _candidates(mains, clues, session):
             self._cursor, read = _read(transcript, START, Session(agent=clues.agent))
             if session is not None or _belongs_to_run(transcript, read, clues):
@@ -74,7 +74,7 @@ class TranscriptLocator:
             self._cursor, self.session = _read(self._transcript, self._cursor, self.session)
 
     def _add_subagents(self, own: Transcript) -> None:
-        for other in source(own.agent).transcripts(self._clues.places):
+        for other in get_agent(own.agent).transcripts(self._clues.places):
             if other.session == own.session and other.thread != MAIN and self.session is not None:
                 _, self.session = _read(other, START, self.session)
 

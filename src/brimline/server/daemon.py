@@ -15,12 +15,12 @@ import uvicorn
 from starlette.applications import Starlette
 
 from brimline._version import __version__
+from brimline.folder_safety import make_private_folder
 from brimline.hooks.spool import take, take_dropped
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
 from brimline.notify.policy import NoticePolicy
-from brimline.private_folder import make_private_folder
 from brimline.server.allocator import use_one_arena
 from brimline.server.api.access import AccessControl, PageLinks
 from brimline.server.api.app import DaemonRoutes, HookRoutes, create_app

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from brimline.errors import AlreadyRunning, NotRunning
 from brimline.file_lock import lock_file, locked_file
-from brimline.private_folder import make_private_folder
+from brimline.folder_safety import make_private_folder
 from brimline.settings import short_socket_folder
 
 HOST = "127.0.0.1"

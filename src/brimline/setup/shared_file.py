@@ -15,7 +15,7 @@ from typing import TypeAlias
 from brimline.atomic_file import find_drafts, sync_folder, write_draft
 from brimline.errors import InvalidSettings
 from brimline.file_lock import lock_file
-from brimline.private_folder import make_private_folder
+from brimline.folder_safety import make_private_folder
 from brimline.regular_file import read_regular_file
 
 LOCK_SUFFIX, BACKUP_SUFFIX = ".brimline-lock", ".brimline-backup"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from brimline.agents import agent_names, agents_present, source
+from brimline.agents import agent_names, agents_present, get_agent, source
 from brimline.errors import UnknownSession, UnreadableTranscript, UnrecognisedFormat
 from brimline.events import MAIN
 from brimline.tracker import Session, fold
@@ -45,7 +45,7 @@ class LoadedSession(msgspec.Struct, frozen=True):
 
 def find_transcripts(places: Places, agents: Iterable[str] = agent_names()) -> list[Transcript]:
     here = agents_present(places)
-    return [t for agent in agents if agent in here for t in source(agent).transcripts(places)]
+    return [t for agent in agents if agent in here for t in get_agent(agent).transcripts(places)]
 
 
 def group_by_session(transcripts: Iterable[Transcript]) -> list[SessionFiles]:

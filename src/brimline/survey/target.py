@@ -82,7 +82,7 @@ def _form(agent: str, head: bytes) -> Form:
 
 def _subagents(transcript: Transcript, places: Places) -> list[Transcript]:
     """Return the subagents' files if the transcript is in its agent's own folder."""
-    every = list(source(transcript.agent).transcripts(places))
+    every = list(get_agent(transcript.agent).transcripts(places))
     mine = os.path.realpath(transcript.path)
     here = [t for t in every if os.path.realpath(t.path) == mine]
     if len(here) != 1 or here[0].session is None or here[0].thread != MAIN:

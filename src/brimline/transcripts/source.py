@@ -118,10 +118,6 @@ class Source(Protocol):
         """Our name of the agent."""
         ...
 
-    def transcripts(self, places: Places) -> Iterable[Transcript]:
-        """Every transcript that is there now; a folder that cannot be read is passed over."""
-        ...
-
     def folders(self, places: Places) -> list[Path]:
         """The folders at or below which its transcripts are, or would be."""
         ...

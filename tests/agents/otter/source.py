@@ -8,18 +8,11 @@ import msgspec
 
 from brimline.events import AnyEvent, Call, SessionSeen, WindowReported
 from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import (
-    START,
-    Cursor,
-    Form,
-    Places,
-    ReadMode,
-    Transcript,
-    files_below,
-    transcript_from_entry,
-)
+from brimline.transcripts.source import START, Cursor, Form, Places, ReadMode, Transcript
 from brimline.usage import Usage
 from brimline.windows import ClientSettings
+
+from .paths import root
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -64,14 +57,7 @@ class Otter:
 
     def folders(self, places: Places) -> list[Path]:
         """Where its transcripts are."""
-        return [places.folder("OTTER_HOME", ".otter")]
-
-    def transcripts(self, places: Places) -> Iterable[Transcript]:
-        """Every transcript."""
-        for entry in files_below(str(self.folders(places)[0]), ".otter"):
-            if transcript := transcript_from_entry("otter", entry):
-                session = entry.name.removesuffix(".otter")
-                yield msgspec.structs.replace(transcript, session=session)
+        return [root(places)]
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"

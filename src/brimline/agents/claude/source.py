@@ -1,6 +1,5 @@
 """Claude Code."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,9 +21,6 @@ class Claude:
     """Claude Code 1.0 and newer."""
 
     agent = "claude"
-
-    def transcripts(self, places: Places) -> Iterable[Transcript]:
-        return paths.transcripts(places)
 
     def folders(self, places: Places) -> list[Path]:
         return [root / "projects" for root in paths.roots(places)]

@@ -1,6 +1,5 @@
 """Codex."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,9 +34,6 @@ class Codex:
     """Codex CLI, its desktop application and its editor extension: they share their files."""
 
     agent = "codex"
-
-    def transcripts(self, places: Places) -> Iterable[Transcript]:
-        return paths.transcripts(places)
 
     def folders(self, places: Places) -> list[Path]:
         return [paths.home(places) / folder for folder in paths.FOLDERS]

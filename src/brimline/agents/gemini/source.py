@@ -1,7 +1,6 @@
 """Gemini CLI."""
 
 import re
-from collections.abc import Iterable
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -26,9 +25,6 @@ class Gemini:
     """Gemini CLI: chats of lines, and the older chats that are one document."""
 
     agent = "gemini"
-
-    def transcripts(self, places: Places) -> Iterable[Transcript]:
-        return paths.transcripts(places)
 
     def folders(self, places: Places) -> list[Path]:
         return [paths.root(places) / "tmp"]

@@ -1,7 +1,6 @@
 """opencode."""
 
 import re
-from collections.abc import Iterable
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -33,10 +32,6 @@ class Opencode:
     """opencode: its database, its older storage, its exports."""
 
     agent = "opencode"
-
-    def transcripts(self, places: Places) -> Iterable[Transcript]:
-        """Every session; a child session is a thread of its root."""
-        return paths.transcripts(places)
 
     def folders(self, places: Places) -> list[Path]:
         return [paths.root(places)]

@@ -1,7 +1,6 @@
 """Pi."""
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,9 +30,6 @@ class Pi:
     """The Pi coding agent."""
 
     agent = "pi"
-
-    def transcripts(self, places: Places) -> Iterable[Transcript]:
-        return paths.transcripts(places)
 
     def folders(self, places: Places) -> list[Path]:
         return paths.session_folders(places)

@@ -1,0 +1,19 @@
+"""Where Otter keeps its transcripts: `~/.otter/SESSION.otter`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
+
+
+def root(places: Places) -> Path:
+    return places.folder("OTTER_HOME", ".otter")
+
+
+def transcripts(places: Places) -> Iterator[Transcript]:
+    for entry in files_below(str(root(places)), ".otter"):
+        if transcript := transcript_from_entry("otter", entry):
+            session = entry.name.removesuffix(".otter")
+            yield msgspec.structs.replace(transcript, session=session)
