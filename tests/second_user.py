@@ -14,13 +14,12 @@ import pytest
 UID = 65_534
 PATIENCE = 60.0
 
+# Imports come before the change of user: only its owner may be able to read Python's folder.
 PREAMBLE = """
 import encodings.idna, http.client, json, os, socket, stat, sys, time, traceback
 os.setgroups([]); os.setgid({uid}); os.setuid({uid})
 given = json.loads(sys.argv[1])
 """
-"""All that a program needs is imported before it becomes the other user: Python itself may lie in a
-folder that only its owner can read."""
 
 
 def require_second_user() -> None:

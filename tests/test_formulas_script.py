@@ -35,6 +35,7 @@ def call(id: str, input: int, read: int, write: int, output: int) -> Json:
 
 
 BOUNDARY: Json = {"type": "system", "subtype": "compact_boundary", "sessionId": "s"}
+# Three calls, one of them written twice, with a compaction before the last.
 LONG = (
     call("a", 10, 0, 990, 100),
     call("b", 10, 1_000, 990, 100),
@@ -42,7 +43,6 @@ LONG = (
     BOUNDARY,
     call("c", 0, 500, 0, 50),
 )
-"""Three calls, one of them written twice, with a compaction before the last."""
 
 
 def corpus(root: Path, **files: tuple[Json, ...]) -> Path:

@@ -55,14 +55,12 @@ ORDER = (
     "demo",
     "tui",
 )
+# `brimline` is the public module, `brimline/__init__.py`; no surface imports another.
 SURFACES = ("cli", "mcp", "brimline")
-"""`brimline` is the library's public module, `brimline/__init__.py`; no surface imports another."""
 
-OPEN = "_version"
-"""Every module may import it."""
+OPEN = "_version"  # every module may import it
 
-AGENTS = {"claude", "codex", "gemini", "opencode", "pi"}
-"""The folders of agents, none of which imports another."""
+AGENTS = {"claude", "codex", "gemini", "opencode", "pi"}  # agent folders; none imports another
 
 Module = tuple[str, ...]
 

@@ -11,8 +11,7 @@ from brimline.jsonc import Dialect, Document, JsonPath, Value, insert, parse, re
 from brimline.transcripts.document import strip_comments
 from jsonc_texts import PLAIN, RELAXED, container_paths, files
 
-NEW = "\x7f new"
-"""A key that no generated text has."""
+NEW = "\x7f new"  # a key that no generated text has
 
 TEXTS = st.one_of(files(RELAXED), files(PLAIN))
 

@@ -14,8 +14,7 @@ from brimline.errors import UnsafeFolder
 from brimline.folder_safety import make_private_folder
 from brimline.private_folder import create_private_folder
 
-USER, OTHER_USER = 54_321, 54_322
-"""Two ordinary users; neither needs an account."""
+USER, OTHER_USER = 54_321, 54_322  # two ordinary users; neither needs an account
 
 
 def mode_of(path: Path) -> int:

@@ -32,8 +32,7 @@ from brimline.tracker import (
 from brimline.tracker.retention import MAX_SENTS
 from brimline.usage import Usage
 
-KEEP = 4
-"""A copy, an edit and a rewind are of one of so many last calls."""
+KEEP = 4  # copies, edits and rewinds concern one of this many last calls
 
 TRIGGERS: tuple[Trigger | None, ...] = (None, "auto", "manual")
 MODELS = st.sampled_from([None, "claude-sonnet-4-5", "claude-opus-5-5", "my-local"])

@@ -1,4 +1,4 @@
-"""Small programs that stand for agents, and what is done to them while they run."""
+"""Small programs that stand in for agents, and control of them while they run."""
 
 import json
 import os
@@ -9,29 +9,28 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .terminal import PATIENCE, User
+from .terminal import PATIENCE_S, User
 
 SESSION = "5e551011-0000-4000-8000-000000000001"
 MODEL = "claude-sonnet-4-5"
-WINDOW = 200_000
-"""What Claude Code gives that model."""
+WINDOW_TOKENS = 200_000  # of MODEL in Claude Code
 
 SUMMARY = r"Duration: \d+ms"
 
 
 def packed(line: dict[str, Any]) -> str:
-    """A line of a stream."""
+    """One line of a JSON stream."""
     return json.dumps(line, separators=(",", ":")) + "\n"
 
 
 def init() -> str:
     """The first line of Claude Code's stream."""
-    told = {"cwd": "/project", "session_id": SESSION, "model": MODEL}
-    return packed({"type": "system", "subtype": "init", **told, "claude_code_version": "2.1.325"})
+    record = {"cwd": "/project", "session_id": SESSION, "model": MODEL}
+    return packed({"type": "system", "subtype": "init", **record, "claude_code_version": "2.1.325"})
 
 
 def call(id: str, sent: int, text: str = "Hm.") -> str:
-    """A reply to a prompt of so many tokens."""
+    """A model reply whose prompt had this many tokens."""
     usage = {"input_tokens": 4, "cache_creation_input_tokens": 0, "output_tokens": 1}
     content = [{"type": "text", "text": text}]
     message: dict[str, Any] = {"id": id, "model": MODEL, "role": "assistant", "content": content}
@@ -43,14 +42,14 @@ def call(id: str, sent: int, text: str = "Hm.") -> str:
 
 def result(**fields: Any) -> str:
     """The last line of a turn."""
-    told: dict[str, Any] = {"is_error": False, "num_turns": 2, "total_cost_usd": 0.5}
-    told |= {"usage": {"input_tokens": 4, "cache_creation_input_tokens": 0,
+    record: dict[str, Any] = {"is_error": False, "num_turns": 2, "total_cost_usd": 0.5}
+    record |= {"usage": {"input_tokens": 4, "cache_creation_input_tokens": 0,
                        "cache_read_input_tokens": 0, "output_tokens": 9}}  # fmt: skip
-    return packed({"type": "result", "session_id": SESSION, "result": "Done.", **told, **fields})
+    return packed({"type": "result", "session_id": SESSION, "result": "Done.", **record, **fields})
 
 
 def program(user: User, name: str, text: str) -> str:
-    """A program of this name in the user's folder; a Python script, unless it says otherwise."""
+    """Install a program in the user's folder: a Python script unless it has a shebang."""
     path = user.cwd / name
     head = "" if text.startswith("#!") else f"#!{sys.executable}\n"
     path.write_text(head + text)
@@ -59,11 +58,12 @@ def program(user: User, name: str, text: str) -> str:
 
 
 def agent(user: User, *lines: str, then: str = "", name: str = "claude") -> str:
-    """A program that prints a stream and then does something."""
+    """A program that prints a stream and then runs `then`."""
     printed = f"import os, signal, sys, time\nos.write(1, {''.join(lines).encode()!r})\n"
     return program(user, name, printed + then)
 
 
+# An agent that prints plain text and writes a transcript.
 WRITES = """
 import json, os, sys, time
 folder = os.path.join(os.environ["CLAUDE_CONFIG_DIR"], "projects", "-p")
@@ -79,8 +79,8 @@ with open(os.path.join(folder, "s1.jsonl"), "a") as file:
     file.write(json.dumps(record, separators=(",", ":")) + "\\n")
 print("Hello.")
 """
-"""An agent that prints plain text, and writes a transcript."""
 
+# Lets a child wait for the next step.
 WAIT = """
 def wait(name):
     while not os.path.exists(name):
@@ -88,18 +88,17 @@ def wait(name):
 def call(id, sent):
     os.write(1, {call!r}.replace("SENT", str(sent - 4)).replace("ID", id).encode())
 """
-"""What a child needs to go on step by step."""
 
 
 def stepping(user: User, *steps: str) -> str:
-    """An agent that does one step after the other."""
+    """An agent that runs one step after the other."""
     line = call("ID", 4).replace('"cache_read_input_tokens":0', '"cache_read_input_tokens":SENT')
     then = WAIT.replace("{call!r}", repr(line)) + "\n".join(steps)
     return agent(user, init(), then=then)
 
 
 class Running:
-    """A command that runs, with its output in pipes; `ignored` is a signal that it ignores."""
+    """A command that runs with its output in pipes; it ignores the signal `ignored`."""
 
     def __init__(self, user: User, *arguments: str, ignored: signal.Signals | None = None) -> None:
         def ignore() -> None:
@@ -119,41 +118,38 @@ class Running:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     def write(self, data: bytes) -> None:
-        """Type something."""
         assert self._process.stdin is not None
         os.write(self._process.stdin.fileno(), data)
 
     def read(self, size: int) -> bytes:
-        """What comes out of it, so many bytes at most, as soon as any do."""
+        """The next output, at most this many bytes, as soon as there is any."""
         assert self._process.stdout is not None
         return os.read(self._process.stdout.fileno(), size)
 
     def read_all(self, text: bytes) -> bytes:
-        """What comes out of it until a text was there."""
+        """The output until it contains a text."""
         out = b""
         while text not in out and (piece := self.read(65_536)):
             out += piece
         return out
 
     def send(self, number: int) -> None:
-        """Send it a signal, and it alone."""
+        """Send a signal to the command alone, not to its children."""
         self._process.send_signal(number)
 
-    def shut(self) -> None:
-        """Read no more of it."""
+    def close_output(self) -> None:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
     def end(self) -> tuple[int, bytes, str]:
-        """Its exit code and the rest of what it writes, once it has ended."""
+        """Wait for the exit; returns the exit code and the remaining output."""
         if self._process.stdout is not None and self._process.stdout.closed:
             self._process.stdout = None
         try:
-            out, err = self._process.communicate(timeout=PATIENCE)
+            out, err = self._process.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             os.killpg(self.pid, signal.SIGKILL)
             raise
@@ -161,5 +157,4 @@ class Running:
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file."""
     return [json.loads(line) for line in path.read_text().splitlines()]

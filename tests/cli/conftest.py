@@ -9,5 +9,5 @@ from .terminal import User
 
 @pytest.fixture
 def user(tmp_path: Path) -> User:
-    """A user with nothing in their home."""
+    """A user with an empty home."""
     return User(tmp_path)

@@ -1,4 +1,4 @@
-"""A command on a terminal of its own, and what stands on the screen in the end."""
+"""Runs a command on a terminal and renders the final screen."""
 
 import fcntl
 import os
@@ -11,13 +11,13 @@ import sys
 import termios
 import time
 
-from .terminal import PATIENCE, User
+from .terminal import PATIENCE_S, User
 
 _TOKEN = re.compile(r"\x1b(?:\[([0-9;]*)([A-Za-z])|([78D]))|([\r\n])|([^\x1b\r\n]+)")
 
 
 class Terminal:
-    """`brimline run` on a terminal that it is in the foreground of."""
+    """`brimline run` in the foreground of its own terminal."""
 
     def __init__(
         self,
@@ -39,33 +39,30 @@ class Terminal:
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(theirs)
-        self.out = b""
-        """Everything that was written so far."""
+        self.out = b""  # all output so far
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     def press(self, keys: bytes) -> None:
-        """Type something."""
         os.write(self._ours, keys)
 
     def wait_for(self, text: str) -> None:
-        """Read until a text is there."""
+        """Read until the output contains a text."""
         while text.encode() not in self.out:
             assert self._read(), f"{text!r} never came: {self.out!r}"
 
     def end(self) -> int:
-        """Read to the end; its exit code."""
+        """Read to the end; returns the exit code."""
         while self._read():
             pass
         os.close(self._ours)
-        return self._process.wait(PATIENCE)
+        return self._process.wait(PATIENCE_S)
 
     def _read(self) -> bool:
-        end = time.monotonic() + PATIENCE
-        if not select.select([self._ours], [], [], PATIENCE)[0] or time.monotonic() > end:
+        end = time.monotonic() + PATIENCE_S
+        if not select.select([self._ours], [], [], PATIENCE_S)[0] or time.monotonic() > end:
             self._process.kill()
             raise TimeoutError(self.out.decode(errors="replace"))
         try:
@@ -77,12 +74,11 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """Everything that was written, as text."""
         return self.out.decode()
 
 
 class Screen:
-    """As much of a terminal as we make use of."""
+    """The subset of a terminal that Brimline uses."""
 
     def __init__(self) -> None:
         self.lines = [""]
@@ -90,7 +86,6 @@ class Screen:
         self._saved = (0, 0)
 
     def write(self, text: str) -> None:
-        """Show what was written."""
         for code, command, escape, control, words in _TOKEN.findall(text):
             if words:
                 self._words(words)
@@ -121,11 +116,11 @@ class Screen:
             case "m":
                 pass
             case _:
-                raise AssertionError(f"an escape that nobody expects: {code}{command}")
+                raise AssertionError(f"unexpected escape sequence: {code}{command}")
 
 
 def screen(text: str) -> list[str]:
-    """The lines that stand there in the end, as a terminal would show them."""
-    shown = Screen()
-    shown.write(text)
-    return [line.rstrip() for line in shown.lines]
+    """The final lines as a terminal would show them."""
+    display = Screen()
+    display.write(text)
+    return [line.rstrip() for line in display.lines]

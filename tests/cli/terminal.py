@@ -1,4 +1,4 @@
-"""Runs `python -m brimline` with a home of its own, in a pipe or on a terminal."""
+"""Runs `python -m brimline` with its own home, in a pipe or on a terminal."""
 
 import fcntl
 import json
@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
-PATIENCE = 120
-"""A busy machine is slow, and not wrong."""
+PATIENCE_S = 120  # generous: a busy machine is slow, not wrong
 
-WINDOW = 200_000
+WINDOW_TOKENS = 200_000
 
 
-class Done(NamedTuple):
-    """What a command gave back."""
+class Completed(NamedTuple):
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -31,22 +30,20 @@ class Done(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of its output."""
         return self.out.splitlines()
 
     @property
     def json(self) -> Any:
-        """Its output as JSON."""
         return json.loads(self.out)
 
 
 def iso(at: float) -> str:
-    """A moment as Claude Code writes it."""
+    """A time as Claude Code writes it."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at * 1000) % 1000:03}Z"
 
 
 class User:
-    """Somebody with a home and Claude Code's sessions in it; `now` is when they look."""
+    """A home with Claude Code sessions; `now` is the time of the test."""
 
     def __init__(self, root: Path) -> None:
         self.home, self.cwd = root / "home", root / "work"
@@ -71,7 +68,7 @@ class User:
     # What is in their home.
 
     def record(self, kind: str, age: float = 60, **fields: Any) -> Json:
-        """A record of Claude Code, so many seconds old."""
+        """A record of Claude Code that is `age` seconds old."""
         head = {
             "parentUuid": None,
             "isSidechain": False,
@@ -90,7 +87,7 @@ class User:
         output: int = 10,
         **fields: Any,
     ) -> Json:
-        """A call that sent so much."""
+        """A model call with this many prompt tokens."""
         usage = {
             "input_tokens": 3,
             "cache_creation_input_tokens": min(597, max(0, sent - 3)),
@@ -102,27 +99,24 @@ class User:
         return self.record("assistant", age, message=message, **fields)
 
     def compaction(self, age: float = 60, **fields: Any) -> list[Json]:
-        """A compaction: its boundary and its summary."""
+        """A compaction: its boundary record and its summary record."""
         metadata = {"trigger": "auto", "preTokens": 167_000}
-        told = {"role": "user", "content": "This session is being continued."}
+        message = {"role": "user", "content": "This session is being continued."}
         return [
             self.record("system", age, subtype="compact_boundary", compactMetadata=metadata,
                         **fields),
-            self.record("user", age, message=told, isCompactSummary=True, **fields),
+            self.record("user", age, message=message, isCompactSummary=True, **fields),
         ]  # fmt: skip
 
     def session(self, name: str, *records: Json, age: float = 60, folder: str = "-p") -> Path:
-        """A session's transcript, written so many seconds ago."""
         return self.write(self.projects / folder / f"{name}.jsonl", records, age)
 
     def subagent(self, session: str, name: str, *records: Json, folder: str = "-p") -> Path:
-        """A subagent's transcript."""
         path = self.projects / folder / session / "subagents" / f"agent-{name}.jsonl"
-        told = {"isSidechain": True, "agentId": name}
-        return self.write(path, [{**record, **told} for record in records], 60)
+        fields = {"isSidechain": True, "agentId": name}
+        return self.write(path, [{**record, **fields} for record in records], 60)
 
     def write(self, path: Path, records: Iterable[Json], age: float) -> Path:
-        """Write a transcript."""
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = [json.dumps(record, separators=(",", ":")) + "\n" for record in records]
         path.write_text("".join(lines))
@@ -137,24 +131,24 @@ class User:
         stdin: bytes = b"",
         first: Callable[[], None] | None = None,
         **env: str,
-    ) -> Done:
+    ) -> Completed:
         """Run a command with its output in a pipe; `first` is called in its process."""
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", "brimline", *arguments],
             input=stdin,
             capture_output=True,
             cwd=self.cwd,
             env={**self.env, **env},
-            timeout=PATIENCE,
+            timeout=PATIENCE_S,
             check=False,
             preexec_fn=first,
         )
-        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return Completed(completed.returncode, completed.stdout.decode(), completed.stderr.decode())
 
     def on_terminal(
         self, *arguments: str, columns: int = 100, interrupt: str | None = None, **env: str
-    ) -> Done:
-        """Run a command on a terminal; `interrupt`: press Ctrl-C when this text is there."""
+    ) -> Completed:
+        """Run a command on a terminal; `interrupt`: press Ctrl-C when this text appears."""
         ours, theirs = pty.openpty()
         size = struct.pack("HHHH", 40, columns, 0, 0)
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
@@ -172,12 +166,12 @@ class User:
             out = _read_all(ours, process, interrupt)
         finally:
             os.close(ours)
-        return Done(process.wait(PATIENCE), out.decode().replace("\r\n", "\n"), "")
+        return Completed(process.wait(PATIENCE_S), out.decode().replace("\r\n", "\n"), "")
 
 
 def _read_all(terminal: int, process: "subprocess.Popen[bytes]", interrupt: str | None) -> bytes:
     out = b""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         if not select.select([terminal], [], [], 1)[0]:
             continue
@@ -196,18 +190,17 @@ def _read_all(terminal: int, process: "subprocess.Popen[bytes]", interrupt: str 
 
 
 def cells(line: str) -> int:
-    """How many columns a line of ours takes: none of our characters is wide."""
+    """The columns that a line takes; Brimline prints no wide characters of its own."""
     return len(line)
 
 
 def without_colour(text: str) -> str:
-    """The text without the colours that we put in, and with every other escape left in."""
+    """The text without Brimline's colours; other escape sequences stay."""
     for code in ("0", "1", "2", "31", "32", "33"):
         text = text.replace(f"\x1b[{code}m", "")
     return text
 
 
 def environment(user: User, **changes: str | None) -> Mapping[str, str]:
-    """The user's environment with some variables changed, or taken away."""
     env = {**user.env, **{k: v for k, v in changes.items() if v is not None}}
     return {k: v for k, v in env.items() if changes.get(k, "") is not None}

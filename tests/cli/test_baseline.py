@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from .terminal import Done, User, cells, environment, without_colour
+from .terminal import Completed, User, cells, environment, without_colour
 
+# A client that has one answer to everything.
 CLIENT = """\
 #!/bin/sh
 [ "$1" = --version ] && echo '{version} (Claude Code)' && exit
@@ -17,7 +18,6 @@ while read -r line; do
 '"request_id":"brimline-'$n'","response":{usage}}}}}'
 done
 """
-"""A client that has one answer to everything."""
 
 USAGE: dict[str, Any] = {
     "categories": [
@@ -57,7 +57,7 @@ def asker(user: User) -> User:
 
 
 def install(user: User, usage: dict[str, Any], version: str = "2.1.325") -> None:
-    """Put a client into the user's PATH that says this."""
+    """Put a client into the user's PATH that answers with this."""
     folder = user.home / "bin"
     folder.mkdir(exist_ok=True)
     program = folder / "claude"
@@ -66,13 +66,11 @@ def install(user: User, usage: dict[str, Any], version: str = "2.1.325") -> None
     user.env["PATH"] = f"{folder}:/usr/bin:/bin"
 
 
-def test_table(asker: User) -> None:
-    """The categories, what a fresh session holds of them, and where the figures come from."""
+def test_table_shows_categories_fresh_share_and_source(asker: User) -> None:
     assert asker.run("baseline") == (0, TABLE, "")
 
 
-def test_remembered(asker: User) -> None:
-    """The second time says that it was remembered, and how to ask anew."""
+def test_second_baseline_says_it_is_cached_and_how_to_refresh(asker: User) -> None:
     asker.run("baseline")
     again = asker.run("baseline").lines[-1]
     assert again.startswith("source get_context_usage, cached ")
@@ -80,72 +78,69 @@ def test_remembered(asker: User) -> None:
     assert asker.run("baseline", "--fresh").lines[-1].endswith("asked just now")
 
 
-def test_json(asker: User) -> None:
-    """The same as JSON."""
-    made = asker.run("baseline", "--json").json
-    assert (made["tokens"], made["percent"], made["window"]["tokens"]) == (8_892, 4.4, 200_000)
-    assert made["limit"]["tokens"] == 167_000
-    assert made["categories"][2] == {
+def test_json_has_the_figures_of_the_table(asker: User) -> None:
+    output = asker.run("baseline", "--json").json
+    assert (output["tokens"], output["percent"], output["window"]["tokens"]) == (
+        8_892,
+        4.4,
+        200_000,
+    )
+    assert output["limit"]["tokens"] == 167_000
+    assert output["categories"][2] == {
         "name": "System tools (deferred)",
         "tokens": 3_646,
         "deferred": True,
     }
-    assert (made["cached"], made["estimated"], made["without"]) == (False, False, [])
+    assert (output["cached"], output["estimated"], output["without"]) == (False, False, [])
     assert asker.run("baseline", "--json").json["cached"]
 
 
-def test_guess(asker: User) -> None:
-    """A guess is shown as one."""
+def test_guessed_figures_are_marked_as_guesses(asker: User) -> None:
     install(asker, USAGE | {"categories": USAGE["categories"][:4]})
     assert asker.run("baseline").lines[-1] == (
         "estimated by the client: its API did not count the tokens"
     )
 
 
-def test_unknown_window(asker: User) -> None:
-    """Without a window nothing is a percentage, and nothing is 0."""
+def test_no_percentage_without_a_window(asker: User) -> None:
     install(asker, {"categories": USAGE["categories"][:5]}, version="1.0.0")
-    done = asker.run("baseline")
-    assert done.lines[2].split() == ["System", "prompt", "1,534", "unknown"]
-    assert done.lines[-3:-1] == ["window unknown", "limit  unknown"]
+    completed = asker.run("baseline")
+    assert completed.lines[2].split() == ["System", "prompt", "1,534", "unknown"]
+    assert completed.lines[-3:-1] == ["window unknown", "limit  unknown"]
 
 
-def test_what_a_client_says_is_cleaned(asker: User) -> None:
-    """Nothing that the client says is obeyed by the terminal."""
+def test_escapes_from_the_client_do_not_reach_the_terminal(asker: User) -> None:
     rows = [*USAGE["categories"], {"name": "\x1b[2Jbad", "tokens": 5, "kind": "used"}]
     install(asker, USAGE | {"categories": rows, "model": "m\x07"})
     assert not {"\x1b", "\x07"} & set(asker.run("baseline").out)
 
 
 @pytest.mark.parametrize("columns", [40, 80])
-def test_on_a_terminal(asker: User, columns: int) -> None:
-    """What is waited for is said on the terminal, and taken back; the table fits."""
-    done = asker.on_terminal("baseline", columns=columns)
-    waiting, _, shown = done.out.partition("\r\x1b[K")
+def test_terminal_shows_progress_erases_it_and_the_table_fits(asker: User, columns: int) -> None:
+    completed = asker.on_terminal("baseline", columns=columns)
+    waiting, _, table = completed.out.partition("\r\x1b[K")
     assert waiting == "asking Claude Code ..."
-    plain = without_colour(shown).splitlines()
+    plain = without_colour(table).splitlines()
     assert max(map(cells, plain[1:8])) <= columns
     assert any(line.startswith("a fresh session") for line in plain)
 
 
-def test_progress_is_taken_back_on_failure(user: User) -> None:
-    """So it is when the client does not answer."""
+def test_progress_is_erased_when_the_client_does_not_answer(user: User) -> None:
     user.env["PATH"] = "/nowhere"
-    done = user.on_terminal("baseline")
-    assert done.code == 2
-    assert done.out.startswith(
+    completed = user.on_terminal("baseline")
+    assert completed.code == 2
+    assert completed.out.startswith(
         "asking Claude Code ...\r\x1b[Kbrimline: cannot get the baseline of claude"
     )
 
 
-def failed(done: Done) -> str:
-    """What a command complained of."""
-    assert (done.code, done.out) == (2, "")
-    return done.err
+def failed(completed: Completed) -> str:
+    """The error output of a command that failed."""
+    assert (completed.code, completed.out) == (2, "")
+    return completed.err
 
 
-def test_not_installed(user: User) -> None:
-    """A client that is not there is said to be so, with what to do."""
+def test_missing_client_is_an_error_with_a_hint(user: User) -> None:
     user.env = dict(environment(user, PATH="/nowhere"))
     assert failed(user.run("baseline")) == (
         "brimline: cannot get the baseline of claude: Claude Code is not installed\n"
@@ -153,7 +148,6 @@ def test_not_installed(user: User) -> None:
     )
 
 
-def test_other_agents(user: User) -> None:
-    """Other agents cannot be asked; a name that is none is known to be none."""
+def test_unsupported_and_unknown_agents_are_refused(user: User) -> None:
     assert "Codex has no way to ask for it" in failed(user.run("baseline", "--agent", "codex"))
     assert "unknown agent 'nonsense'" in failed(user.run("baseline", "--agent", "nonsense"))

@@ -1,4 +1,4 @@
-"""Inside which agent a command runs, found in real processes inside each other."""
+"""Which agent a command runs inside, detected in real nested processes."""
 
 import json
 import os
@@ -9,10 +9,11 @@ import pytest
 
 from brimline.cli.current_session import Inside, inside
 
-from .terminal import PATIENCE
+from .terminal import PATIENCE_S
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere our own order decides")
 
+# Nested processes, each with more variables than its parent; the last prints what it detects.
 NEST = """
 import json, os, subprocess, sys
 from brimline.cli.current_session import inside
@@ -23,7 +24,6 @@ if rest:
 here = inside(os.environ)
 print(json.dumps([here.agent, here.session]))
 """
-"""Processes inside each other, each told more than the one above it; the last says where it is."""
 
 CLAUDE = {"CLAUDECODE": "test", "CLAUDE_CODE_SESSION_ID": "of-claude"}
 CODEX = {"CODEX_THREAD_ID": "of-codex"}
@@ -32,17 +32,19 @@ PI = {"PI_CODING_AGENT": "test", "PI_SESSION_ID": "of-pi"}
 NOTHING: dict[str, str] = {}
 
 
-def innermost(*told: dict[str, str]) -> Inside:
-    """Where the last of these processes finds itself, by what each is told; the outermost first."""
-    words = [sys.executable, "-c", NEST, json.dumps(told), NEST]
-    env = {"PATH": os.environ["PATH"], **told[0]}
-    done = subprocess.run(words, env=env, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
-    return Inside(*json.loads(done.stdout))
+def innermost(*environments: dict[str, str]) -> Inside:
+    """What the innermost process detects; `environments` go from the outermost to the innermost."""
+    words = [sys.executable, "-c", NEST, json.dumps(environments), NEST]
+    env = {"PATH": os.environ["PATH"], **environments[0]}
+    completed = subprocess.run(
+        words, env=env, stdout=subprocess.PIPE, timeout=PATIENCE_S, check=True
+    )
+    return Inside(*json.loads(completed.stdout))
 
 
 @LINUX
 @pytest.mark.parametrize(
-    ("told", "found"),
+    ("environments", "expected"),
     [
         ((CLAUDE, NOTHING, CODEX, NOTHING), Inside("codex", "of-codex")),
         ((CODEX, NOTHING, CLAUDE, NOTHING), Inside("claude", "of-claude")),
@@ -53,23 +55,21 @@ def innermost(*told: dict[str, str]) -> Inside:
         ((CLAUDE, {"CLAUDE_CODE_SESSION_ID": "inner"}), Inside("claude", "inner")),
     ],
 )
-def test_nearest(told: tuple[dict[str, str], ...], found: Inside) -> None:
-    """Of agents inside each other the inner one is meant, whatever their kinds."""
-    assert innermost(*told) == found
+def test_innermost_agent_wins_whatever_its_kind(
+    environments: tuple[dict[str, str], ...], expected: Inside
+) -> None:
+    assert innermost(*environments) == expected
 
 
 @LINUX
-def test_nearest_that_tells_no_session() -> None:
-    """Gemini CLI tells no session: then none is told, and not that of the agent around it."""
+def test_inner_agent_without_a_session_id_hides_the_outer_session() -> None:
     assert innermost(CLAUDE, GEMINI, NOTHING) == Inside("gemini", None)
 
 
-def test_order() -> None:
-    """Where no process above tells them apart, the first of our order is taken."""
+def test_registry_order_decides_when_no_process_tells_agents_apart() -> None:
     assert inside({**CODEX, **GEMINI, **CLAUDE}) == Inside("claude", "of-claude")
 
 
 @pytest.mark.parametrize("env", [{}, {"CODEX_THREAD_ID": ""}, {"GEMINI_CLI_HOME": "/home/u"}])
-def test_outside(env: dict[str, str]) -> None:
-    """A variable that is empty, or a setting of the user's, is no agent's word."""
+def test_empty_variables_and_user_settings_are_no_agent(env: dict[str, str]) -> None:
     assert inside(env) is None

@@ -1,4 +1,4 @@
-"""`brimline doctor`: what it says of what is there, and what of what is not."""
+"""`brimline doctor`: its checks and hints."""
 
 import argparse
 import fcntl
@@ -49,7 +49,7 @@ SETUP: dict[str, Any] = {
 
 
 class User:
-    """Somebody who types `brimline doctor`."""
+    """Someone who runs `brimline doctor`."""
 
     def __init__(self, home: Path, capture: "pytest.CaptureFixture[str]") -> None:
         places = Places(home, {"PATH": "/nowhere"})
@@ -58,14 +58,13 @@ class User:
         self.context = Context(places, Settings(), width=100, colour=False, now=NOW)
 
     def doctor(self) -> tuple[int, dict[str, Any]]:
-        """The exit code, and the checks by what they are about."""
+        """The exit code, and the checks by subject."""
         self._capture.readouterr()
         code = doctor.run(self.context, argparse.Namespace(json=True))
-        told = json.loads(self._capture.readouterr().out)
-        return code, {check["about"]: check for check in told}
+        output = json.loads(self._capture.readouterr().out)
+        return code, {check["about"]: check for check in output}
 
     def set_up(self, **options: Any) -> None:
-        """Set up in some way."""
         assert setup.run(self.context, argparse.Namespace(**{**SETUP, **options})) == 0
 
 
@@ -73,7 +72,7 @@ class User:
 def user(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> User:
-    """A user with Claude Code, and no daemon."""
+    """A user with Claude Code and no daemon."""
     for folder in ("home/.claude", "project"):
         (tmp_path / folder).mkdir(parents=True)
     state = tmp_path / "home/.local/state/brimline"
@@ -84,11 +83,10 @@ def user(
     return User(tmp_path / "home", capsys)
 
 
-def test_nothing_is_set_up(user: User) -> None:
-    """Each thing that is not well says what to do; the exit code is 1."""
-    code, told = user.doctor()
+def test_every_failed_check_has_a_hint_and_the_exit_code_is_1(user: User) -> None:
+    code, checks = user.doctor()
     assert code == 1
-    wrong = {about: check["hint"] for about, check in told.items() if not check["well"]}
+    wrong = {about: check["hint"] for about, check in checks.items() if not check["well"]}
     assert wrong == {
         "claude hooks": "`brimline setup claude` installs them.",
         "daemon": START,
@@ -97,7 +95,7 @@ def test_nothing_is_set_up(user: User) -> None:
 
 
 @pytest.mark.parametrize(
-    "way",
+    "options",
     [
         {},
         {"transport": "http"},
@@ -107,18 +105,18 @@ def test_nothing_is_set_up(user: User) -> None:
     ],
     ids=["default", "http", "prepend", "no autostart", "project"],
 )
-def test_however_it_was_set_up(user: User, way: dict[str, Any]) -> None:
-    """Hooks that were set up in another way than by default are as well as any."""
-    user.set_up(**way)
-    _, told = user.doctor()
-    assert told["claude hooks"]["well"]
-    assert told["claude hooks"]["told"].startswith("9 hooks installed")
-    assert told["status line"]["well"]
-    assert told["autostart"]["well"] is (way != {"autostart": False})
+def test_hooks_installed_with_any_setup_option_are_ok(user: User, options: dict[str, Any]) -> None:
+    user.set_up(**options)
+    _, checks = user.doctor()
+    assert checks["claude hooks"]["well"]
+    assert checks["claude hooks"]["told"].startswith("9 hooks installed")
+    assert checks["status line"]["well"]
+    assert checks["autostart"]["well"] is (options != {"autostart": False})
 
 
-def test_text(user: User, capsys: pytest.CaptureFixture[str]) -> None:
-    """For people there is a line for each, and the hint below what is not well."""
+def test_text_has_a_line_per_check_and_hints_below_failures(
+    user: User, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert doctor.run(user.context, argparse.Namespace(json=False)) == 1
     lines = capsys.readouterr().out.splitlines()
     assert "!!  claude hooks   none installed" in lines
@@ -127,8 +125,7 @@ def test_text(user: User, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
-def test_status_line_that_is_gone(user: User, scope: str) -> None:
-    """A status line that setup put in and somebody took out is told of; with ours out, none is."""
+def test_removed_status_line_is_reported_unless_setup_left_it_out(user: User, scope: str) -> None:
     user.set_up(scope=scope, agents=["claude"])
     base = user.home if scope == "user" else Path.cwd()
     path = base / ".claude/settings.json"
@@ -143,71 +140,69 @@ def test_status_line_that_is_gone(user: User, scope: str) -> None:
     assert "status line" not in user.doctor()[1]
 
 
-def test_switched_off_in_the_project(user: User) -> None:
-    """What switches the user's hooks off where they work is named, and what to do."""
+def test_project_setting_that_disables_hooks_is_named(user: User) -> None:
     user.set_up()
     path = Path.cwd() / ".claude/settings.local.json"
     path.parent.mkdir()
     path.write_text('{"disableAllHooks": true}')
-    told = user.doctor()[1]["claude hooks"]
-    assert told["told"] == f"disabled by disableAllHooks in {path}"
-    assert told["hint"] == f"Remove `disableAllHooks` from {path}."
+    check = user.doctor()[1]["claude hooks"]
+    assert check["told"] == f"disabled by disableAllHooks in {path}"
+    assert check["hint"] == f"Remove `disableAllHooks` from {path}."
 
 
-def test_daemon_that_does_not_answer(user: User) -> None:
-    """One that is there and says nothing is not said to be gone: what ends it is named."""
+def test_unresponsive_daemon_is_reported_with_how_to_end_it(user: User) -> None:
     lock = user.home / ".local/state/brimline/lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     lock.write_text("4711\n")
     with lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        told = user.doctor()[1]["daemon"]
-    assert (told["well"], "4711" in told["told"]) == (False, True)
-    assert "`kill " in told["hint"]
-    assert "4711`" in told["hint"]
+        check = user.doctor()[1]["daemon"]
+    assert (check["well"], "4711" in check["told"]) == (False, True)
+    assert "`kill " in check["hint"]
+    assert "4711`" in check["hint"]
     assert user.doctor()[1]["daemon"]["hint"] == START
 
 
-# What a daemon tells.
+# Checks of a running daemon.
 
 
-def heard(*sessions: dict[str, Any], **more: Any) -> Heard:
-    """A daemon that tells of these sessions."""
-    told = {
+def status_with(*sessions: dict[str, Any], **more: Any) -> Heard:
+    """Status of a daemon with these sessions."""
+    status = {
         "version": __version__,
         "since": NOW - 600,
         "address": "http://127.0.0.1:8420",
         "malformed": 0,
         "dropped": 0,
     }
-    return Heard({**told, **more}, list(sessions))
+    return Heard({**status, **more}, list(sessions))
 
 
 def session(ago: float, agent: str = "claude", version: str | None = "2.1.325") -> dict[str, Any]:
-    """A session that was seen so many seconds ago."""
+    """A session that was last seen `age` seconds ago."""
     return {"agent": agent, "seen_at": NOW - ago, "version": version}
 
 
 INSTALLED = InstalledHooks("claude", Path("/s"), events=("Stop",), autostart=True)
 
 
-def test_heard_of_late(user: User) -> None:
-    """An agent that was not used for long is as well as one that was."""
-    told = hooks(user.context, "claude", [INSTALLED], heard(hooks={"claude": NOW - 90_000}))
-    assert (told.well, told.told) == (True, "1 hook installed, last event 1d ago")
-    told = hooks(user.context, "claude", [INSTALLED], heard(session(5), hooks={"codex": NOW}))
-    assert (told.well, told.told) == (True, "1 hook installed, no events yet")
+def test_long_unused_agent_is_ok(user: User) -> None:
+    check = hooks(user.context, "claude", [INSTALLED], status_with(hooks={"claude": NOW - 90_000}))
+    assert (check.well, check.told) == (True, "1 hook installed, last event 1d ago")
+    check = hooks(
+        user.context, "claude", [INSTALLED], status_with(session(5), hooks={"codex": NOW})
+    )
+    assert (check.well, check.told) == (True, "1 hook installed, no events yet")
 
 
-def test_daemon_that_does_not_tell_what_it_heard(user: User) -> None:
-    """Of a daemon of another version nothing is said that it did not say."""
+def test_daemon_without_hook_times_gives_no_warning(user: User) -> None:
     written(user, NOW)
-    told = hooks(user.context, "claude", [INSTALLED], heard(session(5)))
-    assert (told.well, told.told) == (True, "1 hook installed")
+    check = hooks(user.context, "claude", [INSTALLED], status_with(session(5)))
+    assert (check.well, check.told) == (True, "1 hook installed")
 
 
 def written(user: User, at: float) -> None:
-    """A transcript was written at a moment."""
+    """Write a transcript with this modification time."""
     transcript = user.home / ".claude/projects/p/11111111-1111-4111-8111-111111111111.jsonl"
     transcript.parent.mkdir(parents=True)
     transcript.write_text("{}\n")
@@ -215,7 +210,7 @@ def written(user: User, at: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "at", "said"),
+    ("times", "at", "message"),
     [
         ({}, NOW - 5, "since the daemon started 10m ago, but a transcript was written"),
         ({"claude": NOW - 300}, NOW - 5, "since a transcript was written"),
@@ -224,36 +219,34 @@ def written(user: User, at: float) -> None:
     ],
     ids=["never", "not any more", "of late", "nothing was written"],
 )
-def test_hooks_that_are_not_run(
-    user: User, times: dict[str, float], at: float, said: str | None
+def test_transcript_growth_without_hooks_is_reported(
+    user: User, times: dict[str, float], at: float, message: str | None
 ) -> None:
-    """Where a transcript was written and no hook was heard, something keeps hooks from running.
-
-    That the transcript was followed is no sign of a hook.
-    """
+    """Reading the transcript does not count as a hook."""
     written(user, at)
-    told = hooks(user.context, "claude", [INSTALLED], heard(session(1), hooks=times))
-    assert told.well is (said is None)
-    if said is not None:
-        assert told.told == f"1 hook installed, no event {said}"
-        assert told.hint
+    check = hooks(user.context, "claude", [INSTALLED], status_with(session(1), hooks=times))
+    assert check.well is (message is None)
+    if message is not None:
+        assert check.told == f"1 hook installed, no event {message}"
+        assert check.hint
 
 
-def test_posted_to_another_port(user: User) -> None:
-    """Hooks that are posted to where the daemon is not are told of; where none runs, nothing is."""
-    found = InstalledHooks("claude", Path("/s"), ("Stop",), addresses=("http://127.0.0.1:8420",))
-    told = hooks(user.context, "claude", [found], heard(address="http://127.0.0.1:9"))
-    assert not told.well
-    assert told.told == "sent to http://127.0.0.1:8420, but the daemon is at http://127.0.0.1:9"
-    assert "`brimline serve --background --port 8420`" in str(told.hint)
-    assert "`brimline setup claude --transport command`" in str(told.hint)
-    for other in (heard(), Heard(problem="none")):
-        told = hooks(user.context, "claude", [found], other)
-        assert (told.well, told.told) == (True, "1 hook installed, sent over HTTP")
+def test_hooks_posted_to_another_port_fail_only_if_a_daemon_runs(user: User) -> None:
+    installed = InstalledHooks(
+        "claude", Path("/s"), ("Stop",), addresses=("http://127.0.0.1:8420",)
+    )
+    check = hooks(user.context, "claude", [installed], status_with(address="http://127.0.0.1:9"))
+    assert not check.well
+    assert check.told == "sent to http://127.0.0.1:8420, but the daemon is at http://127.0.0.1:9"
+    assert "`brimline serve --background --port 8420`" in str(check.hint)
+    assert "`brimline setup claude --transport command`" in str(check.hint)
+    for status in (status_with(), Heard(problem="none")):
+        check = hooks(user.context, "claude", [installed], status)
+        assert (check.well, check.told) == (True, "1 hook installed, sent over HTTP")
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("installed", "message"),
     [
         (InstalledHooks("claude", Path("/s"), problem="/s: line 1"), "/s: line 1"),
         (
@@ -273,80 +266,77 @@ def test_posted_to_another_port(user: User) -> None:
     ],
     ids=["broken", "missing", "old", "off"],
 )
-def test_hooks_that_are_not_well(user: User, found: InstalledHooks, said: str) -> None:
-    """What is wrong with them is said, and what to do."""
-    told = hooks(user.context, "claude", [found], heard())
-    assert not told.well
-    assert told.told.startswith(said)
-    assert told.hint
+def test_hook_problem_is_reported_with_a_hint(
+    user: User, installed: InstalledHooks, message: str
+) -> None:
+    check = hooks(user.context, "claude", [installed], status_with())
+    assert not check.well
+    assert check.told.startswith(message)
+    assert check.hint
 
 
-def test_old_client() -> None:
-    """A client that does not know what we write is told of; the last session counts."""
-    (told,) = version("claude", heard(session(9, version="2.1.325"), session(5, version="2.1.97")))
-    assert (told.well, told.told) == (False, "2.1.97")
-    assert told.hint == "Update it to 2.1.139 or newer."
-    (told,) = version("claude", heard(session(5), session(9, version="2.1.97")))
-    assert told.well
-    (told,) = version("codex", heard(session(5, "codex", "0.166.0")))
-    assert told.well
-    assert list(version("claude", heard(session(5, version=None)))) == []
+def test_last_session_with_a_too_old_client_is_reported() -> None:
+    (check,) = version(
+        "claude", status_with(session(9, version="2.1.325"), session(5, version="2.1.97"))
+    )
+    assert (check.well, check.told) == (False, "2.1.97")
+    assert check.hint == "Update it to 2.1.139 or newer."
+    (check,) = version("claude", status_with(session(5), session(9, version="2.1.97")))
+    assert check.well
+    (check,) = version("codex", status_with(session(5, "codex", "0.166.0")))
+    assert check.well
+    assert list(version("claude", status_with(session(5, version=None)))) == []
 
 
-def test_clock() -> None:
-    """A word from the future tells of a clock that is wrong."""
-    told = {check.about: check for check in heard_from(heard(session(-600)), NOW)}
-    assert (told["clock"].well, told["clock"].told) == (False, "10m behind the events")
-    assert all(check.well for check in heard_from(heard(session(5), session(-2)), NOW))
+def test_observation_from_the_future_reports_a_wrong_clock() -> None:
+    checks = {check.about: check for check in heard_from(status_with(session(-600)), NOW)}
+    assert (checks["clock"].well, checks["clock"].told) == (False, "10m behind the events")
+    assert all(check.well for check in heard_from(status_with(session(5), session(-2)), NOW))
 
 
-def test_losses_and_versions() -> None:
-    """A daemon of another version, and events that were lost, are told of."""
-    told = {check.about: check for check in daemon(heard(version="0.0.1", dropped=3), NOW)}
-    assert not told["daemon"].well
-    assert (told["losses"].well, told["losses"].told) == (False, "0 malformed, 3 dropped")
-    assert told["losses"].hint == FULL
+def test_other_daemon_version_and_lost_events_are_reported() -> None:
+    checks = {check.about: check for check in daemon(status_with(version="0.0.1", dropped=3), NOW)}
+    assert not checks["daemon"].well
+    assert (checks["losses"].well, checks["losses"].told) == (False, "0 malformed, 3 dropped")
+    assert checks["losses"].hint == FULL
 
 
-def test_store(tmp_path: Path) -> None:
-    """A place that cannot be written, or has no room left, is told of with what to do."""
+def test_unwritable_or_full_store_is_reported_with_a_hint(tmp_path: Path) -> None:
     assert store(tmp_path / "not" / "yet").told == "none yet"
     (tmp_path / "brimline.db").write_bytes(b"x" * 2_000_000)
     assert store(tmp_path) == Check("store", True, f"2.0 MB at {tmp_path}/brimline.db", ROOM)
     full = store(tmp_path, least=1 << 62)
     assert (full.well, full.hint) == (False, ROOM)
     assert full.told.endswith(" free on its disk")
-    taken = store(tmp_path / "brimline.db")
-    assert (taken.well, taken.told) == (False, f"{tmp_path}/brimline.db is not a folder")
-    assert "BRIMLINE_STATE_DIR" in str(taken.hint)
+    check = store(tmp_path / "brimline.db")
+    assert (check.well, check.told) == (False, f"{tmp_path}/brimline.db is not a folder")
+    assert "BRIMLINE_STATE_DIR" in str(check.hint)
 
 
-def test_store_problems(user: User) -> None:
-    """What happened to the store fails the check, without a daemon too, until it is dealt with."""
+def test_store_problem_fails_the_check_until_it_is_resolved(user: User) -> None:
     state = user.home / ".local/state/brimline"
-    kept = state / "brimline.db.broken"
-    kept.touch()
-    report_problem(state, StoreProblem(NOW - 3_600, "It broke.", str(kept), "Do this."))
-    code, told = user.doctor()
-    problem = told["store problem"]
+    corrupt_file = state / "brimline.db.broken"
+    corrupt_file.touch()
+    report_problem(state, StoreProblem(NOW - 3_600, "It broke.", str(corrupt_file), "Do this."))
+    code, checks = user.doctor()
+    problem = checks["store problem"]
     assert code == 1
     assert (problem["well"], problem["told"], problem["hint"]) == (
         False,
         "1h ago: It broke.",
         "Do this.",
     )
-    kept.unlink()
+    corrupt_file.unlink()
     assert "store problem" not in user.doctor()[1]
 
 
-def test_spool(tmp_path: Path) -> None:
-    """What waits, and what was lost, is counted; a folder that nobody may look into is none."""
+def test_spool_counts_waiting_and_lost_events(tmp_path: Path) -> None:
     assert spool(tmp_path).well
     assert spool(tmp_path / ("x" * 300)).told == "empty"
-    for size, said in ((1, "1 KB"), (3_400, "3 KB"), (100_000, "0.1 MB")):
+    for size, shown_size in ((1, "1 KB"), (3_400, "3 KB"), (100_000, "0.1 MB")):
         (tmp_path / "spool").write_bytes(b"x" * size)
-        assert spool(tmp_path).told == f"{said} waiting for the daemon"
+        assert spool(tmp_path).told == f"{shown_size} waiting for the daemon"
     (tmp_path / "spool").write_bytes(b"x" * 2_000_000)
     (tmp_path / "spool.dropped").write_bytes(b"...")
-    told = spool(tmp_path)
-    assert (told.well, told.told) == (False, "2.0 MB waiting for the daemon, 3 events lost")
+    check = spool(tmp_path)
+    assert (check.well, check.told) == (False, "2.0 MB waiting for the daemon, 3 events lost")

@@ -1,4 +1,4 @@
-"""`brimline send` and `brimline inbox`, with a daemon that runs."""
+"""`brimline send` and `brimline inbox` with a running daemon."""
 
 import json
 import os
@@ -16,69 +16,64 @@ from brimline.server.sockets import LOCK_NAME, InstanceLock
 from brimline.settings import socket_path
 from server.running import Running
 
-from .terminal import PATIENCE, User, cells
+from .terminal import PATIENCE_S, User, cells
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Running]:
-    """A daemon that runs, and is gone afterwards."""
+    """A running daemon, stopped after the test."""
     running = Running(tmp_path / "daemon")
     running.start()
     yield running
     running.close()
 
 
-def test_all_that_wait(daemon: Running) -> None:
-    """Without a session, what waits for any is listed: also for one that was never heard of."""
+def test_inbox_lists_pending_messages_of_all_sessions_even_unknown_ones(daemon: Running) -> None:
     assert daemon.command("inbox").stdout == "no pending messages\n"
     daemon.hook({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"})
     for session, text in ((SESSION, "delivered already"), ("to-come", "for later")):
         assert daemon.command("send", session, text).returncode == 0
     daemon.hook({"session_id": SESSION, "hook_event_name": "UserPromptSubmit"})
     assert daemon.command("send", SESSION, "still here").returncode == 0
-    told = json.loads(daemon.command("inbox", "--json").stdout)
+    messages = json.loads(daemon.command("inbox", "--json").stdout)
     expected = [("to-come", "for later"), (SESSION, "still here")]
-    assert [(each["session"], each["text"]) for each in told] == expected
-    shown = daemon.command("inbox").stdout
-    assert "for later" in shown
-    assert "delivered already" not in shown
+    assert [(each["session"], each["text"]) for each in messages] == expected
+    table = daemon.command("inbox").stdout
+    assert "for later" in table
+    assert "delivered already" not in table
     assert "delivered already" in daemon.command("inbox", SESSION).stdout
 
 
-def test_message_of_several_lines(daemon: Running) -> None:
-    """Its lines are one in the table, with nothing strange between them."""
+def test_multi_line_message_is_one_table_row(daemon: Running) -> None:
     assert daemon.command("send", "to-come", "Look at:\n\tthe tests\r\n").returncode == 0
     assert daemon.command("inbox").stdout.endswith("  Look at: the tests\n")
 
 
 @pytest.mark.parametrize("columns", [20, 40, 60, 80])
-def test_table_fits(daemon: Running, columns: int) -> None:
-    """The table is no wider than the terminal; whose a message is and what it says stay."""
+def test_table_fits_the_terminal_and_keeps_session_and_text(daemon: Running, columns: int) -> None:
     daemon.command("send", SESSION, "A message that is longer than any of these terminals." * 2)
-    shown = daemon.command("inbox", COLUMNS=str(columns)).stdout.splitlines()
-    assert max(map(cells, shown)) <= columns
-    assert shown[-1].startswith("11111111  ")
-    assert "A messag" in shown[-1]
+    lines = daemon.command("inbox", COLUMNS=str(columns)).stdout.splitlines()
+    assert max(map(cells, lines)) <= columns
+    assert lines[-1].startswith("11111111  ")
+    assert "A messag" in lines[-1]
 
 
-def test_too_long(daemon: Running) -> None:
-    """A message that is longer than an agent takes is refused, with what to do."""
-    done = daemon.command("send", SESSION, "x" * 9_001)
-    assert (done.returncode, done.stdout) == (2, "")
-    first, hint = done.stderr.splitlines()
+def test_too_long_message_is_refused_with_a_hint(daemon: Running) -> None:
+    completed = daemon.command("send", SESSION, "x" * 9_001)
+    assert (completed.returncode, completed.stdout) == (2, "")
+    first, hint = completed.stderr.splitlines()
     assert first == "brimline: the message has 9,001 characters, at most 9,000 are allowed"
     assert "file" in hint
 
 
 @pytest.mark.parametrize("words", [["send", "", "text"], ["send", " ", "text"], ["inbox", ""]])
-def test_no_session(user: User, words: list[str]) -> None:
-    """A session without a name is none: not every one, and not the only one."""
-    done = user.run(*words)
-    assert (done.code, done.out) == (2, "")
-    assert "argument SESSION: expected a session id or prefix: got nothing" in done.err
-    assert "`brimline status`" in done.err
+def test_empty_session_name_is_refused(user: User, words: list[str]) -> None:
+    completed = user.run(*words)
+    assert (completed.code, completed.out) == (2, "")
+    assert "argument SESSION: expected a session id or prefix: got nothing" in completed.err
+    assert "`brimline status`" in completed.err
 
 
 @pytest.mark.parametrize(
@@ -86,61 +81,61 @@ def test_no_session(user: User, words: list[str]) -> None:
     [([b"send", b"s", b"bad \xff"], "TEXT"), ([b"send", b"\xff", b"x"], "SESSION"),
      ([b"inbox", b"\xff"], "SESSION"), ([b"handoff", b"\xff.md"], "PATH")],
 )  # fmt: skip
-def test_no_utf_8(user: User, words: list[bytes], argument: str) -> None:
-    """Bytes that are no text are refused before anybody is asked."""
+def test_message_that_is_not_utf_8_is_refused_before_any_request(
+    user: User, words: list[bytes], argument: str
+) -> None:
     command = [os.fsencode(sys.executable), b"-m", b"brimline", *words]
-    done = subprocess.run(
-        command, env=user.env, capture_output=True, text=True, timeout=PATIENCE, check=False
+    completed = subprocess.run(
+        command, env=user.env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
-    assert done.returncode == 2
-    assert f"argument {argument}: expected UTF-8: invalid from character" in done.stderr
+    assert completed.returncode == 2
+    assert f"argument {argument}: expected UTF-8: invalid from character" in completed.stderr
 
 
-class Older(BaseHTTPRequestHandler):
-    """A daemon that does not know what it is asked for."""
+class OldDaemon(BaseHTTPRequestHandler):
+    """A daemon that does not know the request."""
 
     def do_GET(self) -> None:
-        """Say so as a web server does, and not in JSON."""
+        """Answer 404 as a plain web server does, not in JSON."""
         self.send_response(404)
         self.send_header("Content-Length", "9")
         self.end_headers()
         self.wfile.write(b"Not Found")
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Keep quiet."""
+    def log_message(self, format: str, *args: object) -> None: ...
 
     def address_string(self) -> str:
-        """Nobody's, over a socket."""
+        """A Unix socket has no client address."""
         return ""
 
 
 @pytest.mark.parametrize(
     "words", [["inbox"], ["send", "s1", "Hello."], ["handoff", "notes.md", "--session", "s1"]]
 )
-def test_daemon_that_says_nothing(user: User, tmp_path: Path, words: list[str]) -> None:
-    """One that is there and does not answer is told of: to start another would not help."""
+def test_unresponsive_daemon_is_reported_as_running(
+    user: User, tmp_path: Path, words: list[str]
+) -> None:
     state = tmp_path / "state"
     state.mkdir()
     with InstanceLock(state / LOCK_NAME):
-        done = user.run(*words, BRIMLINE_STATE_DIR=str(state))
-    assert done.code == 2
+        completed = user.run(*words, BRIMLINE_STATE_DIR=str(state))
+    assert completed.code == 2
     assert (
         f"process {os.getpid()} holds {state / LOCK_NAME}, but the daemon does not answer"
-        in done.err
+        in completed.err
     )
-    assert "--background" not in done.err
+    assert "--background" not in completed.err
 
 
-def test_daemon_of_another_version(user: User, tmp_path: Path) -> None:
-    """A daemon that answers otherwise is not said to be none."""
+def test_daemon_of_another_version_is_reported_as_running(user: User, tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()
     place = socket_path(state, os.getuid(), "http")
     place.parent.mkdir(parents=True, exist_ok=True)
-    with ThreadingUnixStreamServer(str(place), Older) as server:
+    with ThreadingUnixStreamServer(str(place), OldDaemon) as server:
         Thread(target=server.serve_forever).start()
-        done = user.run("inbox", BRIMLINE_STATE_DIR=str(state))
+        completed = user.run("inbox", BRIMLINE_STATE_DIR=str(state))
         server.shutdown()
-    assert done.code == 2
-    assert "the daemon answered GET /v1/messages with 404" in done.err
-    assert "`brimline serve --stop`" in done.err
+    assert completed.code == 2
+    assert "the daemon answered GET /v1/messages with 404" in completed.err
+    assert "`brimline serve --stop`" in completed.err

@@ -1,4 +1,4 @@
-"""`brimline inspect`: one transcript or stream, for programs and for people."""
+"""`brimline inspect`: one transcript or stream, as JSON and as text."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ FORMULAS = ["latest", "max_cache_read_plus_sums", "sum_cache_creation", "last_in
 
 
 @pytest.fixture
-def one(user: User) -> User:
+def inspected(user: User) -> User:
     """A user with a session that compacted, and its subagent."""
     user.now = 1_794_657_600  # 2026-11-14, 12:00 UTC
     user.session(
@@ -34,15 +34,14 @@ def one(user: User) -> User:
     return user
 
 
-def test_json(one: User) -> None:
-    """All that the issue asks for is there, with the right values."""
-    done = one.run("inspect", "s1", "--json", "--series")
-    assert (done.code, done.err) == (0, "")
-    made: Json = done.json
-    assert [key for key in TOP if key not in made] == []
-    assert (made["agent"], made["session_id"], made["records"]) == ("claude", "s1", 8)
-    assert made["skipped"] == {"unknown": 1, "malformed": 0}
-    main, sub = made["threads"]
+def test_json_has_every_field_with_the_right_value(inspected: User) -> None:
+    completed = inspected.run("inspect", "s1", "--json", "--series")
+    assert (completed.code, completed.err) == (0, "")
+    output: Json = completed.json
+    assert [key for key in TOP if key not in output] == []
+    assert (output["agent"], output["session_id"], output["records"]) == ("claude", "s1", 8)
+    assert output["skipped"] == {"unknown": 1, "malformed": 0}
+    main, sub = output["threads"]
     for thread in (main, sub):
         assert [key for key in THREAD if key not in thread] == []
         assert {"tokens", "origin"} <= set(thread["window"])
@@ -72,13 +71,11 @@ def test_json(one: User) -> None:
     assert (sub["thread"], sub["calls"], sub["sent"]) == ("a1", 1, 20_000)
 
 
-def test_series_only_when_asked_for(one: User) -> None:
-    """A long series is left out unless it is wanted."""
-    assert "series" not in one.run("inspect", "s1", "--json").json["threads"][0]
+def test_series_is_left_out_unless_requested(inspected: User) -> None:
+    assert "series" not in inspected.run("inspect", "s1", "--json").json["threads"][0]
 
 
-def test_unknown_after_a_compaction(user: User) -> None:
-    """After a compaction the percentage is null, not 0."""
+def test_percentage_after_a_compaction_is_null(user: User) -> None:
     user.session("s1", user.call("m1", 160_000), *user.compaction())
     thread = user.run("inspect", "s1", "--json").json["threads"][0]
     assert (thread["percent"], thread["percent_raw"], thread["percent_of_limit"]) == (None,) * 3
@@ -118,25 +115,22 @@ effective                   4,540       2.3%   -88.7%
 """
 
 
-def test_for_people(one: User) -> None:
-    """A chart with the compaction and the limit, and the formulas with how far each is off."""
-    done = one.run("inspect", "s1", COLUMNS="100")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(PEOPLE)
-    assert BELOW in done.out
-    assert "\na1  claude-sonnet-4-5  Context: 10% (20K/200K)" in done.out
+def test_text_has_a_chart_with_compaction_and_limit_and_the_formulas(inspected: User) -> None:
+    completed = inspected.run("inspect", "s1", COLUMNS="100")
+    assert (completed.code, completed.err) == (0, "")
+    assert completed.out.startswith(PEOPLE)
+    assert BELOW in completed.out
+    assert "\na1  claude-sonnet-4-5  Context: 10% (20K/200K)" in completed.out
 
 
-def test_series_for_people(one: User) -> None:
-    """Every call in a table."""
-    out = one.run("inspect", "s1", "--series").out
+def test_series_is_a_table_of_every_call(inspected: User) -> None:
+    out = inspected.run("inspect", "s1", "--series").out
     assert "call  at                           sent  output\n" in out
     assert "m1    2026-11-14T11:55:01.000Z  100,000     500\n" in out
 
 
 @pytest.mark.parametrize("columns", [80, 200])
-def test_chart_fits(user: User, columns: int) -> None:
-    """A chart of many calls is as wide as the terminal, and no wider."""
+def test_chart_of_many_calls_fits_the_terminal(user: User, columns: int) -> None:
     calls = [user.call(f"m{i}", 20_000 + 100 * i) for i in range(1_000)]
     user.session("s1", *calls[:700], *user.compaction(), *calls[700:])
     out = without_colour(user.on_terminal("inspect", "s1", columns=columns).out)
@@ -146,33 +140,29 @@ def test_chart_fits(user: User, columns: int) -> None:
     assert chart[-1].count("▲") == 1
 
 
-def test_chart_in_colour(one: User) -> None:
-    """The columns of a chart have the colour of their height."""
-    out = one.on_terminal("inspect", "s1").out
+def test_chart_columns_have_the_colour_of_their_height(inspected: User) -> None:
+    out = inspected.on_terminal("inspect", "s1").out
     assert "\x1b[33m█" in out
     assert "\x1b[31m█" in out
     assert "\x1b[32m█" in out
 
 
-def test_sent_nothing(user: User) -> None:
-    """A local model that tells no prompt size, and no known window: no chart breaks."""
+def test_chart_works_without_prompt_sizes_and_window(user: User) -> None:
     bare = user.call("m1", 0, model="my-model", version="2.1.300")
     bare["message"]["usage"] = {"input_tokens": 0, "output_tokens": 7}
     user.session("s1", bare)
     for command in (["inspect", "s1"], ["inspect", "s1", "--json"], ["status"], ["report"]):
-        done = user.run(*command)
-        assert (done.code, done.err) == (0, "")
+        completed = user.run(*command)
+        assert (completed.code, completed.err) == (0, "")
 
 
-def test_no_call(user: User) -> None:
-    """A transcript without a call says so."""
+def test_transcript_without_calls_is_reported(user: User) -> None:
     user.session("s1", user.record("user", message={"role": "user", "content": "hello"}))
     assert user.run("inspect", "s1").lines[1] == "1 record read: no model call in it"
     assert user.run("inspect", "s1", "--json").json["threads"] == []
 
 
-def test_malformed(user: User) -> None:
-    """What is malformed is counted, with its place, and the rest is read."""
+def test_malformed_records_are_counted_with_their_place(user: User) -> None:
     path = user.session("s1", user.call("m1", 9_000))
     with path.open("ab") as file:
         file.write(b'{"type":"assistant",\n\xff\xfe\n')
@@ -182,25 +172,23 @@ def test_malformed(user: User) -> None:
     assert user.run("inspect", "s1", "--json").json["skipped"] == {"unknown": 0, "malformed": 2}
 
 
-def test_path(one: User) -> None:
-    """By its path, from the current folder too."""
-    path = one.projects / "-p" / "s1.jsonl"
-    made = one.run("inspect", str(path), "--json").json
-    assert [thread["thread"] for thread in made["threads"]] == ["main", "a1"]
-    (one.cwd / "copy.jsonl").write_bytes(path.read_bytes())
-    made = one.run("inspect", "copy.jsonl", "--json").json
-    assert [thread["thread"] for thread in made["threads"]] == ["main"]
+def test_path_may_be_relative(inspected: User) -> None:
+    path = inspected.projects / "-p" / "s1.jsonl"
+    output = inspected.run("inspect", str(path), "--json").json
+    assert [thread["thread"] for thread in output["threads"]] == ["main", "a1"]
+    (inspected.cwd / "copy.jsonl").write_bytes(path.read_bytes())
+    output = inspected.run("inspect", "copy.jsonl", "--json").json
+    assert [thread["thread"] for thread in output["threads"]] == ["main"]
 
 
-def test_stdin_transcript(one: User) -> None:
-    """A transcript on standard input."""
-    data = (one.projects / "-p" / "s1.jsonl").read_bytes()
-    made = one.run("inspect", "-", "--json", stdin=data).json
-    assert (made["records"], made["threads"][0]["sent"]) == (7, 40_000)
+def test_transcript_is_read_from_standard_input(inspected: User) -> None:
+    data = (inspected.projects / "-p" / "s1.jsonl").read_bytes()
+    output = inspected.run("inspect", "-", "--json", stdin=data).json
+    assert (output["records"], output["threads"][0]["sent"]) == (7, 40_000)
 
 
 def streamed() -> bytes:
-    """A run of `claude -p --output-format stream-json`."""
+    """Output of `claude -p --output-format stream-json`."""
     usage = {"input_tokens": 3, "cache_read_input_tokens": 30_000, "output_tokens": 1}
     message = {"id": "m1", "model": "claude-sonnet-4-5-20250929", "usage": usage}
     lines: list[dict[str, Any]] = [
@@ -213,17 +201,15 @@ def streamed() -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-def test_stdin_stream(user: User) -> None:
-    """A stream on standard input; the window is the one that the client reported."""
-    done = user.run("inspect", "-", "--json", stdin=streamed())
-    assert (done.code, done.err) == (0, "")
-    thread = done.json["threads"][0]
-    assert (done.json["session_id"], thread["sent"], thread["percent"]) == ("s9", 30_003, 10.0)
+def test_stream_on_standard_input_uses_the_reported_window(user: User) -> None:
+    completed = user.run("inspect", "-", "--json", stdin=streamed())
+    assert (completed.code, completed.err) == (0, "")
+    thread = completed.json["threads"][0]
+    assert (completed.json["session_id"], thread["sent"], thread["percent"]) == ("s9", 30_003, 10.0)
     assert (thread["window"]["tokens"], thread["window"]["origin"]) == (300_000, "reported")
 
 
-def test_stdin_of_gemini(user: User) -> None:
-    """A chat of Gemini CLI on standard input."""
+def test_gemini_chat_is_read_from_standard_input(user: User) -> None:
     time = "2026-11-15T03:25:06.382Z"
     counts = {"input": 5_000, "output": 5, "cached": 0, "thoughts": 0, "tool": 0, "total": 5_005}
     lines: list[dict[str, Any]] = [
@@ -232,48 +218,46 @@ def test_stdin_of_gemini(user: User) -> None:
          "tokens": counts},
     ]  # fmt: skip
     data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    done = user.run("inspect", "-", "--json", stdin=data)
-    assert (done.code, done.err) == (0, "")
-    assert (done.json["agent"], done.json["threads"][0]["sent"]) == ("gemini", 5_000)
+    completed = user.run("inspect", "-", "--json", stdin=data)
+    assert (completed.code, completed.err) == (0, "")
+    assert (completed.json["agent"], completed.json["threads"][0]["sent"]) == ("gemini", 5_000)
 
 
 @pytest.mark.parametrize("data", [b"", b"hello\n", b"\0" * 1_000, b"\xff" * 1_000, b"[]\n" * 9])
-def test_stdin_of_nobody(user: User, data: bytes) -> None:
-    """What is no agent's: 2, and how to say whose it is."""
-    done = user.run("inspect", "-", stdin=data)
-    assert (done.code, done.out) == (2, "")
-    assert "--agent (claude, codex, gemini, opencode, pi)" in done.err
+def test_unknown_format_on_standard_input_is_an_error_with_a_hint(user: User, data: bytes) -> None:
+    completed = user.run("inspect", "-", stdin=data)
+    assert (completed.code, completed.out) == (2, "")
+    assert "--agent (claude, codex, gemini, opencode, pi)" in completed.err
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini", "opencode"])
 @pytest.mark.parametrize("data", [b"", b"hello\n", b"\0" * 1_000, b"\xff" * 1_000, b"[]\n" * 9])
-def test_stdin_of_nobody_as_somebodys(user: User, agent: str, data: bytes) -> None:
-    """Read as an agent's all the same, it is counted or an error, and no traceback."""
-    done = user.run("inspect", "-", "--agent", agent, stdin=data)
-    assert done.code in (0, 2)
-    assert "Traceback" not in done.err
+def test_forced_agent_never_ends_in_a_traceback(user: User, agent: str, data: bytes) -> None:
+    completed = user.run("inspect", "-", "--agent", agent, stdin=data)
+    assert completed.code in (0, 2)
+    assert "Traceback" not in completed.err
 
 
-def test_agent(one: User) -> None:
-    """Whose a file is can be told."""
-    path = one.cwd / "x.jsonl"
-    path.write_bytes(b"{}\n" + (one.projects / "-p" / "s1.jsonl").read_bytes())
+def test_agent_option_selects_the_reader(inspected: User) -> None:
+    path = inspected.cwd / "x.jsonl"
+    path.write_bytes(b"{}\n" + (inspected.projects / "-p" / "s1.jsonl").read_bytes())
     assert (
-        one.run("inspect", "x.jsonl", "--agent", "claude", "--json").json["threads"][0]["calls"]
+        inspected.run("inspect", "x.jsonl", "--agent", "claude", "--json").json["threads"][0][
+            "calls"
+        ]
         == 3
     )
 
 
 def no_file(user: User, target: Path) -> str:
-    """What is said of a target that cannot be read."""
-    done = user.run("inspect", str(target))
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"brimline: cannot read {target}: ")
-    return done.err
+    """The error output for a target that cannot be read."""
+    completed = user.run("inspect", str(target))
+    assert (completed.code, completed.out) == (2, "")
+    assert completed.err.startswith(f"brimline: cannot read {target}: ")
+    return completed.err
 
 
-def test_no_file(user: User) -> None:
-    """A directory, a link to nothing: 2, and why."""
+def test_directory_or_broken_link_is_an_error_with_the_reason(user: User) -> None:
     (user.cwd / "x.jsonl").mkdir()
     assert no_file(user, user.cwd / "x.jsonl").endswith(
         ": it is a directory\nhint: Name a transcript file inside it.\n"
@@ -282,34 +266,30 @@ def test_no_file(user: User) -> None:
     assert "No such file" in no_file(user, user.cwd / "y.jsonl")
 
 
-def test_escapes_in_an_error(user: User) -> None:
-    """The name of a file cannot command the terminal either."""
-    done = user.run("inspect", "./\x1b]0;owned\x07.jsonl")
-    assert done.code == 2
-    assert not {"\x1b", "\x07"} & set(done.err)
+def test_escapes_in_a_file_name_do_not_reach_the_terminal(user: User) -> None:
+    completed = user.run("inspect", "./\x1b]0;owned\x07.jsonl")
+    assert completed.code == 2
+    assert not {"\x1b", "\x07"} & set(completed.err)
 
 
-def test_overshoot(user: User) -> None:
-    """More than the window is said in words."""
+def test_usage_above_the_window_is_stated_in_words(user: User) -> None:
     user.session("s1", user.call("m1", 260_000))
     out = user.run("inspect", "s1", BRIMLINE_WINDOWS="claude=200000").out
     assert "WARNING: 130.0% of the window" in out
 
 
-def test_observed_window(user: User) -> None:
-    """Without the user's word, a thread that holds more than its window disproves it."""
+def test_usage_above_the_window_overrides_an_assumed_window(user: User) -> None:
     user.session("s1", user.call("m1", 260_000))
     window = user.run("inspect", "s1", "--json").json["threads"][0]["window"]
     assert (window["tokens"], window["origin"]) == (1_000_000, "observed")
 
 
 @pytest.mark.slow
-def test_line_of_100_megabytes(user: User) -> None:
-    """A line of 100 MB is counted, the rest is read, and memory stays bounded."""
+def test_line_of_100_megabytes_is_counted_within_bounded_memory(user: User) -> None:
     path = user.session("s1", user.call("m1", 9_000))
     with path.open("ab") as file:
         file.write(b'{"type":"user","x":"' + b"x" * (100 << 20) + b'"}\n')
         file.write(json.dumps(user.call("m2", 10_000)).encode() + b"\n")
-    made = user.run("inspect", "s1", "--json").json
-    assert made["skipped"]["malformed"] == 1
-    assert made["threads"][0]["sent"] == 10_000
+    output = user.run("inspect", "s1", "--json").json
+    assert output["skipped"]["malformed"] == 1
+    assert output["threads"][0]["sent"] == 10_000

@@ -1,4 +1,4 @@
-"""`brimline report`: what the sessions add up to."""
+"""`brimline report`: totals over sessions."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .terminal import PATIENCE, User, cells, without_colour
+from .terminal import PATIENCE_S, User, cells, without_colour
 
 DAY = 86_400
 LINE = ["key", "agents", "sessions", "calls", "peak_sent", "end_sent", "compactions", "usage",
@@ -30,8 +30,8 @@ def month(user: User) -> User:
         user.call("m3", 40_000, 60),
     )
     user.subagent("s1", "a1", user.call("x1", 190_000, DAY - 7))
-    other: dict[str, Any] = {"sessionId": "s2", "cwd": "/srv/other", "model": "my-model"}
-    user.session("s2", user.call("n1", 10_000, 60, **other))
+    second: dict[str, Any] = {"sessionId": "s2", "cwd": "/srv/other", "model": "my-model"}
+    user.session("s2", user.call("n1", 10_000, 60, **second))
     return user
 
 
@@ -44,13 +44,11 @@ Not in the cost: 1 call on models without a known price.
 """
 
 
-def test_table(month: User) -> None:
-    """The whole table, as people see it."""
+def test_table_is_complete(month: User) -> None:
     assert month.run("report", "--by", "session", COLUMNS="100") == (0, BY_SESSION, "")
 
 
-def test_by_day(month: User) -> None:
-    """A line a day, and the total."""
+def test_by_day_has_a_row_per_day_and_the_total(month: User) -> None:
     columns = [line.split() for line in month.run("report", COLUMNS="100").lines[1:4]]
     assert [row[:5] for row in columns] == [
         ["2026-11-13", "claude", "1", "3", "160K"],
@@ -59,32 +57,29 @@ def test_by_day(month: User) -> None:
     ]
 
 
-def test_end_of_a_day(month: User) -> None:
-    """What a session held at its end is not what it held on an earlier day."""
+def test_end_context_of_an_earlier_day_is_not_that_of_the_last(month: User) -> None:
     first = month.run("report", "--json").json["lines"][0]
     assert (first["key"], first["sessions"]) == ("2026-11-13", 1)
     assert first["end_sent"] != 40_000
 
 
 @pytest.mark.parametrize("columns", [80, 200])
-def test_fits(month: User, columns: int) -> None:
-    """It fits 80 columns, and uses 200."""
+def test_table_fits_80_columns_and_uses_200(month: User, columns: int) -> None:
     for by in ("day", "session", "project", "model"):
         lines = without_colour(month.on_terminal("report", "--by", by, columns=columns).out)
         assert max(map(cells, lines.splitlines())) <= columns
         assert ("cache write" in lines) == (columns == 200)
 
 
-def test_json(month: User) -> None:
-    """The same as JSON."""
-    made = month.run("report", "--json").json
-    assert list(made) == ["by", "lines", "total"]
-    assert made["by"] == "day"
-    assert all(list(line) == LINE for line in (*made["lines"], made["total"]))
-    first = made["lines"][0]
+def test_json_has_the_figures_of_the_table(month: User) -> None:
+    output = month.run("report", "--json").json
+    assert list(output) == ["by", "lines", "total"]
+    assert output["by"] == "day"
+    assert all(list(line) == LINE for line in (*output["lines"], output["total"]))
+    first = output["lines"][0]
     assert (first["key"], first["calls"], first["peak_sent"]) == ("2026-11-13", 3, 160_000)
     assert first["usage"]["cache_read"] == 99_400 + 159_400 + 189_400
-    assert made["total"]["unpriced"] == 1
+    assert output["total"]["unpriced"] == 1
 
 
 @pytest.mark.parametrize(
@@ -95,53 +90,46 @@ def test_json(month: User) -> None:
         ("model", ["claude-sonnet-4-5", "my-model"]),
     ],
 )
-def test_by(month: User, by: str, keys: list[str]) -> None:
-    """By day, session and model."""
-    made = month.run("report", "--json", "--by", by).json
-    assert [line["key"] for line in made["lines"]] == keys
-    assert made["total"]["calls"] == 5
+def test_grouping_by_day_session_and_model(month: User, by: str, keys: list[str]) -> None:
+    output = month.run("report", "--json", "--by", by).json
+    assert [line["key"] for line in output["lines"]] == keys
+    assert output["total"]["calls"] == 5
 
 
-def test_by_project(month: User) -> None:
-    """By project: the home folder is ~ for people, and a path for programs."""
+def test_home_is_a_tilde_in_the_table_and_a_path_in_json(month: User) -> None:
     home = str(month.home / "project")
-    made = month.run("report", "--json", "--by", "project").json
-    assert sorted(line["key"] for line in made["lines"]) == sorted([home, "/srv/other"])
+    output = month.run("report", "--json", "--by", "project").json
+    assert sorted(line["key"] for line in output["lines"]) == sorted([home, "/srv/other"])
     assert "~/project" in month.run("report", "--by", "project").out
 
 
-def test_csv(month: User) -> None:
-    """As CSV: unknown is empty."""
-    done = month.run("report", "--csv", "--by", "model")
-    rows = list(csv.DictReader(io.StringIO(done.out)))
+def test_csv_leaves_unknown_values_empty(month: User) -> None:
+    completed = month.run("report", "--csv", "--by", "model")
+    rows = list(csv.DictReader(io.StringIO(completed.out)))
     assert [row["model"] for row in rows] == ["claude-sonnet-4-5", "my-model"]
     assert (rows[0]["calls"], rows[0]["peak_sent"], rows[0]["compactions"]) == ("4", "160000", "1")
     assert (rows[1]["cost"], rows[1]["end_sent"]) == ("", "")
     assert float(rows[0]["cost"]) > 0
 
 
-def test_project(month: User) -> None:
-    """Only projects whose path contains a text."""
+def test_project_option_matches_part_of_the_path(month: User) -> None:
     assert month.run("report", "--json", "--project", "srv/other").json["total"]["calls"] == 1
     assert month.run("report", "--project", "nothing").out == "No calls found.\n"
 
 
-def test_since(user: User) -> None:
-    """Only what was done since then."""
+def test_since_option_leaves_out_older_calls(user: User) -> None:
     user.session("s1", user.call("m1", 9_000, 9 * DAY), user.call("m2", 9_000, 60))
     assert user.run("report", "--json").json["total"]["calls"] == 2
     assert user.run("report", "--json", "--since", "3d").json["total"]["calls"] == 1
     assert user.run("report", "--json", "--since", "2w").json["total"]["calls"] == 2
 
 
-def test_agent(month: User) -> None:
-    """Only one agent's."""
+def test_agent_option_leaves_out_other_agents(month: User) -> None:
     assert month.run("report", "--json", "--agent", "claude").json["total"]["calls"] == 5
     assert month.run("report", "--json", "--agent", "codex").json["total"]["calls"] == 0
 
 
-def test_owner_deleted(user: User) -> None:
-    """A forked session's calls count when the one that they came from is gone, in any report."""
+def test_calls_of_a_fork_count_when_the_original_is_deleted(user: User) -> None:
     old = user.session("s1", user.call("m1", 9_000, 100))
     user.session("s2", user.call("m1", 9_000, 100), user.call("m2", 9_500, 90), folder="-q")
     user.session("s2", user.call("m1", 9_000, 90), user.call("m2", 9_500, 80))
@@ -152,24 +140,21 @@ def test_owner_deleted(user: User) -> None:
     assert user.run("report", "--json").json["total"]["calls"] == 2
 
 
-# The same report again.
+# Repeated reports.
 
 
 def append(user: User, name: str, *records: dict[str, object]) -> None:
-    """Let a session's transcript grow."""
     with (user.projects / "-p" / f"{name}.jsonl").open("a") as file:
         for record in records:
             file.write(json.dumps(record, separators=(",", ":")) + "\n")
 
 
 def calls(user: User, *arguments: str, **env: Any) -> int:
-    """How many calls a report counts."""
-    made: int = user.run("report", "--json", *arguments, **env).json["total"]["calls"]
-    return made
+    count: int = user.run("report", "--json", *arguments, **env).json["total"]["calls"]
+    return count
 
 
-def test_again(month: User) -> None:
-    """Asked again with nothing changed, the answer is the same to the letter."""
+def test_unchanged_report_is_identical(month: User) -> None:
     for command in (
         ["report"],
         ["report", "--json"],
@@ -180,25 +165,22 @@ def test_again(month: User) -> None:
         assert month.run(*command) == first == month.run(*command)
 
 
-def test_again_on_a_terminal(month: User) -> None:
-    """Also on a terminal, in colour; and a pipe does not get the colours."""
-    shown = month.on_terminal("report")
-    assert "\x1b[" in shown.out
-    assert month.on_terminal("report") == shown
+def test_repeated_report_is_coloured_only_on_a_terminal(month: User) -> None:
+    completed = month.on_terminal("report")
+    assert "\x1b[" in completed.out
+    assert month.on_terminal("report") == completed
     assert "\x1b[" not in month.run("report").out
-    assert len(month.on_terminal("report", columns=200).lines[0]) > len(shown.lines[0])
+    assert len(month.on_terminal("report", columns=200).lines[0]) > len(completed.lines[0])
 
 
-def test_again_after_growth(user: User) -> None:
-    """What was added is seen at once."""
+def test_repeated_report_counts_appended_calls(user: User) -> None:
     user.session("s1", user.call("m1", 9_000))
     assert (calls(user), calls(user)) == (1, 1)
     append(user, "s1", user.call("m2", 9_100, 50))
     assert (calls(user), calls(user)) == (2, 2)
 
 
-def test_again_after_a_new_file(user: User) -> None:
-    """A new file is seen at once: in a folder that is there, in a new one, in a subagent's."""
+def test_repeated_report_counts_new_files_in_any_folder(user: User) -> None:
     user.session("s1", user.call("m1", 9_000))
     assert (calls(user), calls(user)) == (1, 1)
     user.session("s2", user.call("m2", 9_000))
@@ -209,8 +191,7 @@ def test_again_after_a_new_file(user: User) -> None:
     assert (calls(user), calls(user)) == (4, 4)
 
 
-def test_again_after_a_deletion(user: User) -> None:
-    """A file that is gone no longer counts."""
+def test_repeated_report_drops_deleted_files(user: User) -> None:
     user.session("s1", user.call("m1", 9_000))
     path = user.session("s2", user.call("m2", 9_000))
     assert (calls(user), calls(user)) == (2, 2)
@@ -218,8 +199,7 @@ def test_again_after_a_deletion(user: User) -> None:
     assert (calls(user), calls(user)) == (1, 1)
 
 
-def test_again_after_a_rewrite(user: User) -> None:
-    """Other content of the same size in the same file is seen."""
+def test_repeated_report_counts_a_rewrite_of_the_same_size(user: User) -> None:
     path = user.session("s1", user.call("m1", 9_000, 70))
     size = path.stat().st_size
     assert (calls(user), calls(user)) == (1, 1)
@@ -228,8 +208,7 @@ def test_again_after_a_rewrite(user: User) -> None:
     assert user.run("report", "--json").json["total"]["peak_sent"] == 8_000
 
 
-def test_again_after_a_link_came_to_life(user: User) -> None:
-    """A link whose target was not there counts when it is."""
+def test_repeated_report_counts_a_link_whose_target_appeared(user: User) -> None:
     user.session("s1", user.call("m1", 9_000))
     (user.projects / "-p" / "s2.jsonl").symlink_to(user.home / "elsewhere.jsonl")
     assert (calls(user), calls(user)) == (1, 1)
@@ -237,8 +216,7 @@ def test_again_after_a_link_came_to_life(user: User) -> None:
     assert calls(user) == 2
 
 
-def test_again_with_other_settings(month: User) -> None:
-    """Other arguments, another time zone, another folder of Claude Code: another report."""
+def test_repeated_report_follows_arguments_time_zone_and_config_folder(month: User) -> None:
     assert (calls(month), calls(month)) == (5, 5)
     assert calls(month, "--project", "srv/other") == 1
     assert calls(month, CLAUDE_CONFIG_DIR=str(month.home)) == 0
@@ -249,7 +227,7 @@ def test_again_with_other_settings(month: User) -> None:
 
 
 def gemini_chat(user: User, call: str) -> None:
-    """Write a chat of Gemini CLI with one call, in a folder that was not there."""
+    """Write a Gemini CLI chat with one call into a new folder."""
     chats = user.home / ".gemini" / "tmp" / "ab" / "chats"
     chats.mkdir(parents=True)
     time = "2026-11-14T11:00:00.000Z"
@@ -263,31 +241,27 @@ def gemini_chat(user: User, call: str) -> None:
     (chats / "session-2026-11-14T11-00-abcdef.jsonl").write_text(text)
 
 
-def test_again_with_another_agent(user: User) -> None:
-    """Another agent's first file is seen, though none of its folders was there."""
+def test_repeated_report_counts_the_first_file_of_another_agent(user: User) -> None:
     user.session("s1", user.call("m1", 9_000))
     assert (calls(user), calls(user)) == (1, 1)
     gemini_chat(user, "another")
     assert calls(user) == 2
 
 
-def test_same_id_in_two_agents(user: User) -> None:
-    """Calls of two agents are two, though they have the same id."""
+def test_same_call_id_in_two_agents_counts_twice(user: User) -> None:
     user.session("s1", user.call("m1", 9_000))
     gemini_chat(user, "m1")
     assert calls(user) == 2
 
 
-def test_session_by_its_own_id(user: User) -> None:
-    """A session is known by the agent's own id, wherever that stands: in its name or inside."""
+def test_session_id_is_taken_from_the_file_name_or_its_content(user: User) -> None:
     gemini_chat(user, "m1")
     assert [row["session_id"] for row in user.run("status", "--all", "--json").json] == ["g1"]
     assert user.run("report", "--json", "--by", "session").json["lines"][0]["key"] == "g1"
     assert user.run("inspect", "g1", "--json").json["session_id"] == "g1"
 
 
-def test_broken_caches(month: User) -> None:
-    """Whatever is in the cache folder, the report is the same."""
+def test_corrupt_cache_does_not_change_the_report(month: User) -> None:
     first = month.run("report")
     cache = month.home.parent / "cache"
     names = os.listdir(cache)
@@ -302,33 +276,30 @@ def test_broken_caches(month: User) -> None:
     assert month.run("report") == first
 
 
-def test_full_disk(month: User) -> None:
-    """A disk that is full costs time, and leaves nothing half written."""
-    done = subprocess.run(
+def test_full_disk_leaves_no_partial_cache(month: User) -> None:
+    completed = subprocess.run(
         [sys.executable, "-m", "brimline", "report"],
         capture_output=True,
         text=True,
         cwd=month.cwd,
         env={k: v for k, v in month.env.items() if "COVERAGE" not in k},
-        timeout=PATIENCE,
+        timeout=PATIENCE_S,
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)),
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == month.run("report").out
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert completed.stdout == month.run("report").out
     assert sorted(os.listdir(month.home.parent / "cache")) == ["state"]
 
 
-def test_nothing(user: User) -> None:
-    """A user without any agent's files is told so."""
-    done = user.run("report")
-    assert (done.code, done.err) == (0, "")
-    assert done.out == "No transcripts found (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
+def test_user_without_transcripts_is_told_so(user: User) -> None:
+    completed = user.run("report")
+    assert (completed.code, completed.err) == (0, "")
+    assert completed.out == "No transcripts found (Claude Code, Codex, Gemini CLI, opencode, Pi).\n"
 
 
 @pytest.mark.slow
-def test_progress_bar(user: User) -> None:
-    """On a terminal, work that takes more than a second shows how far it is."""
+def test_slow_report_shows_progress_on_a_terminal(user: User) -> None:
     path = user.session("s1", user.call("m1", 9_000))
     line = json.dumps(user.call("m2", 9_000)).encode() + b"\n"
     with path.open("ab") as file:
@@ -336,6 +307,6 @@ def test_progress_bar(user: User) -> None:
             file.write(
                 b"".join(line.replace(b'"m2"', b'"m%d-%d"' % (number, i)) for i in range(600))
             )
-    done = user.on_terminal("report", "--json")
-    assert done.code == 0
-    assert "█" in done.out
+    completed = user.on_terminal("report", "--json")
+    assert completed.code == 0
+    assert "█" in completed.out

@@ -1,4 +1,4 @@
-"""`brimline run`: what goes through, what is said about it, how it ends."""
+"""`brimline run`: output, summary and exit codes."""
 
 import os
 import re
@@ -22,7 +22,7 @@ from .children import (
     result,
     rows,
 )
-from .terminal import PATIENCE, User
+from .terminal import PATIENCE_S, User
 
 pytestmark = pytest.mark.slow
 
@@ -30,15 +30,17 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 GARBAGE = bytes(range(256)) * 300 + b"\n{\n\r\n{}{}\n\0\n" + "ünï".encode() + b"\xff no end"
 
 
-def raw(user: User, *arguments: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-    """Run it and give its output as bytes."""
+def run_bytes(
+    user: User, *arguments: str, stdin: bytes = b""
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run a command; its output is bytes."""
     return subprocess.run(
         [sys.executable, "-m", "brimline", "run", *arguments],
         input=stdin,
         capture_output=True,
         cwd=user.cwd,
         env=user.env,
-        timeout=PATIENCE,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -47,82 +49,72 @@ def raw(user: User, *arguments: str, stdin: bytes = b"") -> "subprocess.Complete
     "data", [b"", b"x", b"no end", b"\n\n", GARBAGE, b"x" * 3_000_000, init().encode() * 9_000]
 )
 @pytest.mark.parametrize("name", ["claude", "anything"])
-def test_untouched(user: User, data: bytes, name: str) -> None:
-    """Every byte goes through as it is, whatever it is."""
+def test_every_byte_passes_through_unchanged(user: User, data: bytes, name: str) -> None:
     (user.cwd / "data").write_bytes(data)
     command = program(user, name, "#!/bin/sh\nexec cat data\n")
-    done = raw(user, "--", command)
-    assert done.stdout == data
-    assert (done.returncode, done.stderr.startswith(b"Duration: ")) == (0, True)
+    completed = run_bytes(user, "--", command)
+    assert completed.stdout == data
+    assert (completed.returncode, completed.stderr.startswith(b"Duration: ")) == (0, True)
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini", "opencode"])
-def test_untouched_streams(user: User, agent: str) -> None:
-    """The real clients' streams go through as they are."""
+def test_streams_of_real_clients_pass_through_unchanged(user: User, agent: str) -> None:
     path = FIXTURES / agent / "tool-loop" / "stream-1.jsonl"
-    assert raw(user, "--agent", agent, "--", "cat", str(path)).stdout == path.read_bytes()
+    assert run_bytes(user, "--agent", agent, "--", "cat", str(path)).stdout == path.read_bytes()
 
 
-def test_not_buffered(user: User) -> None:
-    """A part of a line is there at once, while the child waits for an answer."""
+def test_partial_line_is_shown_while_the_child_waits(user: User) -> None:
     running = Running(user, "--", "sh", "-c", "printf 'your name? '; read name; echo hello $name")
     assert running.read_all(b"? ") == b"your name? "
     running.write(b"Ada\n")
     assert running.end()[:2] == (0, b"hello Ada\n")
 
 
-def test_dies_in_the_middle_of_a_line(user: User) -> None:
-    """What a child wrote before it died is all there, and its death is its exit code."""
+def test_killed_child_keeps_its_output_and_exit_code(user: User) -> None:
     command = agent(user, init(), call("m1", 90_000)[:-30], then="os.kill(os.getpid(), 9)")
-    done = raw(user, "--", command)
-    assert done.stdout == (init() + call("m1", 90_000)[:-30]).encode()
-    assert done.returncode == 137
+    completed = run_bytes(user, "--", command)
+    assert completed.stdout == (init() + call("m1", 90_000)[:-30]).encode()
+    assert completed.returncode == 137
 
 
-def test_summary(user: User) -> None:
-    """At the end of a run, on standard error, what it came to."""
-    done = user.run("run", "--", agent(user, init(), call("m1", 90_000), result()))
+def test_summary_is_on_standard_error(user: User) -> None:
+    completed = user.run("run", "--", agent(user, init(), call("m1", 90_000), result()))
     assert re.fullmatch(
-        SUMMARY + r" \| Est. cost: \$0.5000 \| Turns: 2 \| Context: 45% \(90K/200K\)\n", done.err
+        SUMMARY + r" \| Est. cost: \$0.5000 \| Turns: 2 \| Context: 45% \(90K/200K\)\n",
+        completed.err,
     )
 
 
-def test_tokens_alone(user: User) -> None:
-    """Without a window there are the tokens; what is not known is left out."""
+def test_summary_without_a_window_has_tokens_only(user: User) -> None:
     stream = (init() + call("m1", 90_000)).replace(MODEL, "my-model")
-    done = user.run("run", "--", agent(user, stream.replace("2.1.325", "2.1.300")))
-    assert re.fullmatch(SUMMARY + r" \| Turns: 1 \| Tokens: 90K\n", done.err)
+    completed = user.run("run", "--", agent(user, stream.replace("2.1.325", "2.1.300")))
+    assert re.fullmatch(SUMMARY + r" \| Turns: 1 \| Tokens: 90K\n", completed.err)
 
 
-def test_no_agent(user: User) -> None:
-    """A command that is no agent runs all the same, and its duration is known."""
-    done = user.run("run", "--", "echo", "hello")
-    assert (done.code, done.out) == (0, "hello\n")
-    assert re.fullmatch(SUMMARY + "\n", done.err)
+def test_command_that_is_no_agent_has_a_duration_only(user: User) -> None:
+    completed = user.run("run", "--", "echo", "hello")
+    assert (completed.code, completed.out) == (0, "hello\n")
+    assert re.fullmatch(SUMMARY + "\n", completed.err)
 
 
-def test_agent_that_is_told(user: User) -> None:
-    """--agent says whose a command is, whatever its name; else the first lines do."""
+def test_agent_comes_from_the_option_or_from_the_first_lines(user: User) -> None:
     stream = init() + call("m1", 90_000)
-    for name, told in (("wrapper", ["--agent", "claude"]), ("wrapper", []), ("claude", [])):
-        done = user.run("run", *told, "--", agent(user, stream, name=name))
-        assert "Context: 45% (90K/200K)" in done.err
+    for name, options in (("wrapper", ["--agent", "claude"]), ("wrapper", []), ("claude", [])):
+        completed = user.run("run", *options, "--", agent(user, stream, name=name))
+        assert "Context: 45% (90K/200K)" in completed.err
 
 
-def test_without_dashes(user: User) -> None:
-    """The command may follow without --, and its own options stay its own."""
+def test_command_may_follow_without_dashes_and_keeps_its_options(user: User) -> None:
     assert user.run("run", "echo", "--agent", "-h", "--", "x").out == "--agent -h -- x\n"
     assert user.run("run", "--", "echo", "--", "--json").out == "-- --json\n"
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137)])
-def test_exit_code(user: User, script: str, code: int) -> None:
-    """The child's exit code is ours; 128 and the signal that it died of."""
+def test_exit_code_is_that_of_the_child(user: User, script: str, code: int) -> None:
     assert user.run("run", "--", "sh", "-c", script).code == code
 
 
-def test_not_started(user: User) -> None:
-    """127 where the command is not there, 126 where it cannot be run; as a shell has it."""
+def test_missing_command_exits_127_and_not_executable_126(user: User) -> None:
     plain = user.cwd / "plain"
     plain.write_text("x")
     missing = user.run("run", "--", "no-such-command")
@@ -135,59 +127,57 @@ def test_not_started(user: User) -> None:
     assert user.run("run", "--", str(user.cwd)).code == 126
 
 
-def test_standard_input(user: User) -> None:
-    """What comes in is the child's."""
-    assert raw(user, "--", "cat", stdin=GARBAGE).stdout == GARBAGE
+def test_standard_input_goes_to_the_child(user: User) -> None:
+    assert run_bytes(user, "--", "cat", stdin=GARBAGE).stdout == GARBAGE
 
 
-def test_standard_error(user: User) -> None:
-    """The child's standard error is ours, and stands before the summary."""
-    done = user.run("run", "--", "sh", "-c", "echo oops >&2")
-    assert re.fullmatch(f"oops\n{SUMMARY}\n", done.err)
+def test_standard_error_of_the_child_precedes_the_summary(user: User) -> None:
+    completed = user.run("run", "--", "sh", "-c", "echo oops >&2")
+    assert re.fullmatch(f"oops\n{SUMMARY}\n", completed.err)
 
 
-def test_reader_that_goes_away(user: User) -> None:
-    """`| head -1`: the child's pipe is closed too; it ends as it would without us."""
+def test_closed_output_ends_the_child_with_sigpipe(user: User) -> None:
     running = Running(user, "--", "sh", "-c", "echo first; while :; do echo more; done")
     assert running.read_all(b"\n").startswith(b"first\n")
-    running.shut()
+    running.close_output()
     code, _, err = running.end()
     assert code == 128 + signal.SIGPIPE
     assert re.fullmatch(SUMMARY + "\n", err)
 
 
-def test_full_disk(user: User) -> None:
-    """Output that cannot be written is told; the child ends as with any broken pipe."""
+def test_full_disk_is_reported_and_ends_the_child(user: User) -> None:
     words = [sys.executable, "-m", "brimline", "run", "--", "sh", "-c", "while :; do echo x; done"]
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            words, stdout=full, stderr=subprocess.PIPE, env=user.env, timeout=PATIENCE, check=False
+        completed = subprocess.run(
+            words,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=user.env,
+            timeout=PATIENCE_S,
+            check=False,
         )
-    assert done.returncode == 128 + signal.SIGPIPE
-    assert done.stderr.startswith(b"brimline: cannot write output: No space left on device\n")
+    assert completed.returncode == 128 + signal.SIGPIPE
+    assert completed.stderr.startswith(b"brimline: cannot write output: No space left on device\n")
 
 
-def test_grandchild_that_stays(user: User) -> None:
-    """A process that the child left behind does not hold us, though it holds the pipe."""
-    done = user.run("run", "--", "sh", "-c", "sleep 3600 2>/dev/null & echo $!")
-    left = int(done.out)
+def test_background_process_of_the_child_does_not_block_the_exit(user: User) -> None:
+    completed = user.run("run", "--", "sh", "-c", "sleep 3600 2>/dev/null & echo $!")
+    pid = int(completed.out)
     try:
-        assert done.code == 0
-        os.kill(left, 0)
+        assert completed.code == 0
+        os.kill(pid, 0)
     finally:
-        os.kill(left, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
 
 
-def test_grandchild_that_goes_on_writing(user: User) -> None:
-    """Nor does one that writes for ever; it gets a broken pipe."""
+def test_background_process_that_writes_forever_does_not_block_the_exit(user: User) -> None:
     script = "(while :; do echo noise; done) 2>/dev/null & echo mine"
-    done = user.run("run", "--", "sh", "-c", script)
-    assert done.code == 0
-    assert "mine" in done.out
+    completed = user.run("run", "--", "sh", "-c", script)
+    assert completed.code == 0
+    assert "mine" in completed.out
 
 
-def test_much_output_at_the_end(user: User) -> None:
-    """A slow reader gets all that a child wrote, also after it has ended."""
+def test_slow_reader_gets_output_written_just_before_the_exit(user: User) -> None:
     running = Running(user, "--", "sh", "-c", "head -c 60000 /dev/zero; echo last")
     out = b""
     while piece := running.read(1_000):
@@ -196,8 +186,7 @@ def test_much_output_at_the_end(user: User) -> None:
     assert out == b"\0" * 60_000 + b"last\n"
 
 
-def test_pipe_that_does_not_block(user: User) -> None:
-    """Where somebody made our output non-blocking, all of it gets through all the same."""
+def test_non_blocking_output_gets_every_byte(user: User) -> None:
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
     words = [sys.executable, "-m", "brimline", "run", "--", "head", "-c", "1000000", "/dev/zero"]
@@ -207,26 +196,24 @@ def test_pipe_that_does_not_block(user: User) -> None:
     while piece := os.read(ours, 10_000):
         out += piece
     os.close(ours)
-    assert (process.wait(PATIENCE), out) == (0, b"\0" * 1_000_000)
+    assert (process.wait(PATIENCE_S), out) == (0, b"\0" * 1_000_000)
 
 
-# Ways to render.
+# Rendering.
 
 
-def test_render_none(user: User) -> None:
-    """Nothing of the child, the summary all the same."""
-    done = user.run("run", "--render", "none", "--", agent(user, init(), call("m1", 90_000)))
-    assert done.out == ""
-    assert "Context: 45% (90K/200K)" in done.err
+def test_render_none_prints_the_summary_only(user: User) -> None:
+    completed = user.run("run", "--render", "none", "--", agent(user, init(), call("m1", 90_000)))
+    assert completed.out == ""
+    assert "Context: 45% (90K/200K)" in completed.err
 
 
-def test_render_json(user: User) -> None:
-    """One object: what it came to, with the reading."""
+def test_render_json_prints_one_object_with_the_reading(user: User) -> None:
     command = agent(user, init(), call("m1", 120_000), call("m2", 90_000), result())
-    made = user.run("run", "--render", "json", "--hat", "builder", "--", command).json
-    reading = made.pop("reading")
-    assert made.pop("duration_ms") > 0
-    assert made == {
+    output = user.run("run", "--render", "json", "--hat", "builder", "--", command).json
+    reading = output.pop("reading")
+    assert output.pop("duration_ms") > 0
+    assert output == {
         "total_cost_usd": 0.5,
         "num_turns": 2,
         "is_error": False,
@@ -249,12 +236,11 @@ def test_render_json(user: User) -> None:
     assert reading["window"]["origin"] == "client"
 
 
-def test_render_json_of_no_agent(user: User) -> None:
-    """Of any other command little is known: null, never 0."""
-    made = user.run("run", "--render", "json", "--", "sh", "-c", "exit 4").json
-    known = {name: value for name, value in made.items() if value not in (None, False)}
-    known.pop("duration_ms", None)
-    assert known == {"is_error": True, "iteration": 1, "exit_code": 4, "ended": "itself"}
+def test_render_json_of_another_command_has_null_for_unknown(user: User) -> None:
+    output = user.run("run", "--render", "json", "--", "sh", "-c", "exit 4").json
+    known_fields = {name: value for name, value in output.items() if value not in (None, False)}
+    known_fields.pop("duration_ms", None)
+    assert known_fields == {"is_error": True, "iteration": 1, "exit_code": 4, "ended": "itself"}
 
 
 PRETTY = """\
@@ -268,16 +254,14 @@ All done.
 no end"""
 
 
-def test_render_pretty(user: User) -> None:
-    """The stream as text; what is no stream goes through as it is."""
+def test_render_pretty_prints_the_text_and_passes_other_lines_through(user: User) -> None:
     stream = FIXTURES / "claude/tool-loop/stream-1.jsonl"
     script = f"echo Loading...; cat {stream}; printf 'no end'"
-    done = user.run("run", "--render", "pretty", "--", "sh", "-c", script)
-    assert done.out == PRETTY
+    completed = user.run("run", "--render", "pretty", "--", "sh", "-c", script)
+    assert completed.out == PRETTY
 
 
-def test_pretty_pieces(user: User) -> None:
-    """A text that comes in pieces is one text."""
+def test_render_pretty_joins_partial_messages(user: User) -> None:
     lines = [
         '{"type":"init","session_id":"s","model":"auto"}',
         *(
@@ -288,34 +272,31 @@ def test_pretty_pieces(user: User) -> None:
         '{"type":"error","message":"Ha\\u001b[31mlt"}',
     ]
     (user.cwd / "lines").write_text("\n".join(lines) + '\n{"half')
-    done = user.run("run", "--render", "pretty", "--agent", "gemini", "--", "cat", "lines")
-    assert done.out == 'Hello.\nYou.\n› ls\n! Ha\ufffd[31mlt\n{"half'
+    completed = user.run("run", "--render", "pretty", "--agent", "gemini", "--", "cat", "lines")
+    assert completed.out == 'Hello.\nYou.\n› ls\n! Ha\ufffd[31mlt\n{"half'
 
 
-def test_pretty_of_each_run(user: User) -> None:
-    """`--output-format json` prints its words at the end, in every iteration."""
+def test_render_pretty_prints_the_final_text_of_each_iteration(user: User) -> None:
     words = ("--render", "pretty", "--iterations", "2")
     assert user.run("run", *words, "--", agent(user, result())).out == "Done.\nDone.\n"
 
 
-def test_pretty_of_other_json(user: User) -> None:
-    """JSON that is no agent's stream is nobody's to render."""
+def test_render_pretty_leaves_other_json_unchanged(user: User) -> None:
     for name in ("claude", "anything"):
         command = agent(user, '{"type":"answer","n":1}\n', "\n", '{"a":2}\n', name=name)
-        done = user.run("run", "--render", "pretty", "--", command)
-        assert done.out == '{"type":"answer","n":1}\n\n{"a":2}\n'
+        completed = user.run("run", "--render", "pretty", "--", command)
+        assert completed.out == '{"type":"answer","n":1}\n\n{"a":2}\n'
 
 
 # Loops.
 
 
-def test_iterations(user: User) -> None:
-    """The command runs again, each time fresh; it can tell which time it is."""
+def test_each_iteration_gets_its_number_and_hat(user: User) -> None:
     script = 'echo "$BRIMLINE_ITERATION $BRIMLINE_HAT"'
-    done = user.run(
+    completed = user.run(
         "run", "--iterations", "3", "--hat", "a", "--hat", "b", "--", "sh", "-c", script
     )
-    assert done.out == "1 a\n2 b\n3 a\n"
+    assert completed.out == "1 a\n2 b\n3 a\n"
     assert re.fullmatch(
         f"Iteration 1 of 3, a\n{SUMMARY}\nIteration 2 of 3, b\n{SUMMARY}\nIteration 3 of 3, a\n"
         f"{SUMMARY}\n"
@@ -323,52 +304,48 @@ def test_iterations(user: User) -> None:
         "a             2  unknown  unknown\n"
         "b             1  unknown  unknown\n"
         "all           3  unknown  unknown\n",
-        done.err,
+        completed.err,
     )
 
 
-def test_until(user: User) -> None:
-    """The loop is over when the agent says so, in its stream or in plain text."""
+def test_loop_ends_when_the_agent_prints_the_until_text(user: User) -> None:
     says = "echo $BRIMLINE_ITERATION; test $BRIMLINE_ITERATION != 2 || echo All is DONE."
-    done = user.run("run", "--iterations", "9", "--until", "DONE", "--", "sh", "-c", says)
-    assert (done.code, done.out) == (0, "1\n2\nAll is DONE.\n")
+    completed = user.run("run", "--iterations", "9", "--until", "DONE", "--", "sh", "-c", says)
+    assert (completed.code, completed.out) == (0, "1\n2\nAll is DONE.\n")
     stream = agent(user, init(), call("m1", 9_000, "DONE"))
-    done = user.run("run", "--iterations", "9", "--until", "DONE", "--", stream)
-    assert done.err.count("Duration: ") == 1
+    completed = user.run("run", "--iterations", "9", "--until", "DONE", "--", stream)
+    assert completed.err.count("Duration: ") == 1
 
 
-def test_failure_ends_the_loop(user: User) -> None:
-    """A child that fails ends the loop with its exit code."""
+def test_failed_child_ends_the_loop_with_its_exit_code(user: User) -> None:
     script = "exit $((BRIMLINE_ITERATION / 2 * 5))"
-    done = user.run("run", "--iterations", "9", "--", "sh", "-c", script)
-    assert done.code == 5
-    assert done.err.count("Duration: ") == 2
+    completed = user.run("run", "--iterations", "9", "--", "sh", "-c", script)
+    assert completed.code == 5
+    assert completed.err.count("Duration: ") == 2
 
 
-def test_per_hat(user: User) -> None:
-    """After the last iteration the last and the peak of each hat, and of all."""
+def test_loop_table_has_last_and_peak_of_each_hat(user: User) -> None:
     lines = [call("m1", 120_000), call("m2", 90_000)]
     command = agent(user, init(), *lines)
-    told = ("--iterations", "2", "--hat", "planner", "--render", "none")
-    done = user.run("run", *told, "--", command)
-    assert done.err.endswith(
+    options = ("--iterations", "2", "--hat", "planner", "--render", "none")
+    completed = user.run("run", *options, "--", command)
+    assert completed.err.endswith(
         "hat      iterations            last             peak\n"
         "planner           2  45% (90K/200K)  60% (120K/200K)\n"
         "all               2  45% (90K/200K)  60% (120K/200K)\n"
     )
 
 
-def test_events(user: User) -> None:
-    """A row for each iteration; the rows of others are kept."""
+def test_events_file_gets_a_row_per_iteration_and_keeps_other_rows(user: User) -> None:
     path = user.cwd / "logs" / "events.jsonl"
     path.parent.mkdir()
     path.write_text('{"topic":"task.start","ts":"t"}\nhalf a li')
     command = agent(user, init(), call("m1", 90_000), result())
-    told = ("--iterations", "2", "--hat", "builder", "--events", str(path))
-    assert user.run("run", *told, "--", command).code == 0
-    first, second, *made = path.read_text().splitlines()
+    options = ("--iterations", "2", "--hat", "builder", "--events", str(path))
+    assert user.run("run", *options, "--", command).code == 0
+    first, second, *written_rows = path.read_text().splitlines()
     assert (first, second) == ('{"topic":"task.start","ts":"t"}', "half a li")
-    path.write_text("\n".join(made))
+    path.write_text("\n".join(written_rows))
     numbers = [(row["iteration"], row["hat"], row["topic"]) for row in rows(path)]
     assert numbers == [(n, "builder", "iteration.summary") for n in (1, 2)]
     for row in rows(path):
@@ -377,22 +354,21 @@ def test_events(user: User) -> None:
         assert row["payload"]["context_pct"] == 45.0
 
 
-def test_summary_of_events(user: User) -> None:
-    """What the rows of older runs add up to, as a table and as JSON."""
+def test_summary_adds_up_older_runs_as_table_and_json(user: User) -> None:
     path = user.cwd / "events.jsonl"
     command = agent(user, init(), call("m1", 120_000), call("m2", 90_000))
     for hat in ("planner", "builder"):
         user.run("run", "--hat", hat, "--events", str(path), "--", command)
-    done = user.run("run", "--summary", str(path))
-    assert done.out == (
+    completed = user.run("run", "--summary", str(path))
+    assert completed.out == (
         "hat      iterations            last             peak\n"
         "planner           1  45% (90K/200K)  60% (120K/200K)\n"
         "builder           1  45% (90K/200K)  60% (120K/200K)\n"
         "all               2  45% (90K/200K)  60% (120K/200K)\n"
     )
-    made = user.run("run", "--summary", str(path), "--json").json
-    assert [hat["hat"] for hat in made["hats"]] == ["planner", "builder"]
-    assert made["overall"] == {
+    output = user.run("run", "--summary", str(path), "--json").json
+    assert [hat["hat"] for hat in output["hats"]] == ["planner", "builder"]
+    assert output["overall"] == {
         "hat": None,
         "iterations": 2,
         "last_context_tokens": 90_000,
@@ -404,59 +380,56 @@ def test_summary_of_events(user: User) -> None:
     }
 
 
-def test_summary_of_nothing(user: User) -> None:
-    """A file without such a row says so; one that is not there is an error."""
+def test_summary_without_rows_is_empty_and_without_file_an_error(user: User) -> None:
     (user.cwd / "events.jsonl").write_text("{}\n")
-    done = user.run("run", "--summary", "events.jsonl")
-    assert (done.code, done.out) == (0, "No iterations in events.jsonl.\n")
+    completed = user.run("run", "--summary", "events.jsonl")
+    assert (completed.code, completed.out) == (0, "No iterations in events.jsonl.\n")
     missing = user.run("run", "--summary", "none.jsonl")
     assert (missing.code, missing.out) == (2, "")
     assert "cannot read none.jsonl" in missing.err
 
 
-def test_events_that_cannot_be_written(user: User) -> None:
-    """It is known before anything runs."""
-    done = user.run("run", "--events", ".", "--", "touch", "ran")
-    assert (done.code, done.out) == (2, "")
-    assert "argument: events: cannot write .: Is a directory" in done.err
+def test_unwritable_events_file_fails_before_the_run(user: User) -> None:
+    completed = user.run("run", "--events", ".", "--", "touch", "ran")
+    assert (completed.code, completed.out) == (2, "")
+    assert "argument: events: cannot write .: Is a directory" in completed.err
     assert not (user.cwd / "ran").exists()
 
 
-def test_events_that_cannot_be_written_later(user: User) -> None:
-    """A row that cannot be written at the end is told, and the run was what it was."""
+def test_events_row_that_fails_later_does_not_change_the_exit_code(user: User) -> None:
     path = user.cwd / "events.jsonl"
     script = f"rm {path}; mkdir {path}; exit 3"
-    done = user.run("run", "--events", str(path), "--", "sh", "-c", script)
-    assert done.code == 3
-    assert done.err.endswith(f"brimline: cannot write {path}: Is a directory\n")
+    completed = user.run("run", "--events", str(path), "--", "sh", "-c", script)
+    assert completed.code == 3
+    assert completed.err.endswith(f"brimline: cannot write {path}: Is a directory\n")
 
 
 # Settings.
 
 
-def test_ralph_yaml(user: User) -> None:
-    """A Ralph configuration sets the window for everything; ours do too, also by agent."""
+def test_window_comes_from_ralph_yaml_or_from_settings_by_agent(user: User) -> None:
     command = agent(user, init(), call("m1", 64_000))
     (user.cwd / "ralph.yml").write_text("event_loop:\n  context_window_tokens: 128000\n")
     assert "50% (64K/128K)" in user.run("run", "--config", "ralph.yml", "--", command).err
     for text in ("context_window_tokens = 80000", "[context_window_tokens]\nclaude = 80000"):
         (user.cwd / ".brimline.toml").write_text(text)
         assert "80% (64K/80K)" in user.run("run", "--", command).err
-    done = user.run("run", "--", command, BRIMLINE_CONTEXT_WINDOW_TOKENS="160000")
-    assert "80% (64K/80K)" in done.err  # an agent's own size is closer than one for everything
+    completed = user.run("run", "--", command, BRIMLINE_CONTEXT_WINDOW_TOKENS="160000")
+    assert "80% (64K/80K)" in completed.err  # an agent's own size is closer than one for everything
 
 
-def test_ralph_yaml_that_cannot_be_read(user: User) -> None:
-    """It is told where and why, and nothing is run."""
+def test_unreadable_ralph_yaml_is_an_error_before_the_run(user: User) -> None:
     (user.cwd / "ralph.yml").write_text("event_loop: {}\n")
-    done = user.run("run", "--config", "ralph.yml", "--", "touch", "ran")
-    assert done.code == 2
-    assert done.err == "brimline: ralph.yml:1: event_loop: expected one key per line: got '{}'\n"
+    completed = user.run("run", "--config", "ralph.yml", "--", "touch", "ran")
+    assert completed.code == 2
+    assert (
+        completed.err == "brimline: ralph.yml:1: event_loop: expected one key per line: got '{}'\n"
+    )
     assert not (user.cwd / "ran").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ([], "expected a command to run after --"),
         (["--"], "expected a command to run after --"),
@@ -468,30 +441,29 @@ def test_ralph_yaml_that_cannot_be_read(user: User) -> None:
         (["--stop-at", "80,90", "--", "true"], "stop-at must be one number above 0"),
     ],
 )
-def test_asked_for_wrongly(user: User, arguments: list[str], told: str) -> None:
-    """2, and what was expected."""
-    done = user.run("run", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert told in done.err
+def test_wrong_arguments_exit_2_with_what_was_expected(
+    user: User, arguments: list[str], message: str
+) -> None:
+    completed = user.run("run", *arguments)
+    assert (completed.code, completed.out) == (2, "")
+    assert message in completed.err
 
 
 # Transcripts.
 
 
-def test_plain_text_is_followed_by_its_transcript(user: User) -> None:
-    """`claude -p hi` prints no stream: its transcript tells."""
-    made = user.run("run", "--render", "json", "--", program(user, "claude", WRITES)).json
-    assert (made["context_tokens"], made["context_window"], made["output_tokens"]) == (
+def test_plain_text_run_is_measured_by_its_transcript(user: User) -> None:
+    output = user.run("run", "--render", "json", "--", program(user, "claude", WRITES)).json
+    assert (output["context_tokens"], output["context_window"], output["output_tokens"]) == (
         90_000,
         200_000,
         7,
     )
-    assert (made["session_id"], made["reading"]["source"]) == ("s1", "transcript")
+    assert (output["session_id"], output["reading"]["source"]) == ("s1", "transcript")
 
 
-def test_a_transcript_of_another_run(user: User) -> None:
-    """What another session in the same folder had before is not this run's."""
+def test_transcript_of_an_earlier_session_does_not_count(user: User) -> None:
     path = user.session("s0", user.call("m0", 150_000, cwd=str(user.cwd), sessionId="s0"))
     os.utime(path)
-    done = user.run("run", "--", program(user, "claude", "#!/bin/sh\necho hello\n"))
-    assert re.fullmatch(SUMMARY + "\n", done.err)
+    completed = user.run("run", "--", program(user, "claude", "#!/bin/sh\necho hello\n"))
+    assert re.fullmatch(SUMMARY + "\n", completed.err)

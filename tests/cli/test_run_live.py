@@ -1,4 +1,4 @@
-"""`brimline run` on a terminal: a bar that moves, and never gets into the way of anything."""
+"""`brimline run` on a terminal: the progress bar."""
 
 import re
 
@@ -14,13 +14,12 @@ BAR = "Context  "
 SUMMARY = re.compile(r"Duration: \d+ms")
 
 
-def shown(terminal: Terminal) -> list[str]:
-    """What stands on the screen in the end, without the summary's time."""
+def final_screen(terminal: Terminal) -> list[str]:
+    """The final screen without the summary's duration."""
     return [SUMMARY.sub("Duration: 1ms", line) for line in screen(terminal.text)]
 
 
-def test_bar(user: User) -> None:
-    """It moves while the child runs; in the end it is gone and the output is all there."""
+def test_bar_moves_and_is_erased_at_the_end(user: User) -> None:
     steps = ['call("m1", 90_000)', 'wait("one")', 'call("m2", 180_000)', 'wait("two")']
     terminal = Terminal(user, "--", stepping(user, *steps))
     terminal.wait_for("45.0%  90K/200K  1 call")
@@ -29,7 +28,7 @@ def test_bar(user: User) -> None:
     assert screen(terminal.text)[-1].startswith("Context  █████")
     (user.cwd / "two").touch()
     assert terminal.end() == 0
-    assert shown(terminal) == [
+    assert final_screen(terminal) == [
         "Hm.",
         "Hm.",
         "Duration: 1ms | Est. cost: $0.0811 | Turns: 2 | Context: 90% (180K/200K)",
@@ -37,51 +36,46 @@ def test_bar(user: User) -> None:
     ]
 
 
-def test_output_that_is_not_whole(user: User) -> None:
-    """The bar stands below a line that is not whole yet, and leaves it as it is."""
+def test_bar_stays_below_an_incomplete_line(user: User) -> None:
     steps = ['call("m1", 90_000)', 'os.write(1, b"half a ")', 'wait("go")', 'os.write(1, b"line")']
     terminal = Terminal(user, "--", stepping(user, *steps))
     terminal.wait_for("45.0%")
     terminal.wait_for("half a ")
     (user.cwd / "go").touch()
     assert terminal.end() == 0
-    assert shown(terminal)[:2] == ["Hm.", "half a line"]
-    assert shown(terminal)[2].startswith("Duration: 1ms")
+    assert final_screen(terminal)[:2] == ["Hm.", "half a line"]
+    assert final_screen(terminal)[2].startswith("Duration: 1ms")
 
 
-def test_standard_error_of_the_child(user: User) -> None:
-    """What the child itself writes to the terminal finds a free line."""
+def test_child_writing_to_the_terminal_gets_a_free_line(user: User) -> None:
     steps = ['call("m1", 90_000)', 'wait("go")', 'os.write(2, b"oops\\n")', 'call("m2", 90_000)']
     terminal = Terminal(user, "--", stepping(user, *steps))
     terminal.wait_for("45.0%")
     (user.cwd / "go").touch()
     assert terminal.end() == 0
-    assert shown(terminal)[:3] == ["Hm.", "oops", "Hm."]
+    assert final_screen(terminal)[:3] == ["Hm.", "oops", "Hm."]
 
 
-def test_plain_on_a_terminal(user: User) -> None:
-    """Byte for byte also on a terminal, if that is asked for."""
+def test_plain_rendering_is_unchanged_on_a_terminal(user: User) -> None:
     terminal = Terminal(user, "--render", "plain", "--", agent(user, init(), call("m1", 90_000)))
     assert terminal.end() == 0
-    written = without_colour(terminal.text.replace("\r\n", "\n"))
-    assert (init() + call("m1", 90_000)).splitlines()[1] in written
+    text = without_colour(terminal.text.replace("\r\n", "\n"))
+    assert (init() + call("m1", 90_000)).splitlines()[1] in text
 
 
 @pytest.mark.parametrize("columns", [20, 30, 40, 60, 200])
-def test_width(user: User, columns: int) -> None:
-    """The bar's line fits the terminal, however narrow; the share is the last thing to go."""
+def test_bar_fits_any_width_and_keeps_the_percentage(user: User, columns: int) -> None:
     steps = ['call("m1", 90_000)', 'wait("go")']
     terminal = Terminal(user, "--render", "pretty", "--", stepping(user, *steps), columns=columns)
     terminal.wait_for("45.0%")
     (user.cwd / "go").touch()
     terminal.end()
-    drawn = re.findall(r"\r(Context[^\x1b]*(?:\x1b\[[0-9]*m[^\x1b]*)*)\x1b8", terminal.text)
-    assert drawn
-    assert max(len(without_colour(line)) for line in drawn) < columns
+    bars = re.findall(r"\r(Context[^\x1b]*(?:\x1b\[[0-9]*m[^\x1b]*)*)\x1b8", terminal.text)
+    assert bars
+    assert max(len(without_colour(line)) for line in bars) < columns
 
 
-def test_colours(user: User) -> None:
-    """The bar is coloured as everywhere; NO_COLOR is respected."""
+def test_bar_is_coloured_unless_no_color_is_set(user: User) -> None:
     steps = ['call("m1", 180_000)', 'wait("go")']
     cases: list[tuple[dict[str, str], bool]] = [({}, True), ({"NO_COLOR": "1"}, False)]
     for env, coloured in cases:
@@ -98,8 +92,9 @@ def test_colours(user: User) -> None:
     [(["--render", "none"], {}), (["--render", "json"], {}), ([], {"TERM": "dumb"})],
     ids=str,
 )
-def test_no_bar(user: User, arguments: list[str], env: dict[str, str]) -> None:
-    """None where nothing of the child is shown, nor on a terminal that cannot."""
+def test_no_bar_without_output_or_on_a_dumb_terminal(
+    user: User, arguments: list[str], env: dict[str, str]
+) -> None:
     command = agent(user, init(), call("m1", 90_000), then="time.sleep(0.5)")
     terminal = Terminal(user, *arguments, "--", command, env=env)
     assert terminal.end() == 0
@@ -108,17 +103,15 @@ def test_no_bar(user: User, arguments: list[str], env: dict[str, str]) -> None:
     assert "Context: 45% (90K/200K)" in terminal.text
 
 
-def test_no_bar_in_a_pipe(user: User) -> None:
-    """None where standard error is no terminal."""
+def test_no_bar_if_standard_error_is_a_pipe(user: User) -> None:
     command = agent(user, init(), call("m1", 90_000), then="time.sleep(0.5)")
     _, out, err = Running(user, "--", command).end()
     assert b"\x1b" not in out
     assert "\x1b" not in err
 
 
-def test_no_bar_for_no_agent(user: User) -> None:
-    """A command that is no agent has no context to show."""
+def test_no_bar_for_a_command_that_is_no_agent(user: User) -> None:
     terminal = Terminal(user, "--", "sh", "-c", "sleep 0.5; echo hello")
     assert terminal.end() == 0
     assert BAR not in terminal.text
-    assert shown(terminal) == ["hello", "Duration: 1ms", ""]
+    assert final_screen(terminal) == ["hello", "Duration: 1ms", ""]

@@ -1,4 +1,4 @@
-"""`brimline run` and signals: each reaches the child, once."""
+"""`brimline run` and signals: each reaches the child once."""
 
 import os
 import signal
@@ -9,8 +9,9 @@ import pytest
 
 from .children import Running, program
 from .screen import Terminal
-from .terminal import PATIENCE, User
+from .terminal import PATIENCE_S, User
 
+# A child that notes each signal on stdout and in a file of its name; SIGUSR2 ends it.
 NOTES = """
 import os, signal, sys, time
 def note(number, _):
@@ -25,12 +26,11 @@ os.write(1, b"ready\\n")
 while True:
     time.sleep(60)
 """
-"""A child that tells which signals it gets, in a file of their name too; SIGUSR2 ends it."""
 
 
 def until(there: Callable[[], bool]) -> None:
-    """Wait for something that a busy machine may take its time for."""
-    end = time.monotonic() + PATIENCE
+    """Wait until a condition holds, with time for a busy machine."""
+    end = time.monotonic() + PATIENCE_S
     while not there():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -40,8 +40,7 @@ PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGWINCH", "S
 
 
 @pytest.mark.parametrize("name", PASSED_ON)
-def test_passed_on(user: User, name: str) -> None:
-    """What is sent to us alone reaches the child, once; we go on until it has ended."""
+def test_signal_reaches_the_child_once(user: User, name: str) -> None:
     running = Running(user, "--", program(user, "notes", NOTES))
     assert running.read_all(b"ready\n") == b"ready\n"
     running.send(signal.Signals[name])
@@ -53,8 +52,7 @@ def test_passed_on(user: User, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
-def test_child_that_dies_of_it(user: User, name: str) -> None:
-    """128 and the signal; and the summary all the same."""
+def test_child_killed_by_a_signal_exits_128_plus_it_with_a_summary(user: User, name: str) -> None:
     running = Running(user, "--", "sh", "-c", "echo ready; exec sleep 3600")
     running.read_all(b"ready\n")
     running.send(signal.Signals[name])
@@ -63,8 +61,7 @@ def test_child_that_dies_of_it(user: User, name: str) -> None:
     assert err.startswith("Duration: ")
 
 
-def test_stops_and_goes_on(user: User) -> None:
-    """Ctrl-Z's signal stops us after the child had it; both go on with SIGCONT."""
+def test_stop_signal_stops_both_and_sigcont_resumes_them(user: User) -> None:
     running = Running(user, "--", program(user, "notes", NOTES))
     running.read_all(b"ready\n")
     running.send(signal.SIGTSTP)
@@ -78,8 +75,7 @@ def test_stops_and_goes_on(user: User) -> None:
     assert running.end()[0] == 5
 
 
-def test_while_nobody_reads(user: User) -> None:
-    """A signal is passed on also while our own output is stuck in a full pipe."""
+def test_signal_reaches_the_child_while_the_output_pipe_is_full(user: User) -> None:
     script = 'trap "exit 6" TERM; echo ready; head -c 1000000 /dev/zero & wait'
     running = Running(user, "--", "sh", "-c", script)
     assert running.read(6) == b"ready\n"
@@ -87,8 +83,7 @@ def test_while_nobody_reads(user: User) -> None:
     assert running.end()[0] == 6
 
 
-def test_ctrl_c(user: User) -> None:
-    """The terminal sends it to the child as well: it gets one, not two."""
+def test_ctrl_c_reaches_the_child_once(user: User) -> None:
     terminal = Terminal(user, "--render", "plain", "--", program(user, "notes", NOTES))
     terminal.wait_for("ready")
     terminal.press(b"\x03")
@@ -100,8 +95,7 @@ def test_ctrl_c(user: User) -> None:
     assert terminal.text.count("SIGINT") == terminal.text.count("SIGQUIT") == 1
 
 
-def test_interrupt_by_a_program_on_a_terminal(user: User) -> None:
-    """What another program sends to us is passed on, also in the foreground of a terminal."""
+def test_interrupt_sent_by_a_program_reaches_a_foreground_child(user: User) -> None:
     terminal = Terminal(user, "--render", "plain", "--", program(user, "notes", NOTES))
     terminal.wait_for("ready")
     os.kill(terminal.pid, signal.SIGINT)
@@ -111,8 +105,7 @@ def test_interrupt_by_a_program_on_a_terminal(user: User) -> None:
     assert terminal.text.count("SIGINT") == 1
 
 
-def test_signal_ends_the_loop(user: User) -> None:
-    """After a signal no further iteration begins, however the child took it."""
+def test_no_iteration_starts_after_a_signal(user: User) -> None:
     script = 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done'
     running = Running(user, "--iterations", "9", "--", "sh", "-c", script)
     running.read_all(b"ready\n")
@@ -123,7 +116,6 @@ def test_signal_ends_the_loop(user: User) -> None:
 
 
 def test_ignored_signals_stay_ignored(user: User) -> None:
-    """What was ignored when we were started (nohup) ends nobody."""
     running = Running(
         user, "--", "sh", "-c", "echo ready; read line; echo $line", ignored=signal.SIGHUP
     )
@@ -133,6 +125,5 @@ def test_ignored_signals_stay_ignored(user: User) -> None:
     assert running.end()[:2] == (0, b"lives\n")
 
 
-def test_children_that_nobody_waits_for(user: User) -> None:
-    """The exit code is the child's also where we were started by one who waits for nobody."""
+def test_exit_code_is_the_childs_when_sigchld_is_ignored(user: User) -> None:
     assert Running(user, "--", "sh", "-c", "exit 7", ignored=signal.SIGCHLD).end()[0] == 7

@@ -1,4 +1,4 @@
-"""`brimline serve`: what is said of a daemon that runs, ends, or holds on without answering."""
+"""`brimline serve`: a daemon that runs, ends, or holds the lock without answering."""
 
 import json
 import os
@@ -16,19 +16,19 @@ from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.protocol import encode_request
 from brimline.server.sockets import InstanceLock
 
-from .terminal import PATIENCE, User
+from .terminal import PATIENCE_S, User
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 
 
 def state(user: User) -> Path:
-    """Where the user's daemon keeps what it has."""
+    """The state folder of the user's daemon."""
     return Path(user.env["BRIMLINE_STATE_DIR"])
 
 
 @pytest.fixture
 def serving(user: User, tmp_path: Path) -> Iterator[User]:
-    """A user whose daemon runs; whatever is left of it is ended."""
+    """A user whose daemon runs; it is stopped after the test."""
     user.env["BRIMLINE_STATE_DIR"] = str(tmp_path / "s")
     started = user.run("serve", "--background")
     assert started.code == 0, started.err
@@ -42,7 +42,6 @@ def serving(user: User, tmp_path: Path) -> Iterator[User]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of ours is there, and has not ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -50,7 +49,7 @@ def is_alive(pid: int) -> bool:
 
 
 def silent(user: User) -> str:
-    """What is to be said of the process that holds the lock."""
+    """The expected message about the process that holds the lock."""
     lock = state(user) / "lock"
     pid = lock.read_text().strip()
     return (
@@ -60,8 +59,7 @@ def silent(user: User) -> str:
 
 
 @pytest.mark.slow
-def test_holder_that_does_not_answer(user: User, tmp_path: Path) -> None:
-    """Whoever is asked says the same: who holds the lock, that nobody answers, how to end it."""
+def test_unresponsive_lock_holder_is_named_by_every_command(user: User, tmp_path: Path) -> None:
     user.env["BRIMLINE_STATE_DIR"] = str(tmp_path)
     with InstanceLock(tmp_path / "lock"):
         assert user.run("serve", "--status") == (3, silent(user), "")
@@ -69,13 +67,12 @@ def test_holder_that_does_not_answer(user: User, tmp_path: Path) -> None:
         assert user.run("serve") == (2, "", f"brimline: {silent(user)}")
         background = user.run("serve", "--background")
         assert (background.code, background.err) == (1, f"brimline: {silent(user)}")
-        told = user.run("serve", "--status", "--json").json
-        assert told == {"running": False, "pid": os.getpid()}
+        status = user.run("serve", "--status", "--json").json
+        assert status == {"running": False, "pid": os.getpid()}
 
 
 @pytest.mark.slow
-def test_stopped_is_gone(serving: User) -> None:
-    """Who is told that it stopped can start another at once, also where a hook was under way."""
+def test_daemon_can_be_started_right_after_stop(serving: User) -> None:
     body = json.dumps({"session_id": SESSION, "hook_event_name": "UserPromptSubmit"}).encode()
     assert serving.run("send", SESSION, "a message").code == 0
     with socket.socket(socket.AF_UNIX) as hook:
@@ -88,30 +85,31 @@ def test_stopped_is_gone(serving: User) -> None:
         assert serving.run("serve", "--background").code == 0
 
 
-def test_no_daemon(user: User, tmp_path: Path) -> None:
-    """Where there is none, it is said how one is started; a lock that is left says nothing."""
+def test_missing_daemon_is_reported_with_how_to_start_it(user: User, tmp_path: Path) -> None:
     user.env["BRIMLINE_STATE_DIR"] = str(tmp_path)
     (tmp_path / "lock").write_text("1\n")
     problem = f"the daemon is not running (no answer at {tmp_path}/http.sock)\n"
-    said = f"{problem}hint: `brimline serve --background` starts it.\n"
-    assert user.run("serve", "--status") == (3, said, "")
-    assert user.run("serve", "--stop") == (2, "", f"brimline: {said}")
+    message = f"{problem}hint: `brimline serve --background` starts it.\n"
+    assert user.run("serve", "--status") == (3, message, "")
+    assert user.run("serve", "--stop") == (2, "", f"brimline: {message}")
     assert user.run("serve", "--status", "--json").json == {"running": False, "pid": None}
 
 
-def test_folder_that_may_not_be_written_to(
+def test_unwritable_folder_is_reported_by_a_background_start(
     user: User, tmp_path: Path, made_ordinary: Callable[[], None] | None
 ) -> None:
-    """In the background too it says what could not be made, and what to do."""
     folder = tmp_path / "read-only"
     folder.mkdir(mode=0o500)
-    done = user.run("serve", "--background", first=made_ordinary, BRIMLINE_STATE_DIR=str(folder))
-    assert (done.code, done.out) == (2, "")
-    assert f"brimline: cannot start 'brimline serve': {folder}/" in done.err
-    assert "Permission denied\n" in done.err
-    assert "set BRIMLINE_STATE_DIR to another" in done.err
+    completed = user.run(
+        "serve", "--background", first=made_ordinary, BRIMLINE_STATE_DIR=str(folder)
+    )
+    assert (completed.code, completed.out) == (2, "")
+    assert f"brimline: cannot start 'brimline serve': {folder}/" in completed.err
+    assert "Permission denied\n" in completed.err
+    assert "set BRIMLINE_STATE_DIR to another" in completed.err
 
 
+# Presses Ctrl-C when a module is about to be imported.
 PRESSED = """
 import runpy, sys
 class Pressed:
@@ -121,18 +119,16 @@ class Pressed:
 sys.meta_path.insert(0, Pressed)
 runpy.run_module("brimline", run_name="__main__")
 """
-"""Presses Ctrl-C when a module is about to be imported."""
 
 
 @pytest.mark.parametrize("module", ["brimline.cli", "brimline.cli.arguments", "argparse"])
-def test_interrupted_while_it_is_imported(user: User, module: str) -> None:
-    """Ctrl-C right after the start: 130, and not a word."""
-    done = subprocess.run(
+def test_ctrl_c_during_imports_exits_130_silently(user: User, module: str) -> None:
+    completed = subprocess.run(
         [sys.executable, "-c", PRESSED, module],
         capture_output=True,
         cwd=user.cwd,
         env=user.env,
-        timeout=PATIENCE,
+        timeout=PATIENCE_S,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    assert (completed.returncode, completed.stdout, completed.stderr) == (130, b"", b"")

@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 AT = "2026-01-02T03:04:05.000Z"
-EPOCH = 1_767_323_045.0
-"""AT in seconds."""
+EPOCH = 1_767_323_045.0  # AT in seconds
 
 
+# Any JSON value.
 VALUES: st.SearchStrategy["Json"] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text("ab\0é", max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab"), inner, max_size=3),
     max_leaves=4,
 )
-"""Any JSON."""
 
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | float | bool | None"

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from brimline.handoff import Document, render_handoff
 from brimline.inbox import MAX_CONTEXT_CHARS
 
-AT = 1_767_323_045.0
-"""2026-01-02 03:04:05 UTC."""
+AT = 1_767_323_045.0  # 2026-01-02 03:04:05 UTC
 
 
 def injected(

@@ -14,8 +14,7 @@ from brimline.usage import ZERO, Usage
 
 from .lines import FIXTURES
 
-PROJECT = "/home/dev/project"
-"""Where every recorded client ran."""
+PROJECT = "/home/dev/project"  # the working folder of every recorded client
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -7,8 +7,7 @@ from typing import Any
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 SESSION = "5e551011-0000-4000-8000-000000000001"
 MODEL = "claude-sonnet-4-5"
-WINDOW = 200_000
-"""What Claude Code gives that model."""
+WINDOW = 200_000  # of that model in Claude Code
 
 
 def packed(line: dict[str, Any]) -> bytes:

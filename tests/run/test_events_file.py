@@ -14,6 +14,7 @@ from brimline.errors import InvalidSettings, UnreadableTranscript
 from brimline.run.events_file import append_row, ensure_writable, make_row, read_rows
 from brimline.run.result import IterationResult
 
+# Rows of other programs, and malformed ones.
 OTHERS = [
     b'{"ts":"2026-01-15T10:23:45Z","iteration":1,"hat":"loop","topic":"task.start","payload":"Go"}',
     b'{"topic":"build.done","payload":{"tests":"pass"},"ts":"2026-01-15T10:24:12Z"}',
@@ -24,7 +25,6 @@ OTHERS = [
     b"\xff\xfe\x00",
     b"",
 ]
-"""Other rows, and malformed ones."""
 
 
 def iteration(number: int = 1, hat: str | None = None, **fields: Any) -> IterationResult:

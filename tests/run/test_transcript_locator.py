@@ -14,10 +14,9 @@ from brimline.transcripts.source import Places, parse_time
 from .homes import PROJECT, home_of
 
 ID = "00000001-0000-4000-8000-000000000001"
-BEGAN = parse_time("2026-01-02T03:04:00Z") or 0.0
-"""Before every recorded call."""
+BEGAN = parse_time("2026-01-02T03:04:00Z") or 0.0  # before every recorded call
+# After every recorded call, and before the files were written here.
 AFTER = parse_time("2026-01-03T00:00:00Z") or 0.0
-"""After every recorded call, and before the files were written here."""
 
 
 def follower(

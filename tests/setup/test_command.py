@@ -298,13 +298,13 @@ def test_no_session_starts_the_daemon(user: User, way: dict[str, bool]) -> None:
 # The service.
 
 
+# Logs its arguments; a unit is active once it was started.
 SYSTEMCTL = """#!/bin/sh
 case "$2" in
 is-active) /bin/grep -q restart "$TOLD" ;;
 *) echo "$2" >> "$TOLD"; test ! -e "$TOLD.dead" || { echo no bus >&2; exit 1; } ;;
 esac
 """
-"""Keeps what it is told; active is what was started."""
 
 LINUX = pytest.mark.skipif(sys.platform == "darwin", reason="its service manager is launchd")
 

@@ -19,6 +19,7 @@ from jsonc_texts import files
 
 from .machine import HOOK, Machine, program
 
+# Settings of Claude Code as people have them.
 CLAUDE = [
     "{}",
     "{}\n",
@@ -37,7 +38,6 @@ CLAUDE = [
     '{\n  "statusLine": {"type": "command"},\n  "hooks": {"PreToolUse": []}\n}\n',
     '{"statusLine": {"type": "command", "command": "printf \\u00e9 \\ud800"}}',
 ]
-"""Settings of Claude Code as people have them."""
 
 COMMENTED = """{
   // the theme

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 
 TEXT = '{\n  "model": "opus",\n  "statusLine": {"type": "command", "command": "mine"}\n}\n'
 
+# Installs and removes agents in turns.
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -38,7 +39,6 @@ for number in range(int(times)):
     for change in plan(["claude", "codex", "gemini"], places, wish):
         apply(change)
 """
-"""Sets agents up, or takes them out, in turns."""
 
 
 def started(root: Path, start: str, times: int, *what: str) -> "subprocess.Popen[str]":

@@ -22,8 +22,7 @@ from brimline.setup.service import (
 )
 from brimline.transcripts.source import Places
 
-ODD = '/opt/100% "odd" $HOME \\py'
-"""A path with everything that a unit has a meaning of its own for."""
+ODD = '/opt/100% "odd" $HOME \\py'  # every character with a special meaning in a unit file
 
 
 def made(home: Path, platform: str = "linux", python: str = "/py", **env: str) -> Service:

@@ -19,6 +19,7 @@ from brimline.setup.shared_file import LOCK_SUFFIX, backup_path, lock_shared_fil
 
 NOBODY = 65534
 
+# Increments a counter in a file.
 COUNT = """
 import sys
 from pathlib import Path
@@ -27,8 +28,8 @@ for _ in range(int(sys.argv[2])):
     with lock_shared_file(Path(sys.argv[1])) as file:
         file.update(lambda data: str(int(data or 0) + 1).encode())
 """
-"""Counts in a file, one at a time."""
 
+# Replaces one long content by another forever.
 SWAP = """
 import sys
 from pathlib import Path
@@ -39,8 +40,8 @@ while True:
     with lock_shared_file(Path(sys.argv[1])) as file:
         file.update(lambda data: b"new" * size if data == b"old" * size else b"old" * size)
 """
-"""Puts one long content in the place of another, for ever."""
 
+# Writes more than there is room for.
 FILL = """
 import resource, signal, sys
 from pathlib import Path
@@ -54,7 +55,6 @@ try:
 except InvalidSettings as error:
     print(error)
 """
-"""Writes more than there is room for."""
 
 
 def write(path: Path, data: bytes) -> None:

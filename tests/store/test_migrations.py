@@ -25,8 +25,8 @@ from brimline.store.sqlite.statements import SESSION_TABLES, SESSIONS
 
 from .using import on
 
+# A database of each version, as SQL.
 RELEASED = sorted((Path(__file__).parent / "versions").glob("*.sql"))
-"""A database of each version, as SQL."""
 
 
 @pytest.fixture

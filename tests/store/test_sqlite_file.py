@@ -177,8 +177,7 @@ def test_one_puts_it_aside(path: Path, tmp_path: Path) -> None:
     assert on(path, count) == 0
 
 
-VERSION = range(60, 64)
-"""Where the head has the version: what is damaged there cannot be told from a newer one's."""
+VERSION = range(60, 64)  # The version in the header: damage there looks like a newer version.
 
 
 def spoiled(data: bytes, seed: int) -> bytes:

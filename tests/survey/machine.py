@@ -10,8 +10,7 @@ from brimline.survey.files import find_transcripts
 from brimline.transcripts.source import Places, Transcript
 
 Json = dict[str, Any]
-NOON = 1_794_657_600
-"""2026-11-14, 12:00 UTC."""
+NOON = 1_794_657_600  # 2026-11-14, 12:00 UTC
 
 
 def packed(record: Json) -> bytes:

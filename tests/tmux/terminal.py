@@ -17,8 +17,7 @@ from brimline.observations import Pane
 from brimline.tmux.composers import Composer, read_composer
 from brimline.tmux.pane import TmuxPane
 
-PATIENCE = 120.0
-"""A busy machine is slow, and not wrong."""
+PATIENCE = 120.0  # generous: a busy machine is slow, not wrong
 
 INSTALLERS = (
     ("apt-get", "install", "-y", "--no-install-recommends", "tmux"),

@@ -24,8 +24,7 @@ from .terminal import Terminal
 
 pytestmark = pytest.mark.slow
 
-AGENTS = ("opencode", "pi")
-"""Those that have no hooks here."""
+AGENTS = ("opencode", "pi")  # agents without hooks in these tests
 
 Make = Callable[..., Drawn]
 

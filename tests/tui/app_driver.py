@@ -22,8 +22,7 @@ from .svg_snapshot import rows
 QUICK = Intervals(retry_s=0.05, tries=3, files_s=0.05, silence_s=60.0)
 HOME = Path("/home/ada")
 DAY = 86_400.0
-PATIENCE = 400
-"""So many looks, a twentieth of a second apart: a busy machine is slow, and not wrong."""
+PATIENCE = 400  # checks, 0.05 s apart; generous, for a busy machine
 
 
 def files_in(folder: Path) -> TranscriptFiles:

@@ -3,8 +3,7 @@
 from typing import Any
 
 Json = dict[str, Any]
-NOW = 1_794_657_600.0
-"""2026-11-14, 12:00 UTC."""
+NOW = 1_794_657_600.0  # 2026-11-14, 12:00 UTC
 
 WINDOW, LIMIT = 200_000, 167_000
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.terminal import PATIENCE, User
+from cli.terminal import PATIENCE_S, User
 from server.running import Running
 
 from .daemon import serving
@@ -104,7 +104,7 @@ def imported(user: User, *words: str) -> str:
     """All modules that a command imports, by Python's own account."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "brimline", *words],
-        capture_output=True, text=True, cwd=user.cwd, env=user.env, timeout=PATIENCE, check=True,
+        capture_output=True, text=True, cwd=user.cwd, env=user.env, timeout=PATIENCE_S, check=True,
     )  # fmt: skip
     return done.stderr
 

@@ -9,8 +9,7 @@ from server.test_daemon import SESSION, hook_input, status_input
 from .story import Json, Story, call, full
 from .transcripts import write_past
 
-RICH = "rich"
-"""The session that has of everything."""
+RICH = "rich"  # the session that uses every part of the page
 
 DOCUMENT = """# Where we are
 

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Request
 
-PATIENCE = 30_000.0
-"""Milliseconds; a busy machine is slow, and not wrong."""
+PATIENCE = 30_000.0  # generous: a busy machine is slow, not wrong
 
 LISTEN = """
 window.violations = [];
@@ -16,9 +15,9 @@ addEventListener("securitypolicyviolation", (event) => {
   window.violations.push(`${event.violatedDirective} ${event.blockedURI}`);
 });
 """
+# Chromium's own console messages while the daemon is down.
 UNREACHABLE = ("net::ERR_CONNECTION_", "net::ERR_EMPTY_RESPONSE", "net::ERR_INCOMPLETE_CHUNKED",
                "net::ERR_CONTENT_LENGTH")  # fmt: skip
-"""What Chromium itself writes on the console while there is no daemon, or when one dies."""
 
 
 class Screen:

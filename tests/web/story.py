@@ -10,8 +10,7 @@ from server.running import Running
 
 Json = dict[str, Any]
 MODEL = "claude-sonnet-4-5"
-WINDOW = 200_000
-"""The window that the daemon's settings name; by it a session can be over it."""
+WINDOW = 200_000  # from the daemon's settings, so that a session can exceed it
 
 SETTINGS = f'[windows]\n"*" = {WINDOW}\n'
 

@@ -22,8 +22,8 @@ from .chromium import FLAGS, require_chromium, require_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 
+# Names that the attacker owns; both resolve to this machine.
 EVIL, REBOUND = "evil.example", "brimline"
-"""Names that the attacker owns; the browser finds this machine behind both."""
 
 FETCH = """async ([url, options]) => {
   try {
@@ -137,8 +137,7 @@ def check_untouched(daemon: Running) -> None:
     assert daemon.get("/healthz") == {"status": "ok"}
 
 
-HOSTS = [EVIL, "localhost", "127.0.0.1"]
-"""Another site; and the same site, on another port."""
+HOSTS = [EVIL, "localhost", "127.0.0.1"]  # Another site, and the same site on another port.
 
 
 @pytest.mark.parametrize("host", HOSTS)

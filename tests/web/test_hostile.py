@@ -12,8 +12,8 @@ from .transcripts import write_past
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 
+# Short enough for an agent's name.
 EVIL = '"><img src=x onerror=hacked=1><script>hacked=1</script>&lt;'
-"""Short enough for an agent's name."""
 
 LINKS = "[a](javascript:hacked=1) <a href='javascript:hacked=1'>b</a>"
 MORE_EVIL = f"{EVIL} {LINKS} `{EVIL}`"

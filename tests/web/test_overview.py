@@ -27,13 +27,13 @@ FILL = """row => {
   return [getComputedStyle(fill).backgroundColor, Math.round(share * 1000) / 10];
 }"""
 
+# Notes the time at which a session's figure appears on the screen.
 WHEN_SHOWN = """([session, words]) => {
   const shown = document.querySelector(`[data-session="${session}"] [data-testid="percent"]`);
   new MutationObserver(() => {
     if (shown.textContent === words) window.shownAt = Date.now();
   }).observe(shown, { characterData: true, childList: true, subtree: true });
 }"""
-"""Notes when a session's figure comes on the screen, more exactly than a test that looks again."""
 
 
 def test_sessions_are_ordered_and_coloured_by_level(story: Story, screen: Screen) -> None:
