@@ -40,8 +40,8 @@ BODY = json.dumps(EVENT).encode()
 ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in NAMES}
 ANSWER = b'{"hookSpecificOutput":{"hookEventName":"x","additionalContext":"Write a handoff."}}'
 TELLING = """
-const told = JSON.parse((await import("node:fs")).readFileSync(0, "utf8"))
-const asking = [tell(told)]
+const event = JSON.parse((await import("node:fs")).readFileSync(0, "utf8"))
+const asking = [reportEvent(event)]
 %s
 process.stdout.write((await Promise.all(asking)).map(String).join(" "))
 """
@@ -49,7 +49,7 @@ process.stdout.write((await Promise.all(asking)).map(String).join(" "))
 
 BUSY = "for (const end = Date.now() + 300; Date.now() < end; );"
 SOON = f"setTimeout(() => setImmediate(() => {{ {BUSY} }}), 20)"
-AGAIN = "asking.push(tell(told))"
+AGAIN = "asking.push(reportEvent(event))"
 RECORDING = "import sys; open(sys.argv[-1], 'w').write(sys.argv[3])\n"
 """A client that keeps what kind of event it was run for in the place of the spool."""
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.parametrize("agent", AGENTS)
 
 def told(machine: Machine, agent: str) -> Any:
     """What the part that asks is told."""
-    found = re.search(r"^const TOLD = (.*)$", machine.file(agent).read_text(), re.MULTILINE)
+    found = re.search(r"^const CONFIG = (.*)$", machine.file(agent).read_text(), re.MULTILINE)
     assert found
     return json.loads(found[1])
 
@@ -35,8 +35,8 @@ def test_knows_the_daemon(machine: Machine, agent: str) -> None:
         "/state/hook.sock",
         "/state/spool",
     )
-    assert found["alone"] == ["/usr/bin/python3", "-I", "-S", "/opt/client.py"]
-    assert found["patience"] == 2000
+    assert found["client"] == ["/usr/bin/python3", "-I", "-S", "/opt/client.py"]
+    assert found["timeoutMs"] == 2000
 
 
 def test_start_of_a_session_starts_the_daemon(machine: Machine, agent: str) -> None:
@@ -83,7 +83,7 @@ def test_somebody_elses(machine: Machine, agent: str, text: str) -> None:
     """A file of that name that we did not write is neither replaced nor removed."""
     path = machine.write(text, agent)
     change = machine.set_up(agent)
-    assert change.problem == f"{path}: file: somebody else wrote it. Move it away first"
+    assert change.problem == f"{path}: file: it exists and is not Brimline's. Move it away first"
     assert machine.take_out(agent).what == "nothing to remove"
     assert path.read_text() == text
     assert not backup_path(path).exists()

@@ -1,1 +1,1 @@
-"""Our hooks and status line in the agents' settings: put in, and taken out without a trace."""
+"""Installs Brimline's hooks and status line in the agents' settings, and removes them."""

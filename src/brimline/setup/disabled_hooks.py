@@ -9,8 +9,7 @@ import msgspec
 from brimline.agents.hook_command import HOOK_NAME
 from brimline.errors import InvalidSettings
 from brimline.jsonc import Document, JsonPath
-from brimline.setup.install import SettingsFile, parse_settings
-from brimline.setup.shared_file import read_if_exists
+from brimline.setup.install import SettingsFile, read_settings
 
 
 class DisablingSetting(msgspec.Struct, frozen=True):
@@ -25,7 +24,7 @@ def find_disabling_setting(file: SettingsFile) -> DisablingSetting | None:
 
     The file nearest to the project decides about all hooks; a hook that any file names is disabled.
     """
-    switch, disabling = file.recipe.disable_setting, None
+    switch, disabling = file.spec.disable_setting, None
     if switch is None:
         return None
     for path, document in _documents(file):
@@ -33,24 +32,18 @@ def find_disabling_setting(file: SettingsFile) -> DisablingSetting | None:
             return DisablingSetting(f"{'.'.join(switch.names_path)}: {HOOK_NAME}", path)
         value = document.find(switch.path)
         if value is not None and isinstance(value.scalar, bool):
-            disabling = (
-                DisablingSetting(".".join(switch.path), path)
-                if value.scalar is switch.off
-                else None
-            )
+            is_off = value.scalar is switch.off
+            disabling = DisablingSetting(".".join(switch.path), path) if is_off else None
     return disabling
 
 
 def _documents(file: SettingsFile) -> Iterator[tuple[Path, Document]]:
     """Yield the readable settings that apply to the working folder, the nearest last."""
-    recipe, cwd = file.recipe, file.options.cwd
-    below = [cwd / place for place in (recipe.project_file, recipe.local_file) if place]
-    for path in (recipe.user_file(file.places), *below):
+    spec, cwd = file.spec, file.options.cwd
+    in_project = [cwd / name for name in (spec.project_file, spec.local_file) if name]
+    for path in (spec.user_file(file.places), *in_project):
         with suppress(InvalidSettings):
-            yield (
-                path,
-                parse_settings(msgspec.structs.replace(file, path=path), read_if_exists(path)),
-            )
+            yield path, read_settings(path, spec.dialect)
 
 
 def _disabled_names(document: Document, path: JsonPath) -> list[object]:

@@ -30,13 +30,13 @@ class ReplacedStatusLine(msgspec.Struct, frozen=True):
 
 def find_our_hooks(document: Document) -> list[JsonPath]:
     """Return the paths of our hooks."""
-    found: list[JsonPath] = []
+    paths: list[JsonPath] = []
     for event in _keys(document.find((HOOKS,))):
-        for number, group in enumerate(_items(document.find((HOOKS, event)))):
-            for place, hook in enumerate(_items(group.get(HOOKS))):
+        for group_index, group in enumerate(_items(document.find((HOOKS, event)))):
+            for hook_index, hook in enumerate(_items(group.get(HOOKS))):
                 if is_our_hook(hook.to_python()):
-                    found.append((HOOKS, event, number, HOOKS, place))
-    return found
+                    paths.append((HOOKS, event, group_index, HOOKS, hook_index))
+    return paths
 
 
 def installed_hooks(document: Document) -> dict[str, Json]:
@@ -46,7 +46,6 @@ def installed_hooks(document: Document) -> dict[str, Json]:
 
 
 def has_our_entries(document: Document) -> bool:
-    """Return whether there is a hook or a status line of ours."""
     return bool(find_our_hooks(document)) or has_our_status_line(document)
 
 
@@ -63,12 +62,12 @@ def set_hooks(
     Containers that become empty are removed, unless the `backup` has them. Raises InvalidSettings
     if `hooks` or an event has another type than expected.
     """
-    events = {one.event for one in wanted}
+    events = {hook.event for hook in wanted}
     for path in reversed(find_our_hooks(document)):
         if path[1] not in events:
             document = _remove_hook(document, path, backup)
-    for one in wanted:
-        document = _set_hook(document, one.event, one.hook.to_json())
+    for hook in wanted:
+        document = _set_hook(document, hook.event, hook.hook.to_json())
     return document
 
 
@@ -144,14 +143,10 @@ def find_user_status_line(document: Document) -> ReplacedStatusLine | None:
     command_value = document.find((STATUS_LINE, "command"))
     if command_value is None or command_value.kind != "string" or has_our_status_line(document):
         return None
-    return ReplacedStatusLine(_encodable_text(command_value), document.source(command_value))
-
-
-def _encodable_text(value: Value) -> str | None:
-    """Return a string; None if it has a lone surrogate, which no shell could run."""
-    text = str(value.scalar)
-    has_surrogate = any("\ud800" <= character <= "\udfff" for character in text)
-    return None if has_surrogate else text
+    command = str(command_value.scalar)
+    # No shell could run a command with a lone surrogate.
+    has_surrogate = any("\ud800" <= character <= "\udfff" for character in command)
+    return ReplacedStatusLine(None if has_surrogate else command, document.source(command_value))
 
 
 def _find_of_kind(document: Document, path: JsonPath, kind: str) -> Value | None:

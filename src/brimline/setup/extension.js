@@ -2,130 +2,130 @@ import { spawn } from "node:child_process"
 import { statSync } from "node:fs"
 import { connect } from "node:net"
 
-const TOLD = "@TOLD@"
-const NOBODY = ["ENOENT", "ECONNREFUSED"]
+const CONFIG = "@CONFIG@"
+const NO_DAEMON = ["ENOENT", "ECONNREFUSED"]
 const FIRST_LINE = /^BRIMLINE 1 ([0-9]{1,7})(?: ([0-9]{1,7}))?$/
-const DONE = "\x06" // the agent has the answer; the daemon sends it back when it has stored that
+const ACK = "\x06" // the agent has the answer; the daemon sends it back when it has stored that
 let events = 0
 
-/** Tells what happens; gives what the agent is to read, if anything. It never fails nor prints. */
-async function tell(event) {
+/** Reports an event; returns the text for the agent, if any. Never throws nor prints. */
+async function reportEvent(event) {
   const id = `${BigInt(Date.now()) * 1_000_000n + BigInt(events++)}-${process.pid}`
   const body = Buffer.from(JSON.stringify(event))
   try {
-    return read(await asked(id, body))
+    return answerText(await requestDaemon(id, body))
   } catch (error) {
-    const starts = event.hook_event_name === "SessionStart" && NOBODY.includes(error.code)
-    await alone(id, body, starts && TOLD.autostart ? "start" : "hook")
+    const starts = event.hook_event_name === "SessionStart" && NO_DAEMON.includes(error.code)
+    await spool(id, body, starts && CONFIG.autostart ? "start" : "hook")
     return undefined
   }
 }
 
-/** The daemon's answer; fails where none comes in time, or where another user listens. */
-function asked(id, body) {
+/** Returns the daemon's answer; rejects if none comes in time, or if another user listens. */
+function requestDaemon(id, body) {
   return new Promise((resolve, reject) => {
-    if (statSync(TOLD.socket).uid !== process.geteuid()) throw new Error("another user's")
-    const said = []
+    if (statSync(CONFIG.socket).uid !== process.geteuid()) throw new Error("another user's socket")
+    const chunks = []
     let receipt // of an answer that the agent has, until the daemon has confirmed it
-    const late = () => line.destroy()
-    let timer = setTimeout(late, TOLD.patience)
-    const line = connect(TOLD.socket, () => {
+    const close = () => connection.destroy()
+    let timer = setTimeout(close, CONFIG.timeoutMs)
+    const connection = connect(CONFIG.socket, () => {
       clearTimeout(timer)
-      // What came while the agent was busy is read before it is too late.
-      timer = setTimeout(() => setImmediate(late), TOLD.answer)
+      // An answer that came while the agent was busy is read before the connection is closed.
+      timer = setTimeout(() => setImmediate(close), CONFIG.answerTimeoutMs)
     })
-    line.on("error", reject)
-    line.on("close", () => {
+    connection.on("error", reject)
+    connection.on("close", () => {
       clearTimeout(timer)
-      if (receipt) alone(id, receipt, "delivered")
+      if (receipt) spool(id, receipt, "delivered")
       reject(new Error("no answer"))
     })
-    line.on("data", (part) => {
+    connection.on("data", (chunk) => {
       if (receipt) {
-        if (part.includes(DONE)) receipt = undefined
-        line.end()
+        if (chunk.includes(ACK)) receipt = undefined
+        connection.end()
         return
       }
-      said.push(part)
-      const answer = whole(Buffer.concat(said))
-      if (answer === null) line.destroy()
+      chunks.push(chunk)
+      const answer = parseAnswer(Buffer.concat(chunks))
+      if (answer === null) close()
       if (answer == null) return
       resolve(answer.text)
       if (answer.receipt.length === 0) {
-        line.end(DONE)
+        connection.end(ACK)
         return
       }
       receipt = answer.receipt
-      line.write(DONE)
+      connection.write(ACK)
       clearTimeout(timer)
-      timer = setTimeout(late, TOLD.answer)
+      timer = setTimeout(close, CONFIG.answerTimeoutMs)
     })
-    line.write(framed(id, body))
+    connection.write(encodeRequest(id, body))
   })
 }
 
-/** A request, as frame.py has it. */
-function framed(id, body) {
-  const told = ["kind=hook", `agent=${TOLD.agent}`, `id=${id}`, `pid=${process.pid}`]
-  told.push("receipt=1")
-  for (const name of TOLD.names) {
+/** Returns a request as hooks/protocol.py describes it. */
+function encodeRequest(id, body) {
+  const entries = ["kind=hook", `agent=${CONFIG.agent}`, `id=${id}`, `pid=${process.pid}`]
+  entries.push("receipt=1")
+  for (const name of CONFIG.variables) {
     const value = process.env[name]
-    if (value !== undefined && Buffer.byteLength(value) <= TOLD.longest.value) {
-      told.push(`env.${name}=${value}`)
+    if (value !== undefined && Buffer.byteLength(value) <= CONFIG.maxValueBytes) {
+      entries.push(`env.${name}=${value}`)
     }
   }
-  const header = Buffer.from(told.map((entry) => `${entry}\0`).join(""))
+  const header = Buffer.from(entries.map((entry) => `${entry}\0`).join(""))
   const line = Buffer.from(`BRIMLINE 1 ${header.length} ${body.length}\n`)
   return Buffer.concat([line, header, body])
 }
 
-/** An answer's text and receipt; undefined while it is not all there, null where it is none. */
-function whole(data) {
-  const end = data.indexOf("\n")
-  if (end < 0) return data.length < TOLD.longest.line ? undefined : null
-  const found = FIRST_LINE.exec(data.subarray(0, end).toString())
-  const [text, receipt] = [Number(found?.[1]), Number(found?.[2] ?? 0)]
-  if (!(text <= TOLD.longest.reply && receipt <= TOLD.longest.reply)) return null
-  const [begin, middle] = [end + 1, end + 1 + text]
-  if (data.length < middle + receipt) return undefined
+/** Returns an answer's text and receipt; undefined if it is incomplete, null if it is invalid. */
+function parseAnswer(data) {
+  const lineEnd = data.indexOf("\n")
+  if (lineEnd < 0) return data.length < CONFIG.maxLineBytes ? undefined : null
+  const sizes = FIRST_LINE.exec(data.subarray(0, lineEnd).toString())
+  const [textSize, receiptSize] = [Number(sizes?.[1]), Number(sizes?.[2] ?? 0)]
+  if (!(textSize <= CONFIG.maxReplyBytes && receiptSize <= CONFIG.maxReplyBytes)) return null
+  const textEnd = lineEnd + 1 + textSize
+  if (data.length < textEnd + receiptSize) return undefined
   return {
-    text: data.subarray(begin, middle).toString(),
-    receipt: data.subarray(middle, middle + receipt),
+    text: data.subarray(lineEnd + 1, textEnd).toString(),
+    receipt: data.subarray(textEnd, textEnd + receiptSize),
   }
 }
 
-/** Goes on without the daemon, for which what happened is kept. */
-function alone(id, body, kind) {
+/** Runs the client in Python, which appends the event to the spool. Never rejects. */
+function spool(id, body, kind) {
   return new Promise((resolve) => {
-    const [program, ...words] = TOLD.alone
-    const more = ["--no-daemon", id, kind, TOLD.agent, TOLD.socket, TOLD.spool]
-    const client = spawn(program, [...words, ...more], { stdio: ["pipe", "ignore", "ignore"] })
+    const [program, ...words] = CONFIG.client
+    const details = ["--no-daemon", id, kind, CONFIG.agent, CONFIG.socket, CONFIG.spool]
+    const client = spawn(program, [...words, ...details], { stdio: ["pipe", "ignore", "ignore"] })
     const end = () => {
       clearTimeout(timer)
       client.kill("SIGKILL")
       resolve()
     }
-    const timer = setTimeout(end, TOLD.patience)
+    const timer = setTimeout(end, CONFIG.timeoutMs)
     client.on("error", end)
     client.on("close", end)
-    client.stdin.on("error", () => {}) // it may be gone before it has read everything
+    client.stdin.on("error", () => {}) // the client may exit before it has read everything
     client.stdin.end(body)
   }).catch(() => undefined)
 }
 
-function read(said) {
+function answerText(answer) {
   try {
-    const answer = JSON.parse(said)
-    return answer.reason ?? answer.hookSpecificOutput?.additionalContext
+    const reply = JSON.parse(answer)
+    return reply.reason ?? reply.hookSpecificOutput?.additionalContext
   } catch {
-    return undefined // mostly there is nothing to say
+    return undefined // most answers are empty
   }
 }
 
-/** A handler whose failure is not the agent's. */
-const quiet = (handle) => async (...given) => {
+/** Returns a handler that never throws into the agent. */
+const guarded = (handle) => async (...values) => {
   try {
-    return await handle(...given)
+    return await handle(...values)
   } catch {
     return undefined
   }

@@ -1,8 +1,8 @@
-"""A file of our own among an agent's extensions: put there, brought up to date, taken out.
+"""Brimline's extension of an agent: a file of our own among the agent's extensions.
 
-It is made of the part that asks, which all have, and the agent's own. That part asks the daemon
-itself: these agents run on Node or Bun, where starting a process takes longer than all the rest. A
-file of the same name that somebody else wrote is left alone.
+It consists of extension.js, the same for all agents, and the agent's own extension.js. It connects
+to the daemon itself: these agents run on Node or Bun, where starting a process takes longer than
+all the rest. A file of the same name that is not ours is never changed.
 """
 
 import json
@@ -22,60 +22,60 @@ from brimline.hooks.client.exchange import (
 from brimline.setup.install import SetupOptions
 from brimline.setup.managed_file import ManagedFile
 
-FILE_MARK = "// Written by `brimline setup`, which writes it anew: what you change here is lost."
-SETTINGS_PLACEHOLDER = '"@TOLD@"'  # where the settings go in the script
-
-AUTOSTART_MARK = b'"autostart": true'  # by what an extension is known that starts the daemon
+FILE_MARK = "// Written by `brimline setup`, which "  # the same in all versions
+FIRST_LINE = f"{FILE_MARK}overwrites it: changes that you make here are lost."
+CONFIG_PLACEHOLDER = '"@CONFIG@"'
+AUTOSTART_MARK = b'"autostart": true'  # in an extension that starts the daemon
 
 SHARED_PART = Path(__file__).with_name("extension.js")
 
 
-def extension_source(recipe: InstallSpec, program: Program, autostart: bool) -> bytes:
-    """All that stands in the file; InvalidSettings where the hook's path cannot."""
-    told = {
-        "agent": recipe.agent,
+def extension_source(spec: InstallSpec, program: Program, autostart: bool) -> bytes:
+    """Return the content of the file; raises InvalidSettings if a path is not UTF-8."""
+    config = {
+        "agent": spec.agent,
         "socket": program.socket,
         "spool": program.spool,
-        "alone": program.python_words,
+        "client": program.python_words,
         "autostart": autostart,
-        "answer": round(1000 * ANSWER_DEADLINE_S),
-        "patience": 1000 * HOOK_TIMEOUT_S,
-        "names": [name.decode() for name in NAMES],
-        "longest": {"line": MAX_LINE_BYTES, "reply": MAX_REPLY_BYTES, "value": MAX_VALUE_BYTES},
+        "answerTimeoutMs": round(1000 * ANSWER_DEADLINE_S),
+        "timeoutMs": 1000 * HOOK_TIMEOUT_S,
+        "variables": [name.decode() for name in NAMES],
+        "maxLineBytes": MAX_LINE_BYTES,
+        "maxReplyBytes": MAX_REPLY_BYTES,
+        "maxValueBytes": MAX_VALUE_BYTES,
     }
-    own_part = Path(agents.__file__).parent / recipe.agent / "extension.js"
-    parts = [part.read_text("utf-8") for part in (SHARED_PART, own_part)]
-    code = "\n".join((FILE_MARK, *parts)).replace(
-        SETTINGS_PLACEHOLDER, json.dumps(told, ensure_ascii=False)
-    )
+    agent_part = Path(agents.__file__).parent / spec.agent / "extension.js"
+    parts = [part.read_text("utf-8") for part in (SHARED_PART, agent_part)]
+    code = "\n".join((FIRST_LINE, *parts))
     try:
-        return code.encode()
+        return code.replace(CONFIG_PLACEHOLDER, json.dumps(config, ensure_ascii=False)).encode()
     except UnicodeEncodeError as error:
-        problem = "the path of Brimline's hook is not UTF-8, and cannot stand in a file"
-        raise InvalidSettings(recipe.agent, "hook", problem) from error
+        problem = "the path of Brimline's hook is not UTF-8, and cannot be written to a file"
+        raise InvalidSettings(spec.agent, "hook", problem) from error
 
 
 def is_our_extension(data: bytes) -> bool:
-    """Whether setup wrote a file, this version's or another's."""
+    """Return whether setup wrote a file, in this version or another."""
     return data.startswith(FILE_MARK.encode())
 
 
-def extension_file(recipe: InstallSpec, path: Path, wish: SetupOptions) -> ManagedFile:
-    """The file, and what becomes of it."""
+def extension_file(spec: InstallSpec, path: Path, options: SetupOptions) -> ManagedFile:
+    """Return the change that writes or removes the extension."""
 
-    def put(before: bytes | None) -> bytes:
+    def add(before: bytes | None) -> bytes:
         if before is not None and not is_our_extension(before):
-            raise InvalidSettings(str(path), "file", "somebody else wrote it. Move it away first")
-        return extension_source(recipe, wish.program, _autostart(before, wish))
+            problem = "it exists and is not Brimline's. Move it away first"
+            raise InvalidSettings(str(path), "file", problem)
+        autostart = options.autostart
+        if autostart is None:
+            is_new = before is None
+            autostart = options.default_autostart if is_new else AUTOSTART_MARK in before
+        return extension_source(spec, options.program, autostart)
 
-    def take(before: bytes) -> bytes | None:
+    def remove(before: bytes) -> bytes | None:
         return None if is_our_extension(before) else before
 
-    return ManagedFile(recipe.agent, path, wish.state, wish.remove, put, take, scope=wish.scope)
-
-
-def _autostart(before: bytes | None, wish: SetupOptions) -> bool:
-    """Whether it starts the daemon: as it is asked for, else as the one that is there."""
-    if wish.autostart is not None:
-        return wish.autostart
-    return wish.default_autostart if before is None else AUTOSTART_MARK in before
+    return ManagedFile(
+        spec.agent, path, options.state, options.remove, add, remove, scope=options.scope
+    )

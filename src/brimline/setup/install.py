@@ -9,7 +9,7 @@ import msgspec
 from brimline.agents.hook_command import HttpTarget, Program, daemon_address, starts_daemon
 from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope, WantedHook
 from brimline.errors import InvalidSettings
-from brimline.jsonc import BYTE_ORDER_MARK, WHITESPACE, Document, parse
+from brimline.jsonc import BYTE_ORDER_MARK, WHITESPACE, Dialect, Document, parse
 from brimline.setup.entries import (
     ReplacedStatusLine,
     find_user_status_line,
@@ -26,6 +26,7 @@ from brimline.setup.manifest import (
     StatusLine,
     hash_content,
     load_manifest,
+    restore_original,
 )
 from brimline.setup.shared_file import backup_path, read_if_exists
 from brimline.transcripts.source import Places
@@ -65,14 +66,14 @@ class FileChange(msgspec.Struct, frozen=True):
     """
 
     after: bytes | None
-    record: ManifestEntry | None = None
+    entry: ManifestEntry | None = None
     is_first: bool = False
 
 
 class SettingsFile(msgspec.Struct, frozen=True):
     """An agent's settings file, and what to do with it."""
 
-    recipe: InstallSpec
+    spec: InstallSpec
     path: Path
     places: Places
     options: SetupOptions
@@ -87,53 +88,67 @@ class SettingsFile(msgspec.Struct, frozen=True):
 
     @property
     def status_line(self) -> str:
-        return self.options.program.command("statusline", self.recipe.agent).shell
+        return self.options.program.command("statusline", self.spec.agent).shell
 
     @property
-    def record(self) -> ManifestEntry | None:
+    def entry(self) -> ManifestEntry | None:
         return load_manifest(self.options.state).get(str(self.path))
 
     def plan_change(self, before: bytes | None) -> FileChange:
         """Return the change of a file with this content; raises InvalidSettings."""
-        if not self.options.remove:
+        if not self.remove:
             return _install(self, before)
-        return FileChange(None if before is None else _uninstall(self, before))
+        entry = self.entry
+        if entry and not entry.wrote(before):
+            entry = None
+        return FileChange(
+            restore_original(self.path, before, entry, lambda content: _uninstall(self, content))
+        )
 
 
-def parse_settings(file: SettingsFile, data: bytes | None) -> Document:
+def read_settings(path: Path, dialect: Dialect) -> Document:
+    """Read and parse a settings file; raises InvalidSettings."""
+    return parse_settings(path, dialect, read_if_exists(path))
+
+
+def parse_settings(path: Path, dialect: Dialect, data: bytes | None) -> Document:
     """Parse a settings file; a missing or empty one is an empty object."""
-    name = str(file.path)
     try:
         text = (data or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         position = f"byte {error.start + 1}"
-        raise InvalidSettings(name, position, "expected text in UTF-8") from error
+        raise InvalidSettings(str(path), position, "expected text in UTF-8") from error
     if not text.strip(WHITESPACE + BYTE_ORDER_MARK):
         text += "{}\r\n" if "\r\n" in text else "{}\n"
-    return parse(text, file.recipe.dialect, name)
+    return parse(text, dialect, str(path))
 
 
 def _install(file: SettingsFile, before: bytes | None) -> FileChange:
-    document = parse_settings(file, before)
-    is_first, previous = not has_our_entries(document), file.record
+    document = parse_settings(file.path, file.spec.dialect, before)
+    is_first, old = not has_our_entries(document), file.entry
     changed = set_hooks(document, _wanted_hooks(file, document))
     status_line = None
-    if file.recipe.has_status_line:
+    if file.spec.has_status_line:
         changed, own = _set_status_line(file, document, changed)
-        mode = previous.status_line.mode if previous and previous.status_line else "append"
+        mode = old.status_line.mode if old and old.status_line else "append"
         status_line = StatusLine(own, file.options.mode or mode)
     after = _encode(changed)
-    record = ManifestEntry(
-        file.recipe.agent,
-        file.options.scope,
-        status_line=status_line,
-        made=previous.made if previous else None,
-    )
+    # With both hashes the backup can be restored: nothing else has changed the file.
+    original_hash = written_hash = None
     if is_first:
-        record = _with_hashes(record, None if before is None else hash_content(before), after)
-    elif previous and before and previous.wrote == hash_content(before):
-        record = _with_hashes(record, previous.before, after)
-    return FileChange(after, record, is_first)
+        original_hash = None if before is None else hash_content(before)
+        written_hash = hash_content(after)
+    elif old and old.wrote(before):
+        original_hash, written_hash = old.original_hash, hash_content(after)
+    entry = ManifestEntry(
+        file.spec.agent,
+        file.options.scope,
+        original_hash,
+        written_hash,
+        status_line,
+        old.created_folder if old else None,
+    )
+    return FileChange(after, entry, is_first)
 
 
 def _wanted_hooks(file: SettingsFile, document: Document) -> list[WantedHook]:
@@ -143,11 +158,10 @@ def _wanted_hooks(file: SettingsFile, document: Document) -> list[WantedHook]:
     if transport is None:
         transport = "http" if any(map(daemon_address, hooks.values())) else "command"
     if autostart is None:
-        autostart = (
-            starts_daemon(hooks[START_EVENT]) if START_EVENT in hooks else options.default_autostart
-        )
-    http = _http_target(file) if transport == "http" and file.recipe.http_events else None
-    return file.recipe.wanted_hooks(options.program, http, autostart)
+        start = hooks.get(START_EVENT)
+        autostart = options.default_autostart if start is None else starts_daemon(start)
+    http = _http_target(file) if transport == "http" and file.spec.http_events else None
+    return file.spec.wanted_hooks(options.program, http, autostart)
 
 
 def _http_target(file: SettingsFile) -> HttpTarget:
@@ -156,11 +170,6 @@ def _http_target(file: SettingsFile) -> HttpTarget:
     if file.options.http_target is None:
         raise InvalidSettings(str(file.path), "hooks", NO_DAEMON_ADDRESS)
     return file.options.http_target
-
-
-def _with_hashes(record: ManifestEntry, before: str | None, after: bytes) -> ManifestEntry:
-    """Add the hashes that allow to restore the backup: nothing else has changed the file."""
-    return msgspec.structs.replace(record, before=before, wrote=hash_content(after))
 
 
 def _set_status_line(
@@ -174,47 +183,35 @@ def _set_status_line(
     return changed, own
 
 
-def _uninstall(file: SettingsFile, before: bytes) -> bytes | None:
-    record = file.record
-    if record and record.wrote == hash_content(before):
-        if record.before is None:
-            return None
-        original = read_if_exists(backup_path(file.path))
-        if original is not None and hash_content(original) == record.before:
-            return original
-    document = parse_settings(file, before)
+def _uninstall(file: SettingsFile, before: bytes) -> bytes:
+    document = parse_settings(file.path, file.spec.dialect, before)
     if not has_our_entries(document):
         return before
-    without_hooks = set_hooks(document, (), _parse_backup(file))
+    without_hooks = set_hooks(document, (), _read_backup(file))
     return _encode(restore_status_line(without_hooks, _recorded_status_line(file)))
 
 
 def _recorded_status_line(file: SettingsFile) -> ReplacedStatusLine | None:
     """Return the user's status line from the manifest, else from the backup."""
-    record = file.record
-    if record is not None:
-        return record.status_line.own if record.status_line else None
-    backup = _parse_backup(file)
+    if entry := file.entry:
+        return entry.status_line.own if entry.status_line else None
+    backup = _read_backup(file)
     return find_user_status_line(backup) if backup else None
 
 
-def _parse_backup(file: SettingsFile) -> Document | None:
+def _read_backup(file: SettingsFile) -> Document | None:
     with suppress(InvalidSettings):
-        return parse_settings(file, read_if_exists(backup_path(file.path)))
+        return read_settings(backup_path(file.path), file.spec.dialect)
     return None
 
 
 def _inherited_status_line(file: SettingsFile) -> ReplacedStatusLine | None:
     """Return the status line of the user's settings, which a project's overrides."""
-    path = file.recipe.user_file(file.places)
-    user = msgspec.structs.replace(file, path=path)
+    user = msgspec.structs.replace(file, path=file.spec.user_file(file.places))
     with suppress(InvalidSettings):
-        document = parse_settings(user, read_if_exists(path))
-        own = (
-            _recorded_status_line(user)
-            if has_our_status_line(document)
-            else find_user_status_line(document)
-        )
+        document = read_settings(user.path, user.spec.dialect)
+        is_ours = has_our_status_line(document)
+        own = _recorded_status_line(user) if is_ours else find_user_status_line(document)
         return own and ReplacedStatusLine(own.command)
     return None
 

@@ -10,11 +10,11 @@ from brimline.agents import get_agent
 from brimline.agents.hook_command import Program, daemon_address
 from brimline.agents.install_spec import START_EVENT, InstallSpec, Scope
 from brimline.errors import InvalidSettings
-from brimline.jsonc import Document, Json
+from brimline.jsonc import Document
 from brimline.setup.disabled_hooks import DisablingSetting, find_disabling_setting
 from brimline.setup.entries import STATUS_LINE, has_our_status_line, installed_hooks
 from brimline.setup.extension import extension_source, is_our_extension
-from brimline.setup.install import SettingsFile, SetupOptions, parse_settings
+from brimline.setup.install import SettingsFile, SetupOptions, read_settings
 from brimline.setup.shared_file import read_if_exists
 from brimline.transcripts.source import Places
 
@@ -47,26 +47,57 @@ def find_installed(
     agent: str, places: Places, options: SetupOptions, scope: Scope
 ) -> InstalledHooks:
     """Return what is installed in the settings of a scope; nothing is written."""
-    recipe = get_agent(agent).install_spec
-    path = Path(os.path.abspath(recipe.file(places, scope, options.cwd)))
-    if recipe.is_extension:
-        installed = _find_extension(recipe, path, options.program)
-    else:
-        installed = _find_in_settings(SettingsFile(recipe, path, places, options))
-    return msgspec.structs.replace(installed, scope=scope)
-
-
-def _find_in_settings(file: SettingsFile) -> InstalledHooks:
+    spec = get_agent(agent).install_spec
+    path = Path(os.path.abspath(spec.file(places, scope, options.cwd)))
     try:
-        document = parse_settings(file, read_if_exists(file.path))
-        line = _line_state(file, document)
+        if spec.is_extension:
+            return _find_extension(spec, path, options.program, scope)
+        return _find_in_settings(SettingsFile(spec, path, places, options), scope)
     except InvalidSettings as error:
-        return InstalledHooks(file.recipe.agent, file.path, problem=str(error))
-    installed = _compare_hooks(
-        file.recipe, file.path, installed_hooks(document), file.options.program
+        return InstalledHooks(agent, path, problem=str(error), scope=scope)
+
+
+def _find_extension(
+    spec: InstallSpec, path: Path, program: Program, scope: Scope
+) -> InstalledHooks:
+    """Return our extension: a file that differs from ours is outdated as a whole."""
+    content, events = read_if_exists(path), tuple(spec.events)
+    plain, starting = (extension_source(spec, program, autostart) for autostart in (False, True))
+    if content is None or not is_our_extension(content):
+        return InstalledHooks(spec.agent, path, missing=events, scope=scope)
+    return InstalledHooks(
+        agent=spec.agent,
+        path=path,
+        events=events,
+        outdated=() if content in (plain, starting) else events,
+        autostart=content == starting,
+        scope=scope,
     )
-    return msgspec.structs.replace(
-        installed, status_line=line, disabled_by=find_disabling_setting(file)
+
+
+def _find_in_settings(file: SettingsFile, scope: Scope) -> InstalledHooks:
+    spec, program = file.spec, file.options.program
+    document = read_settings(file.path, spec.dialect)
+    hooks = installed_hooks(document)
+    plain, starting = (
+        spec.hook(program.command(kind, spec.agent)).to_json() for kind in ("hook", "start")
+    )
+    addresses = {event: daemon_address(hook) for event, hook in hooks.items()}
+    return InstalledHooks(
+        agent=spec.agent,
+        path=file.path,
+        events=tuple(hooks),
+        missing=tuple(event for event in spec.events if event not in hooks),
+        outdated=tuple(
+            event
+            for event, hook in hooks.items()
+            if hook not in (plain, starting) and not addresses[event]
+        ),
+        addresses=tuple(sorted({address for address in addresses.values() if address})),
+        autostart=hooks.get(START_EVENT) == starting,
+        status_line=_line_state(file, document),
+        disabled_by=find_disabling_setting(file),
+        scope=scope,
     )
 
 
@@ -74,44 +105,4 @@ def _line_state(file: SettingsFile, document: Document) -> LineState | None:
     if has_our_status_line(document):
         command = document.find((STATUS_LINE, "command"))
         return "current" if command and command.scalar == file.status_line else "old"
-    record = file.record
-    return "gone" if record and record.status_line else None
-
-
-def _find_extension(recipe: InstallSpec, path: Path, program: Program) -> InstalledHooks:
-    """Return our extension: a file that differs from ours is outdated as a whole."""
-    try:
-        content = read_if_exists(path)
-        current, first = (
-            extension_source(recipe, program, autostart) for autostart in (False, True)
-        )
-    except InvalidSettings as error:
-        return InstalledHooks(recipe.agent, path, problem=str(error))
-    events = tuple(recipe.events)
-    if content is None or not is_our_extension(content):
-        return InstalledHooks(recipe.agent, path, missing=events)
-    old = () if content in (current, first) else events
-    return InstalledHooks(
-        recipe.agent, path, events=events, outdated=old, autostart=content == first
-    )
-
-
-def _compare_hooks(
-    recipe: InstallSpec, path: Path, hooks: dict[str, Json], program: Program
-) -> InstalledHooks:
-    first = recipe.hook(program.command("start", recipe.agent)).to_json()
-    command = recipe.hook(program.command("hook", recipe.agent)).to_json()
-    posts = {event: daemon_address(one) for event, one in hooks.items()}
-    return InstalledHooks(
-        agent=recipe.agent,
-        path=path,
-        events=tuple(hooks),
-        missing=tuple(event for event in recipe.events if event not in hooks),
-        outdated=tuple(
-            event
-            for event, one in hooks.items()
-            if one not in (command, first) and not posts[event]
-        ),
-        addresses=tuple(sorted({address for address in posts.values() if address})),
-        autostart=hooks.get(START_EVENT) == first,
-    )
+    return "gone" if file.entry and file.entry.status_line else None

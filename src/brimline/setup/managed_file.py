@@ -7,8 +7,7 @@ import msgspec
 
 from brimline.agents.install_spec import Scope
 from brimline.setup.install import FileChange
-from brimline.setup.manifest import ManifestEntry, hash_content, load_manifest
-from brimline.setup.shared_file import backup_path, read_if_exists
+from brimline.setup.manifest import ManifestEntry, hash_content, load_manifest, restore_original
 
 
 class ManagedFile(msgspec.Struct, frozen=True):
@@ -28,31 +27,24 @@ class ManagedFile(msgspec.Struct, frozen=True):
     scope: Scope = "user"
 
     @property
-    def record(self) -> ManifestEntry | None:
+    def entry(self) -> ManifestEntry | None:
         return load_manifest(self.state).get(str(self.path))
 
     def plan_change(self, before: bytes | None) -> FileChange:
         """Return the change of a file with this content; raises InvalidSettings."""
-        record = self.record
+        entry = self.entry
+        is_ours = self.is_all_ours or (entry is not None and entry.wrote(before))
         if self.remove:
-            return FileChange(None if before is None else self._without(before, record))
-        after = self.add_ours(before)
-        if record is None:
-            original_hash = None if before is None else hash_content(before)
             return FileChange(
-                after,
-                ManifestEntry(self.name, self.scope, original_hash, hash_content(after)),
-                is_first=True,
+                restore_original(self.path, before, entry if is_ours else None, self.remove_ours)
             )
-        is_ours = self.is_all_ours or (before is not None and record.wrote == hash_content(before))
-        wrote = hash_content(after) if is_ours else None
-        return FileChange(after, msgspec.structs.replace(record, scope=self.scope, wrote=wrote))
-
-    def _without(self, before: bytes, record: ManifestEntry | None) -> bytes | None:
-        if record and (self.is_all_ours or record.wrote == hash_content(before)):
-            if record.before is None:
-                return None
-            original = read_if_exists(backup_path(self.path))
-            if original is not None and hash_content(original) == record.before:
-                return original
-        return self.remove_ours(before)
+        after = self.add_ours(before)
+        written_hash = hash_content(after)
+        if entry is None:
+            original_hash = None if before is None else hash_content(before)
+            entry = ManifestEntry(self.name, self.scope, original_hash, written_hash)
+            return FileChange(after, entry, is_first=True)
+        entry = msgspec.structs.replace(
+            entry, scope=self.scope, written_hash=written_hash if is_ours else None
+        )
+        return FileChange(after, entry)

@@ -6,7 +6,7 @@ content that we replaced; both are known by their hashes.
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,7 +15,7 @@ import msgspec
 from brimline.agents.install_spec import Scope
 from brimline.errors import InvalidSettings
 from brimline.setup.entries import ReplacedStatusLine
-from brimline.setup.shared_file import lock_shared_file, read_if_exists
+from brimline.setup.shared_file import backup_path, lock_shared_file, read_if_exists
 
 LinePosition: TypeAlias = Literal["prepend", "append", "replace"]
 
@@ -32,17 +32,21 @@ class StatusLine(msgspec.Struct, frozen=True):
 class ManifestEntry(msgspec.Struct, frozen=True):
     """What setup knows about a file that it has written.
 
-    `before` is the hash of the original, None if there was no file. `wrote` is the hash of what we
-    wrote, None if another program has changed the file. `made` is the topmost folder that we
-    created for the file.
+    `original_hash` is None if there was no file. `written_hash` is that of what we wrote, None if
+    another program has changed the file. `created_folder` is the topmost folder that we created for
+    the file.
     """
 
     agent: str
     scope: Scope
-    before: str | None = None
-    wrote: str | None = None
+    original_hash: str | None = msgspec.field(name="before", default=None)
+    written_hash: str | None = msgspec.field(name="wrote", default=None)
     status_line: StatusLine | None = None
-    made: str | None = None
+    created_folder: str | None = msgspec.field(name="made", default=None)
+
+    def wrote(self, content: bytes | None) -> bool:
+        """Return whether a content is what we wrote."""
+        return content is not None and self.written_hash == hash_content(content)
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -73,6 +77,25 @@ def save_entry(state: Path, path: Path, entry: ManifestEntry | None) -> None:
         file.update(edit)
 
 
+def restore_original(
+    path: Path,
+    before: bytes | None,
+    entry: ManifestEntry | None,
+    remove_ours: Callable[[bytes], bytes | None],
+) -> bytes | None:
+    """Return the original content of a file; None is no file.
+
+    `entry` is None if other programs have changed the file. Then, and if the backup is not the
+    original, our part is removed from the current content.
+    """
+    if before is None or (entry and entry.original_hash is None):
+        return None
+    original = read_if_exists(backup_path(path)) if entry else None
+    if entry and original is not None and hash_content(original) == entry.original_hash:
+        return original
+    return remove_ours(before)
+
+
 def find_status_line(
     state: Path, project: str | None, transcript: str | None = None
 ) -> StatusLine | None:
@@ -81,15 +104,13 @@ def find_status_line(
     If there are several user folders, the one with the transcript counts, also if it was set up as
     a project.
     """
-    files = [
-        (Path(path).parent, entry)
-        for path, entry in load_manifest(state).items()
-        if entry.status_line
-    ]
+    entries = load_manifest(state).items()
+    files = [(Path(path).parent, entry) for path, entry in entries if entry.status_line]
     root = os.path.realpath(project) if project else None
-    own = Path(transcript) if transcript else None
     matches = [entry for at, entry in files if entry.scope == "project" and str(at.parent) == root]
-    matches += [entry for at, entry in files if own and own.is_relative_to(at / "projects")]
+    if transcript:
+        own = Path(transcript)
+        matches += [entry for at, entry in files if own.is_relative_to(at / "projects")]
     matches += [entry for _, entry in files if entry.scope == "user"]
     return matches[0].status_line if matches else None
 

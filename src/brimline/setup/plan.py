@@ -5,9 +5,10 @@ because another program may have changed the file in between.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -19,7 +20,7 @@ from brimline.setup.disabled_hooks import find_disabling_setting
 from brimline.setup.extension import extension_file
 from brimline.setup.install import FileChange, SettingsFile, SetupOptions
 from brimline.setup.managed_file import ManagedFile
-from brimline.setup.manifest import ManifestEntry, save_entry
+from brimline.setup.manifest import save_entry
 from brimline.setup.shared_file import (
     LockedFile,
     backup_path,
@@ -38,6 +39,8 @@ LINE_POSITION_NOTES = {
 }
 MACHINE_PATHS_NOTE = "This file has paths of this machine: do not commit it to a shared repository."
 
+PlannedFile: TypeAlias = SettingsFile | ManagedFile
+
 
 class Change(msgspec.Struct, frozen=True):
     """The change of one file; a content of None is no file.
@@ -54,12 +57,17 @@ class Change(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     pending: bool = False
     problem: str | None = None
-    file: SettingsFile | ManagedFile | None = None
+    file: PlannedFile | None = None
 
 
-def plan(agents: Iterable[str], places: Places, wish: SetupOptions) -> list[Change]:
+def plan(agents: Iterable[str], places: Places, options: SetupOptions) -> list[Change]:
     """Return the changes of these agents' files; nothing is written."""
-    return [_plan_agent(get_agent(agent).name, places, wish) for agent in agents]
+    return [_plan_agent(get_agent(agent).install_spec, places, options) for agent in agents]
+
+
+def plan_managed_file(file: ManagedFile, what: str) -> Change:
+    """Return the change of a managed file; nothing is written."""
+    return _plan_file(file, file.name, what, lambda outcome, is_changed: ())
 
 
 def apply(change: Change) -> Change:
@@ -67,157 +75,115 @@ def apply(change: Change) -> Change:
 
     Folders that were created for a file are removed with it, and if writing fails.
     """
-    job = change.file
-    if job is None or not change.pending:
+    file = change.file
+    if file is None or not change.pending:
         return change
-    new, kept = first_missing_folder(job.path), job.record
-    made = Path(kept.made) if kept and kept.made else new
+    missing, entry = first_missing_folder(file.path), file.entry
+    created = Path(entry.created_folder) if entry and entry.created_folder else missing
     try:
-        done = _write(change, job, made)
+        applied = _write(change, file, created)
     except InvalidSettings:
-        if new is not None:
-            remove_empty_folders(job.path, new)
+        if missing is not None:
+            remove_empty_folders(file.path, missing)
         raise
-    if made is not None and done.after is None:
-        remove_empty_folders(job.path, made)
-    return done
+    if created is not None and applied.after is None:
+        remove_empty_folders(file.path, created)
+    return applied
 
 
-def _write(change: Change, job: SettingsFile | ManagedFile, made: Path | None) -> Change:
-    with lock_shared_file(job.path) as file:
-        known, copied = job.record, backup_path(job.path).exists()
+def _write(change: Change, file: PlannedFile, created: Path | None) -> Change:
+    with lock_shared_file(file.path) as locked:
+        old_entry, had_backup = file.entry, backup_path(file.path).exists()
 
-        def work(before: bytes | None) -> bytes | None:
-            outcome = job.plan_change(before)
+        def edit(before: bytes | None) -> bytes | None:
+            outcome = file.plan_change(before)
             if outcome.is_first and before is not None:
-                file.save_backup(before)
-            if outcome.record is not None:
-                save_entry(job.state, job.path, _with_created_folder(outcome.record, made))
+                locked.save_backup(before)
+            if entry := outcome.entry:
+                folder = entry.created_folder if created is None else str(created)
+                save_entry(
+                    file.state, file.path, msgspec.structs.replace(entry, created_folder=folder)
+                )
             return outcome.after
 
         try:
-            before, after = file.update(work, has_hook_token)
+            before, after = locked.update(edit, has_hook_token)
         except InvalidSettings:
-            _roll_back(job, file, known, copied)
+            # The file was not written: restore the manifest entry, and remove a new backup.
+            with suppress(InvalidSettings):
+                if file.entry != old_entry:
+                    save_entry(file.state, file.path, old_entry)
+                if not had_backup:
+                    locked.remove_backup()
             raise
-        done = msgspec.structs.replace(change, before=before, after=after, pending=False)
-        return _clean_up(job, file, done) if job.remove else done
-
-
-def _with_created_folder(kept: ManifestEntry, made: Path | None) -> ManifestEntry:
-    return kept if made is None else msgspec.structs.replace(kept, made=str(made))
-
-
-def _roll_back(
-    job: SettingsFile | ManagedFile, file: LockedFile, known: ManifestEntry | None, copied: bool
-) -> None:
-    """Restore the manifest entry, and remove a new backup: the file was not written."""
-    with suppress(InvalidSettings):
-        if job.record != known:
-            save_entry(job.state, job.path, known)
-        if not copied:
-            file.remove_backup()
-
-
-def _clean_up(job: SettingsFile | ManagedFile, file: LockedFile, done: Change) -> Change:
-    """Remove manifest entry and backup; a failure is reported, and the change stays."""
-    try:
-        if job.record is not None:
-            save_entry(job.state, job.path, None)
-        file.remove_backup()
-    except InvalidSettings as error:
-        return msgspec.structs.replace(done, problem=str(error))
-    return done
-
-
-def _plan_agent(agent: str, places: Places, wish: SetupOptions) -> Change:
-    recipe = get_agent(agent).install_spec
-    path = Path(os.path.abspath(recipe.file(places, wish.scope, wish.cwd)))
-    if recipe.is_extension:
-        return _plan_extension(recipe, path, wish)
-    job = SettingsFile(recipe, path, places, wish)
-    try:
-        before = read_if_exists(job.path)
-        outcome = job.plan_change(before)
-        return Change(
-            agent,
-            _describe(job, before, outcome),
-            path=job.path,
-            before=before,
-            after=outcome.after,
-            notes=_notes(job, before, outcome),
-            pending=_is_pending(job, before, outcome),
-            file=job,
+        problem = _clean_up(file, locked) if file.remove else change.problem
+        return msgspec.structs.replace(
+            change, before=before, after=after, pending=False, problem=problem
         )
+
+
+def _clean_up(file: PlannedFile, locked: LockedFile) -> str | None:
+    """Remove manifest entry and backup; a failure is returned, and the change stays."""
+    try:
+        if file.entry is not None:
+            save_entry(file.state, file.path, None)
+        locked.remove_backup()
     except InvalidSettings as error:
-        return Change(agent, "not changed", path=job.path, problem=str(error))
+        return str(error)
+    return None
 
 
-def _plan_extension(recipe: InstallSpec, path: Path, wish: SetupOptions) -> Change:
-    what = "Brimline's extension is removed" if wish.remove else "Brimline's extension"
-    change = plan_managed_file(extension_file(recipe, path, wish), what)
-    if wish.remove or change.problem:
-        return change
-    then = change.before != change.after and recipe.next_step
-    notes = (*_general_notes(recipe, wish), *([then] if then else ()))
-    return msgspec.structs.replace(change, notes=notes)
+def _plan_agent(spec: InstallSpec, places: Places, options: SetupOptions) -> Change:
+    path = Path(os.path.abspath(spec.file(places, options.scope, options.cwd)))
+    if spec.is_extension:
+        file = extension_file(spec, path, options)
+        what = "Brimline's extension is removed" if options.remove else "Brimline's extension"
+    else:
+        file = SettingsFile(spec, path, places, options)
+        hooks = f"{len(spec.events)} hooks{' and the status line' if spec.has_status_line else ''}"
+        what = "Brimline's entries are removed" if options.remove else hooks
+
+    def notes(outcome: FileChange, is_changed: bool) -> Iterator[str]:
+        if options.remove:
+            return
+        if isinstance(file, SettingsFile):
+            yield from _settings_notes(file, outcome)
+        if options.transport == "http" and not spec.http_events:
+            yield f"{display_name(spec.agent)} has no HTTP hooks: commands are installed."
+        if options.scope == "project":
+            yield MACHINE_PATHS_NOTE
+        if is_changed and spec.next_step:
+            yield spec.next_step
+
+    return _plan_file(file, spec.agent, what, notes)
 
 
-def plan_managed_file(file: ManagedFile, what: str, notes: tuple[str, ...] = ()) -> Change:
-    """Return the change of a managed file; nothing is written."""
+def _settings_notes(file: SettingsFile, outcome: FileChange) -> Iterator[str]:
+    line = outcome.entry.status_line if outcome.entry else None
+    if line and line.own:
+        yield LINE_POSITION_NOTES[line.mode]
+    if disabled := find_disabling_setting(file):
+        yield f"{disabled.setting} in {disabled.path} disables Brimline's hooks: remove it."
+
+
+def _plan_file(
+    file: PlannedFile, agent: str, what: str, notes: Callable[[FileChange, bool], Iterable[str]]
+) -> Change:
     try:
         before = read_if_exists(file.path)
         outcome = file.plan_change(before)
+        is_changed = before != outcome.after
+        leftovers = file.remove and bool(find_leftovers(file.path))
+        unchanged = "nothing to remove" if file.remove else "already set up"
+        return Change(
+            agent,
+            what if is_changed else unchanged,
+            path=file.path,
+            before=before,
+            after=outcome.after,
+            notes=tuple(notes(outcome, is_changed)),
+            pending=is_changed or outcome.entry != file.entry or leftovers,
+            file=file,
+        )
     except InvalidSettings as error:
-        return Change(file.name, "not changed", path=file.path, problem=str(error))
-    return Change(
-        file.name,
-        _describe_unchanged(file.remove) if before == outcome.after else what,
-        path=file.path,
-        before=before,
-        after=outcome.after,
-        notes=notes,
-        pending=_is_pending(file, before, outcome),
-        file=file,
-    )
-
-
-def _is_pending(job: SettingsFile | ManagedFile, before: bytes | None, outcome: FileChange) -> bool:
-    """Return whether there is anything to write or to clean up."""
-    changes = before != outcome.after or outcome.record != job.record
-    return changes or (job.remove and bool(find_leftovers(job.path)))
-
-
-def _describe_unchanged(remove: bool) -> str:
-    return "nothing to remove" if remove else "already set up"
-
-
-def _describe(job: SettingsFile, before: bytes | None, outcome: FileChange) -> str:
-    if before == outcome.after:
-        return _describe_unchanged(job.remove)
-    if job.remove:
-        return "Brimline's entries are removed"
-    hooks = f"{len(job.recipe.events)} hooks"
-    return f"{hooks} and the status line" if job.recipe.has_status_line else hooks
-
-
-def _notes(job: SettingsFile, before: bytes | None, outcome: FileChange) -> tuple[str, ...]:
-    if job.remove:
-        return ()
-    notes: list[str] = []
-    shown = outcome.record.status_line if outcome.record else None
-    if shown and shown.own:
-        notes.append(LINE_POSITION_NOTES[shown.mode])
-    if off := find_disabling_setting(job):
-        notes.append(f"{off.setting} in {off.path} disables Brimline's hooks: remove it.")
-    notes += _general_notes(job.recipe, job.options)
-    if before != outcome.after and job.recipe.next_step:
-        notes.append(job.recipe.next_step)
-    return tuple(notes)
-
-
-def _general_notes(recipe: InstallSpec, wish: SetupOptions) -> Iterator[str]:
-    if wish.transport == "http" and not recipe.http_events:
-        yield f"{display_name(recipe.agent)} has no HTTP hooks: commands are installed."
-    if wish.scope == "project":
-        yield MACHINE_PATHS_NOTE
+        return Change(agent, "not changed", path=file.path, problem=str(error))

@@ -4,7 +4,7 @@ import os
 import plistlib
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -30,12 +30,6 @@ USER_VARIABLES = (  # a service manager does not pass them on
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
 )
-
-
-def _variable_names() -> Iterator[str]:
-    yield from USER_VARIABLES
-    for agent in all_agents():
-        yield from agent.capabilities.location_variables
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -66,20 +60,25 @@ class CommandResult(msgspec.Struct, frozen=True):
 def find_service(platform: str, places: Places, state: Path, python: str) -> Service:
     """Return the service for this system's manager; raises InvalidSettings for unusable paths."""
     words = (python, *SERVE_ARGUMENTS)
-    env = {**_passed_variables(places.env), "BRIMLINE_STATE_DIR": str(state)}
+    names = [*USER_VARIABLES]
+    for agent in all_agents():
+        names += agent.capabilities.location_variables
+    passed = {name: places.env[name] for name in names if name in places.env}
+    env = {name: value for name, value in passed.items() if value.isprintable()}
+    env["BRIMLINE_STATE_DIR"] = str(state)
     if platform == "darwin":
         return _launchd(places.home, words, env, state)
     return _systemd(places, words, env)
 
 
-def service_file(made: Service, state: Path, remove: bool) -> ManagedFile:
+def service_file(service: Service, state: Path, remove: bool) -> ManagedFile:
     """Return the change that writes or removes the file of a service."""
     return ManagedFile(
         name="service",
-        path=made.path,
+        path=service.path,
         state=state,
         remove=remove,
-        add_ours=lambda before: made.text,
+        add_ours=lambda before: service.text,
         remove_ours=lambda before: None,
         is_all_ours=True,
     )
@@ -95,7 +94,7 @@ def _run_command(words: Words, env: Mapping[str, str]) -> str | None:
     if program is None:
         return f"{words[0]} is not installed"
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, *words[1:]],
             env=dict(env),
             stdin=subprocess.DEVNULL,
@@ -105,18 +104,10 @@ def _run_command(words: Words, env: Mapping[str, str]) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    if done.returncode == 0:
+    if result.returncode == 0:
         return None
-    errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return errors[0] if errors else f"exit code {done.returncode}"
-
-
-def _passed_variables(env: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: env[name]
-        for name in _variable_names()
-        if env.get(name, "").isprintable() and name in env
-    }
+    errors = result.stderr.decode("utf-8", "replace").strip().splitlines()
+    return errors[0] if errors else f"exit code {result.returncode}"
 
 
 # systemd.
@@ -125,17 +116,17 @@ def _passed_variables(env: Mapping[str, str]) -> dict[str, str]:
 def _systemd(places: Places, words: Words, env: Mapping[str, str]) -> Service:
     config = Path(places.env.get("XDG_CONFIG_HOME") or places.home / ".config")
     path = config / "systemd" / "user" / UNIT_NAME
-    tell = ("systemctl", "--user")
-    reload = (*tell, "daemon-reload")
+    systemctl = ("systemctl", "--user")
+    reload = (*systemctl, "daemon-reload")
     return Service(
         manager="systemd",
         path=path,
         text=_unit(path, words, env).encode(),
-        check_active=(*tell, "is-active", "--quiet", UNIT_NAME),
-        enable=((*tell, "enable", UNIT_NAME), reload),
+        check_active=(*systemctl, "is-active", "--quiet", UNIT_NAME),
+        enable=((*systemctl, "enable", UNIT_NAME), reload),
         before_start=(),
-        start=(*tell, "restart", UNIT_NAME),
-        stop=((*tell, "stop", UNIT_NAME), (*tell, "disable", UNIT_NAME)),
+        start=(*systemctl, "restart", UNIT_NAME),
+        stop=((*systemctl, "stop", UNIT_NAME), (*systemctl, "disable", UNIT_NAME)),
         after_removal=(reload,),
     )
 
@@ -182,16 +173,16 @@ def _quote(path: Path, text: str) -> str:
 def _launchd(home: Path, words: Words, env: Mapping[str, str], state: Path) -> Service:
     path = home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
     domain = f"gui/{os.getuid()}"
-    gone = ("launchctl", "bootout", f"{domain}/{LABEL}")
+    bootout = ("launchctl", "bootout", f"{domain}/{LABEL}")
     return Service(
         manager="launchd",
         path=path,
         text=_plist(path, words, env, state),
         check_active=("launchctl", "print", f"{domain}/{LABEL}"),
         enable=(("launchctl", "enable", f"{domain}/{LABEL}"),),
-        before_start=(gone,),
+        before_start=(bootout,),
         start=("launchctl", "bootstrap", domain, str(path)),
-        stop=(gone,),
+        stop=(bootout,),
         after_removal=(),
     )
 

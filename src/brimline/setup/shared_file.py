@@ -55,13 +55,11 @@ class LockedFile:
         """Write a content to the backup beside the file, with the file's mode and owner."""
         backup = backup_path(self._path)
         with _translate_errors(backup, "written"):
-            write_draft(backup, content, private=False, like=self._target, sync=True).replace(
-                backup
-            )
+            draft = write_draft(backup, content, private=False, like=self._target, sync=True)
+            draft.replace(backup)
             sync_folder(backup.parent)
 
     def remove_backup(self) -> None:
-        """Remove the backup, if there is one."""
         backup = backup_path(self._path)
         with _translate_errors(backup, "removed"):
             backup.unlink(missing_ok=True)
@@ -89,7 +87,6 @@ def lock_shared_file(
 
 
 def backup_path(path: Path) -> Path:
-    """Return the path of a file's backup."""
     return path.with_name(path.name + BACKUP_SUFFIX)
 
 

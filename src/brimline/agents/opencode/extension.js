@@ -2,30 +2,30 @@ import { readdirSync } from "node:fs"
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 
-const PART = "/session/{sessionID}/message/{messageID}/part/{partID}"
-const HEAD = 16 // of an id: what sorts it
+const PART_URL = "/session/{sessionID}/message/{messageID}/part/{partID}"
+const SORTED_ID_CHARS = 16 // opencode sorts parts by the beginning of their id
 
-/** The database that this opencode writes: the one whose log is the newest. */
-function database() {
+/** Returns the database that this opencode writes: the one whose log is the newest. */
+function databasePath() {
   const folder = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode")
   if (process.env.OPENCODE_DB) return resolve(folder, process.env.OPENCODE_DB)
-  const written = (file) => statSync(join(folder, file)).mtimeMs
+  const modified = (file) => statSync(join(folder, file)).mtimeMs
   const logs = readdirSync(folder).filter((name) => /^opencode.*\.db-wal$/.test(name))
-  const [newest] = logs.sort((one, other) => written(other) - written(one))
+  const [newest] = logs.sort((one, other) => modified(other) - modified(one))
   return newest && join(folder, newest.slice(0, -"-wal".length))
 }
 
-/** What opencode itself is asked may not hold it up either. */
-const soon = (answer) => {
-  const late = new Promise((_, fail) => setTimeout(fail, TOLD.patience).unref())
+/** Rejects if opencode's own API takes too long: it must not block opencode either. */
+const inTime = (answer) => {
+  const late = new Promise((_, reject) => setTimeout(reject, CONFIG.timeoutMs).unref())
   return Promise.race([answer, late])
 }
 
-/** Where a text can be added to the conversation's last message, and how. */
-function slot({ info, parts }) {
+/** Returns a function that adds a text to a message and returns the changed part, if it can. */
+function textAdder({ info, parts }) {
   const last = parts.findLast((part) => part.type === "tool" || info.role === "user")
   if (!last) return undefined
-  if (info.role === "user") return (text) => added(parts, last, text)
+  if (info.role === "user") return (text) => addPart(parts, last, text)
   const field = { completed: "output", error: "error" }[last.state.status]
   if (!field) return undefined
   return (text) => {
@@ -34,94 +34,93 @@ function slot({ info, parts }) {
   }
 }
 
-function added(parts, { id, sessionID, messageID }, text) {
-  const after = id.slice(0, HEAD).padEnd(id.length, "z")
-  const part = { id: after, sessionID, messageID, type: "text", text, synthetic: true }
+function addPart(parts, { id, sessionID, messageID }, text) {
+  const nextId = id.slice(0, SORTED_ID_CHARS).padEnd(id.length, "z")
+  const part = { id: nextId, sessionID, messageID, type: "text", text, synthetic: true }
   parts.push(part)
   return part
 }
 
 export const Brimline = async ({ client, directory }) => {
-  const parents = new Map() // of each session, null where it has none
+  const parents = new Map() // by session; null if it has none
   const started = new Set()
-  const summing = new Set() // whose summary is about to be asked for
+  const compacting = new Set() // sessions whose next request is for a summary
   let windows
 
-  const ask = (name, session, more) =>
-    tell({
+  const report = (name, session, details) =>
+    reportEvent({
       hook_event_name: name,
       session_id: session,
-      transcript_path: database(),
+      transcript_path: databasePath(),
       cwd: directory,
-      ...more,
+      ...details,
     })
 
   async function isMain(session) {
     if (!parents.has(session)) {
-      const found = await soon(client.session.get({ path: { id: session } }))
-      parents.set(session, found.data.parentID ?? null)
+      const { data } = await inTime(client.session.get({ path: { id: session } }))
+      parents.set(session, data.parentID ?? null)
     }
     return parents.get(session) === null
   }
 
-  /** The windows of all models, by provider and model. */
-  const limits = quiet(async () => {
-    const { data } = await soon(client.config.providers())
+  /** Returns the windows of all models, by provider and model. */
+  const readWindows = guarded(async () => {
+    const { data } = await inTime(client.config.providers())
     const rows = data.providers.flatMap(({ id, models }) =>
-      Object.entries(models).map(([name, one]) => [`${id}/${name}`, one.limit?.context]),
+      Object.entries(models).map(([name, model]) => [`${id}/${name}`, model.limit?.context]),
     )
     return new Map(rows)
   })
 
-  /** The model that a message is of or for. */
-  async function model({ providerID, modelID }) {
-    windows ??= limits()
+  async function describeModel({ providerID, modelID }) {
+    windows ??= readWindows()
     return { model: modelID, context_window: (await windows)?.get(`${providerID}/${modelID}`) }
   }
 
-  /** Have a part stored as it is now: later requests are made from what is stored. */
-  const keep = (part) => {
+  /** Stores a part as it is now: later requests are made from what is stored. */
+  const storePart = (part) => {
     const path = { sessionID: part.sessionID, messageID: part.messageID, partID: part.id }
     const headers = { "Content-Type": "application/json" }
-    return soon(client._client.patch({ url: PART, path, body: part, headers }))
+    return inTime(client._client.patch({ url: PART_URL, path, body: part, headers }))
   }
 
-  const heard = {
+  const handlers = {
     "session.created": ({ info }) => void parents.set(info.id, info.parentID ?? null),
     "session.compacted": async ({ sessionID }) => {
-      if (await isMain(sessionID)) await ask("PostCompact", sessionID)
+      if (await isMain(sessionID)) await report("PostCompact", sessionID)
     },
     "session.idle": async ({ sessionID }) => {
-      if (started.has(sessionID)) await ask("Stop", sessionID)
+      if (started.has(sessionID)) await report("Stop", sessionID)
     },
   }
 
   return {
-    event: quiet(({ event }) => heard[event.type]?.(event.properties)),
+    event: guarded(({ event }) => handlers[event.type]?.(event.properties)),
 
-    "shell.env": quiet(async ({ sessionID }, { env }) => {
+    "shell.env": guarded(async ({ sessionID }, { env }) => {
       if (sessionID && (await isMain(sessionID))) env.OPENCODE_SESSION_ID = sessionID
     }),
 
-    "experimental.session.compacting": quiet(async ({ sessionID }) => {
-      summing.add(sessionID)
-      if (await isMain(sessionID)) await ask("PreCompact", sessionID)
+    "experimental.session.compacting": guarded(async ({ sessionID }) => {
+      compacting.add(sessionID)
+      if (await isMain(sessionID)) await report("PreCompact", sessionID)
     }),
 
-    "experimental.chat.messages.transform": quiet(async (_, { messages }) => {
+    "experimental.chat.messages.transform": guarded(async (_, { messages }) => {
       const last = messages.at(-1)
       const session = last.info.sessionID
-      if (summing.delete(session) || !(await isMain(session))) return
-      const put = slot(last)
-      const known = await model(last.info.model ?? last.info)
-      if (!started.has(session)) await ask("SessionStart", session, known)
+      if (compacting.delete(session) || !(await isMain(session))) return
+      const addText = textAdder(last)
+      const model = await describeModel(last.info.model ?? last.info)
+      if (!started.has(session)) await report("SessionStart", session, model)
       started.add(session)
-      if (!put) return
+      if (!addText) return
       const name = last.info.role === "user" ? "UserPromptSubmit" : "PostToolUse"
-      const text = await ask(name, session, known)
-      if (text) await keep(put(text))
+      const text = await report(name, session, model)
+      if (text) await storePart(addText(text))
     }),
 
-    dispose: quiet(() => Promise.all([...started].map((session) => ask("SessionEnd", session)))),
+    dispose: guarded(() => Promise.all([...started].map((id) => report("SessionEnd", id)))),
   }
 }
