@@ -32,7 +32,7 @@ lint: setup page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python scripts/page.py --check
-	$(BIN)/python scripts/hook_variables.py --check
+	$(BIN)/python scripts/hook_tables.py --check
 
 types: setup
 	$(BIN)/pyright --project pyproject.toml

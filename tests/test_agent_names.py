@@ -75,12 +75,13 @@ def test_hook_client_lacks_a_variable() -> None:
     settings = {name for one in capabilities for name in one.settings_variables}
     hooks = {name for one in capabilities for name in one.hook_variables}
     locations = {name for one in capabilities for name in one.location_variables}
-    assert {name.decode() for name in exchange.GOES_BY} == settings
-    passed_on = {name.decode() for name in exchange.NAMES}
+    assert {name.decode() for name in exchange.SETTINGS_VARIABLES} == settings
+    passed_on = {name.decode() for name in exchange.PASSED_VARIABLES}
     assert passed_on >= settings | hooks
     assert {name for name in passed_on if VARIABLE.search(name)} <= settings | hooks
     by_prefix = tuple(prefix.decode() for prefix in autostart.PREFIXES)
     inherited = {name.decode() for name in autostart.NAMES}
     assert {name for name in locations if not name.startswith(by_prefix)} <= inherited
-    header = (SOURCE / "hooks/client/variables.h").read_text("utf-8")
-    assert set(re.findall(r'^    "(\w+)",$', header, re.MULTILINE)) == passed_on
+    header = (SOURCE / "hooks/client/tables.h").read_text("utf-8")
+    table = header.partition("VARIABLES[] = {")[2].partition("};")[0]
+    assert set(re.findall(r'"(\w+)"', table)) == passed_on

@@ -9,13 +9,18 @@ from pathlib import Path
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest, RequestKind
-from brimline.hooks.client.exchange import MAX_EVENT_BYTES, MAX_REPLY_BYTES, MAX_VALUE_BYTES, NAMES
+from brimline.hooks.client.exchange import (
+    MAX_EVENT_BYTES,
+    MAX_REPLY_BYTES,
+    MAX_VALUE_BYTES,
+    PASSED_VARIABLES,
+)
 
 from .agent import TOO_LONG, Agent, compiled_client, python_client
 from .daemon import Daemon, answers, answers_and_dies
 
 HOOK = b'{"session_id":"s","hook_event_name":"Stop"}\n'
-ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in NAMES}
+ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in PASSED_VARIABLES}
 
 
 @pytest.mark.parametrize("kind", ["hook", "statusline"])

@@ -15,7 +15,7 @@ import pytest
 from brimline.agents import all_agents, get_agent
 from brimline.agents.hook_adapter import HookRequest
 from brimline.agents.hook_command import Program
-from brimline.hooks.client.exchange import MAX_VALUE_BYTES, NAMES
+from brimline.hooks.client.exchange import MAX_VALUE_BYTES, PASSED_VARIABLES
 from brimline.setup.extension import extension_source
 from clients.install import node
 
@@ -37,7 +37,7 @@ from .daemon import (
 AGENTS = [agent.name for agent in all_agents() if agent.install_spec.is_extension]
 EVENT = {"session_id": "s", "hook_event_name": "SessionStart", "cwd": "/caf\u00e9"}
 BODY = json.dumps(EVENT).encode()
-ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in NAMES}
+ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in PASSED_VARIABLES}
 ANSWER = b'{"hookSpecificOutput":{"hookEventName":"x","additionalContext":"Write a handoff."}}'
 TELLING = """
 const event = JSON.parse((await import("node:fs")).readFileSync(0, "utf8"))

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from brimline.agents.install_spec import Scope
-from brimline.hooks.client.exchange import NAMES
+from brimline.hooks.client.exchange import PASSED_VARIABLES
 from brimline.server.hooks.user_status_line import (
     INSIDE,
     MAX_OUTPUT_BYTES,
@@ -267,7 +267,7 @@ def test_line_that_asks_for_ours(tmp_path: Path) -> None:
         await own.close()
         return lines
 
-    assert INSIDE.encode() in NAMES
+    assert INSIDE.encode() in PASSED_VARIABLES
     assert asyncio.run(main()) == [OURS, f"inside 1\n{OURS}"]
     assert (tmp_path / "runs").read_text().count("x") >= 1
 

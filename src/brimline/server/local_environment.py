@@ -25,7 +25,7 @@ _HooksKey: TypeAlias = tuple[str, str | None]
 
 # Variables of an agent that tell where its client compacts, or where its settings are; the daemon
 # has others, or none.
-CLIENT_ENV_VARS = frozenset(name.decode() for name in exchange.GOES_BY)
+CLIENT_ENV_VARS = frozenset(name.decode() for name in exchange.SETTINGS_VARIABLES)
 
 
 class LocalEnvironment(MonitorEnvironment):

@@ -17,7 +17,7 @@ from brimline.hooks.client.exchange import (
     MAX_LINE_BYTES,
     MAX_REPLY_BYTES,
     MAX_VALUE_BYTES,
-    NAMES,
+    PASSED_VARIABLES,
 )
 from brimline.setup.install import SetupOptions
 from brimline.setup.managed_file import ManagedFile
@@ -40,7 +40,7 @@ def extension_source(spec: InstallSpec, program: Program, autostart: bool) -> by
         "autostart": autostart,
         "answerTimeoutMs": round(1000 * ANSWER_DEADLINE_S),
         "timeoutMs": 1000 * HOOK_TIMEOUT_S,
-        "variables": [name.decode() for name in NAMES],
+        "variables": [name.decode() for name in PASSED_VARIABLES],
         "maxLineBytes": MAX_LINE_BYTES,
         "maxReplyBytes": MAX_REPLY_BYTES,
         "maxValueBytes": MAX_VALUE_BYTES,

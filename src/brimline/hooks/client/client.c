@@ -26,7 +26,7 @@
 #include "launch.h"
 #include "payload.h"
 #include "spool.h"
-#include "variables.h"
+#include "tables.h"
 
 /* Milliseconds since the start: until then stdin is read, an answer is waited for, its receipt is
  * confirmed, the spool's lock is waited for, all is done. */
@@ -125,10 +125,10 @@ static size_t put_origin(char *into, const char *what) {
 static size_t put_header(char *into) {
     size_t size = put_origin(into, kind());
     size += entry(into + size, "", "receipt", "1");
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
-        const char *value = getenv(NAMES[i]);
+    for (size_t i = 0; i < sizeof VARIABLES / sizeof *VARIABLES; i++) {
+        const char *value = getenv(VARIABLES[i]);
         if (value && strlen(value) <= VALUE)
-            size += entry(into + size, "env.", NAMES[i], value);
+            size += entry(into + size, "env.", VARIABLES[i], value);
     }
     return size;
 }

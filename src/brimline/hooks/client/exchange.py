@@ -33,36 +33,18 @@ PREFIX = b"BRIMLINE 1 "
 ACK = b"\x06"
 WANTS_RECEIPT = b"receipt=1\0"  # a header entry; older daemons ignore it
 
-GOES_BY = (
-    b"CLAUDE_CODE_AUTO_COMPACT_WINDOW",
-    b"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
-    b"DISABLE_AUTO_COMPACT",
-    b"DISABLE_COMPACT",
-    b"CLAUDE_CODE_DISABLE_1M_CONTEXT",
-    b"CLAUDE_CONFIG_DIR",
-    b"CODEX_HOME",
-    b"GEMINI_CLI_HOME",
-    b"OPENCODE_CONFIG",
-    b"OPENCODE_CONFIG_DIR",
-    b"OPENCODE_DISABLE_AUTOCOMPACT",
+# They decide where a client compacts, or where its settings are.
+SETTINGS_VARIABLES = (
+    b"CLAUDE_CODE_AUTO_COMPACT_WINDOW", b"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", b"DISABLE_AUTO_COMPACT",
+    b"DISABLE_COMPACT", b"CLAUDE_CODE_DISABLE_1M_CONTEXT", b"CLAUDE_CONFIG_DIR", b"CODEX_HOME",
+    b"GEMINI_CLI_HOME", b"OPENCODE_CONFIG", b"OPENCODE_CONFIG_DIR", b"OPENCODE_DISABLE_AUTOCOMPACT",
     b"PI_CODING_AGENT_DIR",
-)
-"""What tells where an agent's client compacts, or where its settings are."""
-
-NAMES = (
-    b"COLUMNS",
-    b"NO_COLOR",
-    b"TERM",
-    b"TMUX",
-    b"TMUX_PANE",
-    b"BRIMLINE_PARENT",
-    b"BRIMLINE_SESSION",
-    b"BRIMLINE_STATUS_LINE",
-    b"CLAUDE_PROJECT_DIR",
-    b"CLAUDE_CODE_SESSION_ID",
-    *GOES_BY,
-)
-"""The variables that the daemon is told."""
+)  # fmt: skip
+PASSED_VARIABLES = (  # to the daemon, in the header
+    b"COLUMNS", b"NO_COLOR", b"TERM", b"TMUX", b"TMUX_PANE", b"BRIMLINE_PARENT",
+    b"BRIMLINE_SESSION", b"BRIMLINE_STATUS_LINE", b"CLAUDE_PROJECT_DIR", b"CLAUDE_CODE_SESSION_ID",
+    *SETTINGS_VARIABLES,
+)  # fmt: skip
 
 
 class TimeUp(BaseException):
@@ -220,7 +202,7 @@ def release_alarm() -> None:
 
 def encode_variables() -> bytes:
     """Return the header entries of the variables that are set."""
-    known = ((name, posix.environ.get(name)) for name in NAMES)
+    known = ((name, posix.environ.get(name)) for name in PASSED_VARIABLES)
     return b"".join(
         b"env.%b=%b\0" % (name, value)
         for name, value in known

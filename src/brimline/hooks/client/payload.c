@@ -11,40 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 900, MAX_KEPT_DEPTH = 3, MAX_TOKENS = 100000000 };
+#include "tables.h"
 
-/* Every field that a daemon reads, of all agents and at any depth. None of them holds free text;
- * a string longer than MAX_VALUE_BYTES and every array is left out. */
-static const char *const FIELDS[] = {
-    "agent_id",
-    "agent_transcript_path",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-    "context_window",
-    "context_window_size",
-    "cost",
-    "current_usage",
-    "cwd",
-    "display_name",
-    "hook_event_name",
-    "id",
-    "input_tokens",
-    "model",
-    "output_tokens",
-    "project_dir",
-    "session_id",
-    "source",
-    "stop_hook_active",
-    "tool_name",
-    "total_cost_usd",
-    "total_input_tokens",
-    "total_output_tokens",
-    "transcript_path",
-    "trigger",
-    "used_percentage",
-    "version",
-    "workspace",
-};
+enum { MAX_DEPTH = 900, MAX_KEPT_DEPTH = 3, MAX_TOKENS = 100000000 };
 
 typedef struct {
     const char *at, *end;

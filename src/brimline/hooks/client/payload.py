@@ -15,43 +15,18 @@ MAX_REDUCED_BYTES = 64 << 10
 MAX_KEPT_DEPTH = 3
 MAX_TOKENS = 10**8  # more than any window holds, as agents/claude/status_line.py has it
 
-FIELDS = frozenset(
-    (
-        "agent_id",
-        "agent_transcript_path",
-        "cache_creation_input_tokens",
-        "cache_read_input_tokens",
-        "context_window",
-        "context_window_size",
-        "cost",
-        "current_usage",
-        "cwd",
-        "display_name",
-        "hook_event_name",
-        "id",
-        "input_tokens",
-        "model",
-        "output_tokens",
-        "project_dir",
-        "session_id",
-        "source",
-        "stop_hook_active",
-        "tool_name",
-        "total_cost_usd",
-        "total_input_tokens",
-        "total_output_tokens",
-        "transcript_path",
-        "trigger",
-        "used_percentage",
-        "version",
-        "workspace",
-    )
-)
-"""Every field that a daemon reads, of all agents and at any depth; none of them is free text.
-
-Gemini CLI's `llm_request` and `llm_response` are read too, and are left out: they hold the
-conversation, and its chat file has the same usage.
-"""
+# Every field that the daemon reads, of all agents and at any depth; none of them is free text.
+# tables.h has the same list for C (scripts/hook_tables.py). Gemini CLI's `llm_request` and
+# `llm_response` are read too, but not spooled: they hold the conversation, and its chat file has
+# the same usage.
+FIELDS = frozenset((
+    "agent_id", "agent_transcript_path", "cache_creation_input_tokens",
+    "cache_read_input_tokens", "context_window", "context_window_size", "cost", "current_usage",
+    "cwd", "display_name", "hook_event_name", "id", "input_tokens", "model", "output_tokens",
+    "project_dir", "session_id", "source", "stop_hook_active", "tool_name", "total_cost_usd",
+    "total_input_tokens", "total_output_tokens", "transcript_path", "trigger",
+    "used_percentage", "version", "workspace"
+))  # fmt: skip
 
 SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 SPACE = " \t\n\r"
@@ -72,8 +47,8 @@ class SkippingRules(Rules):
     parse_int = parse_float = parse_constant = str
 
 
+# The scanner raises them if a text is not JSON, or is nested too deeply.
 INVALID = (ValueError, StopIteration, SystemError, RecursionError)
-"""What the scanner raises if a text is not JSON, or is nested too deeply."""
 
 
 def scanner(rules: "Any") -> "Any":

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from brimline.bounded_dict import BoundedDict
 from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import InvalidSettings
-from brimline.hooks.client.exchange import NAMES
+from brimline.hooks.client.exchange import PASSED_VARIABLES
 from brimline.setup.manifest import MANIFEST_NAME, StatusLine, find_status_line
 
 LINE_WAIT_S = 0.06  # then the command's last output is shown
@@ -25,7 +25,9 @@ MAX_SESSIONS = 200  # whose last output is remembered
 INSIDE = "BRIMLINE_STATUS_LINE"
 RESET = b"\x1b[0m"
 NO_ENVIRONMENT: Mapping[str, str] = {}
-_AGENT_VARIABLES = {name.decode() for name in NAMES}  # the daemon's own values are not used
+_AGENT_VARIABLES = {
+    name.decode() for name in PASSED_VARIABLES
+}  # the daemon's own values are not used
 
 
 class SessionPlace(NamedTuple):
