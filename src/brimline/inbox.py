@@ -14,6 +14,7 @@ Moment: TypeAlias = Literal["turn", "tool", "stop"]
 BRIMLINE = "brimline"  # the sender of Brimline's own messages
 
 MessageState: TypeAlias = Literal["queued", "handed", "delivered", "cancelled", "expired"]
+PENDING_STATES: tuple[MessageState, ...] = ("queued", "handed")  # not known to be delivered
 
 DELIVERY_LEASE_S = 30.0  # unacknowledged messages are handed out again after this
 
@@ -87,7 +88,7 @@ def is_pending(message: Message, now: float) -> bool:
 
 def with_expiry(message: Message, now: float) -> Message:
     """The message, marked as expired if its time has passed."""
-    if message.state in ("queued", "handed") and _is_expired(message, now):
+    if message.state in PENDING_STATES and _is_expired(message, now):
         return msgspec.structs.replace(message, state="expired")
     return message
 

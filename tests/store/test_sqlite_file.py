@@ -212,7 +212,7 @@ def test_read_only_folder(path: Path, ordinary: None) -> None:
     """A folder that may not be written to is a clear error that names the file."""
     path.parent.mkdir()
     path.parent.chmod(0o500)
-    with pytest.raises(StoreFailed, match="must be yours to write") as caught:
+    with pytest.raises(StoreFailed, match="you may write to the file") as caught:
         on(path, count)
     assert caught.value.place == str(path)
     path.parent.chmod(0o700)
@@ -223,7 +223,7 @@ def test_file_in_a_folder_that_became_read_only(path: Path, ordinary: None) -> N
     """A file that is there cannot be used either without the files that SQLite puts beside it."""
     on(path, write_some)
     path.parent.chmod(0o500)
-    with pytest.raises(StoreFailed, match="must be yours to write"):
+    with pytest.raises(StoreFailed, match="you may write to the file"):
         on(path, count)
     path.parent.chmod(0o700)
     assert on(path, count) == 10

@@ -141,7 +141,7 @@ def test_locked_by_somebody_else(path: Path, connection: sqlite3.Connection) -> 
     writer = Writer(path, connection)
     (outcome,) = writer.write_all([[fire("m")]])
     assert isinstance(outcome, StoreFailed)
-    assert str(outcome).endswith("Another program keeps it locked; nothing was written.")
+    assert str(outcome).endswith("Nothing was written: another program keeps the file locked.")
     other.execute("ROLLBACK")
     other.close()
     assert writer.write_all([[fire("m")]]) == [[True]]

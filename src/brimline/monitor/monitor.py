@@ -6,7 +6,7 @@ from weakref import WeakValueDictionary
 
 from brimline.events import MAIN
 from brimline.handoff import Document
-from brimline.inbox import MESSAGE_LIFETIME_S, Message, Urgency, is_pending
+from brimline.inbox import MESSAGE_LIFETIME_S, PENDING_STATES, Message, Urgency, is_pending
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.environment import MonitorEnvironment
 from brimline.monitor.handoffs import HandoffMoment, HandoffRecovery
@@ -162,7 +162,7 @@ class Monitor:
         """
         now = self._clock()
         writes: list[Write] = [
-            MarkMessage(id, "delivered", ("queued", "handed"), now) for id in reply.message_ids
+            MarkMessage(id, "delivered", PENDING_STATES, now) for id in reply.message_ids
         ]
         self._replies.delivered.update(reply.message_ids)
         if reply.handoff_id is not None:

@@ -1,1 +1,1 @@
-"""Where everything is kept: one Protocol, and what implements it."""
+"""The store: one Protocol, and its implementations in memory and on SQLite."""

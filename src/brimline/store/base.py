@@ -1,11 +1,10 @@
 """The store's interface: writes, and queries.
 
-Writes come as a list, which is carried out in one transaction. Each write has a key, which makes it
-idempotent: a signal that is stored already has no effect, nor have its messages, however often and
-from however many processes it is written.
+A list of writes is one transaction. Each write has a key, which makes it idempotent: a signal that
+is stored already has no effect, nor have its messages, even if several processes write it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -52,10 +51,7 @@ class RecordSignal(msgspec.Struct, frozen=True):
 
 
 class CancelMessages(msgspec.Struct, frozen=True):
-    """A cycle has ended: the level messages of this session's thread up to it are cancelled.
-
-    Those are the messages with a cycle that are queued, or handed and not known to be delivered.
-    """
+    """Cancel the pending messages of a thread that belong to this cycle or an earlier one."""
 
     session: str
     thread: str
@@ -63,16 +59,16 @@ class CancelMessages(msgspec.Struct, frozen=True):
 
 
 class QueueMessage(msgspec.Struct, frozen=True):
-    """Queue a message, by its id; its order is given by the store, growing, perhaps with gaps."""
+    """Queue a message by its id; the store sets its order, which grows, perhaps with gaps."""
 
     message: Message
 
 
 class MarkMessage(msgspec.Struct, frozen=True):
-    """Bring a message from one of these states to another; has no effect from any other.
+    """Change the state of a message; has no effect if it is in none of the states `since`.
 
-    `to="handed"` keeps `at` as `handed_at`. With `handed_at` it has an effect only if the
-    message was last handed out just then: of two that hand it out again, one wins.
+    `to="handed"` stores `at` as `handed_at`. With `handed_at` it has an effect only if the message
+    was last handed out at that time: of two that hand it out again, one wins.
     """
 
     id: str
@@ -103,17 +99,14 @@ class UseHandoff(msgspec.Struct, frozen=True):
 
 
 class EventKey(msgspec.Struct, frozen=True):
-    """Remember an event by its key; has an effect the first time alone.
-
-    A store remembers at least the last 200,000.
-    """
+    """Record an event's key; has an effect the first time only, within the last 200,000 keys."""
 
     key: str
     at: float
 
 
 class ForgetSessions(msgspec.Struct, frozen=True):
-    """Forget every session that was last seen before a time, with all that belongs to it."""
+    """Delete every session that was last seen before a time, with all that belongs to it."""
 
     before: float
 
@@ -136,14 +129,16 @@ Write: TypeAlias = (
 
 
 class Store(Protocol):
-    """A store. Queries see everything that was written before them."""
+    """A store. Queries see everything that was written before them.
+
+    Queries with an optional session return the rows of all sessions if it is None.
+    """
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
-        """Carry these out in one transaction, in order; for each, whether it had an effect.
+        """Apply the writes in one transaction, in order; return for each if it had an effect.
 
-        An `EventKey` without effect stops what follows it: the rest has no effect either. When this
-        returns they are kept; when it raises none of them is. A caller that is cancelled while it
-        waits does not know: they may be carried out.
+        An `EventKey` without effect stops the list: the rest has no effect either. If this raises,
+        none is stored. If the caller is cancelled, they may be stored or not.
         """
         ...
 
@@ -151,20 +146,16 @@ class Store(Protocol):
         """Every session, the last seen first."""
         ...
 
-    async def session(self, id: str) -> SessionRow | None:
-        """One session."""
-        ...
+    async def session(self, id: str) -> SessionRow | None: ...
 
-    async def threads(self, session: str | None = None) -> list[ThreadRow]:
-        """The threads of a session, or of all."""
-        ...
+    async def threads(self, session: str | None = None) -> list[ThreadRow]: ...
 
     async def calls(self, session: str, thread: str | None = None) -> list[CallRow]:
         """The calls of a session, by thread, in their order."""
         ...
 
     async def compactions(self, session: str | None = None) -> list[CompactionRow]:
-        """The compactions of a session, or of all: by session and thread, in their order."""
+        """Compactions by session and thread, in their order."""
         ...
 
     async def signals(self, session: str | None = None) -> list[SignalRow]:
@@ -172,7 +163,7 @@ class Store(Protocol):
         ...
 
     async def messages(self, session: str | None = None) -> list[Message]:
-        """Messages in their order, whatever became of them."""
+        """Messages of every state, in their order."""
         ...
 
     async def pending_messages(self, session: str | None = None) -> list[Message]:
@@ -180,7 +171,7 @@ class Store(Protocol):
         ...
 
     async def last_handoffs(self, session: str | None = None) -> list[HandoffRow]:
-        """The last document of a session, or of each; its text is left empty."""
+        """The last document of each session, the newest first; their texts are left empty."""
         ...
 
     async def handoffs(self, session: str) -> list[HandoffRow]:
@@ -192,14 +183,22 @@ class Store(Protocol):
         ...
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
-        """The sessions that changed since a mark, and the new marks: what a stream goes on from.
+        """The sessions that changed since a mark: each once, with the mark of its last change.
 
-        Each session stands there once, with the mark of its last change, in the order of marks.
-        That is all the history there is: it is as long as there are sessions, and whoever goes on
-        from an old mark misses no session that changed.
+        They are in the order of marks. A stream that continues from any old mark misses no session.
         """
         ...
 
     async def close(self) -> None:
         """Finish the work under way, and close."""
         ...
+
+
+def apply_in_order(writes: Sequence[Write], apply: Callable[[Write], bool]) -> list[bool]:
+    """Apply writes until an `EventKey` has no effect; return for each whether it had one."""
+    effects = [False] * len(writes)
+    for place, write in enumerate(writes):
+        effects[place] = apply(write)
+        if isinstance(write, EventKey) and not effects[place]:
+            break
+    return effects

@@ -1,10 +1,10 @@
-"""What can go wrong with a store."""
+"""The errors of a store."""
 
 from brimline.errors import BrimlineError
 
 
 class StoreFailed(BrimlineError):
-    """A store that cannot be opened, written or read; what was asked for had no effect."""
+    """The store cannot be opened, written or read; the request had no effect."""
 
     def __init__(self, place: str, reason: str, hint: str | None = None) -> None:
         self.place, self.reason, self.hint = place, reason, hint
@@ -12,7 +12,7 @@ class StoreFailed(BrimlineError):
 
 
 class NewerStore(BrimlineError):
-    """A store that a newer Brimline has written; it is left as it is."""
+    """A newer Brimline has written the store; it was not changed."""
 
     def __init__(self, place: str, found: int, known: int) -> None:
         self.place, self.found, self.known = place, found, known

@@ -2,10 +2,11 @@
 
 import logging
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+
+from brimline.atomic_file import replace_file
 
 FILE_NAME = "store-problems.json"
 MAX_KEPT = 20
@@ -26,16 +27,12 @@ class StoreProblem(msgspec.Struct, frozen=True):
 def report_problem(folder: Path, problem: StoreProblem) -> None:
     """Log a problem and record it in a folder; a failure to record it is logged only."""
     LOGGER.warning("%s %s", problem.what, problem.advice)
-    draft = folder / f"{FILE_NAME}.new"
+    problems = [*_read_recorded(folder), problem][-MAX_KEPT:]
     try:
-        kept = [*_read_recorded(folder), problem][-MAX_KEPT:]
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(kept), indent=2))
-        draft.replace(folder / FILE_NAME)
+        data = msgspec.json.format(msgspec.json.encode(problems), indent=2)
+        replace_file(folder / FILE_NAME, data)
     except OSError as error:
         LOGGER.warning("cannot record this in %s: %s", folder / FILE_NAME, error)
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def open_problems(folder: Path, now: float) -> list[StoreProblem]:
@@ -43,17 +40,11 @@ def open_problems(folder: Path, now: float) -> list[StoreProblem]:
 
     A problem is no longer shown after 7 days, or when the user has removed or moved the kept file.
     """
-    return [problem for problem in _read_recorded(folder) if _is_open(problem, now)]
-
-
-def _is_open(problem: StoreProblem, now: float) -> bool:
-    if now - problem.at > SHOWN_FOR_S:
-        return False
-    return problem.kept is None or os.path.lexists(problem.kept)
+    recent = [each for each in _read_recorded(folder) if now - each.at <= SHOWN_FOR_S]
+    return [each for each in recent if each.kept is None or os.path.lexists(each.kept)]
 
 
 def _read_recorded(folder: Path) -> list[StoreProblem]:
-    """Return what is recorded; nothing if the file is missing or cannot be read."""
     try:
         return msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=list[StoreProblem])
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):

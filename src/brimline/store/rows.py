@@ -1,18 +1,14 @@
-"""What is kept: sessions, threads, calls, compactions, signals, documents."""
-
-from typing import Literal, TypeAlias
+"""The rows of a store: sessions, threads, calls, compactions, signals, handoff documents."""
 
 import msgspec
 
-SignalKind: TypeAlias = Literal[
-    "level", "compacting", "compacted", "cleared", "thrash", "no data", "disagree"
-]
+from brimline.policy.signals import SignalKind
 
 
 class SessionRow(msgspec.Struct, frozen=True):
-    """A session: who and where it is. A field that is None says nothing new.
+    """A session. A field that is None leaves the stored value as it is.
 
-    `became` is the session that it went on as when it was cleared, at `became_at`.
+    `became` is the session that continues it since it was cleared, at `became_at`.
     """
 
     id: str
@@ -31,19 +27,19 @@ class SessionRow(msgspec.Struct, frozen=True):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is over: one that was seen after it had ended was resumed."""
+        """Whether it is over; one that was seen after its end was resumed."""
         return self.ended_at is not None and self.seen_at <= self.ended_at
 
     @property
     def continued_as(self) -> str | None:
-        """The session that it goes on as; one that was seen after its clear was resumed."""
+        """The session that continues it; one that was seen after its clear was resumed."""
         if self.became_at is None or self.seen_at > self.became_at:
             return None
         return self.became
 
 
 class ThreadRow(msgspec.Struct, frozen=True):
-    """A thread as it is now. Later is what has the higher (cycle, seq), never the later clock."""
+    """A thread as it is now. The version with the higher (cycle, seq) is the later one."""
 
     session: str
     thread: str
@@ -85,8 +81,8 @@ class CallRow(msgspec.Struct, frozen=True):
 class CompactionRow(msgspec.Struct, frozen=True):
     """One compaction, by (session, thread, cycle): the cycle that it ended.
 
-    `before` is what the thread held, `after` what the first call after it sent; None: not known,
-    or not yet. `inferred` is set if no record contains it.
+    `before` is what the thread held, `after` what the first call after it sent; None if not known
+    (yet). `inferred` is set if no record contains it.
     """
 
     session: str
@@ -102,9 +98,9 @@ class CompactionRow(msgspec.Struct, frozen=True):
 
 
 class SignalRow(msgspec.Struct, frozen=True):
-    """What the policy said, by (session, thread, cycle, kind, level, arm): it is said once.
+    """A signal of the policy; it fires once by (session, thread, cycle, kind, level, arm).
 
-    `arm` is how often the levels of the cycle were armed anew before it, by a handoff.
+    `arm` is how often handoffs had re-armed the levels of the cycle before.
     """
 
     session: str
@@ -120,9 +116,9 @@ class SignalRow(msgspec.Struct, frozen=True):
 
 
 class HandoffRow(msgspec.Struct, frozen=True):
-    """A document that was handed over, with its text; the last one of a session counts.
+    """A handoff document with its text; the last one of a session counts.
 
-    `calls` is how many its session had made by then, None if unknown.
+    `calls` is how many calls its session had made by then, None if unknown.
     """
 
     id: str

@@ -19,6 +19,7 @@ from brimline.store.base import (
     RecordSignal,
     UseHandoff,
     Write,
+    apply_in_order,
 )
 from brimline.store.sqlite import statements as sql
 from brimline.store.sqlite.statements import RowT, Table
@@ -37,12 +38,7 @@ class WriteApplier:
 
     def apply(self, writes: Sequence[Write]) -> list[bool]:
         """Apply the writes; return for each whether it had an effect."""
-        effects = [False] * len(writes)
-        for place, write in enumerate(writes):
-            effects[place] = self._apply_one(write)
-            if isinstance(write, EventKey) and not effects[place]:
-                break
-        return effects
+        return apply_in_order(writes, self._apply_one)
 
     def mark_changes(self) -> None:
         """Give every changed session a new mark, after all lists are applied."""
@@ -52,7 +48,7 @@ class WriteApplier:
     def _apply_one(self, write: Write) -> bool:
         match write:
             case EventKey(key, at):
-                return self._remember(key, at)
+                return self._record_event(key, at)
             case PutSession(row):
                 return self._put(sql.SESSIONS, sql.PUT_SESSION, row, row.id)
             case PutThread(row):
@@ -71,7 +67,7 @@ class WriteApplier:
             case MarkMessage():
                 return self._mark_message(write)
             case MoveMessage(id, to):
-                return self._move(id, to)
+                return self._move_message(id, to)
             case PutHandoff(row):
                 return self._put(sql.HANDOFFS, sql.PUT_HANDOFF, row, row.session)
             case UseHandoff(id, at):
@@ -88,26 +84,24 @@ class WriteApplier:
         return True
 
     def _note_owner_change(self, statement: str, id: str) -> bool:
-        (session,) = self._connection.execute(statement, (id,)).fetchone()
-        return self._note_change(session)
+        return self._note_change(self._connection.execute(statement, (id,)).fetchone()[0])
 
     def _put(self, table: Table[RowT], statement: str, row: RowT, session: str) -> bool:
         return self._execute(statement, table.values(row)) and self._note_change(session)
 
-    def _record_signal(self, fire: RecordSignal) -> bool:
-        signal = fire.signal
-        if not self._put(sql.SIGNALS, sql.INSERT_SIGNAL, signal, signal.session):
+    def _record_signal(self, write: RecordSignal) -> bool:
+        if not self._put(sql.SIGNALS, sql.INSERT_SIGNAL, write.signal, write.signal.session):
             return False
-        for message in fire.messages:
+        for message in write.messages:
             self._put(sql.MESSAGES, sql.INSERT_MESSAGE, message, message.session)
         return True
 
-    def _remember(self, key: str, at: float) -> bool:
-        made = self._connection.execute(sql.INSERT_EVENT_KEY, (key, at))
-        if made.rowcount <= 0 or made.lastrowid is None:
+    def _record_event(self, key: str, at: float) -> bool:
+        inserted = self._connection.execute(sql.INSERT_EVENT_KEY, (key, at))
+        if inserted.rowcount <= 0 or inserted.lastrowid is None:
             return False
-        if made.lastrowid % PRUNE_EVERY == 0:
-            self._connection.execute(sql.PRUNE_EVENT_KEYS, (made.lastrowid - MAX_EVENT_KEYS,))
+        if inserted.lastrowid % PRUNE_EVERY == 0:
+            self._connection.execute(sql.PRUNE_EVENT_KEYS, (inserted.lastrowid - MAX_EVENT_KEYS,))
         return True
 
     def _forget(self, before: float) -> bool:
@@ -121,11 +115,10 @@ class WriteApplier:
             self.changed.pop(session, None)
         return True
 
-    def _move(self, id: str, to: str) -> bool:
-        found = self._connection.execute(sql.SESSION_OF_MESSAGE, (id,)).fetchone()
-        if not self._execute(sql.MOVE_MESSAGE, (to, id)):
-            return False
-        return self._note_change(found[0]) and self._note_change(to)
+    def _move_message(self, id: str, to: str) -> bool:
+        row = self._connection.execute(sql.SESSION_OF_MESSAGE, (id,)).fetchone()
+        done = self._execute(sql.MOVE_MESSAGE, (to, id))
+        return done and self._note_change(row[0]) and self._note_change(to)
 
     def _mark_message(self, mark: MarkMessage) -> bool:
         values = (mark.to, mark.to, mark.at, mark.id, mark.handed_at, mark.handed_at, *mark.since)

@@ -11,35 +11,35 @@ from pathlib import Path
 from brimline.folder_safety import make_private_folder
 from brimline.store.failures import StoreFailed
 from brimline.store.sqlite import statements as sql
-from brimline.store.sqlite.header import Unusable, inspect_file
-from brimline.store.sqlite.integrity import check_values, interrupted, quick_check
+from brimline.store.sqlite.header import Unusable, inspect_file, sidecars
+from brimline.store.sqlite.integrity import check_pages, check_values, interrupted
 from brimline.store.sqlite.migrations import migrate
-from brimline.store.sqlite.quarantine import locked_folder, quarantine, sidecars
+from brimline.store.sqlite.quarantine import locked_folder, quarantine
 
 BUSY_TIMEOUT_S = 5.0  # one process waits this long for the writes of another
 
 CHECK_BUDGET_S = 0.25  # a larger file is checked as far as this goes; the daemon checks all of it
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_GARBLED = "Could not decode to UTF-8"
 _WRITES = (
     sql.PUT_SESSION, sql.PUT_THREAD, sql.PUT_CALL, sql.PUT_COMPACTION, sql.INSERT_SIGNAL,
     sql.INSERT_MESSAGE, sql.PUT_HANDOFF, sql.INSERT_EVENT_KEY, sql.MARK_CHANGED, sql.KEEP_MARK,
 )  # fmt: skip
-_RESTARTS = "The daemon moves the damaged file aside and starts a new store."
-_HINTS = {
-    sqlite3.SQLITE_FULL: "Free some space on that disk; nothing was written.",
-    sqlite3.SQLITE_IOERR: "Is that disk full or failing? Nothing was written.",
-    sqlite3.SQLITE_BUSY: "Another program keeps it locked; nothing was written.",
-    sqlite3.SQLITE_READONLY: "Its folder and file must be yours to write.",
-    sqlite3.SQLITE_CANTOPEN: "Its folder and file must be yours to write.",
-    sqlite3.SQLITE_CORRUPT: _RESTARTS,
-    sqlite3.SQLITE_NOTADB: _RESTARTS,
+DAMAGE_HINT = "The daemon moves the damaged file aside and starts a new store."
+_ACCESS_HINT = "Make sure that you may write to the file and its folder."
+_HINTS: dict[int | None, str] = {
+    sqlite3.SQLITE_FULL: "Nothing was written. Free some space on that disk.",
+    sqlite3.SQLITE_IOERR: "Nothing was written. Is that disk full or failing?",
+    sqlite3.SQLITE_BUSY: "Nothing was written: another program keeps the file locked.",
+    sqlite3.SQLITE_READONLY: _ACCESS_HINT,
+    sqlite3.SQLITE_CANTOPEN: _ACCESS_HINT,
+    sqlite3.SQLITE_CORRUPT: DAMAGE_HINT,
+    sqlite3.SQLITE_NOTADB: DAMAGE_HINT,
 }
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection that may pass to another thread, and leaves transactions to its owner."""
+    """Connect for any thread; the caller begins and ends transactions."""
     connection = sqlite3.connect(
         path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
@@ -59,28 +59,25 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
 
 
 def prepare(path: Path, check_budget_s: float = CHECK_BUDGET_S) -> None:
-    """Make the file ready to be connected to; StoreFailed, NewerStore or UnsafeFolder if not."""
+    """Create, check and migrate the file; raises StoreFailed, NewerStore or UnsafeFolder."""
     try:
         make_private_folder(path.parent)
         with locked_folder(path.parent):
             _prepare_alone(path, check_budget_s)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise StoreFailed(str(path), reason, _HINTS[sqlite3.SQLITE_CANTOPEN]) from error
+        raise StoreFailed(str(path), error.strerror or str(error), _ACCESS_HINT) from error
     except sqlite3.Error as error:
         raise store_failed(path, error) from error
 
 
 def store_failed(path: Path, error: Exception) -> StoreFailed:
-    """What to tell of an error of SQLite's, or of a value that it does not take.
+    """Return the StoreFailed for an error of SQLite, or for a value that it does not accept.
 
-    If the file turns out to be damaged, that is noted beside it for whoever can replace it.
+    If the file is damaged, that is noted beside it for the daemon, which replaces it.
     """
-    code = _code(error)
-    if code in _BROKEN:
+    if is_damage(error):
         note_damage(path, str(error))
-    hint = _HINTS.get(code) if code is not None else None
-    return StoreFailed(str(path), str(error), hint)
+    return StoreFailed(str(path), str(error), _HINTS.get(_code(error)))
 
 
 def note_damage(path: Path, reason: str) -> None:
@@ -103,39 +100,26 @@ def forget_damage(path: Path) -> None:
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether an error says that the file's content is damaged."""
+    """Return whether an error means that the file's content is damaged."""
     return _code(error) in _BROKEN
 
 
-def damaged(reason: str) -> Unusable:
-    """Return the finding for a damaged database."""
-    return Unusable("broken", f"was damaged ({reason})")
-
-
 def _prepare_alone(path: Path, check_budget_s: float) -> None:
-    _set_aside_unusable(path)
-    try:
-        _open_checked(path, check_budget_s)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        if not is_damage(error):
-            raise
-        quarantine(path, damaged(str(error)))
-        _open_checked(path, check_budget_s)
-
-
-def _set_aside_unusable(path: Path) -> None:
-    reason = noted_damage(path)
+    """Prepare the file while this process has the folder's lock; set it aside if unusable."""
+    reason = noted_damage(path) if os.path.lexists(path) else None
     try:
         unusable = inspect_file(path)
+        if unusable is None and reason is None:
+            forget_damage(path)
+            _open_checked(path, check_budget_s)
+            return
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not is_damage(error):
             raise
-        unusable = damaged(str(error))
-    if unusable is None and reason is not None and os.path.lexists(path):
-        unusable = damaged(reason)
-    if unusable is not None:
-        quarantine(path, unusable)
+        unusable, reason = None, str(error)
+    quarantine(path, unusable or Unusable("broken", f"was damaged ({reason})"))
     forget_damage(path)
+    _open_checked(path, check_budget_s)
 
 
 def _open_checked(path: Path, check_budget_s: float) -> None:
@@ -145,7 +129,7 @@ def _open_checked(path: Path, check_budget_s: float) -> None:
     _restrict_mode(path)
     end = time.monotonic() + check_budget_s
     with closing(connect(path)) as connection:
-        _check_until(end, connection, quick_check)
+        _check_until(end, connection, check_pages)
         migrate(connection, str(path))
         _check_tables(connection)
         _check_until(end, connection, check_values)
@@ -167,7 +151,7 @@ def _create(path: Path) -> None:
 
 
 def _restrict_mode(path: Path) -> None:
-    """For its owner alone: SQLite gives the files beside it the same mode."""
+    """Take all permissions of others away; SQLite gives the files beside it the same mode."""
     file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         if os.fstat(file).st_mode & 0o077:
@@ -177,11 +161,9 @@ def _restrict_mode(path: Path) -> None:
 
 
 def _check_until(
-    end: float,
-    connection: sqlite3.Connection,
-    check: Callable[[sqlite3.Connection], str | None],
+    end: float, connection: sqlite3.Connection, check: Callable[[sqlite3.Connection], str | None]
 ) -> None:
-    """Run a check until a time; what it did not reach is checked by the daemon later."""
+    """Run a check until a time; the daemon checks the rest later."""
     remaining_s = end - time.monotonic()
     if remaining_s <= 0:
         return
@@ -207,8 +189,8 @@ def _check_tables(connection: sqlite3.Connection) -> None:
         raise _damage(str(error)) from error
 
 
-def _damage(found: str) -> sqlite3.DatabaseError:
-    error = sqlite3.DatabaseError(found)
+def _damage(reason: str) -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError(reason)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
 
@@ -218,11 +200,12 @@ def _note(path: Path) -> Path:
 
 
 def _code(error: Exception) -> int | None:
-    """SQLite's primary code; the extended ones keep theirs in the lower byte.
+    """Return SQLite's primary error code, the lower byte of the extended one.
 
-    What Python cannot decode has none of its own: a message that quotes a damaged schema, a text.
+    A text that Python cannot decode, or a message that quotes a damaged schema, has none.
     """
-    if isinstance(error, UnicodeDecodeError) or str(error).startswith(_GARBLED):
+    undecodable = str(error).startswith("Could not decode to UTF-8")
+    if undecodable or isinstance(error, UnicodeDecodeError):
         return sqlite3.SQLITE_CORRUPT
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF

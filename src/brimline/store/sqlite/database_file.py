@@ -1,4 +1,4 @@
-"""The database file while it is open: whether it is still in place, and what to do if it is not."""
+"""The open database file: detects that it was moved, replaced or damaged, and keeps its content."""
 
 import os
 import sqlite3
@@ -6,29 +6,34 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from brimline.store.sqlite.connections import damaged, forget_damage, noted_damage
-from brimline.store.sqlite.header import APPLICATION_ID, Unusable, application_id, inspect_header
+from brimline.store.sqlite.connections import forget_damage, noted_damage
+from brimline.store.sqlite.header import (
+    APPLICATION_ID,
+    HEADER_BYTES,
+    Unusable,
+    application_id,
+    inspect_header,
+    sidecars,
+)
 from brimline.store.sqlite.quarantine import (
     DISMISS,
     free_name,
     locked_folder,
     quarantine,
     report,
-    sidecars,
 )
 
 FileId: TypeAlias = tuple[int, int]
 Kind: TypeAlias = Literal["missing", "replaced", "log missing", "damaged"]
 
-_HEADER_BYTES = 100
 _STOP_FIRST = "Stop the daemon first (`brimline serve --stop`) to move, delete or restore the file."
 
 
 class Finding(NamedTuple):
-    """What happened to the open file; the content of a `damaged` one cannot be relied on."""
+    """What happened to the open file; `reason` completes a sentence that begins with its path."""
 
     kind: Kind
-    unusable: Unusable
+    reason: str
 
 
 class DatabaseFile:
@@ -44,7 +49,7 @@ class DatabaseFile:
         opened = os.fstat(self._handle)
         self._id: FileId = (opened.st_dev, opened.st_ino)
         self._largest_bytes = opened.st_size
-        self._application_id = application_id(os.pread(self._handle, _HEADER_BYTES, 0))
+        self._application_id = application_id(os.pread(self._handle, HEADER_BYTES, 0))
         self._sidecar_ids = {file: _file_id(file) for file in sidecars(path)}
 
     def find_problem(self) -> Finding | None:
@@ -55,28 +60,25 @@ class DatabaseFile:
         """Keep the content of a file that is no longer in place, before its connections close.
 
         A missing file is written again, a replaced one is written beside the other, a damaged one
-        is set aside. The next `prepare` opens what is at the path then.
+        is set aside. The next `prepare` opens the file that is at the path then.
         """
         if self.find_problem() is None or not self._path.parent.is_dir():
             return
         with locked_folder(self._path.parent):
-            finding = self.find_problem()  # again: nothing of ours moves it from here on
-            if finding is not None:
-                self._settle_alone(finding, connection)
-
-    def _settle_alone(self, finding: Finding, connection: sqlite3.Connection) -> None:
-        match finding.kind:
-            case "missing":
-                self._restore(connection)
-            case "replaced":
-                self._keep_copy(connection)
-            case "log missing":
-                what = f"{self._path} {finding.unusable.reason}."
-                report(self._path, what, f"No data was lost. {_STOP_FIRST}", None)
-            case "damaged":
-                # Before the connections close: SQLite writes its log only to a file in place.
-                quarantine(self._path, finding.unusable)
-                forget_damage(self._path)
+            match self.find_problem():  # again: another Brimline may have moved it before the lock
+                case Finding("missing", reason):
+                    self._restore(connection, f"{self._path} {reason}")
+                case Finding("replaced", reason):
+                    self._keep_copy(connection, f"{self._path} {reason}")
+                case Finding("log missing", reason):
+                    what = f"{self._path} {reason}."
+                    report(self._path, what, f"No data was lost. {_STOP_FIRST}", None)
+                case Finding("damaged", reason):
+                    # Before the connections close: SQLite writes its log only to a file in place.
+                    quarantine(self._path, Unusable("broken", reason))
+                    forget_damage(self._path)
+                case _:
+                    pass
 
     def close(self) -> None:
         """Release the file, after all connections of this process were closed."""
@@ -86,40 +88,36 @@ class DatabaseFile:
         try:
             current = os.stat(self._path)
         except (FileNotFoundError, NotADirectoryError):
-            return Finding("missing", Unusable("broken", "was deleted or moved while it was open"))
+            return Finding("missing", "was deleted or moved while Brimline was using it")
         except OSError:
             return None
         if (current.st_dev, current.st_ino) != self._id:
-            reason = "was replaced by another file while it was open"
-            return Finding("replaced", Unusable("replaced", reason))
+            return Finding("replaced", "was replaced by another file while Brimline was using it")
         for file, identity in self._sidecar_ids.items():
             if identity is not None and _file_id(file) != identity:
-                reason = f"lost its file {file.name} while it was open"
-                return Finding("log missing", Unusable("broken", reason))
+                reason = f"lost its file {file.name} while Brimline was using it"
+                return Finding("log missing", reason)
         return None
 
     def _find_overwriting(self) -> Finding | None:
         """A store never shrinks and never changes its mark, unless another program writes to it."""
         try:
             size = os.fstat(self._handle).st_size
-            header = os.pread(self._handle, _HEADER_BYTES, 0)
+            header = os.pread(self._handle, HEADER_BYTES, 0)
         except OSError:
             return None
-        mark = application_id(header)
         shrunk, self._largest_bytes = size < self._largest_bytes, max(size, self._largest_bytes)
-        changed = mark not in (self._application_id, APPLICATION_ID)
-        if not shrunk and not changed and inspect_header(header) is None:
+        marked_again = application_id(header) not in (self._application_id, APPLICATION_ID)
+        if not shrunk and not marked_again and inspect_header(header) is None:
             return None
-        reason = "was overwritten by another program while it was open"
-        return Finding("damaged", Unusable("broken", reason))
+        return Finding("damaged", "was overwritten by another program while Brimline was using it")
 
     def _find_damage(self) -> Finding | None:
         reason = noted_damage(self._path)
-        return None if reason is None else Finding("damaged", damaged(reason))
+        return None if reason is None else Finding("damaged", f"was damaged ({reason})")
 
-    def _restore(self, connection: sqlite3.Connection) -> None:
+    def _restore(self, connection: sqlite3.Connection, what: str) -> None:
         """Write the content of the deleted file to its path."""
-        what = f"{self._path} was deleted or moved while Brimline was using it"
         draft = self._path.with_name(f"{self._path.name}.new")
         if not _copied(connection, draft):
             report(self._path, f"{what}, and could not be written again.", _STOP_FIRST, None)
@@ -130,9 +128,8 @@ class DatabaseFile:
         advice = f"All of its data was written to that path again. {_STOP_FIRST}"
         report(self._path, f"{what}.", advice, None)
 
-    def _keep_copy(self, connection: sqlite3.Connection) -> None:
+    def _keep_copy(self, connection: sqlite3.Connection, what: str) -> None:
         """Write the content of the replaced file beside the one that replaced it."""
-        what = f"{self._path} was replaced by another file while Brimline was using it"
         kept = free_name(self._path, "replaced")
         copied = _copied(connection, kept)
         for file in sidecars(self._path):
@@ -161,7 +158,7 @@ def _copied(connection: sqlite3.Connection, target: Path) -> bool:
 
 def _file_id(path: Path) -> FileId | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

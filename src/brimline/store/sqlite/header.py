@@ -1,4 +1,4 @@
-"""What a file at the store's path is, found out without writing to it."""
+"""Inspects the file at the store's path without writing to it."""
 
 import os
 import sqlite3
@@ -10,11 +10,13 @@ from brimline.regular_file import open_regular_file
 
 APPLICATION_ID = 0x4252494D  # "BRIM": `file` and other programs read it from the header
 
+SIDECARS = ("-wal", "-shm")  # the files that SQLite keeps beside an open database
+
 # How a file that was set aside is named: `brimline.db.broken-TIME`.
 Label: TypeAlias = Literal["broken", "foreign", "replaced"]
 
 _MAGIC = b"SQLite format 3\0"
-_HEADER_BYTES = 100
+HEADER_BYTES = 100
 # https://www.sqlite.org/fileformat.html: a higher number means that a newer SQLite is needed.
 _WRITE_VERSION, _NEWEST_WRITE_VERSION = slice(18, 19), b"\2"
 _SCHEMA_FORMAT, _NEWEST_SCHEMA_FORMAT = slice(44, 48), b"\0\0\0\4"
@@ -42,15 +44,18 @@ def inspect_file(path: Path) -> Unusable | None:
     if not os.path.lexists(path):
         return _inspect_leftover_log(path)
     with os.fdopen(open_regular_file(path), "rb") as file:
-        header = file.read(_HEADER_BYTES)
-    return inspect_header(header) or _inspect_owner(path, application_id(header))
+        header = file.read(HEADER_BYTES)
+    unusable = inspect_header(header)
+    if unusable is None and not _is_ours(path, application_id(header)):
+        return Unusable("foreign", "was a database of another program")
+    return unusable
 
 
 def inspect_header(header: bytes) -> Unusable | None:
-    """Return why a file with this header is no database that we can write to."""
+    """Return why a file with this header is not a database that we can write to."""
     if not header:
         return Unusable("broken", "was empty (0 bytes)")
-    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+    if len(header) < HEADER_BYTES or not header.startswith(_MAGIC):
         return Unusable("broken", "was not a SQLite database")
     newer = (
         header[_WRITE_VERSION] > _NEWEST_WRITE_VERSION
@@ -64,35 +69,32 @@ def application_id(header: bytes) -> int:
     return int.from_bytes(header[_APPLICATION_ID], "big")
 
 
-def log_path(path: Path) -> Path:
-    """Return where SQLite keeps the write-ahead log of a database."""
-    return path.with_name(f"{path.name}-wal")
+def sidecars(path: Path) -> list[Path]:
+    """Return the paths of the files that SQLite keeps beside a database, its log first."""
+    return [path.with_name(path.name + suffix) for suffix in SIDECARS]
+
+
+def table_names(connection: sqlite3.Connection) -> list[str]:
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+    return [name for (name,) in connection.execute(query)]
 
 
 def _inspect_leftover_log(path: Path) -> Unusable | None:
     """A log without its database must not be applied to a new one: SQLite would not notice."""
-    log = log_path(path)
+    log, _ = sidecars(path)
     if not log.is_file() or not log.stat().st_size:
         return None
     return Unusable("broken", "was missing, and only its write-ahead log was left")
 
 
-def _inspect_owner(path: Path, found: int) -> Unusable | None:
-    if found == APPLICATION_ID:
-        return None
-    foreign = Unusable("foreign", "was a database of another program")
-    return foreign if found or not _has_our_tables(path) else None
-
-
-def _has_our_tables(path: Path) -> bool:
-    """Whether an unmarked database is one of ours, or empty; reads it without changing it."""
+def _is_ours(path: Path, mark: int) -> bool:
+    """Return whether a database is empty or a store; reads it without changing it."""
+    if mark:
+        return mark == APPLICATION_ID
     # An immutable database is read without locks and without files beside it; but its log is not.
-    mode = "mode=ro" if log_path(path).exists() else "mode=ro&immutable=1"
+    mode = "mode=ro" if sidecars(path)[0].exists() else "mode=ro&immutable=1"
     uri = f"{path.absolute().as_uri()}?{mode}"
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        found = connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-        )
-        names = {name for (name,) in found}
+        names = {*table_names(connection)}
     return not names or (version > 0 and names >= _OUR_TABLES)

@@ -4,30 +4,28 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
+
+from brimline.store.sqlite.header import table_names
 
 _INTERRUPT_EVERY_S = 0.02
 _TYPES = {"TEXT": "text", "INTEGER": "integer", "REAL": "real", "BOOLEAN": "integer"}
 _GROUPED = ("calls", "threads", "compactions")  # the tables whose key begins with the session
 
 
-def quick_check(connection: sqlite3.Connection) -> str | None:
-    """Return the first damage of the pages and rows; does not compare indexes with tables."""
-    return _first_finding(connection, "PRAGMA quick_check(1)")
-
-
-def full_check(connection: sqlite3.Connection) -> str | None:
-    """Return the first damage of pages, rows and indexes."""
-    return _first_finding(connection, "PRAGMA integrity_check(1)")
+def check_pages(connection: sqlite3.Connection, pragma: str = "quick_check") -> str | None:
+    """Return the first damage of pages and rows; `integrity_check` includes the indexes."""
+    (result,) = connection.execute(f"PRAGMA {pragma}(1)").fetchone()
+    return None if result == "ok" else result
 
 
 def check_values(connection: sqlite3.Connection) -> str | None:
     """Return the first table with a value of another type than its column's.
 
-    Raises what SQLite raises if a text is not UTF-8: SQLite itself takes any bytes for a text.
+    Raises as SQLite does if a text is not UTF-8: SQLite itself accepts any bytes as a text.
     """
-    for table in _tables(connection):
+    for table in table_names(connection):
         for _, wrong in connection.execute(_values_query(connection, table)):
             if wrong:
                 return f"a value in the table {table} has the wrong type"
@@ -38,7 +36,7 @@ def check_values(connection: sqlite3.Connection) -> str | None:
 def interrupted(
     connection: sqlite3.Connection, stop: threading.Event, after_s: float = math.inf
 ) -> Generator[None]:
-    """Interrupt what runs on a connection after a time, or when `stop` is set."""
+    """Interrupt the statements of a connection after a time, or when `stop` is set."""
     done = threading.Event()
     end = time.monotonic() + after_s
 
@@ -55,16 +53,6 @@ def interrupted(
     finally:
         done.set()
         watcher.join()
-
-
-def _first_finding(connection: sqlite3.Connection, check: str) -> str | None:
-    (found,) = connection.execute(check).fetchone()
-    return None if found == "ok" else found
-
-
-def _tables(connection: sqlite3.Connection) -> Iterator[str]:
-    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-    yield from (name for (name,) in connection.execute(query).fetchall())
 
 
 def _values_query(connection: sqlite3.Connection, table: str) -> str:
@@ -90,6 +78,5 @@ def _values_query(connection: sqlite3.Connection, table: str) -> str:
 def _wrong_type(name: str, kind: str, strict: bool) -> str:
     if kind not in _TYPES:
         return "FALSE"
-    if strict:
-        return f"typeof(\"{name}\") <> '{_TYPES[kind]}'"
-    return f"typeof(\"{name}\") NOT IN ('{_TYPES[kind]}', 'null')"
+    allowed = f"'{_TYPES[kind]}'" if strict else f"'{_TYPES[kind]}', 'null'"
+    return f'typeof("{name}") NOT IN ({allowed})'

@@ -1,6 +1,6 @@
 """The SQL statements of writes. Keys and `ON CONFLICT` make them idempotent.
 
-What SQLite 3.26 and PostgreSQL both understand is written so that both do.
+They are for SQLite 3.26; where PostgreSQL has the same syntax, that is used.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,31 +18,28 @@ OLD_SESSIONS = "SELECT id FROM sessions WHERE seen_at < ?"
 
 
 class Table(Generic[RowT]):
-    """A table that keeps rows of one kind, a column for a field; some are given by the table."""
+    """A table with a column for each field of a row; SQLite assigns the fields `assigned`."""
 
-    def __init__(self, name: str, kind: type[RowT], *given: str) -> None:
+    def __init__(self, name: str, kind: type[RowT], *assigned: str) -> None:
         self.name, self.kind = name, kind
         self.fields = kind.__struct_fields__
         self._flags = [field.name for field in msgspec.structs.fields(kind) if field.type is bool]
-        written = [field for field in self.fields if field not in given]
+        written = [field for field in self.fields if field not in assigned]
         self.values: Callable[[RowT], tuple[Any, ...]] = attrgetter(*written)
         marks = ", ".join("?" * len(written))
         self.insert = f"INSERT INTO {name} ({_listed(written)}) VALUES ({marks})"
         self.select = f"SELECT {_listed(self.fields)} FROM {name}"
         self.forget = f"DELETE FROM {name} WHERE session IN ({OLD_SESSIONS})"
 
-    def rows(self, found: Iterable[tuple[Any, ...]]) -> list[RowT]:
-        """What was selected, as rows."""
-        rows = [self.kind(*values) for values in found]
-        return [self._flagged(row) for row in rows] if self._flags else rows
+    def rows(self, selected: Iterable[tuple[Any, ...]]) -> list[RowT]:
+        rows = [self.kind(*values) for values in selected]
+        if not self._flags:
+            return rows
+        # SQLite has no booleans.
+        flags = [{flag: bool(getattr(row, flag)) for flag in self._flags} for row in rows]
+        return [msgspec.structs.replace(row, **each) for row, each in zip(rows, flags, strict=True)]
 
-    def _flagged(self, row: RowT) -> RowT:
-        """SQLite has no booleans of its own."""
-        flags = {flag: bool(getattr(row, flag)) for flag in self._flags}
-        return msgspec.structs.replace(row, **flags)
-
-    def besides(self, *key: str) -> list[str]:
-        """The fields that are not in the key."""
+    def fields_without(self, *key: str) -> list[str]:
         return [field for field in self.fields if field not in key]
 
 
@@ -76,14 +73,13 @@ COMPACTIONS = Table("compactions", CompactionRow)
 SIGNALS = Table("signals", SignalRow)
 MESSAGES = Table("messages", Message, "order")
 HANDOFFS = Table("handoffs", HandoffRow)
-# What belongs to a session.
 SESSION_TABLES: tuple[Table[Any], ...] = (THREADS, CALLS, COMPACTIONS, SIGNALS, MESSAGES, HANDOFFS)
 
-_TOLD = 'excluded."{field}" IS NOT NULL'
-_EITHER = '(excluded."{field}" IS NULL) <> (calls."{field}" IS NULL)'
-_SESSION = SESSIONS.besides("id", "agent", "seen_at")
-_CALL = CALLS.besides("session", "thread", "call")
-_COMPACTION = COMPACTIONS.besides("session", "thread", "cycle", "inferred")
+_IF_NEW = 'excluded."{field}" IS NOT NULL'
+_IF_ONE_IS_NULL = '(excluded."{field}" IS NULL) <> (calls."{field}" IS NULL)'
+_SESSION = SESSIONS.fields_without("id", "agent", "seen_at")
+_CALL = CALLS.fields_without("session", "thread", "call")
+_COMPACTION = COMPACTIONS.fields_without("session", "thread", "cycle", "inferred")
 
 PUT_SESSION = f"""{SESSIONS.insert}
 ON CONFLICT (id) DO UPDATE SET agent = excluded.agent,
@@ -91,23 +87,23 @@ ON CONFLICT (id) DO UPDATE SET agent = excluded.agent,
         THEN excluded.seen_at ELSE sessions.seen_at END,
     {_filled("sessions", _SESSION)}
 WHERE excluded.agent <> sessions.agent OR excluded.seen_at > sessions.seen_at
-    OR {_differs("sessions", _SESSION, _TOLD)}"""
+    OR {_differs("sessions", _SESSION, _IF_NEW)}"""
 
 PUT_THREAD = f"""{THREADS.insert}
-ON CONFLICT (session, thread) DO UPDATE SET {_replaced(THREADS.besides("session", "thread"))}
+ON CONFLICT (session, thread) DO UPDATE SET {_replaced(THREADS.fields_without("session", "thread"))}
 WHERE (excluded.cycle, excluded.seq) > (threads.cycle, threads.seq)"""
 
 PUT_CALL = f"""{CALLS.insert}
 ON CONFLICT (session, thread, call) DO UPDATE SET {_replaced(_CALL)}
 WHERE (excluded.cycle, excluded.seq) >= (calls.cycle, calls.seq)
-    AND ({_differs("calls", _CALL, _EITHER)})"""
+    AND ({_differs("calls", _CALL, _IF_ONE_IS_NULL)})"""
 
 PUT_COMPACTION = f"""{COMPACTIONS.insert}
 ON CONFLICT (session, thread, cycle) DO UPDATE SET
     inferred = compactions.inferred AND excluded.inferred,
     {_filled("compactions", _COMPACTION)}
 WHERE (compactions.inferred AND NOT excluded.inferred)
-    OR {_differs("compactions", _COMPACTION, _TOLD)}"""
+    OR {_differs("compactions", _COMPACTION, _IF_NEW)}"""
 
 INSERT_SIGNAL = (
     f"{SIGNALS.insert} ON CONFLICT (session, thread, cycle, kind, level, arm) DO NOTHING"

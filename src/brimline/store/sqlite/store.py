@@ -17,6 +17,7 @@ from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, 
 from brimline.store.sqlite import queries as query
 from brimline.store.sqlite.connections import (
     CHECK_BUDGET_S,
+    DAMAGE_HINT,
     connect,
     connect_for_reading,
     is_damage,
@@ -25,13 +26,11 @@ from brimline.store.sqlite.connections import (
     store_failed,
 )
 from brimline.store.sqlite.database_file import DatabaseFile
-from brimline.store.sqlite.integrity import check_values, full_check, interrupted
+from brimline.store.sqlite.integrity import check_pages, check_values, interrupted
 from brimline.store.sqlite.worker_thread import WorkerThread
 from brimline.store.sqlite.writer import Writer
 
 MAX_BATCH = 64  # lists of writes in one transaction, and queries
-
-DAMAGE_HINT = "The daemon moves the damaged file aside and starts a new store."
 
 LOGGER = logging.getLogger("brimline.store")
 
@@ -58,10 +57,7 @@ class SqliteStore:
         self._content_check: asyncio.Future[None] | None = None
         self._open = True
         self._writer = WorkerThread[Sequence[Write], list[bool]](
-            "brimline-store-writes",
-            writer.write_all,
-            partial(_close, file, writing),
-            MAX_BATCH,
+            "brimline-store-writes", writer.write_all, partial(_close, file, writing), MAX_BATCH
         )
         self._reader = WorkerThread[QueryJob, Any](
             "brimline-store-reads", partial(_run_queries, path, reading), reading.close, MAX_BATCH
@@ -78,11 +74,9 @@ class SqliteStore:
         return cls(path, *await asyncio.to_thread(_connections, path, check_budget_s))
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
-        """Carry these out; what others write meanwhile may share the transaction."""
-        self._check()
-        if not writes:
-            return []
-        return await self._writer.submit(writes)
+        """Apply the writes; those of other callers may share the transaction."""
+        self._check_usable()
+        return await self._writer.submit(writes) if writes else []
 
     async def sessions(self) -> list[SessionRow]:
         return await self._read(query.SESSIONS)
@@ -134,35 +128,35 @@ class SqliteStore:
         if finding is None:
             return None
         if finding.kind == "damaged":
-            self._damage = finding.unusable.reason
-        return finding.unusable.reason
+            self._damage = finding.reason
+        return finding.reason
 
     async def check_content(self) -> None:
-        """Read the whole file beside what else goes on; damage is what `find_problem` returns."""
-        self._check()
+        """Check the whole file in a thread; `find_problem` then reports damage."""
+        self._check_usable()
         work = asyncio.to_thread(_check_content, self._path, self._check_stopped)
         self._content_check = asyncio.ensure_future(work)
         await asyncio.shield(self._content_check)  # `close` ends it, and waits for it
 
     async def close(self) -> None:
-        """Finish what is under way, and let go of the file; a second time does nothing.
+        """Finish the work under way, and close the file; a second time does nothing.
 
-        If the file is damaged or no longer in place, its content is kept first, and that is
-        reported.
+        If the file is damaged or no longer in place, its content is kept, and that is reported.
         """
-        if self._open:
-            self._open = False
-            self._check_stopped.set()
-            if self._content_check is not None:
-                await self._content_check
-            await self._reader.close()
-            await self._writer.close()
+        if not self._open:
+            return
+        self._open = False
+        self._check_stopped.set()
+        if self._content_check is not None:
+            await self._content_check
+        await self._reader.close()
+        await self._writer.close()
 
     async def _read(self, query: Callable[[sqlite3.Connection, *Ts], T], *values: *Ts) -> T:
-        self._check()
+        self._check_usable()
         return cast("T", await self._reader.submit((query, values)))
 
-    def _check(self) -> None:
+    def _check_usable(self) -> None:
         if not self._open:
             raise StoreFailed(str(self._path), "the store was closed")
         if self._damage is not None:
@@ -198,10 +192,10 @@ def _close(file: DatabaseFile, writing: sqlite3.Connection) -> None:
 
 
 def _check_content(path: Path, stop: threading.Event) -> None:
-    """Note damage that a check of the whole file finds; do nothing if it cannot be read now."""
+    """Note damage that a check of the whole file detects; a file that is busy is not checked."""
     try:
         with closing(connect_for_reading(path)) as connection, interrupted(connection, stop):
-            reason = full_check(connection) or check_values(connection)
+            reason = check_pages(connection, "integrity_check") or check_values(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if not is_damage(error):
             return
@@ -211,15 +205,12 @@ def _check_content(path: Path, stop: threading.Event) -> None:
 
 
 def _run_queries(
-    path: Path, connection: sqlite3.Connection, asks: Sequence[QueryJob]
+    path: Path, connection: sqlite3.Connection, jobs: Sequence[QueryJob]
 ) -> list[Any | Exception]:
-    return [_run_query(path, connection, query, values) for query, values in asks]
-
-
-def _run_query(
-    path: Path, connection: sqlite3.Connection, query: Callable[..., Any], values: tuple[Any, ...]
-) -> Any | Exception:
-    try:
-        return query(connection, *values)
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        return store_failed(path, error)
+    results: list[Any | Exception] = []
+    for run, values in jobs:
+        try:
+            results.append(run(connection, *values))
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            results.append(store_failed(path, error))
+    return results

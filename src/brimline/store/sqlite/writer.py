@@ -1,4 +1,4 @@
-"""The connection that writes: lists that wait at the same time share a transaction."""
+"""Writes to the database: lists that are submitted together share a transaction."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -17,9 +17,10 @@ from brimline.store.failures import StoreFailed
 from brimline.store.sqlite.apply import WriteApplier
 from brimline.store.sqlite.connections import store_failed
 
-DURABLE_WRITES = (RecordSignal, CancelMessages, QueueMessage, MarkMessage, PutHandoff, UseHandoff)
 # These must survive a power cut once they are acknowledged; a reading is soon followed by another.
+DURABLE_WRITES = (RecordSignal, CancelMessages, QueueMessage, MarkMessage, PutHandoff, UseHandoff)
 
+# SQLite refuses a value: only its own list fails.
 INVALID_VALUE_ERRORS = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
@@ -27,7 +28,6 @@ INVALID_VALUE_ERRORS = (
     OverflowError,
     UnicodeEncodeError,
 )
-# A value that SQLite refuses: only its own list fails.
 
 
 class Writer:
@@ -45,44 +45,32 @@ class Writer:
             outcomes = self._write_each(lists)
             self._connection.execute("COMMIT")
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            self._roll_back()
+            if self._connection.in_transaction:  # the error may have ended it
+                self._connection.execute("ROLLBACK")
             return [store_failed(self._path, error) for _ in lists]
         return outcomes
 
     def _begin(self, lists: Sequence[Sequence[Write]]) -> None:
-        weighty = any(isinstance(write, DURABLE_WRITES) for writes in lists for write in writes)
-        wanted = "FULL" if weighty else "NORMAL"
-        if wanted != self._synchronous:
-            self._connection.execute(f"PRAGMA synchronous = {wanted}")
-            self._synchronous = wanted
+        durable = any(isinstance(write, DURABLE_WRITES) for writes in lists for write in writes)
+        synchronous = "FULL" if durable else "NORMAL"
+        if synchronous != self._synchronous:
+            self._connection.execute(f"PRAGMA synchronous = {synchronous}")
+            self._synchronous = synchronous
         self._connection.execute("BEGIN IMMEDIATE")
-
-    def _roll_back(self) -> None:
-        """Roll back, unless the error has ended the transaction already."""
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
 
     def _write_each(self, lists: Sequence[Sequence[Write]]) -> list[list[bool] | StoreFailed]:
         """Apply the lists in order, then mark the sessions that changed."""
         outcomes: list[list[bool] | StoreFailed] = []
         last = WriteApplier(self._connection)
         for writes in lists:
-            carrier = WriteApplier(self._connection, last.changed)
-            outcomes.append(outcome := self._write_list(writes, carrier))
-            if not isinstance(outcome, StoreFailed):
-                last = carrier
+            applier = WriteApplier(self._connection, last.changed)
+            self._connection.execute("SAVEPOINT one")
+            try:
+                outcomes.append(applier.apply(writes))
+                last = applier
+            except INVALID_VALUE_ERRORS as error:
+                self._connection.execute("ROLLBACK TO one")
+                outcomes.append(store_failed(self._path, error))
+            self._connection.execute("RELEASE one")
         last.mark_changes()
         return outcomes
-
-    def _write_list(
-        self, writes: Sequence[Write], carrier: WriteApplier
-    ) -> list[bool] | StoreFailed:
-        self._connection.execute("SAVEPOINT one")
-        try:
-            effects = carrier.apply(writes)
-        except INVALID_VALUE_ERRORS as error:
-            self._connection.execute("ROLLBACK TO one")
-            self._connection.execute("RELEASE one")
-            return store_failed(self._path, error)
-        self._connection.execute("RELEASE one")
-        return effects
