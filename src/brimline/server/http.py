@@ -16,7 +16,6 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Leave signals to the daemon."""
         yield
 
 

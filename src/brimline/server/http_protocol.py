@@ -5,14 +5,16 @@ ever, and a request's head may have any length.
 """
 
 import asyncio
-import json
 import os
 import socket
-from typing import Any, cast
+from http import HTTPStatus
+from typing import cast
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from brimline.server.api.responses import RETRY_AFTER_S
+from brimline.server.api.responses import RETRY_AFTER_S, RETRY_HINT
+from brimline.server.api.schemas import Problem
 from brimline.server.peer_credentials import peer_uid
 from brimline.server.tcp_peer import TcpPeers
 
@@ -20,12 +22,6 @@ MAX_HEAD_BYTES = 64 << 10
 REQUEST_TIMEOUT_S = 30.0
 MAX_TCP_CONNECTIONS = 1_024
 RESERVED_DESCRIPTORS = 256  # for hooks, commands, transcripts and the store
-
-REASONS = {
-    408: "Request Timeout",
-    431: "Request Header Fields Too Large",
-    503: "Service Unavailable",
-}
 
 
 class ConnectionLimits:
@@ -60,7 +56,6 @@ class LimitedProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, or abort it."""
         super().connection_made(transport)
         connection = cast("socket.socket", transport.get_extra_info("socket"))
         if not self.limits.may_connect(connection):
@@ -75,7 +70,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop counting it."""
         self._stop_timer()
         if self._is_counted:
             self._is_counted = False
@@ -83,7 +77,6 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse data unless the head is too long."""
         if self.transport.is_closing():
             return
         if self._timer is None:
@@ -94,21 +87,18 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(431, f"expected a request's head of at most {MAX_HEAD_BYTES:,} bytes")
 
     def on_message_begin(self) -> None:
-        """Start the timer; the last request may have ended in the same data."""
         self._in_head = True
-        if self._timer is None:
+        if self._timer is None:  # the last request ended in the same data
             self._start_timer()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Stop counting the head; the body has a limit of its own."""
-        self._in_head, self._head_bytes = False, 0
+        self._in_head, self._head_bytes = False, 0  # the body has a limit of its own
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Stop the timer: the response has no time limit."""
         self._in_head, self._head_bytes = True, 0
-        self._stop_timer()
+        self._stop_timer()  # the response has no time limit
         super().on_message_complete()
 
     def _start_timer(self) -> None:
@@ -158,9 +148,9 @@ def raise_descriptor_limit() -> int:
 
 
 def _raw_response(status: int, error: str) -> bytes:
-    body: Any = json.dumps({"error": error, "hint": "Try again."}).encode()
+    body = msgspec.json.encode(Problem(error, RETRY_HINT))
     head = [
-        f"HTTP/1.1 {status} {REASONS[status]}",
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         "content-type: application/json",
         f"content-length: {len(body)}",
         "connection: close",

@@ -29,7 +29,6 @@ class PageLinks:
         self._expiries = BoundedDict[str, float](MAX_LINKS)
 
     def issue(self) -> str:
-        """Return a new code."""
         code = secrets.token_urlsafe(24)
         self._expiries[code] = self._clock() + LINK_LIFETIME_S
         return code
@@ -61,11 +60,11 @@ class AccessControl:
 
     def has_secret(self, authorization: bytes | None) -> bool:
         """Return whether an Authorization header carries the secret."""
-        return _equal(_bearer_token(authorization), self._secret)
+        return hmac.compare_digest(_bearer_token(authorization), self._secret)
 
     def has_hook_token(self, authorization: bytes | None) -> bool:
         """Return whether an Authorization header carries the token of HTTP hooks."""
-        return _equal(_bearer_token(authorization), self._hook_token)
+        return hmac.compare_digest(_bearer_token(authorization), self._hook_token)
 
     def has_cookie(self, cookies: bytes | None) -> bool:
         """Return whether a Cookie header has the page's cookie."""
@@ -73,7 +72,8 @@ class AccessControl:
             morsel = SimpleCookie((cookies or b"").decode("latin-1")).get(self._cookie_name)
         except CookieError:
             return False
-        return morsel is not None and _equal(morsel.value.encode("latin-1"), self._page_token)
+        value = morsel.value.encode("latin-1") if morsel is not None else b""
+        return hmac.compare_digest(value, self._page_token)
 
     @property
     def _cookie_name(self) -> str:
@@ -84,7 +84,3 @@ class AccessControl:
 def _bearer_token(authorization: bytes | None) -> bytes:
     value = authorization or b""
     return value[len(BEARER) :].strip() if value[: len(BEARER)].lower() == BEARER else b""
-
-
-def _equal(given: bytes, expected: bytes) -> bool:
-    return hmac.compare_digest(given, expected)

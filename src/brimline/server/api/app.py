@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import wraps
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -32,16 +32,14 @@ from brimline.server.api.responses import (
 )
 from brimline.server.api.schemas import DaemonStatus, Health, PageLink
 from brimline.server.api.sessions import SessionRoutes
-from brimline.server.api.static import EXPLANATION_HEADERS, USED_LINK, explanation
+from brimline.server.api.static import USED_LINK, sign_in_response
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import record_delivery
 from brimline.server.retry import RateLimitedLog
 from brimline.store.base import Store
-from brimline.store.rows import SessionRow
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 UNIX_ONLY = "forbidden: only available over the daemon's Unix socket"
+UNIX_HINT = "Use the `brimline` command, or connect to `http.sock`."
 
 
 class DaemonRoutes:
@@ -74,30 +72,6 @@ class DaemonRoutes:
 
     async def link(self, request: Request) -> Response:
         return json_response(PageLink(self._access.page_link()), 201)
-
-
-class PageLinkRoute:
-    """The target of a link: gives a browser our cookie, once, and redirects it to the page."""
-
-    def __init__(self, access: AccessControl) -> None:
-        self._access = access
-
-    def routes(self) -> list[Route]:
-        return [Route(LINK_PATH, self.open)]
-
-    async def open(self, request: Request) -> Response:
-        """Sign a browser in; one that is signed in already may use an old link."""
-        cookies = request.headers.get("cookie", "").encode("latin-1")
-        if self._access.links.redeem(request.query_params.get("code", "")):
-            headers = {"set-cookie": self._access.cookie()}
-        elif self._access.has_cookie(cookies):
-            headers = {}
-        else:
-            answer = Response(explanation(USED_LINK), 401)
-            answer.raw_headers.extend(EXPLANATION_HEADERS)
-            return answer
-        headers |= {"cache-control": "no-store", "referrer-policy": "no-referrer"}
-        return RedirectResponse("/", 303, headers)
 
 
 class HookRoutes:
@@ -160,7 +134,7 @@ def create_app(
     routes = [
         Route("/openapi.json", openapi),
         *(_route(store, part, each) for part in parts for each in part.endpoints),
-        *PageLinkRoute(access).routes(),
+        Route(LINK_PATH, partial(_open_page, access)),
         *others,
     ]
     handlers = {
@@ -176,36 +150,29 @@ def create_app(
     return app
 
 
+async def _open_page(access: AccessControl, request: Request) -> Response:
+    """Give a browser our cookie; one that has it already may use an old link."""
+    headers = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
+    if access.links.redeem(request.query_params.get("code", "")):
+        headers["set-cookie"] = access.cookie()
+    elif not access.has_cookie(request.headers.get("cookie", "").encode("latin-1")):
+        return sign_in_response(USED_LINK)
+    return RedirectResponse("/", 303, headers)
+
+
 def _route(store: Store, part: Routes, endpoint: Endpoint) -> Route:
-    handler = getattr(part, endpoint.handler)
-    if endpoint.needs_session:
-        handler = _with_session(store, handler)
-    if endpoint.unix_only:
-        handler = _unix_only(handler)
-    path = endpoint.path.replace("{id}", "{id:path}")  # an agent's own ids may have slashes
-    return Route(path, handler, methods=[endpoint.method])
+    handler: Callable[..., Awaitable[Response]] = getattr(part, endpoint.handler)
 
-
-def _unix_only(handler: Handler) -> Handler:
-    @wraps(handler)
     async def answer(request: Request) -> Response:
-        if tcp_port(request.scope) is not None:
-            raise RequestRefused(
-                403, UNIX_ONLY, "Use the `brimline` command, or connect to `http.sock`."
-            )
-        return await handler(request)
-
-    return answer
-
-
-def _with_session(
-    store: Store, handler: Callable[[Request, SessionRow], Awaitable[Response]]
-) -> Handler:
-    async def answer(request: Request) -> Response:
+        if endpoint.unix_only and tcp_port(request.scope) is not None:
+            raise RequestRefused(403, UNIX_ONLY, UNIX_HINT)
+        if not endpoint.needs_session:
+            return await handler(request)
         id = request.path_params["id"]
         row = await store.session(id)
         if row is None:
             raise unknown_session(id)
         return await handler(request, row)
 
-    return answer
+    path = endpoint.path.replace("{id}", "{id:path}")  # an agent's own ids may have slashes
+    return Route(path, answer, methods=[endpoint.method])

@@ -8,43 +8,31 @@ secret, the page's cookie, or, for a hook, the token of hooks. A body has a size
 import asyncio
 import ipaddress
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brimline.hooks.client.exchange import MAX_EVENT_BYTES
 from brimline.server.api.access import LINK_PATH, AccessControl
-from brimline.server.api.responses import RETRY_AFTER_S, RequestRefused
-from brimline.server.api.static import EXPLANATION_HEADERS, explanation
+from brimline.server.api.responses import RequestRefused, json_response
+from brimline.server.api.schemas import Problem
+from brimline.server.api.static import sign_in_response
 
 MAX_BODY_BYTES = 1 << 20
 LARGER_BODY_BYTES = {"/v1/events": 16 << 20, "/hooks/": MAX_EVENT_BYTES}  # by path prefix
 
 HOOKS = "/hooks/"
 OPEN_SITES = (None, b"same-origin", b"none")
-SINGLE_HEADERS = (
-    b"host",
-    b"origin",
-    b"authorization",
-    b"sec-fetch-site",
-    b"content-length",
-)  # two copies could be read differently
+# Two copies of one of these could be read differently.
+SINGLE_HEADERS = (b"host", b"origin", b"authorization", b"sec-fetch-site", b"content-length")
 
-SHUTTING_DOWN = b'{"error":"the daemon is shutting down","hint":"Try again when it is back."}'
+SHUTTING_DOWN = Problem("the daemon is shutting down", "Try again when it is back.")
 BAD_HOST = "the Host must be 127.0.0.1 or localhost with the daemon's port"
-NO_SECRET = (
-    b'{"error":"this request needs the daemon\'s secret","hint":"Programs: send `Authorization: '
-    b"Bearer SECRET` with the text of the file `secret` in Brimline's state folder. Browsers: "
-    b'`brimline open`."}'
+NO_SECRET = Problem(
+    "this request needs the daemon's secret",
+    "Programs: send `Authorization: Bearer SECRET` with the text of the file `secret` in "
+    "Brimline's state folder. Browsers: `brimline open`.",
 )
-
-
-class Refusal(NamedTuple):
-    """The response to a request that is refused."""
-
-    status: int
-    body: bytes
-    headers: Sequence[tuple[bytes, bytes]] = ()
 
 
 class RequestGuard:
@@ -59,27 +47,28 @@ class RequestGuard:
         self._open_paths = tuple(open_paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif (refusal := self._refusal(scope)) is not None:
-            await _answer(send, refusal)
+            await refusal(scope, receive, send)
         else:
             await self._pass_on(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> Refusal | None:
+    def _refusal(self, scope: Scope) -> Response | None:
         port = tcp_port(scope)
         if port is None:
             return None
-        headers: list[tuple[bytes, bytes]] = scope["headers"]
-        if problem := find_misdirection(headers, port):
-            return _forbidden(problem)
+        if problem := find_misdirection(scope["headers"], port):
+            hint = "Run `brimline open` to open the page."
+            return json_response(Problem(f"forbidden: {problem}", hint), 403)
         path = scope["path"]
         if path == LINK_PATH or path.startswith(self._open_paths) or self._is_authorized(scope):
             return None
         if path == "/":
-            return Refusal(401, explanation(), EXPLANATION_HEADERS)
-        return Refusal(401, NO_SECRET, [_JSON, (b"www-authenticate", b"Bearer")])
+            return sign_in_response()
+        refusal = json_response(NO_SECRET, 401)
+        refusal.headers["www-authenticate"] = "Bearer"
+        return refusal
 
     def _is_authorized(self, scope: Scope) -> bool:
         headers = dict(scope["headers"])
@@ -102,7 +91,7 @@ class RequestGuard:
             await self._app(scope, receive, note_start)
         except asyncio.CancelledError:
             if not begun:
-                await _answer(send, Refusal(503, SHUTTING_DOWN, [_JSON, _RETRY_AFTER]))
+                await json_response(SHUTTING_DOWN, 503)(scope, receive, send)
 
 
 class BodyLimit:
@@ -112,11 +101,12 @@ class BodyLimit:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        left = limit = max_body_bytes(scope["path"])
+        path = scope["path"]
+        limits = (size for start, size in LARGER_BODY_BYTES.items() if path.startswith(start))
+        left = limit = next(limits, MAX_BODY_BYTES)
 
         async def count() -> Message:
             nonlocal left
@@ -136,12 +126,6 @@ def tcp_port(scope: Scope) -> int | None:
     return server[1] if server else None
 
 
-def max_body_bytes(path: str) -> int:
-    """Return how many bytes the body of a request to a path may have."""
-    sizes = (size for begin, size in LARGER_BODY_BYTES.items() if path.startswith(begin))
-    return next(sizes, MAX_BODY_BYTES)
-
-
 def find_misdirection(headers: Sequence[tuple[bytes, bytes]], port: int) -> str | None:
     """Return why a request is for another host or from another site; None if it may pass.
 
@@ -151,13 +135,13 @@ def find_misdirection(headers: Sequence[tuple[bytes, bytes]], port: int) -> str 
     for name in SINGLE_HEADERS:
         if sum(name == other for other, _ in headers) > 1:
             return f"more than one {name.decode().title()} header"
-    found = dict(headers)
-    host = found.get(b"host", b"")
+    values = dict(headers)
+    host = values.get(b"host", b"")
     if not is_own_host(host, port):
         return BAD_HOST
-    if found.get(b"origin") not in (None, b"http://" + host):
+    if values.get(b"origin") not in (None, b"http://" + host):
         return "the request comes from a page of another origin"
-    if found.get(b"sec-fetch-site") not in OPEN_SITES:
+    if values.get(b"sec-fetch-site") not in OPEN_SITES:
         return "the request comes from another site"
     return None
 
@@ -174,18 +158,3 @@ def is_own_host(host: bytes, port: int) -> bool:
         return ipaddress.ip_address(bare).is_loopback
     except ValueError:
         return False
-
-
-_JSON = (b"content-type", b"application/json")
-_RETRY_AFTER = (b"retry-after", b"%d" % RETRY_AFTER_S)
-
-
-def _forbidden(problem: str) -> Refusal:
-    body = f'{{"error":"forbidden: {problem}","hint":"Run `brimline open` to open the page."}}'
-    return Refusal(403, body.encode(), [_JSON])
-
-
-async def _answer(send: Send, refusal: Refusal) -> None:
-    headers = [*refusal.headers, (b"content-length", b"%d" % len(refusal.body))]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": refusal.body})

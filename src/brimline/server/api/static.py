@@ -20,15 +20,12 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-EXPLANATION_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-EXPLANATION_HEADERS = [
-    (b"content-type", b"text/html; charset=utf-8"),
-    (b"content-security-policy", EXPLANATION_POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-]
-EXPLANATION = """<!doctype html>
+SIGN_IN_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+SIGN_IN_HEADERS = HEADERS | {
+    "content-security-policy": SIGN_IN_POLICY,
+    "cache-control": "no-store",
+}
+SIGN_IN_PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Brimline</title>
 <style>
@@ -49,13 +46,13 @@ days.</p>
 """
 NOT_SIGNED_IN = "Only the user who runs the daemon may see its sessions."
 USED_LINK = "This link has been used, or is older than an hour."
-
 FOREVER = "public, max-age=31536000, immutable"  # names contain a hash of the content
 
 
-def explanation(reason: str = NOT_SIGNED_IN) -> bytes:
+def sign_in_response(reason: str = NOT_SIGNED_IN) -> Response:
     """Return the page that says how to open the dashboard."""
-    return EXPLANATION.replace("{reason}", reason).encode()
+    page = SIGN_IN_PAGE.replace("{reason}", reason)
+    return Response(page, 401, SIGN_IN_HEADERS, media_type="text/html")
 
 
 class PageRoutes:
@@ -69,7 +66,6 @@ class PageRoutes:
         }
 
     def routes(self) -> list[Route]:
-        """The page at `/`, its assets below `/assets`."""
         return [Route("/", self.index), Route("/assets/{name}", self.asset)]
 
     async def index(self, request: Request) -> Response:
