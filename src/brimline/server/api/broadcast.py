@@ -16,11 +16,8 @@ from brimline.server.retry import RateLimitedLog
 from brimline.store.failures import StoreFailed
 
 POLL_INTERVAL_S = 0.5  # changes in this time are sent together
-
 HEARTBEAT_S = 15.0  # without changes, a comment is sent
-
 MAX_BACKLOG_BYTES = 4 << 20  # frames kept for slow viewers, for all of them together
-
 ALIVE = b": alive\n\n"
 
 
@@ -40,24 +37,16 @@ class ChangeBroadcaster:
         heartbeat_s: float = HEARTBEAT_S,
         max_backlog_bytes: int = MAX_BACKLOG_BYTES,
     ) -> None:
-        self._cache = cache
-        self._stopping = stopping
-        self._clock = clock
-        self._interval_s = interval_s
-        self._heartbeat_s = heartbeat_s
+        self._cache, self._stopping, self._clock = cache, stopping, clock
+        self._interval_s, self._heartbeat_s = interval_s, heartbeat_s
         self._max_backlog_bytes = max_backlog_bytes
         self._frames: deque[Frame] = deque()
-        self._backlog_bytes = 0
+        self.backlog_bytes = 0
         self._next = 0  # the number of the next frame
         self._viewers: set[asyncio.Event] = set()
         self._poll: asyncio.Task[None] | None = None
         self._log = RateLimitedLog()
         cache.publish = self._publish
-
-    @property
-    def backlog_bytes(self) -> int:
-        """The size of the frames that are kept."""
-        return self._backlog_bytes
 
     async def follow(self, after: int) -> AsyncGenerator[bytes, None]:
         """Yield whole views of what changed after a mark, then every change until the daemon stops.
@@ -106,15 +95,14 @@ class ChangeBroadcaster:
             yield self._frames[place]
             number += 1
 
-    def _publish(self, frames: Sequence[Frame]) -> None:
+    def _publish(self, frame: Frame) -> None:
         if not self._viewers:
             return
-        for frame in frames:
-            self._frames.append(frame)
-            self._next += 1
-            self._backlog_bytes += len(frame.data)
-        while self._backlog_bytes > self._max_backlog_bytes:
-            self._backlog_bytes -= len(self._frames.popleft().data)
+        self._frames.append(frame)
+        self._next += 1
+        self.backlog_bytes += len(frame.data)
+        while self.backlog_bytes > self._max_backlog_bytes:
+            self.backlog_bytes -= len(self._frames.popleft().data)
         self._wake_all()
 
     def _wake_all(self) -> None:
@@ -138,13 +126,13 @@ class ChangeBroadcaster:
             if self._next > number:
                 published_at, number = time.monotonic(), self._next
             elif time.monotonic() - published_at > self._heartbeat_s:
-                self._publish([Frame(0, ALIVE)])
+                self._publish(Frame(0, ALIVE))
             await asyncio.sleep(self._interval_s)
 
     def _on_poll_end(self, poll: asyncio.Task[None]) -> None:
         """End all streams with the poll; clients reconnect."""
         self._frames.clear()
-        self._backlog_bytes = 0
+        self.backlog_bytes = 0
         self._wake_all()
         if not poll.cancelled() and isinstance(error := poll.exception(), Exception):
             self._log.warn("the stream of changes failed, open pages reconnect", error)

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from brimline.agents import agent_names
+from brimline.events import MAIN
 from brimline.server.api.openapi import Endpoint
 from brimline.server.api.responses import json_response, read_since
 from brimline.store.base import Store
@@ -102,55 +103,50 @@ class HistoryRoutes:
         read: Callable[[], list[TranscriptSummary]],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store = store
-        self._read_all = read
-        self._clock = clock
+        self._store, self._read, self._clock = store, read, clock
         self._lock = asyncio.Lock()
-        self._read: tuple[float, list[TranscriptSummary]] = (0.0, [])
+        self._read_at = 0.0
+        self._transcripts: list[TranscriptSummary] = []
 
     async def history(self, request: Request) -> Response:
         chosen = ReportFilter(day_of(read_since(request, DEFAULT_SINCE, self._clock())))
-        found = await self._items()
-        days = [_day(line) for line in build_report(found, "day", chosen).lines]
-        sessions = _sessions(found, build_report(found, "session", chosen).lines)
+        async with self._lock:
+            if self._clock() - self._read_at > MAX_AGE_S:
+                self._transcripts = await asyncio.to_thread(self._read)
+                self._read_at = self._clock()
+        transcripts = self._transcripts
+        days = [_day(line) for line in build_report(transcripts, "day", chosen).lines]
+        sessions = _sessions(transcripts, build_report(transcripts, "session", chosen).lines)
         limits = _limits(await self._store.compactions(), await self._store.sessions())
         return json_response(History(days, limits, sessions))
-
-    async def _items(self) -> list[TranscriptSummary]:
-        async with self._lock:
-            at, found = self._read
-            if self._clock() - at > MAX_AGE_S:
-                found = await asyncio.to_thread(self._read_all)
-                self._read = self._clock(), found
-            return found
 
 
 def read_history(places: Places, cache: Path) -> list[TranscriptSummary]:
     """Read all transcripts on this machine, with the index in the cache folder."""
-    found = find_transcripts(places)
+    transcripts = find_transcripts(places)
     index = TranscriptIndex.load(cache)
-    index.update(found)
-    index.dedupe_calls(found, agent_names())
+    index.update(transcripts)
+    index.dedupe_calls(transcripts, agent_names())
     index.save()
-    return summaries(index, found)
+    return summaries(index, transcripts)
 
 
 def _day(line: ReportLine) -> Day:
-    used = line.usage
-    usage = DayUsage(used.input, used.cache_read, used.cache_write, used.output)
+    usage = msgspec.convert(line.usage, DayUsage, from_attributes=True)
     return Day(
         line.key, line.sessions, line.calls, line.peak_sent, line.compactions, usage, line.cost
     )
 
 
-def _sessions(found: Iterable[TranscriptSummary], lines: Iterable[ReportLine]) -> list[PastSession]:
-    about = {item.session: item.summary for item in found if item.transcript.thread == "main"}
-    sessions = [_past(line, about) for line in lines]
+def _sessions(
+    transcripts: Iterable[TranscriptSummary], lines: Iterable[ReportLine]
+) -> list[PastSession]:
+    main = {item.session: item.summary for item in transcripts if item.transcript.thread == MAIN}
+    sessions = [_past_session(line, main.get(line.key)) for line in lines]
     return sorted(sessions, key=lambda past: past.last or 0.0, reverse=True)
 
 
-def _past(line: ReportLine, about: dict[str, FileSummary]) -> PastSession:
-    summary = about.get(line.key)
+def _past_session(line: ReportLine, summary: FileSummary | None) -> PastSession:
     return PastSession(
         session=line.key,
         agent=line.agents[0],
@@ -171,10 +167,10 @@ def _limits(rows: Iterable[CompactionRow], sessions: Iterable[SessionRow]) -> li
     for row in rows:
         if row.session in agents:
             groups.setdefault((agents[row.session], row.model, row.version), []).append(row)
-    return [_learned(*key, group) for key, group in sorted(groups.items(), key=str)]
+    return [_learned_limit(*key, group) for key, group in sorted(groups.items(), key=str)]
 
 
-def _learned(
+def _learned_limit(
     agent: str, model: str | None, version: str | None, rows: list[CompactionRow]
 ) -> LearnedLimit:
     auto = [row for row in rows if row.trigger == "auto"]

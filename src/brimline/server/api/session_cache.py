@@ -2,18 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from operator import attrgetter
 
 import msgspec
 
 from brimline.server.api.fair_share import TimeSlice, Turns
-from brimline.server.api.session_change import Json, find_change
+from brimline.server.api.session_change import find_change
 from brimline.server.api.views import SessionRows, Views
 from brimline.store.base import Store
 
 PIECE_BYTES = 64 << 10  # of a long response; other work runs between two pieces
-
 RECENT_S = 24 * 3_600.0  # a stream begins with the sessions seen in this time
 
 
@@ -35,13 +34,10 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
 
-Publish = Callable[[Sequence[Frame]], None]
-
-
 class SessionCache:
     """The encoded views; a view is encoded again only after its session changed.
 
-    `encoded` counts how often that happened. `publish` receives what changed, as frames.
+    `encoded` counts how often that happened. `publish` receives what changed.
     """
 
     def __init__(self, store: Store, views: Views, clock: Callable[[], float] = time.time) -> None:
@@ -50,17 +46,12 @@ class SessionCache:
         self._clock = clock
         self._sessions: dict[str, EncodedSession] = {}  # in the order of their marks
         self._sorted: list[EncodedSession] = []  # by time; empty until it is asked for
-        self._mark = 0
+        self.mark = 0  # of the last change that is in the cache
         self._lock = asyncio.Lock()
         self._asked = self._fresh = 0
         self.turns = Turns()
-        self.publish: Publish = _publish_nowhere
+        self.publish: Callable[[Frame], None] = lambda frame: None
         self.encoded = 0
-
-    @property
-    def mark(self) -> int:
-        """The mark of the last change that is in the cache."""
-        return self._mark
 
     async def refresh(self) -> None:
         """Bring every session up to date, with all that was written before this call.
@@ -76,13 +67,15 @@ class SessionCache:
             marks = await self._store.changes()
             await self._encode(await self._outdated(marks))
             if len(self._sessions) > len(marks):
-                self._drop_all_but(id for _, id in marks)
+                for id in self._sessions.keys() - {id for _, id in marks}:
+                    del self._sessions[id]
+                self._sorted = []
             self._fresh = started
 
     async def update(self) -> None:
         """Bring the sessions up to date that changed since the last time."""
         async with self._lock:
-            await self._encode(await self._store.changes(self._mark), background=True)
+            await self._encode(await self._store.changes(self.mark), background=True)
 
     def get(self, id: str) -> EncodedSession | None:
         """One session as it was encoded last."""
@@ -104,11 +97,6 @@ class SessionCache:
             self._sorted = sorted(self._sessions.values(), key=attrgetter("id"))
             self._sorted.sort(key=attrgetter("seen_at"), reverse=True)  # equal ones stay in order
         return [each.json for each in self._sorted if each.seen_at >= at]
-
-    def _drop_all_but(self, ids: Iterable[str]) -> None:
-        for id in self._sessions.keys() - set(ids):
-            del self._sessions[id]
-        self._sorted = []
 
     async def _outdated(self, marks: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
         now, time_slice = self._clock(), TimeSlice()
@@ -135,17 +123,20 @@ class SessionCache:
         if not marks:
             return
         mark_of = {id: mark for mark, id in marks}
-        time_slice, events = TimeSlice(background), EventBuffer()
+        time_slice, mark, events = TimeSlice(background), 0, bytearray()
         try:
             async for rows in self._views.read_rows(list(mark_of)):
                 mark = mark_of[rows.session.id]
-                events.add(mark, self._encode_session(rows, mark))
-                self._mark = max(self._mark, mark)
+                events += self._encode_session(rows, mark)
+                self.mark = max(self.mark, mark)
+                if len(events) >= PIECE_BYTES:
+                    self.publish(Frame(mark, bytes(events)))
+                    events.clear()
                 await time_slice.pause_if_over()
-            self._mark = max(self._mark, marks[-1][0])
+            self.mark = max(self.mark, marks[-1][0])
         finally:
-            if frames := events.frames():
-                self.publish(frames)
+            if events:
+                self.publish(Frame(mark, bytes(events)))
 
     def _encode_session(self, rows: SessionRows, mark: int) -> bytes:
         """Encode a session; return its event for the stream, empty if nothing changed."""
@@ -170,7 +161,7 @@ class SessionCache:
         """Return a change if every viewer has the view before it, else the whole view."""
         if before is None or before.seen_at < self._clock() - RECENT_S:
             return session_event(after.mark, after.json)
-        change = find_change(_decode(before.json), _decode(after.json))
+        change = find_change(msgspec.json.decode(before.json), msgspec.json.decode(after.json))
         if change is None:
             return b""
         return b"id: %d\nevent: change\ndata: %s\n\n" % (after.mark, msgspec.json.encode(change))
@@ -181,57 +172,15 @@ def session_event(mark: int, view: bytes) -> bytes:
     return b"id: %d\nevent: session\ndata: %s\n\n" % (mark, view)
 
 
-class EventBuffer:
-    """Joins events to frames of about PIECE_BYTES."""
-
-    def __init__(self) -> None:
-        self._frames: list[Frame] = []
-        self._events: list[bytes] = []
-        self._size = self._mark = 0
-
-    def add(self, mark: int, event: bytes) -> None:
-        """Add an event; an empty one has no effect."""
-        if event:
-            self._events.append(event)
-            self._size, self._mark = self._size + len(event), mark
-        if self._size >= PIECE_BYTES:
-            self._join()
-
-    def frames(self) -> list[Frame]:
-        """All frames so far."""
-        self._join()
-        return self._frames
-
-    def _join(self) -> None:
-        if self._events:
-            self._frames.append(Frame(self._mark, b"".join(self._events)))
-        self._events, self._size = [], 0
-
-
 async def in_pieces(parts: Iterable[bytes], turns: Turns) -> AsyncIterator[bytes]:
     """Join parts to pieces of about PIECE_BYTES, each in a turn of its own."""
-    rest = iter(parts)
     await turns.take()
-    while piece := _next_piece(rest):
-        yield piece
-        await turns.take()
-
-
-def _next_piece(parts: Iterator[bytes]) -> bytes:
-    """Join the next parts; empty at the end."""
-    piece: list[bytes] = []
-    size = 0
+    piece = bytearray()
     for part in parts:
-        piece.append(part)
-        size += len(part)
-        if size >= PIECE_BYTES:
-            break
-    return b"".join(piece)
-
-
-def _decode(json: bytes) -> Json:
-    return msgspec.json.decode(json)
-
-
-def _publish_nowhere(frames: Sequence[Frame]) -> None:
-    """Discard frames: there are no streams."""
+        piece += part
+        if len(piece) >= PIECE_BYTES:
+            yield bytes(piece)
+            piece.clear()
+            await turns.take()
+    if piece:
+        yield bytes(piece)

@@ -16,7 +16,6 @@ from brimline.store.rows import CallRow, CompactionRow, HandoffRow, SessionRow, 
 from brimline.usage import percent_raw
 
 MAX_TREND_POINTS = 60
-
 MAX_SINGLE_READS = 500  # for more sessions, four reads of whole tables are faster
 
 RowT = TypeVar("RowT", ThreadRow, Message, HandoffRow)
@@ -101,9 +100,7 @@ class Views:
     """Builds views from the store and the monitor."""
 
     def __init__(self, store: Store, monitor: Monitor, rules: Rules) -> None:
-        self._store = store
-        self._monitor = monitor
-        self._rules = rules
+        self._store, self._monitor, self._rules = store, monitor, rules
 
     async def read_rows(self, sessions: Sequence[str]) -> AsyncIterator[SessionRows]:
         """Yield the rows of these sessions in order; sessions that are gone are skipped."""
@@ -133,7 +130,6 @@ class Views:
                 )
 
     async def view(self, row: SessionRow) -> SessionView:
-        """Return the view of one session now."""
         return self.build(await self._complete(row))
 
     def known_calls(self, session: str) -> int | None:
@@ -141,17 +137,15 @@ class Views:
 
         `trend` and `calls_left` come from those, and so change without a write.
         """
-        watched = self._monitor.state_of(session)
-        return watched.calls if watched else None
+        state = self._monitor.state_of(session)
+        return state.calls if state else None
 
     async def handoff_status(self, session: str) -> HandoffStatus:
         """Return the state of a session's last handoff."""
-        last = await self._store.last_handoffs(session)
-        watched = self._monitor.state_of(session)
-        return _handoff_status(last[0] if last else None, watched.calls if watched else None)
+        handoffs = await self._store.last_handoffs(session)
+        return _handoff_status(handoffs[0] if handoffs else None, self.known_calls(session))
 
     def build(self, rows: SessionRows) -> SessionView:
-        """Build the view of a session."""
         row, threads, waiting, handoffs = rows
         main = next((thread for thread in threads if thread.thread == MAIN), None)
         window, limit = (main.window, main.limit) if main else (None, None)
@@ -170,11 +164,9 @@ class Views:
         )
 
     def _trend(self, session: str) -> list[int]:
-        watched = self._monitor.state_of(session)
-        main = watched.folded.threads.get(MAIN) if watched else None
-        if main is None:
-            return []
-        return sample(main.sents_of_cycle)
+        state = self._monitor.state_of(session)
+        main = state.folded.threads.get(MAIN) if state else None
+        return sample(main.sents_of_cycle) if main else []
 
     async def timeline(self, session: str) -> Timeline:
         """Return a session's calls, compactions, signals, messages and handoffs."""
@@ -184,7 +176,9 @@ class Views:
             compactions=await self._store.compactions(session),
             signals=await self._store.signals(session),
             messages=[with_expiry(each, now) for each in await self._store.messages(session)],
-            handoffs=[_handoff_head(row) for row in await self._store.handoffs(session)],
+            handoffs=msgspec.convert(
+                await self._store.handoffs(session), list[HandoffHead], from_attributes=True
+            ),
         )
 
 
@@ -211,11 +205,6 @@ def _handoff_status(row: HandoffRow | None, calls: int | None) -> HandoffStatus:
     fresh = compute_freshness(row.calls, calls)
     state: HandoffState = "draft" if row.draft else "old" if fresh.is_old else "fresh"
     return HandoffStatus(state, row.at, row.path, fresh.calls)
-
-
-def _handoff_head(row: HandoffRow) -> HandoffHead:
-    fields = HandoffHead.__struct_fields__
-    return HandoffHead(**{field: getattr(row, field) for field in fields})
 
 
 def _group_by_session(rows: Iterable[RowT]) -> dict[str, list[RowT]]:
