@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimline.agents.claude import status_line as told_rules
+from brimline.agents import hook_payloads
 from brimline.hooks.client.payload import MAX_TOKENS, reduce_body, short_status, shorten
 from brimline.usage import format_tokens as usual
 from brimline.usage import whole_percent
@@ -99,7 +99,7 @@ def test_each_client_shows_the_same_line(agent: Agent, body: bytes, line: bytes)
 
 def test_the_limit_of_a_count_is_the_daemons() -> None:
     """What no window can hold is the same without a daemon."""
-    assert MAX_TOKENS == told_rules.MAX_TOKENS
+    assert MAX_TOKENS == hook_payloads.MAX_TOKENS
 
 
 @given(tokens)

@@ -1,22 +1,22 @@
-"""What goes over the hook socket, and into the spool: one request, one reply, one byte.
+r"""The frames of the hook socket and the spool: one request, one reply, one byte in each direction.
 
-    request  `BRIMLINE 1 <header bytes> <body bytes>\\n`, the header, the body
-    reply    `BRIMLINE 1 <bytes>\\n`, the bytes, which go to the agent as they are; or
-             `BRIMLINE 1 <bytes> <receipt bytes>\\n`, the bytes, the receipt
-    then     0x06 from the client, when the agent has them; the daemon waits for it where it
-             matters, and else hangs up behind the reply
-    then     0x06 from the daemon, when it has stored that they were delivered
+    request  `BRIMLINE 1 <header bytes> <body bytes>\n`, the header, the body
+    reply    `BRIMLINE 1 <bytes>\n`, the text, which goes to the agent unchanged; or
+             `BRIMLINE 1 <bytes> <receipt bytes>\n`, the text, the receipt
+    then     0x06 from the client, when the agent has the text; the daemon waits for it if the reply
+             must be delivered once, and otherwise closes the connection after the reply
+    then     0x06 from the daemon, when it has stored that the text was delivered
 
-A receipt comes only with an answer that has to be delivered once, and only to a client whose header
-has `receipt=1`; clients and daemons of earlier versions know nothing of it. A client that does not
-get the last byte appends a record of kind `delivered` to the spool, with the receipt as its body:
-the daemon may have died before it stored the delivery.
+A receipt comes only with a reply that must be delivered once, and only to a client whose header has
+`receipt=1`; older clients and daemons ignore it. A client that does not get the last byte appends a
+record of kind `delivered` to the spool, with the receipt as its body: the daemon may have died
+before it stored the delivery.
 
-The header is `key=value` entries, each ended by a NUL: kind, agent, id (`<unix ns>-<pid>`) and pid,
-the process that ran the client, the agent's mostly; then `env.NAME` for the variables that are set
-of those that matter. The body is stdin, as far as it came in time, up to MAX_EVENT_BYTES;
-in the spool it has only the fields that the daemon reads (payload.py).
-exchange.py, client.c and the extensions' code (setup/extension.js) write requests and read replies.
+The header has `key=value` entries, each ended by a NUL: kind, agent, id (`<unix ns>-<pid>`), pid
+(of the process that ran the client, mostly the agent), then `env.NAME` for each variable that is
+set of those that the daemon needs. The body is what the client read from stdin in time, up to
+MAX_EVENT_BYTES; in the spool it has only the fields that the daemon reads (payload.py).
+exchange.py, client.c and setup/extension.js write requests and read replies.
 """
 
 import re
@@ -42,10 +42,10 @@ _HEADER = re.compile(
     rb"kind=(hook|statusline|delivered)\0agent=([^\0]+)\0id=([0-9]{1,20}-[0-9]{1,10})\0pid=([0-9]{1,10})\0"
     rb"((?:[^\0]*\0)*)"
 )
-_NEEDED = "kind=hook, statusline or delivered, agent=, id=<unix ns>-<pid> and pid= in this order"
-_LINE = "expected `BRIMLINE 1 <header> <body>`"
+_EXPECTED_HEADER = (
+    "kind=hook, statusline or delivered, agent=, id=<unix ns>-<pid> and pid= in this order"
+)
 _ENV = "env."
-_RECEIPT = WANTS_RECEIPT.decode()
 
 
 class InvalidFrame(BrimlineError):
@@ -64,91 +64,77 @@ class Sizes(NamedTuple):
 
 
 def parse_line(line: bytes) -> Sizes:
-    """The sizes that a request's first line announces; raises InvalidFrame."""
-    found = _REQUEST_LINE.fullmatch(line)
-    if found is None:
-        raise InvalidFrame(f"{_LINE}: got {line[:MAX_LINE_BYTES]!r}")
-    return _sizes(found)
-
-
-def _sizes(line: re.Match[bytes]) -> Sizes:
-    sizes = Sizes(int(line[1]), int(line[2]))
+    """Return the sizes in a request's first line; raises InvalidFrame."""
+    match = _REQUEST_LINE.fullmatch(line)
+    if match is None:
+        raise InvalidFrame(f"expected `BRIMLINE 1 <header> <body>`: got {line[:MAX_LINE_BYTES]!r}")
+    sizes = Sizes(int(match[1]), int(match[2]))
     if sizes.header > MAX_HEADER_BYTES or sizes.body > MAX_EVENT_BYTES:
-        raise InvalidFrame(
-            f"expected at most {MAX_HEADER_BYTES} and {MAX_EVENT_BYTES}: got {sizes}"
-        )
+        limits = f"{MAX_HEADER_BYTES} and {MAX_EVENT_BYTES}"
+        raise InvalidFrame(f"expected at most {limits}: got {sizes}")
     return sizes
 
 
-def read_request(data: bytes | bytearray) -> HookRequest | None:
-    """The request that begins here, None while it is not all there; raises InvalidFrame."""
-    line = _REQUEST_LINE.match(data)
-    if line is None:
-        if len(data) < MAX_LINE_BYTES and b"\n" not in data:
-            return None
-        raise InvalidFrame(f"{_LINE}: got {bytes(data[:MAX_LINE_BYTES])!r}")
-    sizes, begin = _sizes(line), line.end()
-    body = begin + sizes.header
-    end = body + sizes.body
-    return None if len(data) < end else _request(data, begin, body, bytes(data[body:end]))
+def read_request(data: bytes) -> HookRequest | None:
+    """Return the request at the start of the data, None if it is incomplete; InvalidFrame."""
+    line_end = data.find(b"\n", 0, MAX_LINE_BYTES) + 1
+    if not line_end and len(data) < MAX_LINE_BYTES:
+        return None
+    sizes = parse_line(data[: line_end or MAX_LINE_BYTES])
+    body_at = line_end + sizes.header
+    end = body_at + sizes.body
+    return None if len(data) < end else parse_request(data[line_end:body_at], data[body_at:end])
 
 
-def parse_request(header: bytes | bytearray, body: bytes) -> HookRequest:
-    """A request of its parts; raises InvalidFrame. An entry that is not known is passed over."""
-    return _request(header, 0, len(header), body)
-
-
-def _request(data: bytes | bytearray, begin: int, end: int, body: bytes) -> HookRequest:
-    """A request whose header stands between two places."""
-    found = _HEADER.fullmatch(data, begin, end)
-    if found is None:
-        header = bytes(data[begin:end])
-        raise InvalidFrame(f"expected {_NEEDED}, each ended by a NUL: got {header!r}")
-    kind, agent, id, pid, others = found.groups()
-    env = _env(others) if others else {}
+def parse_request(header: bytes, body: bytes) -> HookRequest:
+    """Return the request of a header and a body; unknown entries are ignored. InvalidFrame."""
+    match = _HEADER.fullmatch(header)
+    if match is None:
+        raise InvalidFrame(f"expected {_EXPECTED_HEADER}, each ended by a NUL: got {header!r}")
+    kind, agent, id, pid, entries = match.groups()
     name = agent.decode("utf-8", "replace")
-    wants_receipt = others.startswith(WANTS_RECEIPT)
+    wants_receipt = entries.startswith(WANTS_RECEIPT)
+    env = _parse_env(entries)
     return HookRequest(_KINDS[kind], name, id.decode(), int(pid), env, body, wants_receipt)
 
 
-def _env(entries: bytes | bytearray) -> dict[str, str]:
+def _parse_env(entries: bytes) -> dict[str, str]:
     pairs = [entry.partition("=") for entry in entries.decode("utf-8", "replace").split("\0")]
     return {name[len(_ENV) :]: value for name, _, value in pairs if name.startswith(_ENV)}
 
 
 def encode_request(request: HookRequest) -> bytes:
-    """A request as it goes over the socket and into the spool."""
-    told = [f"kind={request.kind}", f"agent={request.agent}", f"id={request.id}"]
-    told += [f"pid={request.pid}", *(f"{_ENV}{k}={v}" for k, v in request.env.items())]
-    if request.wants_receipt:
-        told.insert(4, _RECEIPT.rstrip("\0"))
-    header = "".join(f"{entry}\0" for entry in told).encode()
+    """Return a request as it goes over the socket and into the spool."""
+    entries = [f"kind={request.kind}", f"agent={request.agent}", f"id={request.id}"]
+    entries.append(f"pid={request.pid}")
+    entries += [WANTS_RECEIPT.decode().rstrip("\0")] if request.wants_receipt else []
+    entries += [f"{_ENV}{name}={value}" for name, value in request.env.items()]
+    header = "".join(f"{entry}\0" for entry in entries).encode()
     return b"%b%d %d\n%b%b" % (PREFIX, len(header), len(request.body), header, request.body)
 
 
 def encode_reply(text: bytes, receipt: bytes = b"") -> bytes:
-    """A reply as it goes over the socket; raises InvalidFrame where no client would take it."""
+    """Return a reply as it goes over the socket; raises InvalidFrame if it is too large."""
     size = max(len(text), len(receipt))
     if size > MAX_REPLY_BYTES:
         raise InvalidFrame(f"expected a reply of at most {MAX_REPLY_BYTES} bytes: got {size}")
-    if not receipt:
-        return b"%b%d\n%b" % (PREFIX, len(text), text)
-    return b"%b%d %d\n%b%b" % (PREFIX, len(text), len(receipt), text, receipt)
+    receipt_size = b" %d" % len(receipt) if receipt else b""
+    return b"%b%d%b\n%b%b" % (PREFIX, len(text), receipt_size, text, receipt)
 
 
 def parse_reply(data: bytes) -> bytes | None:
-    """What a reply tells, None while it is not all there; raises InvalidFrame."""
+    """Return the text of a reply, None if it is incomplete; raises InvalidFrame."""
     parts = parse_reply_parts(data)
     return None if parts is None else parts[0]
 
 
 def parse_reply_parts(data: bytes) -> tuple[bytes, bytes] | None:
-    """The text and the receipt of a reply, None while they are not all there; InvalidFrame."""
-    line, ended, rest = data.partition(b"\n")
-    if not ended and len(line) < MAX_LINE_BYTES:
+    """Return the text and the receipt of a reply, None if it is incomplete; InvalidFrame."""
+    line, newline, rest = data.partition(b"\n")
+    if not newline and len(line) < MAX_LINE_BYTES:
         return None
-    found = _REPLY_LINE.fullmatch(line + ended)
-    if found is None or max(sizes := [int(size or 0) for size in found.groups()]) > MAX_REPLY_BYTES:
+    match = _REPLY_LINE.fullmatch(line + newline)
+    if match is None or max(sizes := [int(size or 0) for size in match.groups()]) > MAX_REPLY_BYTES:
         raise InvalidFrame(f"expected `BRIMLINE 1 <bytes>`: got {line[:MAX_LINE_BYTES]!r}")
     text, receipt = sizes
     if len(rest) < text + receipt:

@@ -7,7 +7,7 @@
 
 Clients append to `spool` (client/offline.py). It is renamed to `spool.taking` first, so that they
 start a new one. A batch that was not finished, because the daemon died, is taken again. The body of
-an event has only SPOOLED_FIELDS.
+an event has only the fields in client/payload.py.
 """
 
 import errno
@@ -19,15 +19,13 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.file_lock import lock_file
 from brimline.hooks.client.exchange import MAX_LINE_BYTES, PREFIX
-from brimline.hooks.client.payload import FIELDS as SPOOLED_FIELDS
 from brimline.hooks.protocol import InvalidFrame, parse_line, parse_request
 from brimline.regular_file import open_regular_file
-
-__all__ = ["SPOOLED_FIELDS", "Batch", "take", "take_dropped"]
 
 NAME = "spool"
 LOCK_WAIT_S = 0.2  # a client that was stopped (SIGSTOP) would hold the lock for ever
@@ -38,8 +36,8 @@ log = logging.getLogger("brimline.hooks")
 class Batch:
     """The events of one spool, in the order in which they were appended.
 
-    `skipped` counts the places that held no event, as far as was read: garbage, or one that was
-    torn by a crash. The rest is read all the same.
+    `skipped` counts the places that held no event, as far as was read: garbage, or an event that
+    was torn by a crash. What follows is read all the same.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,58 +53,59 @@ class Batch:
                 yield from self._requests(data)
 
     def finish(self) -> None:
-        """All of it was taken in: forget it."""
+        """Remove the batch: all of it was processed."""
         self._path.unlink(missing_ok=True)
 
     def _requests(self, data: mmap.mmap) -> Iterator[HookRequest]:
         at = 0
         while at < len(data):
-            found = _record(data, at)
-            if found is not None and not _torn(data, at, found[1]):
-                yield found[0]
-                at = found[1]
-                continue
-            self.skipped += 1
-            at = _next(data, at + 1)
+            record = _parse_record(data, at)
+            if record is not None and not _is_torn(data, at, record.end):
+                yield record.request
+                at = record.end
+            else:
+                self.skipped += 1
+                at = _next_start(data, at + 1)
 
 
 def take(folder: Path) -> Batch | None:
-    """What is to be taken in now; None where there is nothing, or a client holds the lock.
+    """Return the events to process now; None if there are none, or if a client holds the lock.
 
-    What is no file of its own is moved aside; a folder or file that may not be used stays.
+    Anything but a regular file is moved aside; a folder or file without permission stays.
     """
     taking = folder / f"{NAME}.taking"
     try:
-        if _is_file(taking) or _renamed(folder / NAME, taking):
-            return _usable(taking)
+        if not _is_file(taking) and not _rename_spool(folder / NAME, taking):
+            return None
+        os.close(open_regular_file(taking, follow_links=False))
+        effective = os.access in os.supports_effective_ids
+        if not os.access(folder, os.W_OK | os.X_OK, effective_ids=effective):
+            raise PermissionError(errno.EACCES, "its folder is not writable")
     except OSError as error:
-        _complain(str(folder), error.strerror)
-    return None
+        _warn_once(str(folder), error.strerror)
+        return None
+    return Batch(taking)
 
 
 def take_dropped(folder: Path) -> int:
-    """How many events clients could not keep since this was asked last; the log keeps it."""
+    """Return and log how many events clients could not spool since the last call."""
     path = folder / f"{NAME}.dropped"
     try:
-        lost = _counted(path) if _is_file(path) else 0
+        if not _is_file(path):
+            return 0
+        taken = path.replace(path.with_name(f"{path.name}.{os.getpid()}"))
+        dropped = taken.stat().st_size
+        taken.unlink()
     except OSError as error:
-        _complain(str(path), error.strerror)
+        _warn_once(str(path), error.strerror)
         return 0
-    if lost:
-        log.warning("%d hook events were lost: the spool was full or not writable", lost)
-    return lost
-
-
-def _counted(path: Path) -> int:
-    counted = path.with_name(f"{path.name}.{os.getpid()}")
-    path.replace(counted)
-    size = counted.stat().st_size
-    counted.unlink()
-    return size
+    if dropped:
+        log.warning("%d hook events were lost: the spool was full or not writable", dropped)
+    return dropped
 
 
 def _is_file(path: Path) -> bool:
-    """Whether there is a file; a link, a folder or anything else is moved out of the way."""
+    """Return whether there is a file; a link, a folder or anything else is moved aside."""
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -118,23 +117,13 @@ def _is_file(path: Path) -> bool:
     return False
 
 
-def _usable(taking: Path) -> Batch:
-    """The events of a file that can be read, and taken away afterwards."""
-    os.close(open_regular_file(taking, follow_links=False))
-    effective = os.access in os.supports_effective_ids
-    if not os.access(taking.parent, os.W_OK | os.X_OK, effective_ids=effective):
-        raise PermissionError(errno.EACCES, "its folder is not writable")
-    return Batch(taking)
+@cache  # the daemon looks for the spool every second
+def _warn_once(path: str, reason: str | None) -> None:
+    log.warning("cannot read the spool %s: %s", path, reason)
 
 
-@cache
-def _complain(place: str, reason: str | None) -> None:
-    """Once for each: it is looked for every second."""
-    log.warning("cannot read the spool %s: %s", place, reason)
-
-
-def _renamed(spool: Path, taking: Path) -> bool:
-    """Whether there was one to be renamed; nobody is writing to it then."""
+def _rename_spool(spool: Path, taking: Path) -> bool:
+    """Rename the spool while no client writes to it; returns whether that was possible."""
     if not _is_file(spool):
         return False
     file = open_regular_file(spool, follow_links=False)
@@ -147,8 +136,13 @@ def _renamed(spool: Path, taking: Path) -> bool:
         os.close(file)
 
 
-def _record(data: mmap.mmap, at: int) -> tuple[HookRequest, int] | None:
-    """The request that begins at a place, and where it ends; None where none does."""
+class _SpooledRequest(NamedTuple):
+    request: HookRequest
+    end: int
+
+
+def _parse_record(data: mmap.mmap, at: int) -> _SpooledRequest | None:
+    """Return the record at a position, None if it is invalid or incomplete."""
     line_end = data.find(b"\n", at, at + MAX_LINE_BYTES) + 1
     try:
         sizes = parse_line(data[at:line_end])
@@ -156,32 +150,32 @@ def _record(data: mmap.mmap, at: int) -> tuple[HookRequest, int] | None:
         end = body_at + sizes.body
         if end > len(data):
             return None
-        return parse_request(data[line_end:body_at], data[body_at:end]), end
+        return _SpooledRequest(parse_request(data[line_end:body_at], data[body_at:end]), end)
     except InvalidFrame:
         return None
 
 
-def _torn(data: mmap.mmap, at: int, end: int) -> bool:
-    """Whether a record took in the beginning of later ones, since its own rest was never written.
+def _is_torn(data: mmap.mmap, at: int, end: int) -> bool:
+    """Return whether a record contains the start of later ones: its own end was never written.
 
-    A body may hold anything, also what looks like a record; but then another follows at its end.
+    A body may contain what looks like a record; but then another one follows at its end.
     """
-    if _follows(data, end):
+    if _is_boundary(data, end):
         return False
-    inner = _next(data, at + 1)
+    inner = _next_start(data, at + 1)
     while inner < end:
-        found = _record(data, inner)
-        if found is not None and _follows(data, found[1]):
+        record = _parse_record(data, inner)
+        if record is not None and _is_boundary(data, record.end):
             return True
-        inner = _next(data, inner + 1)
+        inner = _next_start(data, inner + 1)
     return False
 
 
-def _follows(data: mmap.mmap, end: int) -> bool:
-    return end == len(data) or data[end : end + len(PREFIX)] == PREFIX
+def _is_boundary(data: mmap.mmap, at: int) -> bool:
+    return at == len(data) or data[at : at + len(PREFIX)] == PREFIX
 
 
-def _next(data: mmap.mmap, at: int) -> int:
-    """Where the next record may begin; the end where none does."""
-    found = data.find(PREFIX, at)
-    return len(data) if found < 0 else found
+def _next_start(data: mmap.mmap, at: int) -> int:
+    """Return where the next record may begin, at the latest the end."""
+    start = data.find(PREFIX, at)
+    return len(data) if start < 0 else start

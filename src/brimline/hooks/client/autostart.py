@@ -17,16 +17,15 @@ else:
     from posix import _exit as leave
 
 LOG_NAME = "serve.log"
-START_LOCK = "start.lock"
-START_LOCK_FD = 3
-# The lock's file in the state folder, and the descriptor on which the daemon inherits it.
+START_LOCK = "start.lock"  # in the state folder
+START_LOCK_FD = 3  # on which the daemon inherits the lock
 
 AUTOSTART_VARIABLE = b"BRIMLINE_AUTOSTART"
-SERVE_ARGUMENTS = ("-P", "-m", "brimline", "serve")
 # -P: nothing is imported from the agent's working folder.
-
+SERVE_ARGUMENTS = ("-P", "-m", "brimline", "serve")
 MAX_DESCRIPTORS = 1 << 16
 
+# The user's own variables, by name and prefix, and those with such a prefix that are a session's.
 NAMES = (
     b"HOME", b"PATH", b"USER", b"LOGNAME", b"SHELL", b"LANG", b"TZ", b"TMPDIR",
     b"DISPLAY", b"WAYLAND_DISPLAY", b"XAUTHORITY", b"DBUS_SESSION_BUS_ADDRESS",
@@ -36,8 +35,7 @@ NAMES = (
     b"SSL_CERT_FILE", b"SSL_CERT_DIR",
 )  # fmt: skip
 PREFIXES = (b"BRIMLINE_", b"LC_", b"XDG_")
-NOT = (b"BRIMLINE_PARENT", b"BRIMLINE_SESSION")
-"""The variables that are the user's own: by name, by prefix, and which of those are not."""
+SESSION_NAMES = (b"BRIMLINE_PARENT", b"BRIMLINE_SESSION")
 
 
 def start_daemon(spool: str) -> None:
@@ -99,10 +97,9 @@ def open_log(path: str) -> int:
 
 def daemon_environment(state: str, env: "dict[bytes, bytes]") -> "dict[bytes, bytes]":
     """Return the user's own variables, and the state folder in which hooks look for the daemon."""
-    kept = {name: value for name, value in env.items() if is_user_variable(name)}
-    return {**kept, b"BRIMLINE_STATE_DIR": state.encode("utf-8", "surrogateescape")}
-
-
-def is_user_variable(name: bytes) -> bool:
-    """Return whether a variable is the user's own, not a session's."""
-    return name in NAMES or (name.startswith(PREFIXES) and name not in NOT)
+    inherited = {
+        name: value
+        for name, value in env.items()
+        if name in NAMES or (name.startswith(PREFIXES) and name not in SESSION_NAMES)
+    }
+    return {**inherited, b"BRIMLINE_STATE_DIR": state.encode("utf-8", "surrogateescape")}

@@ -33,19 +33,19 @@ else:
 
 
 def load_part(name: str) -> "dict[str, Any]":
-    """What a file beside this one defines; a cache that cannot be read is passed over."""
+    """Run a file beside this one and return its names; an unreadable cache is ignored."""
     loader = SourceFileLoader(name, f"{__file__.rpartition('/')[0] or '.'}/{name}.py")
     try:
         code = loader.get_code(name)
     except (EOFError, ValueError, TypeError):
         code = None
-    defined: dict[str, Any] = {"__name__": name}
-    exec(code or loader.source_to_code(loader.get_data(loader.path), loader.path), defined)
-    return defined
+    names: dict[str, Any] = {"__name__": name}
+    exec(code or loader.source_to_code(loader.get_data(loader.path), loader.path), names)
+    return names
 
 
 def main(arguments: list[str]) -> None:
-    """Ask the daemon; where it does not answer, do without it."""
+    """Send the event to the daemon; without an answer, spool it."""
     if arguments[:1] == ["--start"]:
         load_part("autostart")["become_daemon"](arguments[1])
         return
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> None:
 
 
 def handle_offline(event: "HookEvent") -> None:
-    """Show what stdin alone can tell, spool the event, and start the daemon if that is wanted."""
+    """Print a short status line, spool the event, and start the daemon if this is a start."""
     payload = load_part("payload")
     reduced = payload["reduce_body"](event.body)
     if event.kind == "statusline":

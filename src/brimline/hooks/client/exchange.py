@@ -61,9 +61,7 @@ class HookEvent:
     def __init__(self, arguments: list[str]) -> None:
         self.from_extension = arguments[0] == "--no-daemon"
         self.id = arguments[1] if self.from_extension else f"{time.time_ns()}-{posix.getpid()}"
-        self.kind, self.agent, self.socket, self.spool = arguments[
-            2 if self.from_extension else 0 :
-        ]
+        self.kind, self.agent, self.socket, self.spool = arguments[-4:]
         self.starts = self.kind == "start"
         self.kind = "hook" if self.starts else self.kind
         self.no_daemon = self.from_extension
@@ -86,7 +84,6 @@ class HookEvent:
 
     @property
     def body(self) -> bytes:
-        """What was read from stdin."""
         return b"".join(self.chunks)[:MAX_EVENT_BYTES]
 
     @property
@@ -97,11 +94,6 @@ class HookEvent:
         """
         left = self.seconds_left(SPOOL_DEADLINE_S)
         return left if left >= MIN_TIME_S else SPOOL_DEADLINE_S
-
-    @property
-    def request(self) -> bytes:
-        """The event as a frame for the daemon."""
-        return self.record(self.kind, self.body)
 
     def record(self, kind: str, body: bytes) -> bytes:
         """Return a frame about this event, for the daemon or the spool."""
@@ -157,7 +149,6 @@ def prepare(event: HookEvent) -> None:
 
 
 def raise_time_up(number: int, frame: object) -> None:
-    """Interrupt any waiting call."""
     raise TimeUp
 
 
@@ -182,14 +173,14 @@ def read_chunk(event: HookEvent, is_kept: bool) -> int:
     """Read a chunk and return its size; the alarm is blocked until the chunk is stored."""
     hold_alarm()
     try:
-        piece = posix.read(0, CHUNK_BYTES)
+        chunk = posix.read(0, CHUNK_BYTES)
     except OSError:
-        piece = b""
+        chunk = b""
     if is_kept:
-        event.chunks.append(piece)
-    event.is_read = not piece
+        event.chunks.append(chunk)
+    event.is_read = not chunk
     release_alarm()
-    return len(piece)
+    return len(chunk)
 
 
 def hold_alarm() -> None:
@@ -202,10 +193,10 @@ def release_alarm() -> None:
 
 def encode_variables() -> bytes:
     """Return the header entries of the variables that are set."""
-    known = ((name, posix.environ.get(name)) for name in PASSED_VARIABLES)
+    values = ((name, posix.environ.get(name)) for name in PASSED_VARIABLES)
     return b"".join(
         b"env.%b=%b\0" % (name, value)
-        for name, value in known
+        for name, value in values
         if value is not None and len(value) <= MAX_VALUE_BYTES
     )
 
@@ -252,7 +243,7 @@ def send_and_print(connection: "socket", event: HookEvent) -> None:
     """Send the event, print the answer, and acknowledge it."""
     try:
         set_timeout(connection, event)
-        connection.sendall(event.request)
+        connection.sendall(event.record(event.kind, event.body))
         answer = read_answer(connection, event)
     except OSError:
         return
@@ -278,10 +269,10 @@ def read_answer(connection: "socket", event: HookEvent) -> tuple[bytes, bytes] |
     data = b""
     while True:
         set_timeout(connection, event)
-        piece = connection.recv(CHUNK_BYTES)
-        data += piece
+        chunk = connection.recv(CHUNK_BYTES)
+        data += chunk
         line, ended, rest = data.partition(b"\n")
-        if not piece or len(line) >= MAX_LINE_BYTES:
+        if not chunk or len(line) >= MAX_LINE_BYTES:
             return None
         sizes = parse_sizes(line) if ended else (len(data), 0)
         if sizes is None:

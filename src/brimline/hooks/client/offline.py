@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from brimline.hooks.client.exchange import HookEvent
 
 LOCK_WAIT_S, POLL_S = 0.050, 0.001
-MAX_SPOOL_BYTES, MAX_SPOOL_AGE_NS = 50 << 20, 7 * 24 * 3600 * 10**9
 # A spool that is larger, or whose first event is older, accepts no more events.
-
-FIRST_ID_BYTES = 128
-# The id of the first event is within these bytes.
+MAX_SPOOL_BYTES, MAX_SPOOL_AGE_NS = 50 << 20, 7 * 24 * 3600 * 10**9
+FIRST_ID_BYTES = 128  # they contain the id of the first event
 
 FLAGS = posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW
 
@@ -25,25 +23,25 @@ FLAGS = posix.O_APPEND | posix.O_CREAT | posix.O_NOFOLLOW
 def save(event: "HookEvent", kind: str, body: bytes) -> None:
     """Append a record about an event to the spool, or count it as dropped."""
     try:
-        kept = append_to_spool(event.spool, event.record(kind, body), event.spool_wait_s)
+        is_saved = append_to_spool(event.spool, event.record(kind, body), event.spool_wait_s)
     except OSError:
-        kept = False
-    if not kept:
+        is_saved = False
+    if not is_saved:
         count_dropped(f"{event.spool}.dropped")
 
 
-def append_to_spool(path: str, request: bytes, patience: float = LOCK_WAIT_S) -> bool:
+def append_to_spool(path: str, request: bytes, wait_s: float = LOCK_WAIT_S) -> bool:
     """Return whether the spool accepted a request."""
-    file = open_locked(path, patience)
+    file = open_locked(path, wait_s)
     try:
         return accepts_events(file) and append(file, request)
     finally:
         posix.close(file)
 
 
-def open_locked(path: str, patience: float = LOCK_WAIT_S) -> int:
+def open_locked(path: str, wait_s: float = LOCK_WAIT_S) -> int:
     """Open and lock the spool; a new one if the daemon renamed it meanwhile."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + wait_s
     file = open_spool(path)
     while not (try_lock(file) and is_at(file, path)):
         posix.close(file)
@@ -55,7 +53,7 @@ def open_locked(path: str, patience: float = LOCK_WAIT_S) -> int:
 
 
 def open_spool(path: str) -> int:
-    """Open the spool; create it and its folder if needed."""
+    """Open or create the spool and its folder."""
     try:
         return posix.open(path, posix.O_RDWR | FLAGS, 0o600)
     except FileNotFoundError:
@@ -78,7 +76,6 @@ def make_folder(folder: str) -> None:
 
 
 def try_lock(file: int) -> bool:
-    """Lock a file if no other process has locked it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -95,7 +92,6 @@ def is_at(file: int, path: str) -> bool:
 
 
 def accepts_events(file: int) -> bool:
-    """Return whether a spool is neither too large nor too old."""
     since = posix.pread(file, FIRST_ID_BYTES, 0).partition(b"\0id=")[2].partition(b"-")[0]
     is_old = since.isdigit() and time.time_ns() - int(since) > MAX_SPOOL_AGE_NS
     return not is_old and posix.fstat(file).st_size <= MAX_SPOOL_BYTES
@@ -111,7 +107,7 @@ def append(file: int, request: bytes) -> bool:
 
 
 def count_dropped(path: str) -> bool:
-    """Add one to the number of dropped events."""
+    """Add a byte to a file whose size is the number of dropped events."""
     try:
         return posix.write(posix.open(path, posix.O_WRONLY | FLAGS, 0o600), b".") > 0
     except OSError:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAX_VALUE_BYTES = 4096
 MAX_REDUCED_BYTES = 64 << 10
 MAX_KEPT_DEPTH = 3
-MAX_TOKENS = 10**8  # more than any window holds, as agents/claude/status_line.py has it
+MAX_TOKENS = 10**8  # more than any window holds, as agents/hook_payloads.py has it
 
 # Every field that the daemon reads, of all agents and at any depth; none of them is free text.
 # tables.h has the same list for C (scripts/hook_tables.py). Gemini CLI's `llm_request` and
@@ -34,7 +34,7 @@ PIECE = 256
 
 
 class Rules:
-    """How JSON is scanned."""
+    """The attributes that the scanner of JSON needs."""
 
     strict = True
     array_hook = object_hook = object_pairs_hook = None
@@ -42,7 +42,7 @@ class Rules:
 
 
 class SkippingRules(Rules):
-    """The same for values that are not needed: Python refuses to convert very long integers."""
+    """For values that are only skipped: Python refuses to convert very long integers."""
 
     parse_int = parse_float = parse_constant = str
 
@@ -52,7 +52,7 @@ INVALID = (ValueError, StopIteration, SystemError, RecursionError)
 
 
 def scanner(rules: "Any") -> "Any":
-    """Return a function that reads the JSON value at a place: the value, and where it ends."""
+    """Return a function that reads the JSON value at a position, and returns it and its end."""
     return _json.make_scanner(rules)
 
 
@@ -72,24 +72,27 @@ def reduce_body(body: bytes) -> bytes:
 
 
 def reduce_object(text: str, begin: int, scan: "Any", depth: int) -> tuple[str, int]:
-    """Return the needed members of the object at a place, and where it ends."""
+    """Return the object at a position with its needed members only, and its end."""
     members, end = scan_members(text, begin, scan)
-    kept: list[str] = []
+    needed: list[str] = []
     for key, value_at, value_end in members:
         first = text[value_at]
         if key not in FIELDS or first == "[":
             continue
         if first == "{":
             if depth < MAX_KEPT_DEPTH:
-                kept.append(f'"{key}":{reduce_object(text, value_at, scan, depth + 1)[0]}')
+                needed.append(f'"{key}":{reduce_object(text, value_at, scan, depth + 1)[0]}')
         elif value_end - value_at <= MAX_VALUE_BYTES:
-            kept.append(f'"{key}":{text[value_at:value_end]}')
-    return "{" + ",".join(kept) + "}", end
+            needed.append(f'"{key}":{text[value_at:value_end]}')
+    return "{" + ",".join(needed) + "}", end
 
 
 def scan_members(text: str, at: int, scan: "Any") -> tuple[list[tuple[str, int, int]], int]:
-    """Return each member of the object at a place, as its key and the place of its value, and
-    where the object ends; raises ValueError or StopIteration if it is malformed."""
+    """Return the members of the object at a position, and its end.
+
+    A member is its key, and start and end of its value. Raises ValueError or StopIteration if the
+    object is malformed.
+    """
     members: list[tuple[str, int, int]] = []
     at = skip_space(text, expect(text, at, "{"))
     while not text.startswith("}", at):
@@ -105,14 +108,14 @@ def scan_members(text: str, at: int, scan: "Any") -> tuple[list[tuple[str, int, 
 
 
 def expect(text: str, at: int, mark: str) -> int:
-    """Return the place behind a mark; raises ValueError if it does not stand there."""
+    """Return the position after a mark; raises ValueError if the mark is not there."""
     if not text.startswith(mark, at):
         raise ValueError(mark)
     return at + 1
 
 
 def skip_space(text: str, at: int) -> int:
-    """Return the next place that is not JSON's white space."""
+    """Return the next position that is not JSON's white space."""
     while piece := text[at : at + PIECE]:
         rest = piece.lstrip(SPACE)
         at += len(piece) - len(rest)
@@ -125,8 +128,9 @@ def skip_space(text: str, at: int) -> int:
 
 
 def short_status(reduced: bytes, daemon_state: str) -> bytes:
-    """Return the line that a reduced body alone allows; empty if it names no context."""
-    context = get(decode(reduced), "context_window")
+    """Return a line with what a reduced body contains; empty if that is nothing of the context."""
+    decoded: Any = scanner(Rules)(reduced.decode("latin-1"), 0)[0] if reduced else {}
+    context = get(decoded, "context_window")
     if type(context) is not dict:
         return b""
     sent = read_sent(get(context, "current_usage"))
@@ -134,18 +138,13 @@ def short_status(reduced: bytes, daemon_state: str) -> bytes:
     return f"ctx {figure} | {daemon_state}\n".encode()
 
 
-def decode(reduced: bytes) -> "Any":
-    """Return a reduced body as a dictionary."""
-    return scanner(Rules)(reduced.decode("latin-1"), 0)[0] if reduced else {}
-
-
 def get(value: "Any", name: str) -> "Any":
-    """Return a member of a decoded object; None if there is none, or if it is no object."""
+    """Return a member of a decoded object; None if there is none, or if that is no object."""
     return value.get(name) if hasattr(value, "get") else None
 
 
 def describe(sent: int | None, window: "Any") -> str:
-    """Return the figure for people; a window that holds less than was sent is not believed."""
+    """Return the occupancy for people; a window smaller than what was sent is wrong."""
     if not sent:
         return "unknown"
     if not is_count(window) or window < sent:
@@ -155,13 +154,13 @@ def describe(sent: int | None, window: "Any") -> str:
 
 
 def read_sent(usage: "Any") -> int | None:
-    """Return what the last call sent; None if any part of it is missing or impossible."""
+    """Return the tokens that the last call sent; None if a part is missing or impossible."""
     counts = [get(usage, name) for name in SENT]
     return sum(counts) if all(is_count(count) for count in counts) else None
 
 
 def is_count(number: "Any") -> bool:
-    """Whether it is a count of tokens that a window could hold."""
+    """Return whether this is a number of tokens that a window could hold."""
     return type(number) is int and 0 <= number < MAX_TOKENS
 
 

@@ -1,4 +1,4 @@
-"""The status line: what the client tells, read with suspicion, and the line that is made of it."""
+"""Rendering of the status line."""
 
 from brimline.hooks.statusline.options import (
     HandoffState,
