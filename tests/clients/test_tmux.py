@@ -135,7 +135,7 @@ def test_composer(opened: Open, tmp_path: Path, agent: str) -> None:
     client.until_composer(agent)
     text = "A message of two lines:\nlook at the tests."
     told = asyncio.run(tmux.submit(client.pane, agent, text))
-    assert told.submitted, f"{told}\n{client.shown}"
+    assert told.submitted, f"{told}\n{client.text}"
     client.until(lambda: holding(client, "look at the tests."), "no request holds it")
     assert not holding(client, "half a thou")
 
@@ -148,10 +148,10 @@ def test_dialog_is_not_typed_into(opened: Open, tmp_path: Path) -> None:
         "claude", scenario, arguments=(*asks, "--settings", '{"permissions":{"ask":["Bash"]}}')
     )
     client.say("Go.")
-    client.until(lambda: "Do you want to proceed?" in client.shown, "it does not ask")
+    client.until(lambda: "Do you want to proceed?" in client.text, "it does not ask")
     told = asyncio.run(Typist(tmp_path).submit(client.pane, "claude", "1", while_busy=True))
     assert (told.submitted, told.reason) == (False, "the composer was not recognised")
-    assert "Do you want to proceed?" in client.shown
+    assert "Do you want to proceed?" in client.text
 
 
 # What the daemon does.
@@ -164,15 +164,15 @@ def test_status_line(daemon: Running, set_up: Callable[[Scenario], Interactive])
     client = set_up(Scenario(main=replies, ramp=Ramp(start=90_000)))
 
     def both() -> bool:
-        return "/200K" in client.shown and OWN_LINE in client.shown
+        return "/200K" in client.text and OWN_LINE in client.text
 
     for text in said:  # the client draws it at each turn, for which a busy machine may be too slow
         client.say("Go.")
-        client.until(lambda text=text: text in client.shown, "there is no reply")
+        client.until(lambda text=text: text in client.text, "there is no reply")
         client.until_composer("claude")
         if client.soon(both):
             return
-    pytest.fail(f"both lines were never shown\n{client.shown}")
+    pytest.fail(f"both lines were never shown\n{client.text}")
 
 
 def test_clear_begins_anew(daemon: Running, set_up: Callable[[Scenario], Interactive]) -> None:
@@ -183,7 +183,7 @@ def test_clear_begins_anew(daemon: Running, set_up: Callable[[Scenario], Interac
     (before,) = daemon.until("/v1/sessions", lambda found: measured(found, 140_000))
     client.until_composer("claude")
     client.say("/clear")
-    client.until(lambda: "One." not in client.shown, "it is not cleared")
+    client.until(lambda: "One." not in client.text, "it is not cleared")
     client.until_composer("claude")
     client.say("Again.")
     found = daemon.until("/v1/sessions", lambda found: measured(found, 1, 140_000))
@@ -210,7 +210,7 @@ def test_message_follows_a_clear(
     done = daemon.command("send", view["session"]["id"], "Look at the tests.")
     assert done.returncode == 0, done.stderr
     client.say(command)
-    client.until(lambda: "I see." not in client.shown, "it is not cleared")
+    client.until(lambda: "I see." not in client.text, "it is not cleared")
     client.until_composer(agent)
     client.say("Again.")
     client.until(lambda: holding(client, "Look at the tests."), "no request holds it")
@@ -226,10 +226,10 @@ def test_compact_with_too_little(
     """A compaction that is not carried out does not leave `compacting` behind."""
     client = set_up(Scenario(main=(Reply(text="Done."),)))
     client.say("/compact")
-    client.until(lambda: "Not enough messages to compact" in client.shown)
+    client.until(lambda: "Not enough messages to compact" in client.text)
     client.until_composer("claude")
     client.say("Go.")
-    client.until(lambda: "Done." in client.shown)
+    client.until(lambda: "Done." in client.text)
     daemon.until("/v1/sessions", lambda found: found and found[0]["threads"])
     assert "compacting" not in states(daemon)
 
@@ -282,7 +282,7 @@ def test_handoff_clear_after_a_kill(
     client.until(lambda: holding(client, TOLD), "no request holds the prompt")
     client.until(lambda: load_requests(daemon.state)[0].step == "done")
     client.until_composer("claude")
-    assert client.shown.count("/clear") == 1
+    assert client.text.count("/clear") == 1
 
 
 def test_handoff_clear_with_words_typed(
@@ -295,7 +295,7 @@ def test_handoff_clear_with_words_typed(
     client.type("half a thou")
     client.until(lambda: load_requests(daemon.state)[0].step == "failed", "it did not fail")
     assert client.composer("claude").text == "half a thou"
-    assert "The first task." in client.shown
+    assert "The first task." in client.text
     listed = daemon.command(
         "handoff", "--list", "--session", load_requests(daemon.state)[0].session
     )
@@ -312,11 +312,11 @@ def test_handoff_clear_and_a_new_task(
     client.press("Escape")
     client.until_composer("claude")
     client.say("A NEW TASK")
-    client.until(lambda: "It is done." in client.shown, "there is no reply")
+    client.until(lambda: "It is done." in client.text, "there is no reply")
     (intent,) = load_requests(daemon.state)
     assert (intent.step, intent.why) == ("failed", PROMPTED)
     assert not client.soon(lambda: holding(client, TOLD))
-    assert "A NEW TASK" in client.shown
+    assert "A NEW TASK" in client.text
 
 
 def test_handoff_clear_of_an_interrupted_turn(
@@ -329,7 +329,7 @@ def test_handoff_clear_of_an_interrupted_turn(
     client.press("Escape")
     client.until(lambda: load_requests(daemon.state)[0].step == "failed", "it is not called off")
     assert load_requests(daemon.state)[0].why == INTERRUPTED
-    assert "The first task." in client.shown
+    assert "The first task." in client.text
 
 
 def test_handoff_clear_with_words_queued(
@@ -340,7 +340,7 @@ def test_handoff_clear_with_words_queued(
     client.say("The first task.")
     client.until(lambda: load_requests(daemon.state), "there is no intent")
     client.say("And mind the tests.")
-    client.until(lambda: "I read it." in client.shown, "there is no reply")
+    client.until(lambda: "I read it." in client.text, "there is no reply")
     assert holding(client, "And mind the tests.")
     assert (load_requests(daemon.state)[0].step, load_requests(daemon.state)[0].why) == (
         "failed",
@@ -354,9 +354,9 @@ def test_handoff_clear_after_words_were_queued(
     """Words that wait when the agent asks are for it to read: it is told so, and not cleared."""
     client = set_up(Scenario(main=(bash(f"sleep 5; {hand_over()}"), Reply(text="I read it."))))
     client.say("The first task.")
-    client.until(lambda: "sleep 5" in client.shown, "it does not begin")
+    client.until(lambda: "sleep 5" in client.text, "it does not begin")
     client.say("And mind the tests.")
-    client.until(lambda: "I read it." in client.shown, "there is no reply")
+    client.until(lambda: "I read it." in client.text, "there is no reply")
     assert load_requests(daemon.state) == []
     assert "has not been read yet" in holding(client, "And mind the tests.")[0]
 

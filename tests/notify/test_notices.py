@@ -213,7 +213,7 @@ def test_terminal_gets_bell_and_text(tmp_path: Path) -> None:
         asyncio.run(ring_terminal(terminal.pane, tmp_path, bell=True, text="A text."))
         flag = ("display-message", "-p", "-t", terminal.pane.id, "#{window_bell_flag}")
         terminal.until(lambda: terminal.tmux(*flag).strip() == "1")
-        assert terminal.shown.strip() == ""
+        assert terminal.text.strip() == ""
     finally:
         terminal.close()
 

@@ -1,1 +1,1 @@
-"""Tests of setup: edits in place, safe replacement, what is installed and taken out again."""
+"""Tests of setup: edits in place, safe replacement, installation and removal."""

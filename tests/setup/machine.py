@@ -1,4 +1,4 @@
-"""A machine of one user, with Brimline on it, whose agents are to be set up."""
+"""A user's machine with Brimline, whose agents are set up."""
 
 import json
 from pathlib import Path
@@ -23,56 +23,53 @@ TARGET = HttpTarget("http://127.0.0.1:8421", "token-of-hooks")
 
 
 def program(fast: str | None = HOOK, script: str = "/opt/client.py") -> Program:
-    """The hook client that is installed."""
     return Program("/usr/bin/python3", script, "/state/hook.sock", "/state/spool", fast)
 
 
 class Machine:
     """A home, a project, and the state folder."""
 
-    def __init__(self, root: Path, **wishes: Any) -> None:
+    def __init__(self, root: Path, **options: Any) -> None:
         self.home, self.project = root / "home", root / "project"
         for folder in (self.home, self.project):
             folder.mkdir(parents=True, exist_ok=True)
         self.places = Places(self.home, {})
-        self.wish = SetupOptions(
-            program=program(), state=root / "state", cwd=self.project, http_target=TARGET, **wishes
+        self.options = SetupOptions(
+            program=program(), state=root / "state", cwd=self.project, http_target=TARGET, **options
         )
 
     def file(self, agent: str = "claude") -> Path:
-        """The settings that are changed."""
-        base = self.home if self.wish.scope == "user" else self.project
+        """The settings file that is changed."""
+        base = self.home if self.options.scope == "user" else self.project
         return base / FILES[agent]
 
     def write(self, text: str | bytes, agent: str = "claude") -> Path:
-        """Give an agent settings."""
+        """Write an agent's settings."""
         path = self.file(agent)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
         return path
 
-    def plan(self, agent: str = "claude", **wishes: Any) -> Change:
-        """What would be changed."""
-        [change] = plan([agent], self.places, msgspec.structs.replace(self.wish, **wishes))
+    def plan(self, agent: str = "claude", **options: Any) -> Change:
+        [change] = plan([agent], self.places, msgspec.structs.replace(self.options, **options))
         return change
 
-    def set_up(self, agent: str = "claude", **wishes: Any) -> Change:
-        """Set an agent up."""
-        return apply(self.plan(agent, **wishes))
+    def set_up(self, agent: str = "claude", **options: Any) -> Change:
+        return apply(self.plan(agent, **options))
 
-    def take_out(self, agent: str = "claude", **wishes: Any) -> Change:
-        """Take our entries out."""
-        return apply(self.plan(agent, remove=True, **wishes))
+    def remove(self, agent: str = "claude", **options: Any) -> Change:
+        return apply(self.plan(agent, remove=True, **options))
 
     def settings(self, agent: str = "claude") -> Any:
-        """What the agent is told."""
         return json.loads(self.file(agent).read_text("utf-8-sig"))
 
-    def around(self, agent: str = "claude") -> list[str]:
-        """What lies in the folder of the settings."""
+    def folder_names(self, agent: str = "claude") -> list[str]:
+        """The names of the files beside the settings."""
         return sorted(path.name for path in self.file(agent).parent.iterdir())
 
     def hooks(self, agent: str = "claude") -> dict[str, list[Any]]:
-        """Every hook by its event, whatever group it is in."""
-        told = self.settings(agent)["hooks"]
-        return {event: [hook for group in told[event] for hook in group["hooks"]] for event in told}
+        """Every hook by its event, whatever its group."""
+        groups = self.settings(agent)["hooks"]
+        return {
+            event: [hook for group in groups[event] for hook in group["hooks"]] for event in groups
+        }

@@ -1,4 +1,4 @@
-"""What each agent is given, where its settings are, and what it is told beside."""
+"""What setup writes for each agent, where, and the notes it gives."""
 
 from pathlib import Path
 
@@ -13,88 +13,85 @@ from .machine import HOOK, Machine, program
 
 
 def test_claude_runs_without_a_shell(machine: Machine) -> None:
-    """Claude Code gets the program and its words apart; only the status line is a shell's."""
+    """Only the status line is run by a shell."""
     machine.set_up(program=program("/a b/brimline-hook"))
     python, where = "/usr/bin/python3 /opt/client.py", "claude /state/hook.sock /state/spool"
     words = f"{python} hook {where}".split()
-    made = {"type": "command", "command": "/a b/brimline-hook", "args": words, "timeout": 2}
-    assert all(found == [made] for found in machine.hooks().values())
+    expected = {"type": "command", "command": "/a b/brimline-hook", "args": words, "timeout": 2}
+    assert all(hooks == [expected] for hooks in machine.hooks().values())
     line = f"'/a b/brimline-hook' {python} statusline {where}"
     assert machine.settings()["statusLine"] == {"type": "command", "command": line}
 
 
-def test_codex_and_gemini_run_a_shell(machine: Machine) -> None:
-    """They get one command; Gemini counts in milliseconds, and knows ours by a name."""
+def test_codex_and_gemini_get_one_shell_command(machine: Machine) -> None:
+    """Gemini CLI counts in milliseconds and identifies hooks by name."""
     for agent in ("codex", "gemini"):
         machine.set_up(agent)
     words = f"{HOOK} /usr/bin/python3 /opt/client.py hook"
     line = f"{words} codex /state/hook.sock /state/spool"
     assert machine.hooks("codex")["Stop"] == [{"type": "command", "command": line, "timeout": 2}]
     line = f"{words} gemini /state/hook.sock /state/spool"
-    made = {"type": "command", "name": "brimline", "command": line, "timeout": 2000}
-    assert machine.hooks("gemini")["AfterTool"] == [made]
+    expected = {"type": "command", "name": "brimline", "command": line, "timeout": 2000}
+    assert machine.hooks("gemini")["AfterTool"] == [expected]
     assert "statusLine" not in machine.settings("gemini")
 
 
-def test_hooks_by_http(machine: Machine) -> None:
-    """Hooks that post are known again; a session's start, which cannot post, stays a command."""
+def test_http_hooks_are_recognised_and_session_start_stays_a_command(machine: Machine) -> None:
     machine.write('{"hooks": {"Stop": [{"hooks": [{"type": "http", "url": "http://[x/"}]}]}}')
     machine.set_up()
     machine.set_up(transport="http")
-    found = machine.hooks()
+    by_event = machine.hooks()
     url = "http://127.0.0.1:8421/hooks/claude?by=brimline"
     headers = {"Authorization": "Bearer token-of-hooks"}
-    made = {"type": "http", "url": url, "headers": headers, "timeout": 2}
-    assert found.pop("SessionStart")[0]["command"] == HOOK
-    assert found.pop("Stop") == [{"type": "http", "url": "http://[x/"}, made]
-    assert all(one == [made] for one in found.values())
+    expected = {"type": "http", "url": url, "headers": headers, "timeout": 2}
+    assert by_event.pop("SessionStart")[0]["command"] == HOOK
+    assert by_event.pop("Stop") == [{"type": "http", "url": "http://[x/"}, expected]
+    assert all(hooks == [expected] for hooks in by_event.values())
     assert "commands" in machine.plan("codex", transport="http").notes[0]
-    machine.take_out()
+    machine.remove()
     assert list(machine.hooks()) == ["Stop"]
 
 
 @pytest.mark.parametrize("mode", [None, 0o644, 0o600])
-def test_settings_with_a_token_are_private(machine: Machine, mode: int | None) -> None:
-    """HTTP hooks carry a token: no other user can read the settings that hold it."""
+def test_settings_with_a_token_are_readable_by_their_owner_only(
+    machine: Machine, mode: int | None
+) -> None:
     if mode is not None:
         machine.write("{}").chmod(mode)
     machine.set_up(transport="http")
     assert machine.file().stat().st_mode & 0o777 == 0o600
 
 
-def test_no_token_in_a_project(machine: Machine) -> None:
-    """A project's settings may be shared: no token is written into them, and it is said why."""
+def test_project_settings_get_no_token_and_the_reason_is_given(machine: Machine) -> None:
     change = machine.set_up(transport="http", scope="project")
     assert "--transport command" in (change.problem or "")
     assert not (machine.project / ".claude").exists()
 
 
-def test_http_hooks_before_a_daemon_ran(machine: Machine) -> None:
-    """Without a daemon there is neither a port nor a token: it is said how to get them."""
+def test_http_hooks_before_the_first_daemon_are_refused_with_a_hint(machine: Machine) -> None:
     change = machine.set_up(transport="http", http_target=None)
     assert "brimline serve --background" in (change.problem or "")
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
-def test_comments_that_a_client_does_not_read(machine: Machine, agent: str) -> None:
-    """A file that the client itself ignores is not written to, and the place is told."""
+def test_file_that_the_client_cannot_read_is_left_alone_with_the_place(
+    machine: Machine, agent: str
+) -> None:
     path = machine.write('{\n  // mine\n  "hooks": {}\n}', agent)
     change = machine.set_up(agent)
     assert change.problem == (
         f"{path}: line 2, column 3: expected no comment in this file: got '/'"
     )
     assert path.read_text() == '{\n  // mine\n  "hooks": {}\n}'
-    assert machine.around(agent) == [path.name]
+    assert machine.folder_names(agent) == [path.name]
 
 
-def test_unknown_agent(machine: Machine) -> None:
-    """A name that is no agent's is refused before anything is done."""
+def test_unknown_agent_is_refused_before_any_change(machine: Machine) -> None:
     with pytest.raises(UnknownAgent):
-        plan(["emacs"], machine.places, machine.wish)
+        plan(["emacs"], machine.places, machine.options)
 
 
-def test_project_scope(tmp_path: Path) -> None:
-    """A project's own settings are changed, and nothing in the user's home."""
+def test_project_scope_changes_nothing_in_the_home(tmp_path: Path) -> None:
     machine = Machine(tmp_path, scope="project")
     for agent in ("claude", "codex", "gemini"):
         change = machine.set_up(agent)
@@ -103,8 +100,7 @@ def test_project_scope(tmp_path: Path) -> None:
     assert list(machine.home.iterdir()) == []
 
 
-def test_folders_that_variables_name(machine: Machine, tmp_path: Path) -> None:
-    """The settings are where the agent looks for them."""
+def test_settings_folder_follows_the_agents_variables(machine: Machine, tmp_path: Path) -> None:
     names = {"CLAUDE_CONFIG_DIR": "settings.json", "CODEX_HOME": "hooks.json"}
     env = {name: str(tmp_path / name) for name in (*names, "GEMINI_CLI_HOME")}
     machine.places = msgspec.structs.replace(machine.places, env=env)
@@ -113,35 +109,31 @@ def test_folders_that_variables_name(machine: Machine, tmp_path: Path) -> None:
     assert machine.plan("gemini").path == tmp_path / "GEMINI_CLI_HOME/.gemini/settings.json"
 
 
-def test_hooks_that_are_switched_off(machine: Machine) -> None:
-    """Where the user switched all hooks off, that is said."""
+def test_disabled_hooks_are_reported(machine: Machine) -> None:
     path = machine.write('{"disableAllHooks": true}')
     note = f"disableAllHooks in {path} disables Brimline's hooks: remove it."
     assert note in machine.set_up().notes
 
 
-def test_trust_is_the_users(machine: Machine) -> None:
-    """Codex asks for trust: it is told how, and only when something is new."""
+def test_codex_trust_is_explained_only_for_new_hooks(machine: Machine) -> None:
     assert any("/hooks" in note for note in machine.set_up("codex").notes)
     assert machine.set_up("codex").notes == ()
 
 
-def test_path_that_is_no_text(machine: Machine) -> None:
-    """A path that JSON cannot hold is told, and not written wrongly."""
+def test_path_that_json_cannot_hold_is_refused(machine: Machine) -> None:
     path = machine.write("{}")
     change = machine.set_up(program=program("/caf\udce9/brimline-hook"))
     assert "not UTF-8" in str(change.problem)
     assert path.read_text() == "{}"
 
 
-def test_compiled_client_is_taken_where_there_is_one(tmp_path: Path) -> None:
-    """The compiled client goes on in Python when it must; without it Python runs alone."""
+def test_compiled_client_is_used_if_there_is_one(tmp_path: Path) -> None:
     script, fast = tmp_path / "hooks/client/client.py", tmp_path / "hooks/client/brimline-hook"
     fast.parent.mkdir(parents=True)
     fast.touch()
-    found = find_program(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
-    assert found == Program("/py", str(script), "/state/hook.sock", "/state/spool")
-    assert found.client_words == ("/bin/sh", "-c", SHELL_GUARD, "/py", "-I", "-S", str(script))
+    program = find_program(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
+    assert program == Program("/py", str(script), "/state/hook.sock", "/state/spool")
+    assert program.client_words == ("/bin/sh", "-c", SHELL_GUARD, "/py", "-I", "-S", str(script))
     fast.chmod(0o755)
-    found = find_program(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
-    assert found.client_words == (str(fast), "/py", str(script))
+    program = find_program(tmp_path, "/py", Path("/state"), Path("/state/hook.sock"))
+    assert program.client_words == (str(fast), "/py", str(script))

@@ -1,4 +1,4 @@
-"""`brimline setup`: what it shows, what it writes, and how it ends."""
+"""`brimline setup`: output, files and exit codes."""
 
 import argparse
 import json
@@ -32,7 +32,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 class User:
-    """Somebody who types `brimline setup`."""
+    """Someone who runs `brimline setup`."""
 
     def __init__(self, home: Path, capture: "pytest.CaptureFixture[str]") -> None:
         self.home, self._capture = home, capture
@@ -42,7 +42,7 @@ class User:
     def run(
         self, colour: bool = False, autostart_off: bool = False, **options: Any
     ) -> tuple[int, str]:
-        """Run the command; its exit code and what it printed."""
+        """Run the command; returns its exit code and output."""
         places = Places(self.home, self.env)
         context = Context(
             places,
@@ -55,7 +55,7 @@ class User:
         return code, self._capture.readouterr().out
 
     def json(self, **options: Any) -> tuple[int, list[dict[str, Any]]]:
-        """Run the command for its JSON."""
+        """Run the command with --json."""
         code, out = self.run(json=True, **options)
         return code, json.loads(out)
 
@@ -71,8 +71,7 @@ def user(
     return User(tmp_path / "home", capsys)
 
 
-def test_shows_and_writes(user: User) -> None:
-    """Each agent that is there is told of: its file, the change, and what was done."""
+def test_each_agent_is_listed_with_its_file_change_and_result(user: User) -> None:
     user.settings.write_text('{\n  "model": "opus"\n}\n')
     code, out = user.run()
     lines = out.splitlines()
@@ -88,8 +87,7 @@ def test_shows_and_writes(user: User) -> None:
     assert not any("Codex" in line for line in lines)
 
 
-def test_installs_this_brimline(user: User) -> None:
-    """The command is this interpreter's, by absolute paths, with the user's socket and spool."""
+def test_installed_command_uses_absolute_paths_socket_and_spool(user: User) -> None:
     user.run(agents=["claude"])
     hook = json.loads(user.settings.read_text())["hooks"]["Stop"][0]["hooks"][0]
     words = [hook["command"], *hook["args"]]
@@ -100,8 +98,7 @@ def test_installs_this_brimline(user: User) -> None:
     assert any(word.endswith("/brimline/hooks/client/client.py") for word in words)
 
 
-def test_dry_run_writes_nothing(user: User) -> None:
-    """The same change is shown, and nothing is done."""
+def test_dry_run_shows_the_change_and_writes_nothing(user: User) -> None:
     before = sorted(user.home.rglob("*"))
     code, out = user.run(dry_run=True)
     assert (code, sorted(user.home.rglob("*"))) == (0, before)
@@ -109,8 +106,7 @@ def test_dry_run_writes_nothing(user: User) -> None:
     assert out.endswith("Dry run: nothing was changed.\n")
 
 
-def test_second_time(user: User) -> None:
-    """There is nothing to show any more."""
+def test_second_run_shows_no_change(user: User) -> None:
     user.run()
     code, out = user.run()
     assert code == 0
@@ -118,8 +114,7 @@ def test_second_time(user: User) -> None:
     assert "@@" not in out
 
 
-def test_remove(user: User) -> None:
-    """What was put in is shown as it goes."""
+def test_removal_shows_what_is_removed(user: User) -> None:
     user.settings.write_text("{}")
     user.run()
     code, out = user.run(remove=True)
@@ -128,24 +123,24 @@ def test_remove(user: User) -> None:
     assert "Start an agent" not in out
 
 
-def test_remove_from_agents_that_are_not_here(user: User) -> None:
-    """What was put in by name goes with the rest, also where the agent itself is not found."""
+def test_removal_includes_agents_that_are_not_installed(user: User) -> None:
     user.run(agents=["opencode", "codex", "pi"])
     plugin = user.home / ".config/opencode/plugins/brimline.js"
     hooks = user.home / ".codex/hooks.json"
     assert plugin.exists()
     assert hooks.exists()
-    code, told = user.json(remove=True)
+    code, changes = user.json(remove=True)
     assert code == 0
-    assert {"pi", "opencode", "codex"} <= {one["agent"] for one in told if one["written"]}
+    assert {"pi", "opencode", "codex"} <= {
+        change["agent"] for change in changes if change["written"]
+    }
     assert not plugin.exists()
     assert not hooks.exists()
     _, again = user.json(remove=True)
-    assert not any(one["written"] for one in again)
+    assert not any(change["written"] for change in again)
 
 
-def test_remove_where_nothing_is(user: User) -> None:
-    """On a machine without agents there is nothing to take out, and nothing wrong with that."""
+def test_removal_without_agents_succeeds(user: User) -> None:
     for folder in (".claude", ".pi"):
         (user.home / folder).rmdir()
     assert user.run(remove=True) == (0, "Brimline is not installed here.\n")
@@ -155,8 +150,7 @@ def test_remove_where_nothing_is(user: User) -> None:
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_remove_that_is_not_forgotten(user: User) -> None:
-    """A file that was changed is not said to be as it was, whatever else could not be done."""
+def test_incomplete_removal_does_not_claim_the_file_is_restored(user: User) -> None:
     user.settings.write_text("{}")
     user.run(agents=["claude"])
     state = user.home / ".local/state/brimline"
@@ -173,8 +167,7 @@ def test_remove_that_is_not_forgotten(user: User) -> None:
     assert user.run(agents=["claude"], remove=True)[0] == 0
 
 
-def test_broken_file(user: User) -> None:
-    """It is told where it is broken; the other agents are set up all the same."""
+def test_broken_file_is_reported_and_other_agents_are_set_up(user: User) -> None:
     user.settings.write_text("{\n  oops\n}")
     (user.home / ".codex").mkdir()
     code, out = user.run()
@@ -186,8 +179,7 @@ def test_broken_file(user: User) -> None:
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_file_that_cannot_be_written(user: User) -> None:
-    """A folder that is read-only is told, and the exit code says that it failed."""
+def test_read_only_folder_is_reported_and_the_exit_code_fails(user: User) -> None:
     user.settings.write_text("{}")
     user.settings.parent.chmod(0o500)
     code, out = user.run(agents=["claude"])
@@ -197,8 +189,7 @@ def test_file_that_cannot_be_written(user: User) -> None:
     assert user.settings.read_text() == "{}"
 
 
-def test_json(user: User) -> None:
-    """Scripts get the same: file, change, notes, and whether it was written."""
+def test_json_has_file_change_notes_and_written(user: User) -> None:
     code, [claude, pi] = user.json()
     assert (code, claude["agent"], claude["written"]) == (0, "claude", True)
     assert (claude["path"], claude["backup"]) == (str(user.settings), None)
@@ -208,32 +199,28 @@ def test_json(user: User) -> None:
     assert (claude["written"], claude["diff"]) == (False, "")
 
 
-def test_colours(user: User) -> None:
-    """Lines that come are green, lines that go are red."""
+def test_added_lines_are_green_and_removed_lines_red(user: User) -> None:
     user.settings.write_text('{\n  "model": "opus"\n}\n')
     _, out = user.run(colour=True)
     assert '\x1b[31m-  "model": "opus"\x1b[0m' in out
     assert '\x1b[32m+  "model": "opus",\x1b[0m' in out
 
 
-def test_settings_cannot_drive_the_terminal(user: User) -> None:
-    """Nothing in a file is obeyed by the terminal that shows it, nor breaks a line of it."""
+def test_escapes_in_settings_do_not_reach_the_terminal(user: User) -> None:
     user.settings.write_text('{\n\t"a": "\x7f\u202e\u2028",\r\n\t"model": "opus"\r\n}', newline="")
     _, out = user.run(colour=False)
     assert all(line.isprintable() for line in out.split("\n"))
     assert any(line.lstrip(" ").startswith('"a": ') for line in out.split("\n"))
 
 
-def test_project(user: User) -> None:
-    """The settings of the working folder are changed."""
+def test_project_scope_changes_the_working_folder(user: User) -> None:
     code, _ = user.run(agents=["claude"], scope="project")
     assert code == 0
     assert Path(".claude/settings.json").exists()
     assert not user.settings.exists()
 
 
-def test_http(user: User) -> None:
-    """Hooks post to where this user's daemon was last, with the token of hooks."""
+def test_http_hooks_post_to_the_last_daemon_with_its_token(user: User) -> None:
     state = user.home / ".local" / "state" / "brimline"
     state.mkdir(parents=True)
     write_port(state, 8_432)
@@ -247,21 +234,20 @@ def test_http(user: User) -> None:
     assert secret not in text
 
 
-def test_agent_that_is_not_there_yet(user: User) -> None:
-    """One that is named is set up before it first runs."""
+def test_named_agent_is_set_up_before_its_first_run(user: User) -> None:
     code, _ = user.run(agents=["gemini"])
     assert code == 0
     assert (user.home / ".gemini/settings.json").exists()
 
 
-def test_unknown_agent(user: User) -> None:
-    """A wrong name is refused."""
+def test_unknown_agent_is_refused(user: User) -> None:
     with pytest.raises(UnknownAgent):
         user.run(agents=["emacs"])
 
 
-def test_no_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where no agent is, it is said what to do."""
+def test_machine_without_agents_gets_a_hint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out = User(tmp_path, capsys).run()
     assert (code, out) == (1, "")
 
@@ -270,23 +256,23 @@ def test_no_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def kinds(user: User) -> dict[str, str]:
-    """What the hook of each event is run for."""
-    told = json.loads(user.settings.read_text())["hooks"]
-    return {event: group["hooks"][0]["args"][-4] for event, [group] in told.items()}
+    """The kind argument of each event's hook."""
+    hooks = json.loads(user.settings.read_text())["hooks"]
+    return {event: group["hooks"][0]["args"][-4] for event, [group] in hooks.items()}
 
 
-def test_a_session_starts_the_daemon(user: User) -> None:
-    """The hook of a session's start starts it, and no other."""
+def test_only_the_session_start_hook_starts_the_daemon(user: User) -> None:
     user.run(agents=["claude"])
-    found = kinds(user)
-    assert found.pop("SessionStart") == "start"
-    assert set(found.values()) == {"hook"}
+    kind_by_event = kinds(user)
+    assert kind_by_event.pop("SessionStart") == "start"
+    assert set(kind_by_event.values()) == {"hook"}
 
 
-@pytest.mark.parametrize("way", [{"autostart": False}, {"autostart_off": True}])
-def test_no_session_starts_the_daemon(user: User, way: dict[str, bool]) -> None:
-    """Switched off by an argument or in the settings, it is said how to start it."""
-    _, out = user.run(agents=["claude"], **way)
+@pytest.mark.parametrize("options", [{"autostart": False}, {"autostart_off": True}])
+def test_disabled_autostart_says_how_to_start_the_daemon(
+    user: User, options: dict[str, bool]
+) -> None:
+    _, out = user.run(agents=["claude"], **options)
     assert set(kinds(user).values()) == {"hook"}
     assert "start the daemon with `brimline serve --background`" in out
     assert "Already set up." in user.run(agents=["claude"])[1]
@@ -301,8 +287,8 @@ def test_no_session_starts_the_daemon(user: User, way: dict[str, bool]) -> None:
 # Logs its arguments; a unit is active once it was started.
 SYSTEMCTL = """#!/bin/sh
 case "$2" in
-is-active) /bin/grep -q restart "$TOLD" ;;
-*) echo "$2" >> "$TOLD"; test ! -e "$TOLD.dead" || { echo no bus >&2; exit 1; } ;;
+is-active) /bin/grep -q restart "$CALLS" ;;
+*) echo "$2" >> "$CALLS"; test ! -e "$CALLS.dead" || { echo no bus >&2; exit 1; } ;;
 esac
 """
 
@@ -311,20 +297,19 @@ LINUX = pytest.mark.skipif(sys.platform == "darwin", reason="its service manager
 
 @pytest.fixture
 def manager(user: User, tmp_path: Path) -> Path:
-    """A service manager; gives the file in which it keeps what it is told."""
+    """A fake systemctl; returns the file that logs its arguments."""
     program = tmp_path / "bin" / "systemctl"
     program.parent.mkdir()
     program.write_text(SYSTEMCTL)
     program.chmod(0o755)
-    told = tmp_path / "told"
-    told.touch()
-    user.env.update(PATH=str(program.parent), TOLD=str(told))
-    return told
+    log = tmp_path / "calls"
+    log.touch()
+    user.env.update(PATH=str(program.parent), CALLS=str(log))
+    return log
 
 
 @LINUX
-def test_service(user: User, manager: Path) -> None:
-    """The unit is shown, written, enabled and started; a second time there is nothing to do."""
+def test_service_is_shown_written_enabled_and_started_once(user: User, manager: Path) -> None:
     unit = user.home / ".config/systemd/user/brimline.service"
     code, out = user.run(service=True)
     assert (code, out.splitlines()[0]) == (0, f"The service  ~/{unit.relative_to(user.home)}")
@@ -341,8 +326,7 @@ def test_service(user: User, manager: Path) -> None:
 
 
 @LINUX
-def test_service_that_is_only_shown(user: User, manager: Path) -> None:
-    """A dry run tells what would be run, and runs nothing."""
+def test_service_dry_run_runs_nothing(user: User, manager: Path) -> None:
     before = sorted(user.home.rglob("*"))
     _, out = user.run(service=True, dry_run=True)
     assert "systemctl --user enable brimline.service && systemctl --user daemon-reload" in out
@@ -350,20 +334,20 @@ def test_service_that_is_only_shown(user: User, manager: Path) -> None:
 
 
 @LINUX
-def test_service_manager_that_does_not_answer(user: User, manager: Path) -> None:
-    """The unit is written all the same, and what is left to be run is told."""
-    manager.with_name("told.dead").touch()
-    code, [told] = user.json(service=True)
-    assert (code, told["agent"], told["written"]) == (0, "service", True)
-    problem, left = told["notes"]
+def test_failing_service_manager_leaves_the_unit_and_the_commands_to_run(
+    user: User, manager: Path
+) -> None:
+    manager.with_name("calls.dead").touch()
+    code, [change] = user.json(service=True)
+    assert (code, change["agent"], change["written"]) == (0, "service", True)
+    problem, left = change["notes"]
     assert problem == "systemd failed: no bus."
     assert left.startswith("Run this yourself: systemctl --user enable brimline.service")
     assert left.endswith("&& systemctl --user restart brimline.service")
 
 
 @LINUX
-def test_service_that_is_left(user: User, manager: Path) -> None:
-    """Taking the hooks out tells of the service that stays."""
+def test_removal_of_hooks_reports_the_remaining_service(user: User, manager: Path) -> None:
     user.run(service=True, agents=["claude"])
     assert user.settings.exists()
     _, out = user.run(remove=True)
@@ -374,8 +358,7 @@ def test_service_that_is_left(user: User, manager: Path) -> None:
 # The parent.
 
 
-def test_parent(user: User) -> None:
-    """It is written into the project's own settings, or the user's; nothing else is set up."""
+def test_parent_is_written_into_project_or_user_settings_only(user: User) -> None:
     _, out = user.run(parent="0f-1", scope="project")
     assert "Session 0f-1 is notified of this project's sessions." in out
     assert Path(".brimline.toml").read_text() == 'parent = "0f-1"\n'
@@ -387,7 +370,6 @@ def test_parent(user: User) -> None:
     assert "No parent session." in out
 
 
-def test_parent_that_is_none(user: User) -> None:
-    """Without a session it is said what was expected."""
+def test_parent_without_a_session_is_refused(user: User) -> None:
     with pytest.raises(InvalidSettings, match="expected a session's id"):
         user.run(parent="")

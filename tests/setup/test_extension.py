@@ -1,4 +1,4 @@
-"""Agents that have extensions: a file of ours among them, and nobody else's touched."""
+"""Agents with extensions: Brimline's file among them, and no other file touched."""
 
 import json
 import re
@@ -18,79 +18,76 @@ AGENTS = [agent.name for agent in all_agents() if agent.install_spec.is_extensio
 pytestmark = pytest.mark.parametrize("agent", AGENTS)
 
 
-def told(machine: Machine, agent: str) -> Any:
-    """What the part that asks is told."""
-    found = re.search(r"^const CONFIG = (.*)$", machine.file(agent).read_text(), re.MULTILINE)
-    assert found
-    return json.loads(found[1])
+def config(machine: Machine, agent: str) -> Any:
+    """The configuration that setup writes into the extension."""
+    line = re.search(r"^const CONFIG = (.*)$", machine.file(agent).read_text(), re.MULTILINE)
+    assert line
+    return json.loads(line[1])
 
 
-def test_knows_the_daemon(machine: Machine, agent: str) -> None:
-    """Where it is, and what is run where it does not answer, with absolute paths."""
+def test_extension_gets_absolute_paths_of_daemon_and_offline_client(
+    machine: Machine, agent: str
+) -> None:
     change = machine.set_up(agent)
     assert (change.path, change.before) == (machine.file(agent), None)
-    found = told(machine, agent)
-    assert (found["agent"], found["socket"], found["spool"]) == (
+    written = config(machine, agent)
+    assert (written["agent"], written["socket"], written["spool"]) == (
         agent,
         "/state/hook.sock",
         "/state/spool",
     )
-    assert found["client"] == ["/usr/bin/python3", "-I", "-S", "/opt/client.py"]
-    assert found["timeoutMs"] == 2000
+    assert written["client"] == ["/usr/bin/python3", "-I", "-S", "/opt/client.py"]
+    assert written["timeoutMs"] == 2000
 
 
-def test_start_of_a_session_starts_the_daemon(machine: Machine, agent: str) -> None:
-    """Where that is wished."""
-    for wish in (True, False):
-        machine.set_up(agent, autostart=wish)
-        assert told(machine, agent)["autostart"] is wish
-        machine.set_up(agent, default_autostart=not wish)
-        assert told(machine, agent)["autostart"] is wish
+def test_autostart_option_is_kept_whatever_the_default(machine: Machine, agent: str) -> None:
+    for autostart in (True, False):
+        machine.set_up(agent, autostart=autostart)
+        assert config(machine, agent)["autostart"] is autostart
+        machine.set_up(agent, default_autostart=not autostart)
+        assert config(machine, agent)["autostart"] is autostart
 
 
-def test_second_time(machine: Machine, agent: str) -> None:
-    """There is nothing to write any more, and nothing to do."""
+def test_second_setup_changes_nothing(machine: Machine, agent: str) -> None:
     assert machine.set_up(agent).notes == (get_agent(agent).install_spec.next_step,)
     again = machine.plan(agent)
     assert (again.pending, again.what, again.notes) == (False, "already set up", ())
 
 
-def test_brought_up_to_date(machine: Machine, agent: str) -> None:
-    """Another installation's file, or one that the user changed, becomes this one's."""
+def test_outdated_or_edited_extension_is_replaced(machine: Machine, agent: str) -> None:
     machine.set_up(agent, program=program(script="/old/client.py"))
     with machine.file(agent).open("a") as file:
         file.write("// mine\n")
     machine.set_up(agent)
     assert "/opt/client.py" in machine.file(agent).read_text()
     assert "mine" not in machine.file(agent).read_text()
-    machine.take_out(agent)
+    machine.remove(agent)
     assert list(machine.places.home.iterdir()) == []
 
 
-def test_taken_out(machine: Machine, agent: str) -> None:
-    """Nothing is left of it, whoever changed it meanwhile; a second time there is nothing to do."""
+def test_removal_leaves_nothing_even_of_an_edited_extension(machine: Machine, agent: str) -> None:
     machine.set_up(agent)
     with machine.file(agent).open("a") as file:
         file.write("// mine\n")
-    gone = machine.take_out(agent)
-    assert (gone.what, gone.after) == ("Brimline's extension is removed", None)
+    removal = machine.remove(agent)
+    assert (removal.what, removal.after) == ("Brimline's extension is removed", None)
     assert list(machine.places.home.iterdir()) == []
-    assert machine.take_out(agent).what == "nothing to remove"
+    assert machine.remove(agent).what == "nothing to remove"
 
 
 @pytest.mark.parametrize("text", ["export default () => {}\n", ""])
-def test_somebody_elses(machine: Machine, agent: str, text: str) -> None:
-    """A file of that name that we did not write is neither replaced nor removed."""
+def test_foreign_file_of_the_same_name_is_left_alone(
+    machine: Machine, agent: str, text: str
+) -> None:
     path = machine.write(text, agent)
     change = machine.set_up(agent)
     assert change.problem == f"{path}: file: it exists and is not Brimline's. Move it away first"
-    assert machine.take_out(agent).what == "nothing to remove"
+    assert machine.remove(agent).what == "nothing to remove"
     assert path.read_text() == text
     assert not backup_path(path).exists()
 
 
-def test_project_scope(tmp_path: Path, agent: str) -> None:
-    """The project's own folder of extensions, and nothing in the user's home."""
+def test_project_scope_changes_nothing_in_the_home(tmp_path: Path, agent: str) -> None:
     machine = Machine(tmp_path, scope="project")
     change = machine.set_up(agent)
     assert change.path == machine.project / get_agent(agent).install_spec.project_file
@@ -98,43 +95,49 @@ def test_project_scope(tmp_path: Path, agent: str) -> None:
     assert list(machine.home.iterdir()) == []
 
 
-def test_nothing_is_posted(machine: Machine, agent: str) -> None:
-    """An extension asks at the socket, also where hooks are to post."""
+def test_extension_uses_the_socket_even_with_http_transport(machine: Machine, agent: str) -> None:
     assert "commands" in machine.plan(agent, transport="http").notes[0]
 
 
-def test_path_that_is_no_text(machine: Machine, agent: str) -> None:
-    """A path that cannot stand in the file is told, and nothing is written."""
+def test_path_that_the_file_cannot_hold_is_refused(machine: Machine, agent: str) -> None:
     change = machine.set_up(agent, program=program(script="/caf\udce9/client.py"))
     assert "not UTF-8" in str(change.problem)
     assert not machine.file(agent).exists()
 
 
-def test_found(machine: Machine, agent: str) -> None:
-    """What is there is told: nothing, somebody else's, ours, another installation's."""
+def test_installed_extension_is_absent_foreign_current_or_outdated(
+    machine: Machine, agent: str
+) -> None:
     events = tuple(get_agent(agent).install_spec.events)
-    assert find_installed(agent, machine.places, machine.wish, "user").missing == events
+    assert find_installed(agent, machine.places, machine.options, "user").missing == events
     machine.write("", agent)
-    assert find_installed(agent, machine.places, machine.wish, "user").missing == events
+    assert find_installed(agent, machine.places, machine.options, "user").missing == events
     machine.file(agent).unlink()
     machine.set_up(agent, autostart=True)
-    told = find_installed(agent, machine.places, machine.wish, "user")
-    assert (told.events, told.missing, told.outdated, told.autostart) == (events, (), (), True)
+    installed = find_installed(agent, machine.places, machine.options, "user")
+    assert (installed.events, installed.missing, installed.outdated, installed.autostart) == (
+        events,
+        (),
+        (),
+        True,
+    )
     machine.set_up(agent, autostart=False)
-    assert not find_installed(agent, machine.places, machine.wish, "user").autostart
-    other = msgspec.structs.replace(machine.wish, program=program(script="/new/client.py"))
-    assert find_installed(agent, machine.places, other, "user").outdated == events
+    assert not find_installed(agent, machine.places, machine.options, "user").autostart
+    other_options = msgspec.structs.replace(
+        machine.options, program=program(script="/new/client.py")
+    )
+    assert find_installed(agent, machine.places, other_options, "user").outdated == events
 
 
-def test_found_where_nothing_can_be_read(machine: Machine, agent: str) -> None:
-    """A folder in its place is told."""
+def test_folder_in_place_of_the_extension_is_reported(machine: Machine, agent: str) -> None:
     machine.file(agent).mkdir(parents=True)
-    told = find_installed(agent, machine.places, machine.wish, "user")
-    assert str(machine.file(agent)) in str(told.problem)
+    installed = find_installed(agent, machine.places, machine.options, "user")
+    assert str(machine.file(agent)) in str(installed.problem)
 
 
-def test_folders_that_variables_name(machine: Machine, tmp_path: Path, agent: str) -> None:
-    """The file is where the agent looks for it."""
+def test_extension_folder_follows_the_agents_variables(
+    machine: Machine, tmp_path: Path, agent: str
+) -> None:
     env = {"PI_CODING_AGENT_DIR": str(tmp_path / "a"), "XDG_CONFIG_HOME": str(tmp_path / "b")}
     machine.places = msgspec.structs.replace(machine.places, env=env)
     places = {"pi": "a/extensions/brimline.js", "opencode": "b/opencode/plugins/brimline.js"}

@@ -1,4 +1,4 @@
-"""What is found of ours, whichever way it was set up."""
+"""Detection of installed hooks, however they were set up."""
 
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,22 @@ from .machine import Machine, program
 ADDRESS = "http://127.0.0.1:8421"
 
 
-def found(machine: Machine, agent: str = "claude", **wishes: Any) -> InstalledHooks:
-    """What is found in the user's settings."""
-    wish = machine.wish if not wishes else type(machine.wish)(**{**_plain(machine), **wishes})
-    return find_installed(agent, machine.places, wish, "user")
+def installed(machine: Machine, agent: str = "claude", **changes: Any) -> InstalledHooks:
+    """The hooks in the user's settings."""
+    options = (
+        machine.options if not changes else type(machine.options)(**{**_plain(machine), **changes})
+    )
+    return find_installed(agent, machine.places, options, "user")
 
 
 def _plain(machine: Machine) -> dict[str, Any]:
-    wish = machine.wish
-    return {"program": wish.program, "state": wish.state, "cwd": wish.cwd}
+    options = machine.options
+    return {"program": options.program, "state": options.state, "cwd": options.cwd}
 
 
-def test_nothing(machine: Machine) -> None:
-    """Where nothing is set up every event is missing."""
-    told = found(machine)
-    assert (told.events, told.missing, told.problem) == (
+def test_every_event_is_missing_before_setup(machine: Machine) -> None:
+    hooks = installed(machine)
+    assert (hooks.events, hooks.missing, hooks.problem) == (
         (),
         get_agent("claude").install_spec.events,
         None,
@@ -36,42 +37,40 @@ def test_nothing(machine: Machine) -> None:
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
 @pytest.mark.parametrize("autostart", [False, True])
-def test_as_set_up(machine: Machine, agent: str, autostart: bool) -> None:
-    """Every hook is there and up to date; whether it starts the daemon is told."""
+def test_installed_hooks_are_complete_current_and_report_autostart(
+    machine: Machine, agent: str, autostart: bool
+) -> None:
     machine.set_up(agent, autostart=autostart)
-    told = found(machine, agent)
-    assert (told.events, told.missing, told.outdated) == (
+    hooks = installed(machine, agent)
+    assert (hooks.events, hooks.missing, hooks.outdated) == (
         tuple(get_agent(agent).install_spec.events),
         (),
         (),
     )
-    assert told.autostart is autostart
+    assert hooks.autostart is autostart
 
 
-def test_one_hook_starts_the_daemon(machine: Machine) -> None:
-    """It is the start of a session's, and no other, also where the others post."""
+def test_only_the_session_start_hook_starts_the_daemon(machine: Machine) -> None:
     machine.set_up(autostart=True, transport="http")
     kinds = {event: hook.get("args", [None] * 3)[2] for event, [hook] in machine.hooks().items()}
     assert kinds.pop("SessionStart") == "start"
     assert set(kinds.values()) == {None}
-    assert found(machine).addresses == (ADDRESS,)
+    assert installed(machine).addresses == (ADDRESS,)
     machine.set_up(autostart=False, transport="command")
     kinds = {event: hook["args"][2] for event, [hook] in machine.hooks().items()}
     assert set(kinds.values()) == {"hook"}
 
 
-def test_of_another_installation(machine: Machine) -> None:
-    """Hooks that run another installation's client are old."""
+def test_hooks_of_another_installation_are_outdated(machine: Machine) -> None:
     machine.set_up(program=program("/old/brimline-hook"))
-    assert found(machine).outdated == tuple(get_agent("claude").install_spec.events)
+    assert installed(machine).outdated == tuple(get_agent("claude").install_spec.events)
 
 
-def test_some_are_missing(machine: Machine) -> None:
-    """An event whose hook somebody took out is named."""
+def test_removed_hook_is_named_as_missing(machine: Machine) -> None:
     machine.set_up()
     path = machine.file()
     path.write_text(path.read_text().replace('"PreCompact"', '"Other"'))
-    assert found(machine).missing == ("PreCompact",)
+    assert installed(machine).missing == ("PreCompact",)
 
 
 OFF = '{"disableAllHooks": true}'
@@ -90,10 +89,9 @@ ON = '{"disableAllHooks": false}'
         ("{}", '{"disableAllHooks": "yes"}', "{}", None),
     ],
 )
-def test_switched_off(
+def test_nearest_file_decides_whether_hooks_are_disabled(
     machine: Machine, user: str, project: str, local: str, by: str | None
 ) -> None:
-    """The file that is nearest to the project tells whether hooks are run, and is named."""
     folder = machine.project / ".claude"
     folder.mkdir()
     files = {
@@ -104,8 +102,10 @@ def test_switched_off(
     files["project"].write_text(project)
     files["local"].write_text(local)
     machine.set_up()
-    told = found(machine).disabled_by
-    assert (told and (told.setting, told.path)) == (by and ("disableAllHooks", files[by]))
+    disabled_by = installed(machine).disabled_by
+    assert (disabled_by and (disabled_by.setting, disabled_by.path)) == (
+        by and ("disableAllHooks", files[by])
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,44 +117,41 @@ def test_switched_off(
         ('{"disableAllHooks": true}', None),
     ],
 )
-def test_switched_off_in_gemini(machine: Machine, text: str, setting: str | None) -> None:
-    """Gemini CLI has a switch of its own, and a list of hooks that it does not run."""
+def test_gemini_switch_and_disabled_list_are_read(
+    machine: Machine, text: str, setting: str | None
+) -> None:
     machine.write(text, "gemini")
     machine.set_up("gemini")
-    told = found(machine, "gemini").disabled_by
-    assert (told and told.setting) == setting
+    disabled_by = installed(machine, "gemini").disabled_by
+    assert (disabled_by and disabled_by.setting) == setting
 
 
-def test_status_line(machine: Machine) -> None:
-    """It is told whether ours is there, is another installation's, or went after it was put in."""
-    assert found(machine).status_line is None
+def test_status_line_is_present_outdated_or_removed_since(machine: Machine) -> None:
+    assert installed(machine).status_line is None
     machine.set_up()
-    assert found(machine).status_line == "current"
-    assert found(machine, program=program("/new/brimline-hook")).status_line == "old"
+    assert installed(machine).status_line == "current"
+    assert installed(machine, program=program("/new/brimline-hook")).status_line == "old"
     path = machine.file()
     path.write_text(path.read_text().replace("statusLine", "other"))
-    assert found(machine).status_line == "gone"
-    machine.take_out()
-    assert found(machine).status_line is None
+    assert installed(machine).status_line == "gone"
+    machine.remove()
+    assert installed(machine).status_line is None
 
 
-def test_status_line_of_others(machine: Machine) -> None:
-    """Where setup never put one in, none is missed; nor has another agent one."""
+def test_status_line_that_setup_never_installed_is_not_missing(machine: Machine) -> None:
     machine.write('{"statusLine": {"type": "command", "command": "mine"}}')
     machine.set_up("codex")
-    assert (found(machine).status_line, found(machine, "codex").status_line) == (None, None)
+    assert (installed(machine).status_line, installed(machine, "codex").status_line) == (None, None)
 
 
-def test_broken(machine: Machine) -> None:
-    """A file that does not parse is told with the place."""
+def test_broken_file_is_reported_with_the_place(machine: Machine) -> None:
     path = machine.write("{oops")
-    assert str(found(machine).problem).startswith(f"{path}: line 1, column 2")
+    assert str(installed(machine).problem).startswith(f"{path}: line 1, column 2")
 
 
-def test_project(tmp_path: Path) -> None:
-    """A project's own settings are another place."""
+def test_project_settings_are_separate(tmp_path: Path) -> None:
     machine = Machine(tmp_path, scope="project")
     machine.set_up()
-    told = find_installed("claude", machine.places, machine.wish, "project")
-    assert (told.missing, told.scope) == ((), "project")
-    assert find_installed("claude", machine.places, machine.wish, "user").events == ()
+    hooks = find_installed("claude", machine.places, machine.options, "project")
+    assert (hooks.missing, hooks.scope) == ((), "project")
+    assert find_installed("claude", machine.places, machine.options, "user").events == ()

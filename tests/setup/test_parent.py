@@ -1,4 +1,4 @@
-"""The parent in our own settings: one line, and nothing else in the file."""
+"""The parent in Brimline's own settings: one line, and nothing else in the file."""
 
 import tomllib
 from pathlib import Path
@@ -15,7 +15,7 @@ TEXT = "# mine\nlevels = [40, 60]\n\n[windows]\n'a' = 5_000 # five\n"
 
 
 class Project:
-    """A project with settings of its own."""
+    """A project with its own settings."""
 
     def __init__(self, root: Path, text: str | None) -> None:
         self.path, self._state = root / ".brimline.toml", root / "state"
@@ -23,22 +23,18 @@ class Project:
             self.path.write_bytes(text.encode())
 
     def plan(self, session: str | None) -> Change:
-        """What would become of them."""
         return plan_managed_file(parent_file(self.path, self._state, session), "changed")
 
     def set(self, session: str | None) -> Change:
-        """Give the project a parent, or none."""
         return apply(self.plan(session))
 
     @property
     def text(self) -> str:
-        """What the file holds."""
         return self.path.read_bytes().decode()
 
 
 @pytest.mark.parametrize("text", [TEXT, "", "\n", TEXT.replace("\n", "\r\n"), "levels = [1]"])
 def test_removal_restores_file(tmp_path: Path, text: str) -> None:
-    """The line comes and goes, and the file is what it was, byte for byte."""
     project = Project(tmp_path, text)
     project.set("0f-1")
     assert tomllib.loads(project.text) == {**tomllib.loads(text), "parent": "0f-1"}
@@ -50,7 +46,6 @@ def test_removal_restores_file(tmp_path: Path, text: str) -> None:
 
 
 def test_new_file_is_removed_again(tmp_path: Path) -> None:
-    """A file that was not there is made, and goes again."""
     project = Project(tmp_path, None)
     project.set("0f-1")
     assert project.text == 'parent = "0f-1"\n'
@@ -62,33 +57,32 @@ def test_new_file_is_removed_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "after"),
     [
-        ('parent = "old" # told', 'parent = "new" # told'),
+        ('parent = "old" # comment', 'parent = "new" # comment'),
         ("'parent'='old'", "'parent'=\"new\""),
         ('parent = "a\\"b"', 'parent = "new"'),
     ],
 )
-def test_existing_parent_is_replaced_in_place(tmp_path: Path, line: str, after: str) -> None:
-    """A line that is there is changed where it stands, and its comment stays."""
+def test_existing_parent_is_replaced_in_place_and_keeps_its_comment(
+    tmp_path: Path, line: str, after: str
+) -> None:
     project = Project(tmp_path, f"tone = 'neutral'\n{line}\n[windows]\nparent = 7\n")
     project.set("new")
     assert project.text == f"tone = 'neutral'\n{after}\n[windows]\nparent = 7\n"
 
 
 def test_parent_in_multiline_string_is_kept(tmp_path: Path) -> None:
-    """What only looks like the line, in a text of several lines, is left alone."""
     inside = '[texts]\nwarning = """\nparent = "x"\n"""\n'
     project = Project(tmp_path, f'parent = "old"\n{inside}')
     project.set("new")
     assert project.text == f'parent = "new"\n{inside}'
-    other = Project(tmp_path / "other", None)
-    other.path.parent.mkdir()
-    other.path.write_text(inside)
-    other.set("new")
-    assert other.text == f'parent = "new"\n{inside}'
+    second = Project(tmp_path / "other", None)
+    second.path.parent.mkdir()
+    second.path.write_text(inside)
+    second.set("new")
+    assert second.text == f'parent = "new"\n{inside}'
 
 
 def test_later_changes_of_others_are_kept(tmp_path: Path) -> None:
-    """What somebody changed after us stays when the line goes, also after a second run of ours."""
     project = Project(tmp_path, TEXT)
     project.set("one")
     project.path.write_text(f"{project.text}'b' = 6_000\n")
@@ -101,7 +95,6 @@ def test_later_changes_of_others_are_kept(tmp_path: Path) -> None:
     "text", ["parent = ", "a = 1\na = 2\n", "\ufeffa = 1\n", "parent = [1,\n]"]
 )
 def test_invalid_file_is_left_alone(tmp_path: Path, text: str) -> None:
-    """One that does not parse, or has the parent as something else, is left alone."""
     project = Project(tmp_path, text)
     change = project.set("new")
     assert str(project.path) in str(change.problem)
@@ -110,14 +103,12 @@ def test_invalid_file_is_left_alone(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("session", ["", " a", "a\n", "\x1b[0m"])
 def test_bad_session_id_is_rejected(session: str) -> None:
-    """What can be no session's id is refused."""
     with pytest.raises(InvalidSettings, match="expected a session's id"):
         check_session_id(session)
 
 
 @given(session=st.text(min_size=1).filter(lambda text: text.isprintable() and text.strip() == text))
 def test_any_printable_id_is_kept(tmp_path_factory: pytest.TempPathFactory, session: str) -> None:
-    """Whatever is printed can stand there, and is read again as it is."""
     project = Project(tmp_path_factory.mktemp("p"), TEXT)
     project.set(check_session_id(session))
     assert tomllib.loads(project.text)["parent"] == session

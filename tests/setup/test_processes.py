@@ -1,4 +1,4 @@
-"""Several setups at once, and setups that are killed."""
+"""Several setups at once, and killed setups."""
 
 import json
 import random
@@ -41,51 +41,50 @@ for number in range(int(times)):
 """
 
 
-def started(root: Path, start: str, times: int, *what: str) -> "subprocess.Popen[str]":
-    """A process that sets up; `what` is `in` or `out`, in turns."""
-    words = [sys.executable, "-c", PROGRAM, str(root), start, str(times), *what]
+def started(root: Path, start: str, times: int, *actions: str) -> "subprocess.Popen[str]":
+    """A process that runs setup; `actions` are `in` and `out`, in turns."""
+    words = [sys.executable, "-c", PROGRAM, str(root), start, str(times), *actions]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def finished(*processes: "subprocess.Popen[str]") -> None:
-    """Wait until each has ended well."""
+    """Wait until each has succeeded."""
     for process in processes:
         _, errors = process.communicate(timeout=120)
         assert (process.returncode, errors) == (0, "")
 
 
-def test_several_at_once(tmp_path: Path) -> None:
-    """Of several installations at once one wins everywhere; each hook is there once."""
+def test_concurrent_setups_leave_each_hook_once(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.write(TEXT)
     finished(*(started(tmp_path, f"/{name}/brimline-hook", 5, "in") for name in "abc"))
     for agent in ("claude", "codex", "gemini"):
-        told = machine.settings(agent)["hooks"]
-        assert list(told) == list(get_agent(agent).install_spec.events)
-        assert all(len(groups) == 1 for groups in told.values())
-        assert len({json.dumps(groups) for groups in told.values()}) == 1
-    machine.take_out()
+        hooks = machine.settings(agent)["hooks"]
+        assert list(hooks) == list(get_agent(agent).install_spec.events)
+        assert all(len(groups) == 1 for groups in hooks.values())
+        assert len({json.dumps(groups) for groups in hooks.values()}) == 1
+    machine.remove()
     assert machine.file().read_text() == TEXT
 
 
-def test_in_and_out_at_once(tmp_path: Path) -> None:
-    """However two that undo each other meet, the user's own is never lost."""
+def test_concurrent_setup_and_removal_keep_the_users_status_line(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.write(TEXT)
     finished(*(started(tmp_path, "/a/brimline-hook", 12, *turns) for turns in (("in", "out"),) * 2))
     machine.set_up()
-    found = find_status_line(machine.wish.state, None)
-    assert found is not None
-    assert found.own is not None
-    assert found.own.command == "mine"
-    machine.take_out()
+    status_line = find_status_line(machine.options.state, None)
+    assert status_line is not None
+    assert status_line.own is not None
+    assert status_line.own.command == "mine"
+    machine.remove()
     assert machine.file().read_text() == TEXT
-    assert machine.around() == ["settings.json"]
+    assert machine.folder_names() == ["settings.json"]
 
 
 @pytest.mark.parametrize("round", range(12))
-def test_killed_half_way(tmp_path: Path, round: int) -> None:
-    """Killed at any moment, setup leaves the old file or the new one, and can be done again."""
+def test_killed_setup_leaves_the_old_or_new_file_and_can_be_repeated(
+    tmp_path: Path, round: int
+) -> None:
     machine = Machine(tmp_path)
     path = machine.write(TEXT)
     process = started(tmp_path, "/a/brimline-hook", 1_000, "in", "out")
@@ -102,5 +101,5 @@ def test_killed_half_way(tmp_path: Path, round: int) -> None:
         parse(text, get_agent("claude").install_spec.dialect, "f")
     )
     machine.set_up()
-    machine.take_out()
-    assert (path.read_text(), machine.around()) == (TEXT, ["settings.json"])
+    machine.remove()
+    assert (path.read_text(), machine.folder_names()) == (TEXT, ["settings.json"])

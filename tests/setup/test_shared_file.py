@@ -1,4 +1,4 @@
-"""A file that others write too is replaced whole, or stays as it was."""
+"""A file that others also write is replaced whole, or stays as it was."""
 
 import os
 import random
@@ -17,7 +17,7 @@ import pytest
 from brimline.errors import InvalidSettings
 from brimline.setup.shared_file import LOCK_SUFFIX, backup_path, lock_shared_file, read_if_exists
 
-NOBODY = 65534
+OTHER_UID = 65534
 
 # Increments a counter in a file.
 COUNT = """
@@ -58,28 +58,25 @@ except InvalidSettings as error:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace a file's content."""
     with lock_shared_file(path) as file:
         file.update(lambda _: data)
 
 
 def started(program: str, *arguments: object) -> "subprocess.Popen[str]":
-    """A process of ours."""
     words = [sys.executable, "-c", program, *map(str, arguments)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A file with a mode of its own."""
-    made = tmp_path / "settings.json"
-    made.write_bytes(b"old")
-    made.chmod(0o640)
-    return made
+    """A file with a particular mode."""
+    file = tmp_path / "settings.json"
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    return file
 
 
-def test_replaced_whole_and_alone(path: Path) -> None:
-    """The content is the new one, the mode the old one, and nothing else lies beside it."""
+def test_replacement_keeps_the_mode_and_leaves_no_other_file(path: Path) -> None:
     with lock_shared_file(path) as file:
         assert (path.parent / (path.name + LOCK_SUFFIX)).exists()
         assert file.update(lambda _: b"new") == (b"old", b"new")
@@ -87,8 +84,7 @@ def test_replaced_whole_and_alone(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_owner_stays(path: Path) -> None:
-    """A file keeps its owner and its group, where we may give it to them."""
+def test_replacement_keeps_owner_and_group(path: Path) -> None:
     owner = 12345 if os.geteuid() == 0 else os.getuid()
     os.chown(path, owner, -1)
     write(path, b"new")
@@ -96,25 +92,24 @@ def test_owner_stays(path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_group_that_is_not_ours() -> None:
-    """A file that we could not give back to its group stays, and it is said what to do."""
+def test_file_of_a_foreign_group_is_refused_with_a_hint() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "settings.json"
         path.write_bytes(b"old")
-        os.chown(folder, NOBODY, NOBODY)
-        os.chown(path, NOBODY, 0)
-        with somebody_else(), pytest.raises(InvalidSettings) as refused:
+        os.chown(folder, OTHER_UID, OTHER_UID)
+        os.chown(path, OTHER_UID, 0)
+        with unprivileged(), pytest.raises(InvalidSettings) as refused:
             write(path, b"new")
-        assert str(refused.value).endswith(f"sudo chown {NOBODY}:{NOBODY} {path}")
+        assert str(refused.value).endswith(f"sudo chown {OTHER_UID}:{OTHER_UID} {path}")
         assert path.read_bytes() == b"old"
         assert list(path.parent.iterdir()) == [path]
 
 
 @contextmanager
-def somebody_else() -> Generator[None]:
-    """Be a user without rights for a while."""
-    os.setegid(NOBODY)
-    os.seteuid(NOBODY)
+def unprivileged() -> Generator[None]:
+    """Become a user without rights for a while."""
+    os.setegid(OTHER_UID)
+    os.seteuid(OTHER_UID)
     try:
         yield
     finally:
@@ -122,16 +117,14 @@ def somebody_else() -> Generator[None]:
         os.setegid(0)
 
 
-def test_same_content_is_not_written(path: Path) -> None:
-    """What changes nothing leaves the very same file."""
+def test_same_content_leaves_the_same_file(path: Path) -> None:
     before = path.stat()
     write(path, b"old")
     after = path.stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
-def test_file_and_folder_are_made(tmp_path: Path) -> None:
-    """Where nothing is yet, the folder is made, and the file as the user's umask has it."""
+def test_missing_file_and_folder_are_created_with_the_umask(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "settings.json"
     old = os.umask(0o027)
     try:
@@ -141,14 +134,12 @@ def test_file_and_folder_are_made(tmp_path: Path) -> None:
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", 0o640)
 
 
-def test_private_folder(tmp_path: Path) -> None:
-    """A folder for what concerns nobody else is closed to them."""
+def test_private_folder_is_closed_to_others(tmp_path: Path) -> None:
     with lock_shared_file(tmp_path / "state" / "setup.json", private=True):
         assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
 
 
-def test_file_is_removed(path: Path) -> None:
-    """No content is no file; a file that is gone already is as good."""
+def test_no_content_deletes_the_file_even_if_it_is_missing(path: Path) -> None:
     for _ in range(2):
         with lock_shared_file(path) as file:
             file.update(lambda _: None)
@@ -156,8 +147,7 @@ def test_file_is_removed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", ["../dotfiles/claude.json", "{root}/dotfiles/claude.json"])
-def test_link_is_written_through(tmp_path: Path, link: str) -> None:
-    """A link stays one; its end is replaced, and the copy lies where the agent's file is."""
+def test_link_stays_and_its_target_is_replaced(tmp_path: Path, link: str) -> None:
     target, path = tmp_path / "dotfiles" / "claude.json", tmp_path / "home" / "settings.json"
     for folder in (target.parent, path.parent):
         folder.mkdir()
@@ -172,8 +162,7 @@ def test_link_is_written_through(tmp_path: Path, link: str) -> None:
     assert sorted(path.parent.iterdir()) == [path, backup_path(path)]
 
 
-def test_link_to_nothing(tmp_path: Path) -> None:
-    """A link whose end is not there yet gets one."""
+def test_target_of_a_broken_link_is_created(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.symlink_to(tmp_path / "dotfiles" / "claude.json")
     write(path, b"new")
@@ -181,25 +170,22 @@ def test_link_to_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
-def test_work_is_done_again_on_what_others_wrote(path: Path) -> None:
-    """What somebody else writes between our reading and our writing is not lost."""
-    seen: list[bytes | None] = []
+def test_concurrent_write_of_others_is_not_lost(path: Path) -> None:
+    contents: list[bytes | None] = []
 
     def work(before: bytes | None) -> bytes:
-        seen.append(before)
-        if len(seen) == 1:
+        contents.append(before)
+        if len(contents) == 1:
             path.write_bytes(b"theirs")
         return (before or b"") + b"+ours"
 
     with lock_shared_file(path) as file:
         assert file.update(work) == (b"theirs", b"theirs+ours")
-    assert seen == [b"old", b"theirs"]
+    assert contents == [b"old", b"theirs"]
     assert path.read_bytes() == b"theirs+ours"
 
 
-def test_file_that_others_remove_meanwhile(path: Path) -> None:
-    """A file that is gone when it is to be replaced is read again as none."""
-
+def test_file_deleted_meanwhile_is_read_again_as_missing(path: Path) -> None:
     def work(before: bytes | None) -> bytes:
         path.unlink(missing_ok=True)
         return b"new" if before is None else b"wrong"
@@ -209,9 +195,7 @@ def test_file_that_others_remove_meanwhile(path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
-def test_file_that_never_rests(path: Path) -> None:
-    """One that others write all the time is given up, as they left it."""
-
+def test_file_that_changes_all_the_time_is_given_up_unchanged(path: Path) -> None:
     def work(before: bytes | None) -> bytes:
         path.write_bytes((before or b"") + b".")
         return b"ours"
@@ -225,8 +209,7 @@ def test_file_that_never_rests(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_copy_looks_like_the_file(path: Path) -> None:
-    """The copy has the file's mode, and is gone when it is not wanted any more."""
+def test_backup_has_the_mode_of_the_file_and_is_deleted_when_unused(path: Path) -> None:
     with lock_shared_file(path) as file:
         file.save_backup(b"old")
         copy = backup_path(path)
@@ -237,8 +220,7 @@ def test_copy_looks_like_the_file(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_read_only_folder(path: Path) -> None:
-    """Where nothing may be written the error says so, and all is as it was."""
+def test_read_only_folder_is_an_error_and_nothing_changes(path: Path) -> None:
     path.parent.chmod(0o500)
     with pytest.raises(InvalidSettings) as caught:
         write(path, b"new")
@@ -248,8 +230,7 @@ def test_read_only_folder(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_read_only_file(path: Path) -> None:
-    """A file that its owner protected is not replaced, though its folder would let us."""
+def test_read_only_file_is_not_replaced(path: Path) -> None:
     path.chmod(0o444)
     with pytest.raises(InvalidSettings, match="cannot be written: Permission denied"):
         write(path, b"new")
@@ -257,8 +238,7 @@ def test_read_only_file(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("ordinary")
-def test_unreadable_file(path: Path) -> None:
-    """A file that cannot be read is not replaced."""
+def test_unreadable_file_is_not_replaced(path: Path) -> None:
     path.chmod(0o200)
     with pytest.raises(InvalidSettings, match="cannot be read: Permission denied"):
         write(path, b"new")
@@ -266,15 +246,13 @@ def test_unreadable_file(path: Path) -> None:
     assert path.read_bytes() == b"old"
 
 
-def test_no_room(path: Path) -> None:
-    """When the new file cannot be written whole, the old one stays, and nothing beside it."""
+def test_full_disk_keeps_the_old_file_and_leaves_no_other(path: Path) -> None:
     out, _ = started(FILL, path).communicate(timeout=60)
     assert out == f"{path}: file: cannot be written: File too large\n"
     assert (path.read_bytes(), list(path.parent.iterdir())) == (b"old", [path])
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
-    """A folder, a pipe or a device is neither read nor replaced, and nobody waits for a pipe."""
+def test_folder_pipe_or_device_is_refused_without_blocking(tmp_path: Path) -> None:
     pipe, device = tmp_path / "pipe", tmp_path / "device"
     os.mkfifo(pipe)
     device.symlink_to("/dev/null")
@@ -283,8 +261,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
             read_if_exists(path)
 
 
-def test_lock_of_another_process(path: Path) -> None:
-    """A file that is held too long is told, and can be held when it was let go."""
+def test_file_locked_too_long_is_an_error_until_it_is_released(path: Path) -> None:
     again = lock_shared_file(path, wait_s=0)
     with (
         lock_shared_file(path),
@@ -296,8 +273,7 @@ def test_lock_of_another_process(path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
-def test_many_at_once(path: Path) -> None:
-    """Of several processes none undoes another's work."""
+def test_concurrent_processes_lose_no_update(path: Path) -> None:
     path.write_bytes(b"0")
     for process in [started(COUNT, path, 20) for _ in range(4)]:
         assert process.wait(120) == 0
@@ -308,8 +284,9 @@ def test_many_at_once(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("round", range(12))
-def test_killed_half_way(path: Path, round: int) -> None:
-    """Whenever a process is killed, the file is the old one or the new one; the next tidies up."""
+def test_killed_process_leaves_the_old_or_new_file_and_the_next_cleans_up(
+    path: Path, round: int
+) -> None:
     size = 100_000
     path.write_bytes(b"old" * size)
     process = started(SWAP, path, size)
@@ -324,8 +301,7 @@ def test_killed_half_way(path: Path, round: int) -> None:
     assert (path.read_bytes(), list(path.parent.iterdir())) == (b"after", [path])
 
 
-def test_lock_that_was_left(path: Path) -> None:
-    """A lock file that a killed process left is taken over, and goes."""
+def test_stale_lock_file_is_taken_over_and_deleted(path: Path) -> None:
     (path.parent / (path.name + LOCK_SUFFIX)).touch()
     write(path, b"new")
     assert (path.read_bytes(), list(path.parent.iterdir())) == (b"new", [path])

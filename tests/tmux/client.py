@@ -1,11 +1,10 @@
-"""A client that is drawn as Claude Code is, for tests that need its composer and not its mind.
+"""A program that looks like Claude Code, for tests that need a composer and no model.
 
-`python client.py LOG [HABIT...]`: each text that is sent off is a JSON line in LOG. Habits: `deaf`
-sends nothing off, `prickly` takes no paste, `meddled` has a letter typed into every paste,
-`nibbles` loses its first letters, `keeps` does not clear, `low` shows three rows of what is typed,
-`busy` is at work until Esc, `dialog` asks something instead, `pi` looks like Pi, `restless` draws
-itself at another height all the time, `late` shows no composer for its first moments, `queued` has
-words that wait for its agent.
+`python client.py LOG [HABIT...]`: each submitted text is a JSON line in LOG. Habits: `deaf`
+ignores Enter, `prickly` ignores pastes, `meddled` types a letter into every paste, `nibbles`
+loses the first letters, `keeps` does not clear, `low` shows three rows of the input, `busy` works
+until Esc, `dialog` shows a question instead, `pi` looks like Pi, `restless` changes its height
+all the time, `late` shows no composer at first, `queued` shows queued messages.
 """
 
 import json
@@ -24,21 +23,20 @@ START, END = "\x1b[200~", "\x1b[201~"
 
 
 class Client:
-    """What was said, what is typed, and how it is drawn."""
+    """The submitted texts, the input, and how both are drawn."""
 
     def __init__(self, log: str, habits: set[str]) -> None:
         self.log, self.habits = log, habits
-        self.said = [f"An earlier line {n}." for n in range(6)]
+        self.texts = [f"An earlier line {n}." for n in range(6)]
         self.typed = ""
         self.begun = time.monotonic()
 
     @property
-    def patience(self) -> float | None:
-        """So many seconds it waits for keys until it draws itself anew."""
+    def redraw_after_s(self) -> float | None:
+        """Seconds to wait for keys before it draws itself again."""
         return 0.002 if self.habits & {"restless", "late"} else None
 
-    def take(self, data: str) -> None:
-        """Take what a terminal sends."""
+    def handle_input(self, data: str) -> None:
         while data:
             if data.startswith(START):
                 text, _, data = data[len(START) :].partition(END)
@@ -48,14 +46,13 @@ class Client:
                 self.press(key)
 
     def paste(self, text: str) -> None:
-        """Take a text whose line breaks send nothing off."""
+        """Insert a text; its line breaks do not submit it."""
         if "prickly" in self.habits:
             return
         text = text[3:] if "nibbles" in self.habits else text
         self.typed += f"x{text}" if "meddled" in self.habits else text
 
     def press(self, key: str) -> None:
-        """Take one key."""
         if key == "\x1b":
             self.habits.discard("busy")
         elif key == "\x7f":
@@ -63,36 +60,34 @@ class Client:
         elif key != "\r":
             self.typed += key
         elif "deaf" not in self.habits and self.typed:
-            self.send_off()
+            self.submit()
 
-    def send_off(self) -> None:
-        """What Enter does."""
+    def submit(self) -> None:
         with open(self.log, "a", encoding="utf-8") as log:
             log.write(json.dumps(self.typed) + "\n")
         if self.typed == "/clear" and "keeps" not in self.habits:
-            self.said = []
-        self.said.append(f"❯ {self.typed}")
+            self.texts = []
+        self.texts.append(f"❯ {self.typed}")
         self.typed = ""
 
     def is_late(self) -> bool:
         """Whether its composer is still to come."""
         return "late" in self.habits and time.monotonic() - self.begun < LATE
 
-    def shown(self, width: int) -> str:
-        """What is typed; where it is low, the last rows of it."""
+    def visible_input(self, width: int) -> str:
+        """The input; with `low`, its last rows."""
         if "low" not in self.habits:
             return self.typed
         return "\n".join(textwrap.wrap(self.typed, width - 4)[-3:])
 
     def draw(self) -> None:
-        """Draw everything anew."""
         if "restless" in self.habits:
-            self.said = self.said[1:] or [f"An earlier line {n}." for n in range(12)]
+            self.texts = self.texts[1:] or [f"An earlier line {n}." for n in range(12)]
         width, height = shutil.get_terminal_size()
         rule = "─" * width
         mark = "" if "pi" in self.habits else "❯\N{NO-BREAK SPACE}"
-        typed = (mark + self.shown(width)).replace("\n", "\n" + " " * len(mark)).split("\n")
-        rows = ["Client v1", *(line for said in self.said for line in said.split("\n"))]
+        typed = (mark + self.visible_input(width)).replace("\n", "\n" + " " * len(mark)).split("\n")
+        rows = ["Client v1", *(line for text in self.texts for line in text.split("\n"))]
         rows += ["", "✻ Pondering…", ""] if "busy" in self.habits else [""]
         rows += ["❯ more", "  ctrl+x ctrl+s to send now", ""] if "queued" in self.habits else []
         above = len(rows) + len(typed)
@@ -106,7 +101,7 @@ class Client:
 
 
 def main(log: str, *habits: str) -> None:
-    """Draw and take until it is killed."""
+    """Draw and read keys until it is killed."""
     client = Client(log, set(habits))
     signal.signal(signal.SIGWINCH, lambda number, frame: client.draw())
     before = termios.tcgetattr(0)
@@ -115,9 +110,9 @@ def main(log: str, *habits: str) -> None:
         sys.stdout.write("\x1b[?2004h")
         client.draw()
         while True:
-            ready, _, _ = select.select([0], [], [], client.patience)
+            ready, _, _ = select.select([0], [], [], client.redraw_after_s)
             if ready:
-                client.take(os.read(0, 1 << 20).decode())
+                client.handle_input(os.read(0, 1 << 20).decode())
             client.draw()
     finally:
         termios.tcsetattr(0, termios.TCSANOW, before)

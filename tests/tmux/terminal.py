@@ -1,4 +1,4 @@
-"""A real tmux server of a test's own, and the pane of a program that runs in it."""
+"""A tmux server for one test, with the pane of a program in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from brimline.observations import Pane
 from brimline.tmux.composers import Composer, read_composer
 from brimline.tmux.pane import TmuxPane
 
-PATIENCE = 120.0  # generous: a busy machine is slow, not wrong
+PATIENCE_S = 120.0  # generous: a busy machine is slow, not wrong
 
 INSTALLERS = (
     ("apt-get", "install", "-y", "--no-install-recommends", "tmux"),
@@ -28,14 +28,14 @@ INSTALLERS = (
 
 
 def require_tmux() -> str:
-    """tmux, installed if need be and we may; without it a test is skipped, or fails in CI."""
+    """tmux, installed if possible; without it the test is skipped, or fails in CI."""
     with (Path(tempfile.gettempdir()) / f"brimline-tmux-{os.getuid()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if shutil.which("tmux") is None:
             _install()
-    found = shutil.which("tmux")
-    if found is not None:
-        return found
+    program = shutil.which("tmux")
+    if program is not None:
+        return program
     why = "install tmux with the system's package manager"
     if os.environ.get("CI") == "true":
         pytest.fail(why)
@@ -43,7 +43,7 @@ def require_tmux() -> str:
 
 
 def _install() -> None:
-    """Try what the machine has; a package manager that fails leaves it to the user."""
+    """Try the machine's package managers; failures are ignored."""
     for command in INSTALLERS:
         may = os.geteuid() == 0 or command[0] == "brew"
         if may and shutil.which(command[0]):
@@ -52,7 +52,7 @@ def _install() -> None:
 
 
 class Terminal:
-    """A tmux server with one window; its folder is short, for a socket's path has an end."""
+    """A tmux server with one window; its folder is short because socket paths are limited."""
 
     def __init__(
         self,
@@ -68,59 +68,58 @@ class Terminal:
         self._env |= dict(env or {})
         width, height = (str(number) for number in size)
         words = ("new-session", "-d", "-x", width, "-y", height, "-c", str(folder))
-        made = self.tmux("-f", "/dev/null", *words, "-P", "-F", "#{pane_id}", "--", *command)
-        self.pane = Pane(self.socket, made.strip())
+        pane_id = self.tmux("-f", "/dev/null", *words, "-P", "-F", "#{pane_id}", "--", *command)
+        self.pane = Pane(self.socket, pane_id.strip())
 
     def tmux(self, *words: str) -> str:
-        """What a command of tmux prints."""
-        done = subprocess.run(
+        """The output of a tmux command."""
+        completed = subprocess.run(
             [self._tmux, "-S", self.socket, *words],
             env=self._env,
             capture_output=True,
             text=True,
             check=True,
-            timeout=PATIENCE,
+            timeout=PATIENCE_S,
         )
-        return done.stdout
+        return completed.stdout
 
     @property
-    def shown(self) -> str:
-        """What the pane shows."""
+    def text(self) -> str:
+        """The text in the pane."""
         return self.tmux("capture-pane", "-p", "-t", self.pane.id)
 
     def press(self, *keys: str) -> None:
-        """Press keys, by tmux' names."""
+        """Press keys by tmux' names."""
         self.tmux("send-keys", "-t", self.pane.id, *keys)
 
     def type(self, text: str) -> None:
-        """Type letters, as the user does."""
+        """Type letters as the user does."""
         self.tmux("send-keys", "-t", self.pane.id, "-l", text)
 
     def composer(self, agent: str) -> Composer:
-        """What an agent's composer holds."""
         screen = TmuxPane(self.pane, self._place).capture()
         return Composer("unknown") if screen is None else read_composer(agent, screen)
 
     def until(self, fits: Callable[[], object], why: str = "") -> None:
-        """Wait until something holds."""
-        end = time.monotonic() + PATIENCE
+        """Wait until a condition holds."""
+        end = time.monotonic() + PATIENCE_S
         while not fits():
-            assert time.monotonic() < end, f"{why}\n{self.shown}"
+            assert time.monotonic() < end, f"{why}\n{self.text}"
             time.sleep(0.05)
 
     def soon(self, fits: Callable[[], object], within: float = 5.0) -> bool:
-        """Whether something holds within so many seconds."""
+        """Whether a condition holds within some seconds."""
         end = time.monotonic() + within
         while not fits() and time.monotonic() < end:
             time.sleep(0.05)
         return bool(fits())
 
     def until_composer(self, agent: str, state: str = "empty") -> None:
-        """Wait until an agent's composer is so."""
+        """Wait until an agent's composer has a state."""
         self.until(lambda: self.composer(agent).state == state, f"its composer is not {state}")
 
     def begin(self, wait: Callable[[], None]) -> None:
-        """Wait for the first picture; a program that shows none leaves nothing running."""
+        """Wait for the first output; a program that shows none is ended."""
         try:
             wait()
         except BaseException:
@@ -128,7 +127,7 @@ class Terminal:
             raise
 
     def close(self) -> None:
-        """End the server and all in it."""
+        """End the server and everything in it."""
         subprocess.run([self._tmux, "-S", self.socket, "kill-server"], env=self._env,
                        capture_output=True, check=False)  # fmt: skip
         shutil.rmtree(self._place, ignore_errors=True)

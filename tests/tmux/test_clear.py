@@ -1,4 +1,4 @@
-"""`handoff --clear` in a real tmux: driven by what hooks tell, gone on with after a restart."""
+"""`handoff --clear` in a real tmux: driven by hooks, resumed after a restart."""
 
 import asyncio
 import time
@@ -25,11 +25,11 @@ from brimline.tmux.clear_requests import ClearRequest, ClearStep, load_requests,
 from brimline.tmux.pane_watcher import ClearTimings
 from brimline.tmux.typist import STATE_REASONS, Typist
 
-from .conftest import Drawn
+from .conftest import FakeClient
 
 pytestmark = pytest.mark.slow
 
-Make = Callable[..., Drawn]
+StartClient = Callable[..., FakeClient]
 SESSION, NEXT = "11111111-aaaa", "22222222-bbbb"
 PATH = "/etc/hosts"  # a short one that is there on every machine
 PROMPT = f"Read {PATH} and continue from where you left off."
@@ -38,46 +38,43 @@ QUICK = ClearTimings(poll_s=0.05, idle_s=3.0, cleared_s=3.0, interrupted_s=1.0, 
 
 
 class Daemon:
-    """One life of what drives a clear; what ended was told to it."""
+    """One run of the part that clears sessions; it collects the finished requests."""
 
     def __init__(self, state: Path) -> None:
-        self.told: list[ClearRequest] = []
-        self.clearing = SessionClearer(state, Typist(state, 2.0), time.time, self._hear, QUICK)
+        self.finished: list[ClearRequest] = []
+        self.clearing = SessionClearer(state, Typist(state, 2.0), time.time, self._record, QUICK)
 
-    async def _hear(self, intent: ClearRequest) -> None:
-        self.told.append(intent)
+    async def _record(self, intent: ClearRequest) -> None:
+        self.finished.append(intent)
 
-    async def begin(self, client: Drawn, agent: str = "claude") -> None:
-        """Ask for a clear of the client's session."""
+    async def request(self, client: FakeClient, agent: str = "claude") -> None:
         await self.clearing.request_clear(SESSION, agent, client.pane, DOCUMENT)
 
-    async def restarted(self) -> None:
-        """Go on with what another one left."""
+    async def resume(self) -> None:
+        """Continue with the requests of an earlier daemon."""
         await self.clearing.load()
         await self.clearing.resume()
 
-    async def hook_after(self, client: Drawn) -> None:
-        """The client's hook, which tells of a clear under the next session's id."""
+    async def report_clear(self, client: FakeClient) -> None:
+        """The client's hook: it reports the clear under the next session's id."""
         while "/clear" not in client.sent:
             await asyncio.sleep(0.02)
         await self.clearing.on_cleared(NEXT, client.pane)
 
 
-def heard(what: ObservationKind, **more: Any) -> Observation:
-    """What a hook tells of the session, now."""
-    told = Observation("1-1", "claude", SESSION, what, time.time())
-    return replace(told, **more)
+def observation(kind: ObservationKind, **more: Any) -> Observation:
+    """An observation of the session, now."""
+    template = Observation("1-1", "claude", SESSION, kind, time.time())
+    return replace(template, **more)
 
 
 def outcome(state: Path) -> tuple[str, str | None]:
-    """The step that is on the disk, and why."""
+    """The stored step and its reason."""
     (intent,) = load_requests(state)
     return intent.step, intent.why
 
 
 def play(work: Awaitable[None]) -> None:
-    """Run a scene."""
-
     async def main() -> None:
         async with asyncio.timeout(60):
             await work
@@ -85,8 +82,9 @@ def play(work: Awaitable[None]) -> None:
     asyncio.run(main())
 
 
-def test_written_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was decided last is on the disk last, however long the disk took for what was before."""
+def test_last_decision_is_stored_last_even_if_the_disk_is_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pane = Pane("/tmp/tmux", "%1")
     save_request(tmp_path, ClearRequest(SESSION, "claude", pane, PATH, 1.0, step="clearing"))
 
@@ -106,51 +104,52 @@ def test_written_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert [intent.after for intent in load_requests(tmp_path)] == ["second"]
 
 
-def test_cleared_and_prompted(drawn: Make, tmp_path: Path) -> None:
-    """The turn ends: `/clear`, the hook's word, then the prompt; the new session is known."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_turn_end_types_clear_then_the_prompt_and_records_the_new_session(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         assert daemon.clearing.holds_messages(SESSION)
         await daemon.clearing.on_turn_end(SESSION)
-        await daemon.hook_after(client)
+        await daemon.report_clear(client)
         assert daemon.clearing.holds_messages(NEXT)
         await daemon.clearing.wait_until_idle()
         assert not daemon.clearing.holds_messages(SESSION)
 
     play(scene())
     assert client.sent == ["/clear", PROMPT]
-    assert [(i.step, i.after, i.why) for i in daemon.told] == [("done", NEXT, None)]
+    assert [(i.step, i.after, i.why) for i in daemon.finished] == [("done", NEXT, None)]
     assert outcome(tmp_path) == ("done", None)
 
 
-def test_driven_by_what_is_heard(drawn: Make, tmp_path: Path) -> None:
-    """The hooks' own words drive it; a subagent's end is not the turn's."""
-    client, daemon = drawn("busy"), Daemon(tmp_path)
+def test_hooks_drive_the_clear_and_a_subagent_end_is_no_turn_end(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client("busy"), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await daemon.clearing.wait_until_idle()
-        for each in (heard("ended", thread="agent-1"), heard("ended", session=NEXT)):
+        for each in (observation("ended", thread="agent-1"), observation("ended", session=NEXT)):
             await daemon.clearing.observe(each)
         assert outcome(tmp_path) == ("waiting", None)
-        await daemon.clearing.observe(heard("stopped"))
+        await daemon.clearing.observe(observation("stopped"))
         await asyncio.sleep(0.1)
         assert outcome(tmp_path) == ("clearing", None)
-        await daemon.clearing.observe(heard("cleared", session=NEXT, pane=client.pane))
+        await daemon.clearing.observe(observation("cleared", session=NEXT, pane=client.pane))
         assert daemon.clearing.holds_messages(NEXT)
         await daemon.clearing.close()
 
     play(scene())
 
 
-def test_waits_for_the_turn(drawn: Make, tmp_path: Path) -> None:
-    """While the agent is at work nothing is typed; the intent is on the disk."""
-    client, daemon = drawn("busy"), Daemon(tmp_path)
+def test_nothing_is_typed_while_the_agent_works(start_client: StartClient, tmp_path: Path) -> None:
+    client, daemon = start_client("busy"), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await daemon.clearing.wait_until_idle()
 
     play(scene())
@@ -158,25 +157,25 @@ def test_waits_for_the_turn(drawn: Make, tmp_path: Path) -> None:
     assert outcome(tmp_path) == ("waiting", None)
 
 
-def test_idle_pane_is_cleared_at_once(drawn: Make, tmp_path: Path) -> None:
-    """Where no turn is on nobody will tell of its end: the clear is not waited for."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_idle_pane_is_cleared_at_once(start_client: StartClient, tmp_path: Path) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
-        await daemon.hook_after(client)
+        await daemon.request(client)
+        await daemon.report_clear(client)
         await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == ["/clear", PROMPT]
 
 
-def test_turn_that_goes_on(drawn: Make, tmp_path: Path) -> None:
-    """A turn that somebody's hook keeps from ending is waited for again."""
-    client, daemon = drawn("busy"), Daemon(tmp_path)
+def test_turn_that_a_hook_continues_is_awaited_again(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client("busy"), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await daemon.clearing.on_turn_end(SESSION)
         await daemon.clearing.wait_until_idle()
 
@@ -184,14 +183,13 @@ def test_turn_that_goes_on(drawn: Make, tmp_path: Path) -> None:
     assert (client.sent, outcome(tmp_path)) == ([], ("waiting", None))
 
 
-def test_users_words_stay(drawn: Make, tmp_path: Path) -> None:
-    """The user has typed something: it fails, says why, and their words stay."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_clear_fails_and_keeps_the_users_input(start_client: StartClient, tmp_path: Path) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
     client.type("half a thou")
     client.until_composer("claude", "typed")
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await daemon.clearing.on_turn_end(SESSION)
         await daemon.clearing.wait_until_idle()
 
@@ -199,15 +197,14 @@ def test_users_words_stay(drawn: Make, tmp_path: Path) -> None:
     assert client.composer("claude").text == "half a thou"
     assert client.sent == []
     assert outcome(tmp_path) == ("failed", STATE_REASONS["typed"])
-    assert [intent.step for intent in daemon.told] == ["failed"]
+    assert [intent.step for intent in daemon.finished] == ["failed"]
 
 
-def test_no_hook_no_prompt(drawn: Make, tmp_path: Path) -> None:
-    """The pane alone is no proof: without the hook's word the prompt is not typed."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_prompt_is_not_typed_without_the_hook(start_client: StartClient, tmp_path: Path) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await daemon.clearing.on_turn_end(SESSION)
         await daemon.clearing.wait_until_idle()
 
@@ -216,14 +213,15 @@ def test_no_hook_no_prompt(drawn: Make, tmp_path: Path) -> None:
     assert outcome(tmp_path)[0] == "failed"
 
 
-def test_pane_that_stays(drawn: Make, tmp_path: Path) -> None:
-    """The hook's word alone is no proof either: the pane must have changed."""
-    client, daemon = drawn("keeps"), Daemon(tmp_path)
+def test_prompt_is_not_typed_if_the_pane_did_not_change(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client("keeps"), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await daemon.clearing.on_turn_end(SESSION)
-        await daemon.hook_after(client)
+        await daemon.report_clear(client)
         await daemon.clearing.wait_until_idle()
 
     play(scene())
@@ -231,12 +229,13 @@ def test_pane_that_stays(drawn: Make, tmp_path: Path) -> None:
     assert outcome(tmp_path) == ("failed", NOT_CHANGED)
 
 
-def test_command_that_is_not_taken(drawn: Make, tmp_path: Path) -> None:
-    """A client that does not take `/clear` has its pane as it was."""
-    client, daemon = drawn("deaf"), Daemon(tmp_path)
+def test_client_that_ignores_clear_keeps_its_pane(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client("deaf"), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await daemon.clearing.on_turn_end(SESSION)
         await daemon.clearing.wait_until_idle()
 
@@ -245,52 +244,55 @@ def test_command_that_is_not_taken(drawn: Make, tmp_path: Path) -> None:
     assert outcome(tmp_path) == ("failed", "the client did not submit the text")
 
 
-def test_prompt_calls_it_off(drawn: Make, tmp_path: Path) -> None:
-    """The user says something before the turn's end was told: its end clears nothing."""
-    client, daemon = drawn("busy"), Daemon(tmp_path)
+def test_user_prompt_before_the_turn_end_cancels_the_clear(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client("busy"), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
-        await daemon.clearing.observe(heard("prompt"))
+        await daemon.request(client)
+        await daemon.clearing.observe(observation("prompt"))
         assert not daemon.clearing.has_requests
         client.press("Escape")
         client.until_composer("claude")
-        await daemon.clearing.observe(heard("stopped"))
+        await daemon.clearing.observe(observation("stopped"))
         await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
-    assert [intent.why for intent in daemon.told] == [PROMPTED]
+    assert [intent.why for intent in daemon.finished] == [PROMPTED]
 
 
-def test_prompt_right_after_the_turn(drawn: Make, tmp_path: Path) -> None:
-    """Words that were queued are a prompt as soon as the turn has ended: they are not wiped."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_queued_prompt_right_after_the_turn_cancels_the_clear(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
-        await daemon.clearing.observe(heard("stopped"))
+        await daemon.request(client)
+        await daemon.clearing.observe(observation("stopped"))
         await asyncio.sleep(QUICK.settle_s / 2)
-        await daemon.clearing.observe(heard("prompt"))
+        await daemon.clearing.observe(observation("prompt"))
         await asyncio.sleep(3 * QUICK.settle_s)
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
 
 
-def test_prompts_that_are_not_meant(drawn: Make, tmp_path: Path) -> None:
-    """A subagent's, another session's, and one that is older and was spooled call nothing off."""
-    client, daemon = drawn("busy"), Daemon(tmp_path)
+def test_prompts_of_others_or_older_ones_do_not_cancel_the_clear(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client("busy"), Daemon(tmp_path)
     before = time.time() - 1.0
-    others = (
-        heard("prompt", thread="agent-1"),
-        heard("prompt", session=NEXT),
-        heard("prompt", at=before, is_late=True),
+    observations = (
+        observation("prompt", thread="agent-1"),
+        observation("prompt", session=NEXT),
+        observation("prompt", at=before, is_late=True),
     )
 
     async def scene() -> None:
-        await daemon.begin(client)
-        for each in others:
+        await daemon.request(client)
+        for each in observations:
             await daemon.clearing.observe(each)
         await daemon.clearing.close()
 
@@ -298,30 +300,33 @@ def test_prompts_that_are_not_meant(drawn: Make, tmp_path: Path) -> None:
     assert outcome(tmp_path) == ("waiting", None)
 
 
-def test_own_prompt_calls_nothing_off(drawn: Make, tmp_path: Path) -> None:
-    """The prompt that we type is told of like any other, under an id that may be the old one."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_our_own_prompt_does_not_cancel_the_clear(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    """It may be reported under the old session's id."""
+    client, daemon = start_client(), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
-        await daemon.hook_after(client)
+        await daemon.request(client)
+        await daemon.report_clear(client)
         while PROMPT not in client.sent:
             await asyncio.sleep(0.02)
-        await daemon.clearing.observe(heard("prompt", session=NEXT))
-        await daemon.clearing.observe(heard("prompt"))
+        await daemon.clearing.observe(observation("prompt", session=NEXT))
+        await daemon.clearing.observe(observation("prompt"))
         await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert outcome(tmp_path) == ("done", None)
 
 
-def test_older_end_in_the_spool(drawn: Make, tmp_path: Path) -> None:
-    """The end of an earlier turn, told late, is not the end of the one that asked."""
-    client, daemon = drawn("busy"), Daemon(tmp_path)
+def test_spooled_end_of_an_earlier_turn_does_not_clear(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client("busy"), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
-        await daemon.clearing.observe(heard("stopped", at=time.time() - 60.0, is_late=True))
+        await daemon.request(client)
+        await daemon.clearing.observe(observation("stopped", at=time.time() - 60.0, is_late=True))
         await asyncio.sleep(0.1)
         await daemon.clearing.close()
 
@@ -330,16 +335,19 @@ def test_older_end_in_the_spool(drawn: Make, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["waiting", "clearing"])
-def test_prompt_while_nobody_listened(drawn: Make, tmp_path: Path, step: ClearStep) -> None:
-    """The daemon was away for the end and the user's next prompt: that one is heard first."""
-    client, daemon = drawn(), Daemon(tmp_path)
-    asked = ClearRequest(SESSION, "claude", client.pane, PATH, time.time(), step, rows=("0" * 12,))
-    save_request(tmp_path, asked)
+def test_prompt_while_the_daemon_was_down_cancels_the_clear(
+    start_client: StartClient, tmp_path: Path, step: ClearStep
+) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
+    request = ClearRequest(
+        SESSION, "claude", client.pane, PATH, time.time(), step, rows=("0" * 12,)
+    )
+    save_request(tmp_path, request)
 
     async def scene() -> None:
         await daemon.clearing.load()
-        for what in ("stopped", "prompt"):
-            await daemon.clearing.observe(heard(what, is_late=True))
+        for kind in ("stopped", "prompt"):
+            await daemon.clearing.observe(observation(kind, is_late=True))
         await daemon.clearing.resume()
         await asyncio.sleep(3 * QUICK.settle_s)
         await daemon.clearing.wait_until_idle()
@@ -348,33 +356,34 @@ def test_prompt_while_nobody_listened(drawn: Make, tmp_path: Path, step: ClearSt
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", PROMPTED))
 
 
-def test_interrupted_turn(drawn: Make, tmp_path: Path) -> None:
-    """Esc, and nothing typed: a pane that stays idle without the hook's word is not cleared."""
-    client, daemon = drawn("busy"), Daemon(tmp_path)
+def test_interrupted_turn_is_not_cleared(start_client: StartClient, tmp_path: Path) -> None:
+    client, daemon = start_client("busy"), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await asyncio.sleep(QUICK.settle_s)
         client.press("Escape")
         await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", INTERRUPTED))
-    assert [intent.why for intent in daemon.told] == [INTERRUPTED]
+    assert [intent.why for intent in daemon.finished] == [INTERRUPTED]
 
 
-def test_words_that_are_to_be_read(drawn: Make, tmp_path: Path) -> None:
-    """The user has queued words that the document cannot know: the agent reads them first."""
-    client, daemon = drawn("busy", "queued"), Daemon(tmp_path)
+def test_queued_words_of_the_user_prevent_the_clear(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client("busy", "queued"), Daemon(tmp_path)
     with pytest.raises(CommandFailed, match="not been read yet"):
-        play(daemon.begin(client))
+        play(daemon.request(client))
     assert load_requests(tmp_path) == []
 
 
-def test_called_off_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that was being written when it was called off is not written over that."""
-    asked = ClearRequest(SESSION, "claude", Pane("/nowhere", "%1"), PATH, time.time())
-    save_request(tmp_path, asked)
+def test_slow_write_does_not_overwrite_a_cancellation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = ClearRequest(SESSION, "claude", Pane("/nowhere", "%1"), PATH, time.time())
+    save_request(tmp_path, request)
 
     def slowly(state: Path, intent: ClearRequest) -> None:
         time.sleep(0.2 if intent.step == "clearing" else 0.0)
@@ -394,39 +403,42 @@ def test_called_off_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert outcome(tmp_path) == ("failed", PROMPTED)
 
 
-def test_killed_while_it_waited(drawn: Make, tmp_path: Path) -> None:
-    """Killed before the turn ended: the next one hears of its end, out of the spool."""
-    client = drawn()
+def test_restarted_daemon_clears_after_a_spooled_turn_end(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client()
     save_request(tmp_path, ClearRequest(SESSION, "claude", client.pane, PATH, time.time()))
     daemon = Daemon(tmp_path)
 
     async def scene() -> None:
         await daemon.clearing.load()
-        await daemon.clearing.observe(heard("stopped", is_late=True))
+        await daemon.clearing.observe(observation("stopped", is_late=True))
         await daemon.clearing.resume()
-        await daemon.hook_after(client)
+        await daemon.report_clear(client)
         await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == ["/clear", PROMPT]
 
 
-def test_killed_while_it_was_interrupted(drawn: Make, tmp_path: Path) -> None:
-    """Killed, and the turn is over without a word of its end: it is not cleared."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_restarted_daemon_does_not_clear_an_interrupted_turn(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
     save_request(tmp_path, ClearRequest(SESSION, "claude", client.pane, PATH, time.time()))
 
     async def scene() -> None:
-        await daemon.restarted()
+        await daemon.resume()
         await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([], ("failed", INTERRUPTED))
 
 
-def test_killed_at_every_step(drawn: Make, tmp_path: Path) -> None:
-    """Stopped between any two looks and begun again: cleared once, prompted once."""
-    client = drawn()
+def test_restarts_at_any_step_clear_and_prompt_once(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client()
     save_request(tmp_path, ClearRequest(SESSION, "claude", client.pane, PATH, time.time()))
 
     async def life(seconds: float) -> bool:
@@ -438,7 +450,7 @@ def test_killed_at_every_step(drawn: Make, tmp_path: Path) -> None:
         await daemon.clearing.resume()
         try:
             async with asyncio.timeout(seconds):
-                await daemon.hook_after(client)
+                await daemon.report_clear(client)
                 await daemon.clearing.wait_until_idle()
         except TimeoutError:
             await daemon.clearing.close()
@@ -455,9 +467,10 @@ def test_killed_at_every_step(drawn: Make, tmp_path: Path) -> None:
     assert set(client.sent) == {"/clear", PROMPT}
 
 
-def test_killed_with_the_command_typed(drawn: Make, tmp_path: Path) -> None:
-    """`/clear` that was typed and not sent off is taken back, and typed anew."""
-    client = drawn()
+def test_restarted_daemon_removes_an_unsubmitted_clear_and_types_it_again(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client()
     client.type("/clear")
     client.until_composer("claude", "typed")
     save_request(
@@ -466,17 +479,18 @@ def test_killed_with_the_command_typed(drawn: Make, tmp_path: Path) -> None:
     daemon = Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.restarted()
-        await daemon.hook_after(client)
+        await daemon.resume()
+        await daemon.report_clear(client)
         await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert client.sent == ["/clear", PROMPT]
 
 
-def test_killed_after_the_prompt(drawn: Make, tmp_path: Path) -> None:
-    """A prompt that is on the screen was typed: it is not typed again."""
-    client = drawn()
+def test_restarted_daemon_does_not_repeat_a_visible_prompt(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client()
     client.type(PROMPT)
     client.press("Enter")
     client.until(lambda: client.sent)
@@ -486,19 +500,18 @@ def test_killed_after_the_prompt(drawn: Make, tmp_path: Path) -> None:
     daemon = Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.restarted()
+        await daemon.resume()
         await daemon.clearing.wait_until_idle()
 
     play(scene())
     assert (client.sent, outcome(tmp_path)) == ([PROMPT], ("done", None))
 
 
-def test_session_that_ended(drawn: Make, tmp_path: Path) -> None:
-    """The session is over before its turn ended: what runs in its pane now is not cleared."""
-    client, daemon = drawn("busy"), Daemon(tmp_path)
+def test_pane_of_an_ended_session_is_not_cleared(start_client: StartClient, tmp_path: Path) -> None:
+    client, daemon = start_client("busy"), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await daemon.clearing.on_session_end(SESSION)
         await daemon.clearing.on_turn_end(SESSION)
         await daemon.clearing.wait_until_idle()
@@ -508,12 +521,13 @@ def test_session_that_ended(drawn: Make, tmp_path: Path) -> None:
     assert outcome(tmp_path) == ("failed", SESSION_ENDED)
 
 
-def test_others_are_not_meant(drawn: Make, tmp_path: Path) -> None:
-    """What is told of another session, or another pane, begins and confirms nothing."""
-    client, daemon = drawn("busy"), Daemon(tmp_path)
+def test_other_sessions_and_panes_neither_start_nor_confirm_a_clear(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client("busy"), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await daemon.clearing.on_turn_end("other")
         await daemon.clearing.on_cleared("other", Pane(client.socket, "%9"))
         await daemon.clearing.on_session_end("other")
@@ -524,17 +538,17 @@ def test_others_are_not_meant(drawn: Make, tmp_path: Path) -> None:
     assert not daemon.clearing.holds_messages("other")
 
 
-def test_agent_without_a_clear(drawn: Make, tmp_path: Path) -> None:
-    """An agent whose clear nobody could confirm is refused, and told what to do instead."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_agent_without_a_confirmable_clear_is_refused_with_a_hint(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
     with pytest.raises(CommandFailed, match="--spawn"):
-        play(daemon.begin(client, "gemini"))
+        play(daemon.request(client, "gemini"))
     assert load_requests(tmp_path) == []
 
 
-def test_document_that_is_gone(drawn: Make, tmp_path: Path) -> None:
-    """Nobody could go on from a document that was deleted meanwhile: nothing is cleared."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_deleted_document_prevents_the_clear(start_client: StartClient, tmp_path: Path) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
     document = replace(DOCUMENT, path=str(tmp_path / "notes.md"))
 
     async def scene() -> None:
@@ -547,17 +561,18 @@ def test_document_that_is_gone(drawn: Make, tmp_path: Path) -> None:
     assert outcome(tmp_path) == ("failed", DOCUMENT_GONE)
 
 
-def test_scrolled_back_when_the_turn_ends(drawn: Make, tmp_path: Path) -> None:
-    """The user looks at what was said before: it is waited until the pane shows its end again."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_scrolled_back_pane_is_cleared_when_it_shows_the_end_again(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
     client.tmux("copy-mode", "-t", client.pane.id)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         await daemon.clearing.on_turn_end(SESSION)
         await asyncio.sleep(10 * QUICK.poll_s)
         client.tmux("send-keys", "-t", client.pane.id, "-X", "cancel")
-        await daemon.hook_after(client)
+        await daemon.report_clear(client)
         await daemon.clearing.wait_until_idle()
 
     play(scene())
@@ -565,12 +580,11 @@ def test_scrolled_back_when_the_turn_ends(drawn: Make, tmp_path: Path) -> None:
     assert outcome(tmp_path) == ("done", None)
 
 
-def test_pane_that_is_gone(drawn: Make, tmp_path: Path) -> None:
-    """A pane that is gone is a failure that is told, and no crash."""
-    client, daemon = drawn(), Daemon(tmp_path)
+def test_missing_pane_is_a_reported_failure(start_client: StartClient, tmp_path: Path) -> None:
+    client, daemon = start_client(), Daemon(tmp_path)
 
     async def scene() -> None:
-        await daemon.begin(client)
+        await daemon.request(client)
         client.tmux("kill-pane", "-t", client.pane.id)
         await daemon.clearing.on_turn_end(SESSION)
         await daemon.clearing.wait_until_idle()

@@ -1,4 +1,4 @@
-"""Composers of the real clients, as they were recorded: what is empty, and what is not sure."""
+"""Composers of the real clients in recorded screens."""
 
 import json
 from pathlib import Path
@@ -17,88 +17,82 @@ RULE = "─" * 40
 
 
 def recorded(path: Path) -> tuple[dict[str, Any], Screen]:
-    """A recorded screen, and what is known of it."""
+    """A recorded screen and its expected state."""
     head, _, rows = path.read_text("utf-8").partition("\n")
-    told = json.loads(head)
-    return told, parse_screen(rows.split("\n"), told["x"], told["y"], told["shown"])
+    expected = json.loads(head)
+    return expected, parse_screen(rows.split("\n"), expected["x"], expected["y"], expected["shown"])
 
 
 def claude(*typed: str, x: int = 2, y: int = 0, below: str = "  accept edits on") -> Composer:
-    """Claude Code's composer with these rows in it; the cursor is in row `y` of them."""
+    """Claude Code's composer with these rows; the cursor is in row `y` of them."""
     return read_composer(
         "claude", parse_screen(["● Done.", "", RULE, *typed, RULE, below], x, 3 + y, False)
     )
 
 
 @pytest.mark.parametrize("path", SCREENS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_recorded(path: Path) -> None:
-    """Each recorded pane is recognised for what it is."""
-    told, seen = recorded(path)
-    found = read_composer(path.parent.name, seen)
-    assert found.state == told["state"]
-    assert told["text"] is None or found.text == told["text"]
+def test_recorded_composer_has_the_expected_state(path: Path) -> None:
+    expected, screen = recorded(path)
+    composer = read_composer(path.parent.name, screen)
+    assert composer.state == expected["state"]
+    assert expected["text"] is None or composer.text == expected["text"]
 
 
-def test_queued_words() -> None:
-    """Only Claude Code's pane with words that wait for the agent is taken for one."""
-    found = [path for path in SCREENS if has_queued(path.parent.name, recorded(path)[1])]
-    assert [f"{path.parent.name}/{path.stem}" for path in found] == ["claude/queued"]
+def test_only_claudes_recorded_queue_counts_as_queued() -> None:
+    queued = [path for path in SCREENS if has_queued(path.parent.name, recorded(path)[1])]
+    assert [f"{path.parent.name}/{path.stem}" for path in queued] == ["claude/queued"]
 
 
-def test_hint_below_queued_words() -> None:
-    """Words that wait are known by the hint below them, where the composer tells nothing."""
+def test_queued_words_are_recognised_by_the_hint_below() -> None:
     rows = ["❯ more", "  ctrl+x ctrl+s to send now", "✽ Imagining… (4s)", RULE, "❯ ", RULE]
     assert has_queued("claude", parse_screen(rows, 2, 4))
-    said = ["● Press it,", "  and it is yours to send now", *rows[2:]]
-    assert not has_queued("claude", parse_screen(said, 2, 4))
+    reply_rows = ["● Press it,", "  and it is yours to send now", *rows[2:]]
+    assert not has_queued("claude", parse_screen(reply_rows, 2, 4))
     assert not has_queued("nobody", parse_screen(rows, 2, 4))
 
 
-def test_every_agent_was_recorded() -> None:
-    """For each agent there is a pane that is empty, one that is busy and one with text."""
+def test_every_agent_has_an_empty_a_busy_and_a_typed_recording() -> None:
     states = {agent: set[str]() for agent in agent_names()}
     for path in SCREENS:
         states[path.parent.name].add(recorded(path)[0]["state"])
-    assert all({"empty", "busy", "typed"} <= seen for seen in states.values())
+    assert all({"empty", "busy", "typed"} <= recorded_states for recorded_states in states.values())
 
 
 @pytest.mark.parametrize("path", SCREENS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_other_agents_composer(path: Path) -> None:
-    """No other agent's pane is taken for an empty composer, but by Pi, which has no mark."""
-    _, seen = recorded(path)
-    others = set(agent_names()) - {path.parent.name, "pi"}
-    assert not [agent for agent in others if read_composer(agent, seen).state == "empty"]
+def test_screen_of_another_agent_is_no_empty_composer(path: Path) -> None:
+    """Except for Pi, whose composer has no mark."""
+    _, screen = recorded(path)
+    other_agents = set(agent_names()) - {path.parent.name, "pi"}
+    assert not [agent for agent in other_agents if read_composer(agent, screen).state == "empty"]
 
 
 @pytest.mark.parametrize("path", SCREENS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_cursor_elsewhere(path: Path) -> None:
-    """Where the cursor is not in the composer it is not known who gets what is typed."""
-    _, seen = recorded(path)
-    moved = Screen(seen.rows, 0, 0, seen.cursor_visible)
+def test_composer_without_the_cursor_is_unknown(path: Path) -> None:
+    _, screen = recorded(path)
+    moved = Screen(screen.rows, 0, 0, screen.cursor_visible)
     assert read_composer(path.parent.name, moved).state == "unknown"
 
 
 @given(st.sampled_from(SCREENS), st.integers(0, 29), st.text("─❯›┃╹▀▄ *>ab", max_size=12))
-def test_changed_row(path: Path, place: int, text: str) -> None:
-    """Whatever a row is replaced by: text in a composer is never taken for none."""
-    told, seen = recorded(path)
-    rows = list(seen.rows)
+def test_no_changed_row_makes_a_typed_composer_empty(path: Path, place: int, text: str) -> None:
+    expected, screen = recorded(path)
+    rows = list(screen.rows)
     place = min(place, len(rows) - 1)
     rows[place] = parse_screen([text], 0, 0).rows[0]
-    found = read_composer(
-        path.parent.name, Screen(tuple(rows), seen.cursor_x, seen.cursor_y, seen.cursor_visible)
+    composer = read_composer(
+        path.parent.name,
+        Screen(tuple(rows), screen.cursor_x, screen.cursor_y, screen.cursor_visible),
     )
     if (
-        told["state"] == "typed"
-        and place != seen.cursor_y
-        and told["text"]
-        and "\n" not in told["text"]
+        expected["state"] == "typed"
+        and place != screen.cursor_y
+        and expected["text"]
+        and "\n" not in expected["text"]
     ):
-        assert found.state in ("typed", "unknown")
+        assert composer.state in ("typed", "unknown")
 
 
-def test_placeholder_is_dim() -> None:
-    """A hint in dim letters, its first one below the cursor, is nothing that was typed."""
+def test_dim_placeholder_is_no_typed_text() -> None:
     hint = '❯\N{NO-BREAK SPACE}\x1b[7mT\x1b[0m\x1b[2mry "fix lint errors"\x1b[0m'
     assert claude(hint).state == "empty"
     assert claude('❯\N{NO-BREAK SPACE}\x1b[2mTry "fix lint errors"\x1b[22m').state == "empty"
@@ -115,23 +109,19 @@ def test_placeholder_is_dim() -> None:
         ("❯\N{NO-BREAK SPACE}\x1b[38;2;2;2;2mblack", 2),
     ],
 )
-def test_typed_is_not_dim(typed: str, x: int) -> None:
-    """Letters that are not dim were typed, wherever the cursor is, whatever their colour."""
+def test_letters_that_are_not_dim_are_typed_text(typed: str, x: int) -> None:
     assert claude(typed, x=x).state == "typed"
 
 
-def test_second_row() -> None:
-    """Text in the second row, below an empty first one, is text."""
+def test_text_in_the_second_row_is_typed_text() -> None:
     assert claude("❯\N{NO-BREAK SPACE}", "  more", y=1).state == "typed"
 
 
-def test_at_work_is_said_by_the_client() -> None:
-    """Only the client's own row says that it is at work, not what the agent wrote."""
+def test_only_the_clients_own_row_means_busy() -> None:
     rows = ["● I press esc to interrupt it…", "", RULE, "❯\N{NO-BREAK SPACE}", RULE, "  manual"]
     assert read_composer("claude", parse_screen(rows, 2, 3)).state == "empty"
     assert claude("❯\N{NO-BREAK SPACE}", below="  auto · esc to interrupt").state == "busy"
 
 
-def test_agent_that_nobody_knows() -> None:
-    """An agent whose looks are not known has no composer."""
+def test_unknown_agent_has_no_composer() -> None:
     assert read_composer("somebody", parse_screen([RULE, "", RULE], 0, 1)).state == "unknown"

@@ -1,4 +1,4 @@
-"""Messages for agents without hooks: typed into their pane, once, and only there."""
+"""Messages for agents without hooks: typed once, and only into their pane."""
 
 import asyncio
 import shutil
@@ -19,14 +19,14 @@ from brimline.tmux.message_delivery import MessageDelivery
 from brimline.tmux.pane_search import find_pane, runs_in_pane
 from brimline.tmux.typist import Typist
 
-from .conftest import Drawn
+from .conftest import FakeClient
 from .terminal import Terminal
 
 pytestmark = pytest.mark.slow
 
 AGENTS = ("opencode", "pi")  # agents without hooks in these tests
 
-Make = Callable[..., Drawn]
+StartClient = Callable[..., FakeClient]
 
 
 def message(id: str, text: str, urgency: Urgency = "sequential", session: str = "s1") -> Message:
@@ -34,7 +34,7 @@ def message(id: str, text: str, urgency: Urgency = "sequential", session: str = 
     return Message(id, session, text, time.time(), urgency=urgency, sender="user")
 
 
-def round_of(
+def deliver(
     state: Path,
     pane: Pane | None,
     *messages: Message,
@@ -43,7 +43,7 @@ def round_of(
     rounds: int = 1,
     of_now: Callable[[Message], Message] = lambda message: message,
 ) -> tuple[int, list[str]]:
-    """How many messages some rounds delivered, and what became of each."""
+    """Run delivery rounds; returns the number of deliveries and the state of each message."""
 
     async def main() -> tuple[int, list[str]]:
         store = MemoryStore()
@@ -59,37 +59,38 @@ def round_of(
             of_now,
         )
         count = sum([await mail.deliver_pending() for _ in range(rounds)])
-        return count, [found.state for found in await store.messages("s1")]
+        return count, [stored.state for stored in await store.messages("s1")]
 
     return asyncio.run(main())
 
 
-def test_delivered_once(drawn: Make, tmp_path: Path) -> None:
-    """What waits is typed together, the urgent first, and in the next round no more."""
-    client = drawn("pi")
+def test_waiting_messages_are_typed_together_urgent_first_and_once(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client("pi")
     both = (message("m1", "Later."), message("m2", "First.", "urgent"))
-    assert round_of(tmp_path, client.pane, *both, rounds=2) == (2, ["delivered", "delivered"])
+    assert deliver(tmp_path, client.pane, *both, rounds=2) == (2, ["delivered", "delivered"])
     assert client.sent == ["First.\n\nLater."]
 
 
-def test_typed_as_it_is_by_then(drawn: Make, tmp_path: Path) -> None:
-    """What tells a figure tells that of the moment at which it is typed."""
-    client = drawn("pi")
+def test_message_with_a_figure_is_refreshed_when_typed(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client("pi")
 
     def of_now(message: Message) -> Message:
         return msgspec.structs.replace(message, text="At 60%.")
 
-    assert round_of(tmp_path, client.pane, message("m1", "At 52%."), of_now=of_now)[0] == 1
+    assert deliver(tmp_path, client.pane, message("m1", "At 52%."), of_now=of_now)[0] == 1
     assert client.sent == ["At 60%."]
 
 
-class Failing(MemoryStore):
-    """A store that cannot keep that something was delivered, the first time."""
+class FailingStore(MemoryStore):
+    """A store whose first attempt to record a delivery fails."""
 
     failed = False
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
-        """As the store does, but for that."""
         if not self.failed and any(
             isinstance(w, MarkMessage) and w.to == "delivered" for w in writes
         ):
@@ -98,12 +99,13 @@ class Failing(MemoryStore):
         return await super().write(writes)
 
 
-def test_typed_once_while_the_store_fails(drawn: Make, tmp_path: Path) -> None:
-    """What was typed is not typed again, though it could not be kept; it is as soon as it can."""
-    client = drawn("pi")
+def test_message_is_typed_once_even_if_the_store_fails(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client("pi")
 
     async def main() -> list[str]:
-        store, hour = Failing(), 3_600.0
+        store, hour = FailingStore(), 3_600.0
         await store.write(
             [PutSession(SessionRow("s1", "pi", 1.0)), QueueMessage(message("m1", "Hello."))]
         )
@@ -114,62 +116,63 @@ def test_typed_once_while_the_store_fails(drawn: Make, tmp_path: Path) -> None:
         with pytest.raises(StoreFailed):
             await mail.deliver_pending()
         await mail.deliver_pending()
-        return [found.state for found in await store.messages("s1")]
+        return [stored.state for stored in await store.messages("s1")]
 
     assert asyncio.run(main()) == ["delivered"]
     assert client.sent == ["Hello."]
 
 
-def test_waits_for_the_user(drawn: Make, tmp_path: Path) -> None:
-    """While the user types it waits."""
-    client = drawn("pi")
+def test_message_waits_while_the_user_types(start_client: StartClient, tmp_path: Path) -> None:
+    client = start_client("pi")
     client.type("half a thou")
     client.until_composer("pi", "typed")
-    assert round_of(tmp_path, client.pane, message("m1", "Now.", "urgent")) == (0, ["queued"])
+    assert deliver(tmp_path, client.pane, message("m1", "Now.", "urgent")) == (0, ["queued"])
     assert client.composer("pi").text == "half a thou"
 
 
-def test_not_taken_waits_again(drawn: Make, tmp_path: Path) -> None:
-    """What the client did not take, and is not left in its pane, waits again."""
-    client = drawn("pi", "deaf")
-    assert round_of(tmp_path, client.pane, message("m1", "Now.")) == (0, ["queued"])
+def test_message_that_the_client_ignored_waits_again(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client("pi", "deaf")
+    assert deliver(tmp_path, client.pane, message("m1", "Now.")) == (0, ["queued"])
 
 
-def test_left_is_not_typed_twice(drawn: Make, tmp_path: Path) -> None:
-    """What stays in the composer beside the user's letters is theirs to send."""
-    client = drawn("pi", "meddled")
-    assert round_of(tmp_path, client.pane, message("m1", "Now."), rounds=2) == (0, ["delivered"])
+def test_message_left_in_the_composer_is_not_typed_again(
+    start_client: StartClient, tmp_path: Path
+) -> None:
+    client = start_client("pi", "meddled")
+    assert deliver(tmp_path, client.pane, message("m1", "Now."), rounds=2) == (0, ["delivered"])
     assert client.composer("pi").text == "xNow."
 
 
 @pytest.mark.parametrize(
-    ("agent", "compacting", "known"),
+    ("agent", "compacting", "has_pane"),
     [("claude", False, True), ("pi", True, True), ("pi", False, False)],
 )
-def test_not_by_the_pane(
-    drawn: Make, tmp_path: Path, agent: str, compacting: bool, known: bool
+def test_nothing_is_typed_for_agents_with_hooks_compacting_or_without_pane(
+    start_client: StartClient, tmp_path: Path, agent: str, compacting: bool, has_pane: bool
 ) -> None:
-    """An agent with hooks, one that compacts, and one without a pane gets nothing typed."""
-    client = drawn("pi")
-    pane = client.pane if known else None
-    told = round_of(tmp_path, pane, message("m1", "Now."), agent=agent, compacting=compacting)
-    assert told == (0, ["queued"])
+    client = start_client("pi")
+    pane = client.pane if has_pane else None
+    outcome = deliver(tmp_path, pane, message("m1", "Now."), agent=agent, compacting=compacting)
+    assert outcome == (0, ["queued"])
     assert client.sent == []
 
 
 @pytest.mark.parametrize(
     ("seen_at", "left"), [(1.0, "s2"), (2.0, "s1")], ids=["cleared", "resumed"]
 )
-def test_sent_on(tmp_path: Path, seen_at: float, left: str) -> None:
-    """What is sent to a session that was cleared waits for the one that it became; one that was
-    resumed since gets its own."""
+def test_message_for_a_cleared_session_goes_to_its_successor(
+    tmp_path: Path, seen_at: float, left: str
+) -> None:
+    """A session that was resumed since gets its own messages."""
 
     async def main() -> None:
         store = MemoryStore()
         cleared = SessionRow("s1", "claude", 1.0, became="s2", became_at=1.0)
-        seen = SessionRow("s1", "claude", seen_at)
+        resumed = SessionRow("s1", "claude", seen_at)
         await store.write(
-            [PutSession(cleared), PutSession(seen), QueueMessage(message("m1", "One."))]
+            [PutSession(cleared), PutSession(resumed), QueueMessage(message("m1", "One."))]
         )
         mail = MessageDelivery(
             store, Typist(tmp_path, 2.0), time.time, lambda row: True, lambda row: None,
@@ -182,18 +185,17 @@ def test_sent_on(tmp_path: Path, seen_at: float, left: str) -> None:
 
 
 def program(folder: Path, name: str) -> str:
-    """A program of this name that does nothing for a long time."""
+    """A program of this name that sleeps."""
     folder.mkdir(exist_ok=True)
     place = folder / name
     shutil.copy(str(shutil.which("sleep")), place)
     return str(place)
 
 
-def test_found_by_folder_and_program(tmp_path: Path) -> None:
-    """The pane is where the agent runs in the session's folder; of two nobody knows which."""
-    project, other = tmp_path / "project", tmp_path / "other"
+def test_pane_is_found_by_folder_and_program_unless_two_match(tmp_path: Path) -> None:
+    project, second = tmp_path / "project", tmp_path / "other"
     project.mkdir()
-    other.mkdir()
+    second.mkdir()
     command = [program(tmp_path / "bin", "pi"), "600"]
     terminal = Terminal(command, project)
     try:
@@ -202,25 +204,24 @@ def test_found_by_folder_and_program(tmp_path: Path) -> None:
         place = tmp_path / f"tmux-{user}" / "default"
         place.parent.mkdir()
         place.symlink_to(terminal.socket)
-        terminal.tmux("new-window", "-c", str(other), "--", *command)
+        terminal.tmux("new-window", "-c", str(second), "--", *command)
         terminal.tmux("new-window", "-c", str(project), "--", "cat")
 
-        def found() -> Pane | None:
+        def find() -> Pane | None:
             return find_pane("pi", str(project), env, user)
 
-        terminal.until(found)
-        assert found() == Pane(str(place), terminal.pane.id)
+        terminal.until(find)
+        assert find() == Pane(str(place), terminal.pane.id)
         assert find_pane("opencode", str(project), env, user) is None
         assert find_pane("pi", str(tmp_path), env, user) is None
         assert find_pane("pi", None, env, user) is None
         terminal.tmux("new-window", "-c", str(project), "--", *command)
-        terminal.until(lambda: found() is None)
+        terminal.until(lambda: find() is None)
     finally:
         terminal.close()
 
 
-def test_no_tmux_no_pane(tmp_path: Path) -> None:
-    """Where there is no server, or what is there is none, there is no pane."""
+def test_no_pane_without_a_tmux_server(tmp_path: Path) -> None:
     env = {"TMUX_TMPDIR": str(tmp_path)}
     assert find_pane("pi", "/", env, 1) is None
     (tmp_path / "tmux-1").mkdir()

@@ -1,4 +1,4 @@
-"""Typing into a pane of a real tmux: only into an empty composer, and only what is seen to land."""
+"""Typing into a pane of a real tmux: only into an empty composer, and verified."""
 
 import asyncio
 import fcntl
@@ -14,191 +14,201 @@ from brimline.observations import Pane
 from brimline.tmux.pane import lock_pane, pane_from_environment, remove_controls
 from brimline.tmux.typist import MAX_TEXT_CHARS, Typist
 
-from .conftest import Drawn
+from .conftest import FakeClient
 
 pytestmark = pytest.mark.slow
 
-Make = Callable[..., Drawn]
+StartClient = Callable[..., FakeClient]
 
 
 @pytest.fixture
-def tmux(tmp_path: Path) -> Typist:
-    """Ours, with a short patience for what never comes."""
+def typist(tmp_path: Path) -> Typist:
+    """A typist with a short timeout."""
     return Typist(tmp_path, client_timeout_s=2.0)
 
 
-def test_text_is_sent_off(drawn: Make, tmux: Typist) -> None:
-    """A text of several lines arrives as one, and is said to be delivered."""
-    client = drawn()
+def test_text_of_several_lines_is_submitted_as_one(
+    start_client: StartClient, typist: Typist
+) -> None:
+    client = start_client()
     text = "First line.\nSecond line."
-    assert asyncio.run(tmux.submit(client.pane, "claude", text)).submitted
+    assert asyncio.run(typist.submit(client.pane, "claude", text)).submitted
     assert client.sent == [text]
 
 
-def test_long_text(drawn: Make, tmux: Typist) -> None:
-    """A text that is longer than the pane shows arrives whole, by its end."""
-    client = drawn()
+def test_text_longer_than_the_pane_is_submitted_whole(
+    start_client: StartClient, typist: Typist
+) -> None:
+    client = start_client()
     text = "\n".join(f"This is line {n} of a long text." for n in range(60))
-    assert asyncio.run(tmux.submit(client.pane, "claude", text)).submitted
+    assert asyncio.run(typist.submit(client.pane, "claude", text)).submitted
     assert client.sent == [text]
 
 
-def test_low_composer(drawn: Make, tmux: Typist) -> None:
-    """In a small pane a composer shows the end of a text alone: it arrives, or is taken back."""
+def test_text_in_a_small_pane_is_submitted_or_removed(
+    start_client: StartClient, typist: Typist
+) -> None:
     text = "Read /work/a/folder/far/down/notes.md and continue from where you left off. " * 2
-    client = drawn("low", size=(40, 12))
-    assert asyncio.run(tmux.submit(client.pane, "claude", text)).submitted
+    client = start_client("low", size=(40, 12))
+    assert asyncio.run(typist.submit(client.pane, "claude", text)).submitted
     assert client.sent == [text.strip()]
 
 
-def test_low_composer_not_sent_off(drawn: Make, tmux: Typist) -> None:
-    """What a small pane does not send off is removed there too, though its beginning is hidden."""
+def test_unsubmitted_text_is_removed_from_a_small_pane(
+    start_client: StartClient, typist: Typist
+) -> None:
     text = "Read /work/a/folder/far/down/notes.md and continue from where you left off. " * 2
-    client = drawn("low", "deaf", size=(40, 12))
-    told = asyncio.run(tmux.submit(client.pane, "claude", text))
-    assert (told.submitted, told.text_remains) == (False, False)
+    client = start_client("low", "deaf", size=(40, 12))
+    result = asyncio.run(typist.submit(client.pane, "claude", text))
+    assert (result.submitted, result.text_remains) == (False, False)
     assert client.composer("claude").state == "empty"
 
 
-def test_beginning_that_was_not_taken(drawn: Make, tmux: Typist) -> None:
-    """A composer that lost the first letters holds another text: it is not sent off."""
-    client = drawn("nibbles")
-    told = asyncio.run(tmux.submit(client.pane, "claude", "A message that is long enough to tell."))
-    assert (told.submitted, told.text_remains) == (False, True)
+def test_text_that_lost_its_first_letters_is_not_submitted(
+    start_client: StartClient, typist: Typist
+) -> None:
+    client = start_client("nibbles")
+    result = asyncio.run(
+        typist.submit(client.pane, "claude", "A message that is long enough to tell.")
+    )
+    assert (result.submitted, result.text_remains) == (False, True)
     assert client.sent == []
 
 
-def test_never_over_typed_words(drawn: Make, tmux: Typist) -> None:
-    """Where the user has typed something nothing is typed, and their words stay as they are."""
-    client = drawn()
+def test_nothing_is_typed_over_the_users_input(start_client: StartClient, typist: Typist) -> None:
+    client = start_client()
     client.type("half a thou")
     client.until_composer("claude", "typed")
-    told = asyncio.run(tmux.submit(client.pane, "claude", "A message.", while_busy=True))
-    assert (told.submitted, told.reason) == (False, "there is text in the composer")
+    result = asyncio.run(typist.submit(client.pane, "claude", "A message.", while_busy=True))
+    assert (result.submitted, result.reason) == (False, "there is text in the composer")
     assert client.composer("claude").text == "half a thou"
     assert client.sent == []
 
 
-def test_at_work(drawn: Make, tmux: Typist) -> None:
-    """While the agent is at work only what is urgent is typed."""
-    client = drawn("busy")
-    assert asyncio.run(tmux.submit(client.pane, "claude", "Later.")).reason == "the agent is busy"
-    assert asyncio.run(tmux.submit(client.pane, "claude", "Now.", while_busy=True)).submitted
+def test_only_urgent_text_is_typed_while_the_agent_works(
+    start_client: StartClient, typist: Typist
+) -> None:
+    client = start_client("busy")
+    assert asyncio.run(typist.submit(client.pane, "claude", "Later.")).reason == "the agent is busy"
+    assert asyncio.run(typist.submit(client.pane, "claude", "Now.", while_busy=True)).submitted
     assert client.sent == ["Now."]
 
 
-def test_never_during_a_compaction(drawn: Make, tmux: Typist) -> None:
-    """What the daemon knows to be compacting is not typed into, whatever its pane shows."""
-    client = drawn()
-    told = asyncio.run(tmux.submit(client.pane, "claude", "A message.", is_compacting=lambda: True))
-    assert (told.submitted, told.reason) == (False, "the agent is compacting")
+def test_nothing_is_typed_during_a_compaction(start_client: StartClient, typist: Typist) -> None:
+    client = start_client()
+    result = asyncio.run(
+        typist.submit(client.pane, "claude", "A message.", is_compacting=lambda: True)
+    )
+    assert (result.submitted, result.reason) == (False, "the agent is compacting")
     assert client.composer("claude").state == "empty"
 
 
-def test_cursor_and_rows_of_one_moment(drawn: Make, tmux: Typist) -> None:
-    """A client that draws itself higher or lower while it is looked at is recognised."""
-    client = drawn("restless")
-    states = {asyncio.run(tmux.view(client.pane, "claude")).composer.state for _ in range(100)}
+def test_composer_that_moves_all_the_time_is_recognised(
+    start_client: StartClient, typist: Typist
+) -> None:
+    client = start_client("restless")
+    states = {asyncio.run(typist.view(client.pane, "claude")).composer.state for _ in range(100)}
     assert states == {"empty"}
 
 
-def test_half_drawn(drawn: Make, tmux: Typist) -> None:
-    """A client whose composer comes a moment later is not given up."""
-    client = drawn("late")
-    assert asyncio.run(tmux.submit(client.pane, "claude", "A message.")).submitted
+def test_late_composer_is_awaited(start_client: StartClient, typist: Typist) -> None:
+    client = start_client("late")
+    assert asyncio.run(typist.submit(client.pane, "claude", "A message.")).submitted
     assert client.sent == ["A message."]
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode", "somebody"])
-def test_unknown_is_not_typed_into(drawn: Make, tmux: Typist, agent: str) -> None:
-    """A dialog, and a pane that looks like no composer of the agent, is left alone."""
-    client = drawn("dialog")
-    told = asyncio.run(tmux.submit(client.pane, agent, "A message.", while_busy=True))
-    assert told.reason == "the composer was not recognised"
-    assert "A message" not in client.shown
+def test_dialog_or_unknown_screen_is_left_alone(
+    start_client: StartClient, typist: Typist, agent: str
+) -> None:
+    client = start_client("dialog")
+    result = asyncio.run(typist.submit(client.pane, agent, "A message.", while_busy=True))
+    assert result.reason == "the composer was not recognised"
+    assert "A message" not in client.text
 
 
-def test_not_sent_off(drawn: Make, tmux: Typist) -> None:
-    """A client that does not take Enter is no success, and the pane is as it was."""
-    client = drawn("deaf")
-    told = asyncio.run(tmux.submit(client.pane, "claude", "A message."))
-    assert (told.submitted, told.text_remains) == (False, False)
+def test_unsubmitted_text_is_a_failure_and_removed(
+    start_client: StartClient, typist: Typist
+) -> None:
+    client = start_client("deaf")
+    result = asyncio.run(typist.submit(client.pane, "claude", "A message."))
+    assert (result.submitted, result.text_remains) == (False, False)
     assert client.composer("claude").state == "empty"
 
 
-def test_not_taken(drawn: Make, tmux: Typist) -> None:
-    """A client that takes no paste is no success."""
-    client = drawn("prickly")
-    assert not asyncio.run(tmux.submit(client.pane, "claude", "A message.")).submitted
+def test_ignored_paste_is_a_failure(start_client: StartClient, typist: Typist) -> None:
+    client = start_client("prickly")
+    assert not asyncio.run(typist.submit(client.pane, "claude", "A message.")).submitted
     assert client.sent == []
 
 
-def test_somebody_types_meanwhile(drawn: Make, tmux: Typist) -> None:
-    """Where the user's letters came between nothing is sent off, and nothing of theirs removed."""
-    client = drawn("meddled")
-    told = asyncio.run(tmux.submit(client.pane, "claude", "A message."))
-    assert (told.submitted, told.text_remains) == (False, True)
+def test_text_mixed_with_the_users_letters_is_left_unsubmitted(
+    start_client: StartClient, typist: Typist
+) -> None:
+    client = start_client("meddled")
+    result = asyncio.run(typist.submit(client.pane, "claude", "A message."))
+    assert (result.submitted, result.text_remains) == (False, True)
     assert client.composer("claude").text == "xA message."
     assert client.sent == []
 
 
-def test_scrolled_back(drawn: Make, tmux: Typist) -> None:
-    """A pane that the user scrolls back in is left alone."""
-    client = drawn()
+def test_scrolled_back_pane_is_left_alone(start_client: StartClient, typist: Typist) -> None:
+    client = start_client()
     client.tmux("copy-mode", "-t", client.pane.id)
-    told = asyncio.run(tmux.submit(client.pane, "claude", "A message."))
-    assert (told.submitted, told.reason) == (False, "the pane is scrolled back (copy mode)")
+    result = asyncio.run(typist.submit(client.pane, "claude", "A message."))
+    assert (result.submitted, result.reason) == (False, "the pane is scrolled back (copy mode)")
     client.tmux("send-keys", "-t", client.pane.id, "-X", "cancel")
     assert client.composer("claude").state == "empty"
 
 
-def test_pane_that_is_gone(drawn: Make, tmux: Typist) -> None:
-    """A pane or a server that is gone is an answer, and no crash."""
-    client = drawn()
+def test_missing_pane_or_server_is_a_failure(start_client: StartClient, typist: Typist) -> None:
+    client = start_client()
     gone = Pane(client.socket, "%99")
-    assert not asyncio.run(tmux.submit(gone, "claude", "A message.")).submitted
+    assert not asyncio.run(typist.submit(gone, "claude", "A message.")).submitted
     nobody = Pane(f"{client.socket}-not", "%0")
-    assert not asyncio.run(tmux.submit(nobody, "claude", "A message.")).submitted
-    assert asyncio.run(tmux.view(nobody, "claude")).screen is None
+    assert not asyncio.run(typist.submit(nobody, "claude", "A message.")).submitted
+    assert asyncio.run(typist.view(nobody, "claude")).screen is None
 
 
 @pytest.mark.parametrize("text", ["/clear", "!rm x", "#note", "  /quit", "@file"])
-def test_text_is_no_command(drawn: Make, tmux: Typist, text: str) -> None:
-    """A message is words to the agent: it is never a command to its client."""
-    client = drawn()
-    assert asyncio.run(tmux.submit(client.pane, "claude", text)).submitted
+def test_message_is_never_a_command_of_the_client(
+    start_client: StartClient, typist: Typist, text: str
+) -> None:
+    client = start_client()
+    assert asyncio.run(typist.submit(client.pane, "claude", text)).submitted
     assert client.sent == [f"Message: {text.strip()}"]
 
 
-def test_text_cannot_leave_its_paste(drawn: Make, tmux: Typist) -> None:
-    """Escape sequences in a text are not passed on: they could end the paste, and press keys."""
-    client = drawn()
-    assert asyncio.run(tmux.submit(client.pane, "claude", "a\x1b[201~\rb\x07c\x9b")).submitted
+def test_escapes_in_a_text_are_removed(start_client: StartClient, typist: Typist) -> None:
+    """They could end the paste and press keys."""
+    client = start_client()
+    assert asyncio.run(typist.submit(client.pane, "claude", "a\x1b[201~\rb\x07c\x9b")).submitted
     assert client.sent == ["a[201~\nbc"]
 
 
-def test_text_that_is_too_long(drawn: Make, tmux: Typist) -> None:
-    """More than can be seen to arrive is refused before it is typed."""
-    client = drawn()
-    told = asyncio.run(tmux.submit(client.pane, "claude", "x" * (MAX_TEXT_CHARS + 1)))
-    assert (told.submitted, client.composer("claude").state) == (False, "empty")
+def test_too_long_text_is_refused(start_client: StartClient, typist: Typist) -> None:
+    client = start_client()
+    result = asyncio.run(typist.submit(client.pane, "claude", "x" * (MAX_TEXT_CHARS + 1)))
+    assert (result.submitted, client.composer("claude").state) == (False, "empty")
 
 
-def test_two_at_once(drawn: Make, tmux: Typist) -> None:
-    """Two texts for one pane are typed one after the other."""
-    client = drawn()
+def test_two_texts_for_one_pane_are_typed_one_after_the_other(
+    start_client: StartClient, typist: Typist
+) -> None:
+    client = start_client()
 
     async def both() -> None:
         texts = ("The first text.", "The second text.")
-        told = await asyncio.gather(*(tmux.submit(client.pane, "claude", text) for text in texts))
-        assert all(one.submitted for one in told)
+        results = await asyncio.gather(
+            *(typist.submit(client.pane, "claude", text) for text in texts)
+        )
+        assert all(result.submitted for result in results)
 
     asyncio.run(both())
     assert sorted(client.sent) == ["The first text.", "The second text."]
 
 
-def test_lock_over_processes(tmp_path: Path) -> None:
-    """A pane that another process holds is not had; when that process ends, it is."""
+def test_pane_locked_by_another_process_is_refused_until_it_ends(tmp_path: Path) -> None:
     pane = Pane("/tmp/nobody", "%1")
     with lock_pane(pane, tmp_path, 1.0):
         pass
@@ -218,10 +228,11 @@ def test_lock_over_processes(tmp_path: Path) -> None:
         os.close(handle)
 
 
-def test_nothing_is_left_behind(drawn: Make, tmux: Typist, tmp_path: Path) -> None:
-    """The text is in no file and in no buffer of tmux when it was typed."""
-    client = drawn()
-    asyncio.run(tmux.submit(client.pane, "claude", "A secret."))
+def test_no_file_or_tmux_buffer_keeps_the_text(
+    start_client: StartClient, typist: Typist, tmp_path: Path
+) -> None:
+    client = start_client()
+    asyncio.run(typist.submit(client.pane, "claude", "A secret."))
     left = [path.name for path in tmp_path.iterdir() if path.name != "sent.jsonl"]
     assert [name.partition("-")[0] for name in left] == ["pane"]
     assert client.tmux("list-buffers") == ""
@@ -240,8 +251,9 @@ def test_nothing_is_left_behind(drawn: Make, tmux: Typist, tmp_path: Path) -> No
         ("nonsense", "%3", None),
     ],
 )
-def test_pane_of_environment(tmux_variable: str, pane: str, expected: Pane | None) -> None:
-    """The variables of tmux name the pane; other values name none."""
+def test_pane_comes_from_valid_tmux_variables_only(
+    tmux_variable: str, pane: str, expected: Pane | None
+) -> None:
     assert pane_from_environment({"TMUX": tmux_variable, "TMUX_PANE": pane}) == expected
 
 
@@ -251,6 +263,5 @@ def test_no_pane_outside_tmux() -> None:
     assert pane_from_environment({"TMUX_PANE": "%3"}) is None
 
 
-def test_plain() -> None:
-    """What a terminal would obey is taken out; line breaks and letters stay."""
+def test_control_characters_are_removed_and_line_breaks_kept() -> None:
     assert remove_controls("a\x1b]9;x\x07\r\nb\tc\x85é") == "a]9;x\nb   cé"
