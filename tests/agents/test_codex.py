@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from brimline.agents import source
 from brimline.agents.codex.paths import transcripts
 from brimline.agents.codex.source import SOURCE
-from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import TURNS, RolloutParser
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import (
@@ -24,7 +23,7 @@ from brimline.events import (
     Trimmed,
     WindowReported,
 )
-from brimline.transcripts.source import Cursor, Places, Source, Transcript
+from brimline.transcripts.source import Cursor, Parser, Places, Source, Transcript
 from brimline.usage import Usage
 from hypothesis_examples import examples
 
@@ -88,7 +87,7 @@ def estimate(left: int) -> Json:
     return tokens(0, 0) | {"total_tokens": left}
 
 
-def fed(parser: RolloutParser | CodexStreamParser, records: list[Json]) -> list[AnyEvent]:
+def fed(parser: Parser, records: list[Json]) -> list[AnyEvent]:
     """What a parser says to some records."""
     found: list[AnyEvent] = []
     for each in records:
@@ -659,15 +658,6 @@ def test_stream_of_older_versions() -> None:
     assert found == [Spent(usage=Usage(6, 4, 0, 2))]
 
 
-def test_stream_goes_on_from_a_carry() -> None:
-    """A parser made from a carry goes on where the other stopped."""
-    whole = fed(CodexStreamParser(), STREAM)
-    for split in range(len(STREAM)):
-        first = CodexStreamParser()
-        found = fed(first, STREAM[:split])
-        assert found + fed(CodexStreamParser(first.carry()), STREAM[split:]) == whole
-
-
 def test_stream_unknown_and_malformed() -> None:
     """Unknown lines are None, a turn without its usage raises."""
     assert SOURCE.stream().feed(b'{"type":"tomorrow"}') is None
@@ -688,7 +678,5 @@ def test_garbage_in_a_rollout(found: list[bytes], ready: int) -> None:
 @examples(300)
 @given(st.lists(garbage(records=STREAM), max_size=6))
 def test_garbage_in_a_stream(found: list[bytes]) -> None:
-    """Whatever comes, only the declared errors come out, and a parser can always go on."""
-    parser = CodexStreamParser()
-    survives(parser, SOURCE, found)
-    CodexStreamParser(parser.carry())
+    """Whatever comes, only the declared errors come out."""
+    survives(SOURCE.stream(), SOURCE, found)

@@ -19,7 +19,7 @@ from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import AnyEvent, Call, Compacted, Rewound, SessionSeen, Spent, Trimmed
 from brimline.tracker import Session, fold, main_thread
 from brimline.transcripts.document import MAX_DOCUMENT_BYTES
-from brimline.transcripts.source import START, Cursor, Places, Source, Transcript
+from brimline.transcripts.source import MALFORMED, START, Cursor, Places, Source, Transcript
 from brimline.usage import Usage
 
 TIME = "2026-11-15T03:25:06.382Z"
@@ -521,7 +521,7 @@ def test_garbage(records: list[bytes]) -> None:
         for parser in parsers:
             try:
                 parser.feed(record)
-            except (msgspec.DecodeError, InvalidUsage):
+            except MALFORMED:
                 continue
     assert ChatParser(parsers[0].carry()).carry() == parsers[0].carry()
 
@@ -530,5 +530,5 @@ def test_nesting_without_end() -> None:
     """A record that is too deep is malformed, not the end of the process."""
     deep = b'{"x":' + b"[" * 100_000
     for parser in (ChatParser(), GeminiStreamParser()):
-        with pytest.raises(msgspec.DecodeError):
+        with pytest.raises(MALFORMED):
             parser.feed(deep)

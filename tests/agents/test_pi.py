@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from brimline.agents import source
 from brimline.agents.pi.paths import transcripts
 from brimline.agents.pi.source import SOURCE
-from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import (
@@ -24,7 +23,7 @@ from brimline.events import (
     Spent,
     Trimmed,
 )
-from brimline.transcripts.source import Places, Source, Transcript
+from brimline.transcripts.source import Parser, Places, Source, Transcript
 from brimline.usage import Usage
 from brimline.windows import ClientSettings
 from hypothesis_examples import examples
@@ -70,7 +69,7 @@ def user(name: str, parent: str | None) -> Json:
     return entry("message", name, parent, message={"role": "user", "content": "x"})
 
 
-def fed(parser: SessionParser | PiStreamParser, records: list[Json]) -> list[AnyEvent]:
+def fed(parser: Parser, records: list[Json]) -> list[AnyEvent]:
     """What a parser says to some records."""
     found: list[AnyEvent] = []
     for each in records:
@@ -523,15 +522,6 @@ def test_stream_session() -> None:
     ]
 
 
-def test_stream_goes_on_from_a_carry() -> None:
-    """A parser made from a carry goes on where the other stopped."""
-    whole = fed(PiStreamParser(), STREAM)
-    for split in range(len(STREAM)):
-        first = PiStreamParser()
-        found = fed(first, STREAM[:split])
-        assert found + fed(PiStreamParser(first.carry()), STREAM[split:]) == whole
-
-
 def test_stream_unknown_and_malformed() -> None:
     """Unknown lines are None, wrong values raise."""
     assert SOURCE.stream().feed(b'{"type":"tomorrow"}') is None
@@ -552,7 +542,5 @@ def test_garbage_in_a_session(found: list[bytes], ready: int) -> None:
 @examples(300)
 @given(st.lists(garbage(records=STREAM), max_size=6))
 def test_garbage_in_a_stream(found: list[bytes]) -> None:
-    """Whatever comes, only the declared errors come out, and a parser can always go on."""
-    parser = PiStreamParser()
-    survives(parser, SOURCE, found)
-    PiStreamParser(parser.carry())
+    """Whatever comes, only the declared errors come out."""
+    survives(SOURCE.stream(), SOURCE, found)

@@ -10,7 +10,8 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from brimline.agents import get_agent
-from brimline.transcripts.lines import MALFORMED, recover_objects
+from brimline.transcripts.lines import recover_objects
+from brimline.transcripts.source import MALFORMED
 from brimline.usage import Usage
 
 MAX_ENTRIES = 200  # a reader or a digest remembers this many of a kind
@@ -193,7 +194,7 @@ Piece: TypeAlias = (
 class ContentReader(Protocol):
     """Reads the content of one transcript or of one run of an agent.
 
-    Both methods skip kinds they do not know, and raise an error of `transcripts.lines.MALFORMED` if
+    Both methods skip unknown kinds, and raise an error of `transcripts.source.MALFORMED` if
     the data has another shape than expected.
     """
 

@@ -10,7 +10,8 @@ import msgspec
 from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.source import SQLITE
 from brimline.transcripts.document import read_whole
-from brimline.transcripts.lines import MALFORMED, Lines, open_transcript
+from brimline.transcripts.lines import Lines, open_transcript
+from brimline.transcripts.source import MALFORMED
 
 MAX_WHOLE_FILE_BYTES = 64 << 20  # of a larger file only the beginning and the end are read
 

@@ -10,7 +10,8 @@ import msgspec
 from brimline.errors import InvalidSettings, UnreadableTranscript
 from brimline.file_lock import lock_file
 from brimline.run.result import IterationResult
-from brimline.transcripts.lines import MALFORMED, Lines, open_transcript
+from brimline.transcripts.lines import Lines, open_transcript
+from brimline.transcripts.source import MALFORMED
 from brimline.usage import percent
 
 TOPIC = "iteration.summary"

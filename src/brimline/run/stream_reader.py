@@ -14,8 +14,8 @@ from brimline.agents.content import (
 from brimline.events import AnyEvent
 from brimline.tracker import Session, fold
 from brimline.transcripts.chunks import MAX_LINE_BYTES
-from brimline.transcripts.lines import MALFORMED, PADDING
-from brimline.transcripts.source import Parser, Tally
+from brimline.transcripts.lines import PADDING
+from brimline.transcripts.source import MALFORMED, Parser, Tally
 
 MAX_DETECTION_LINES = 8  # JSON lines by which the agent is detected
 

@@ -1,21 +1,25 @@
 """Whole JSON documents: older transcripts, exports, and the settings of the clients."""
 
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import msgspec
 
 from brimline.errors import UnreadableTranscript
+from brimline.events import AnyEvent
 from brimline.regular_file import MAX_SETTINGS_BYTES, read_regular_file
 from brimline.transcripts.chunks import CHUNK_BYTES
-from brimline.transcripts.lines import MALFORMED
+from brimline.transcripts.source import MALFORMED, START, Cursor, Events, Tally
 
 MAX_DOCUMENT_BYTES = 256 << 20  # a larger document is not read: it would have to be held whole
 
-# What is kept is matched in one run, and each part of it wherever it begins, also without its end.
-# A file of a million quotes, or of comments that never end, would otherwise take seconds or hours,
-# in which `re` holds the GIL.
+# Each match takes as much text as it can without backtracking, and strings and comments also match
+# without their ends. Otherwise a file of a million quotes, or of comments that never end, would
+# take seconds or hours, during which `re` holds the GIL.
 _STRING = rb'"(?:[^"\\]++|\\.)*+"?'
 _COMMENTS = re.compile(
     rb'((?:[^"/]++|' + _STRING + rb"|/(?![/*]))++)|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?",
@@ -27,16 +31,38 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 T = TypeVar("T")
 
 
-def decode_record(decoder: "msgspec.json.Decoder[T]", record: bytes | msgspec.Raw) -> T:
-    """A record; one that is nested too deeply or is no text is malformed like any other."""
-    try:
-        return decoder.decode(record)
-    except (RecursionError, UnicodeDecodeError) as error:
-        raise msgspec.DecodeError(str(error)) from error
+class DocumentReader:
+    """The events of one JSON document, if it is not the one of the cursor; a Reader.
+
+    A document that is cut off (the client is writing it) counts as malformed, and the cursor stays
+    where it was, so that the next read tries again.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        file: BinaryIO,
+        parse: Callable[[bytes, Tally], Events | None],
+        cursor: Cursor = START,
+    ) -> None:
+        self._path, self._file, self._parse = path, file, parse
+        self.cursor = cursor
+        self.tally = Tally()
+
+    def __iter__(self) -> Iterator[AnyEvent]:
+        data = read_whole(self._path, self._file)
+        cursor = Cursor(len(data), blake2b(data, digest_size=8).digest())
+        if cursor == self.cursor:
+            return
+        parse = partial(self._parse, data, self.tally)
+        events = self.tally.read(parse, f"the document of {len(data)} bytes")
+        if not self.tally.malformed:
+            self.cursor = cursor
+        yield from events
 
 
 def read_whole(path: str, file: BinaryIO) -> bytes:
-    """All of a file, which is closed; UnreadableTranscript where it is too large to be held."""
+    """Read and close a file; raises UnreadableTranscript if it is too large to be held."""
     data = bytearray()
     with file:
         while len(data) <= MAX_DOCUMENT_BYTES and (chunk := file.read(CHUNK_BYTES)):
@@ -48,7 +74,7 @@ def read_whole(path: str, file: BinaryIO) -> bytes:
 
 
 def strip_comments(data: bytes) -> bytes:
-    """JSON without the comments and trailing commas that people may write into settings."""
+    """Remove the comments and trailing commas that people may write into settings."""
     without_comments = b"".join(_COMMENTS.findall(data.removeprefix(_BYTE_ORDER_MARK)))
     return b"".join(_COMMAS.findall(without_comments))
 
@@ -56,7 +82,7 @@ def strip_comments(data: bytes) -> bytes:
 def read_settings(
     source: Path | bytes, kind: type[T], max_bytes: int = MAX_SETTINGS_BYTES
 ) -> T | None:
-    """A client's settings; what cannot be read or is not as expected tells nothing: not ours."""
+    """Read a client's settings; None if they are unreadable or malformed: not ours to report."""
     try:
         data = source if isinstance(source, bytes) else read_regular_file(source, max_bytes)
         return _decode_relaxed(data, kind)
@@ -65,8 +91,7 @@ def read_settings(
 
 
 def _decode_relaxed(data: bytes, kind: type[T]) -> T:
-    """A document with comments; strict JSON is tried first, since it is decoded much faster."""
-    try:
+    try:  # strict JSON first: it is decoded much faster
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError:
         raise

@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -11,12 +11,16 @@ from typing import BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from brimline.errors import InvalidUsage
 from brimline.events import MAIN, AnyEvent
 from brimline.regular_file import open_regular_file
 from brimline.windows import ClientSettings
 
 Form: TypeAlias = Literal["transcript", "stream"]
 ReadMode: TypeAlias = Literal["every", "quick", "end"]
+
+# What a parser raises on a record that it cannot read.
+MALFORMED = (msgspec.DecodeError, InvalidUsage, RecursionError, UnicodeDecodeError)
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -27,7 +31,6 @@ class Places(msgspec.Struct, frozen=True):
 
     @classmethod
     def here(cls) -> "Places":
-        """This user's own."""
         return cls(home=Path.home(), env=os.environ)
 
     def folder(self, variable: str, default: str) -> Path:
@@ -39,8 +42,8 @@ class Places(msgspec.Struct, frozen=True):
 class Transcript(msgspec.Struct, frozen=True):
     """One file (or one session of a database) that an agent keeps.
 
-    `session` is None where only the content tells it; `thread` is not `main` in a subagent's file.
-    `size` counts bytes where the file is the session's own, and is 0 in a database.
+    `session` is None if only the content has it; `thread` is not `main` in a subagent's file.
+    `size` is in bytes if the file is the session's own, and 0 for a database.
     """
 
     agent: str
@@ -53,14 +56,19 @@ class Transcript(msgspec.Struct, frozen=True):
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """How far a transcript was read, and what its parser must remember from there on."""
+    """How far a transcript was read, and the parser's state at that point."""
 
     offset: int = 0
     carry: bytes = b""
 
 
 START = Cursor()
-HEAD_BYTES = 4096  # how much of a file is looked at for the session that it names
+HEAD_BYTES = 4096  # how much of a file is searched for its session's id
+
+
+MAX_PLACES = 5
+
+Events: TypeAlias = Iterable[AnyEvent]
 
 
 class Tally(msgspec.Struct):
@@ -71,86 +79,90 @@ class Tally(msgspec.Struct):
     malformed: int = 0
     places: list[str] = msgspec.field(default_factory=list[str])
 
-    def add_malformed(self, place: str, limit: int = 5) -> None:
-        """Count a malformed record, and keep its place while there are few."""
+    def add_malformed(self, place: str) -> None:
         self.malformed += 1
-        if len(self.places) < limit:
+        if len(self.places) < MAX_PLACES:
             self.places.append(place)
+
+    def read(self, parse: Callable[[], Events | None], place: str) -> Events:
+        """Count a record and return its events; none if its kind is unknown or it is malformed."""
+        self.records += 1
+        try:
+            events = parse()
+        except MALFORMED as error:
+            self.add_malformed(f"{place}: {error}")
+            return ()
+        if events is None:
+            self.unknown += 1
+        return events or ()
 
 
 class Parser(Protocol):
     """Turns an agent's records into events, one record at a time."""
 
-    def feed(self, record: bytes) -> Iterable[AnyEvent] | None:
-        """The events of one JSON object; None where its kind is unknown.
+    def feed(self, record: bytes) -> Events | None:
+        """Return the events of one JSON object; None if its kind is unknown.
 
-        Raises msgspec.DecodeError or InvalidUsage where it is malformed, and has then changed
-        nothing that it remembers.
+        Raises an error of MALFORMED, and has then changed nothing that it remembers.
         """
         ...
 
     def carry(self) -> bytes:
-        """What a parser made later from this carry must know to go on from here."""
+        """Return the state from which another parser can continue; empty for a stream's."""
         ...
 
 
 class Reader(Protocol):
-    """The events of a transcript from a cursor on; afterwards, how far it came."""
+    """The events of a transcript from a cursor on; afterwards its new cursor."""
 
     def __iter__(self) -> Iterator[AnyEvent]: ...
 
     @property
-    def cursor(self) -> Cursor:
-        """Where the next reading begins."""
-        ...
+    def cursor(self) -> Cursor: ...
 
     @property
-    def tally(self) -> Tally:
-        """What was read and what was skipped."""
-        ...
+    def tally(self) -> Tally: ...
 
 
 class Source(Protocol):
     """One agent: its files, its streams, its own settings."""
 
     @property
-    def agent(self) -> str:
-        """Our name of the agent."""
-        ...
+    def agent(self) -> str: ...
 
     def folders(self, places: Places) -> list[Path]:
-        """The folders at or below which its transcripts are, or would be."""
+        """Return the folders at or below which its transcripts are, or would be."""
         ...
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
-        """Its events from the cursor on.
+        """Return a reader of its events from the cursor on.
 
-        `every` record is looked at; `quick` may pass over what no figure comes from, and its tally
-        with it; `end` may look at the end of the file alone, and knows nothing of what was before.
+        `every` decodes each record; `quick` may skip records without figures, and not count them;
+        `end` may read only the end of the file.
         """
         ...
 
     def parse(self, file: BinaryIO) -> Reader:
-        """The events of a transcript that comes from anywhere, standard input too."""
+        """Return a reader of a transcript without a path, such as standard input."""
         ...
 
     def stream(self) -> Parser:
-        """A parser for what the client prints in its JSON stream format."""
+        """Return a parser for the client's JSON stream format."""
         ...
 
     def recognise(self, head: bytes) -> Form | None:
-        """Whether a file or stream that begins like this is this agent's."""
+        """Return what a file or stream that begins like this is; None if not this agent's."""
         ...
 
     def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        """What the user told the client about its compaction."""
+        """Return the user's settings of the client's window and compaction."""
         ...
 
 
 def files_below(folder: str, suffix: str) -> "Iterator[os.DirEntry[str]]":
-    """Everything with this ending below a folder; a folder that cannot be read is passed over."""
+    """Yield the files with this ending below a folder; unreadable folders are skipped."""
     try:
         entries = list(os.scandir(folder))
     except OSError:
@@ -163,7 +175,7 @@ def files_below(folder: str, suffix: str) -> "Iterator[os.DirEntry[str]]":
 
 
 def transcript_from_entry(agent: str, entry: "os.DirEntry[str]") -> Transcript | None:
-    """A file as a transcript whose session its content tells; None where it is no file, or gone."""
+    """Return a file as a transcript of an unknown session; None if it is no file, or gone."""
     try:
         status = entry.stat()
     except OSError:
@@ -177,7 +189,7 @@ TextT = TypeVar("TextT", str, str | None)
 
 
 def to_text(name: TextT) -> TextT:
-    """A name out of a path, which may be no text, as text."""
+    """Replace the bytes of a path that are no text."""
     if name is None or name.isascii():
         return name
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -188,7 +200,7 @@ _SESSION = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
 
 @lru_cache(maxsize=1 << 14)
 def read_session_id(path: str) -> str | None:
-    """The session that a file's beginning names, which never changes."""
+    """Return the session's id in the beginning of a file, which never changes."""
     try:
         with os.fdopen(open_regular_file(path), "rb", buffering=0) as file:
             named = _SESSION.search(file.read(HEAD_BYTES))
@@ -197,14 +209,11 @@ def read_session_id(path: str) -> str | None:
     return named[1].decode("utf-8", "replace") if named else None
 
 
-_from_iso = datetime.fromisoformat
-
-
 def parse_time(text: str | None) -> float | None:
-    """An ISO 8601 time in seconds since the epoch; None where it is none."""
+    """Return an ISO 8601 time in seconds since the epoch; None if it is not one."""
     if not text:
         return None
     try:
-        return _from_iso(text).timestamp()
+        return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
         return None

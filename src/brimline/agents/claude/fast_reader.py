@@ -13,14 +13,13 @@ from brimline.events import AnyEvent, Call
 from brimline.transcripts.chunks import CHUNK_BYTES, Chunks
 from brimline.transcripts.line_filter import FASTEST_LINE_FILTER, LineFilter, LineRun
 from brimline.transcripts.lines import (
-    MALFORMED,
     JsonLines,
     Lines,
     is_padding,
     open_transcript,
     recover_objects,
 )
-from brimline.transcripts.source import START, Cursor, Tally
+from brimline.transcripts.source import MALFORMED, START, Cursor, Tally
 
 USAGE = b'"output_tokens":'  # in every usage, whatever its order; escaped text cannot match it
 BOUNDARY = b'compact_boundary"'
@@ -78,7 +77,7 @@ class FastReader:
         return iter(self._events)
 
     def _reread(self) -> Iterator[AnyEvent]:
-        """Read every record: sidechains inside the main file are told apart only that way."""
+        """Read every record: only that way sidechains inside the main file can be separated."""
         reader = read_every_record(self._path, Cursor(self._start.offset, self._carry_at_start()))
         events = list(reader)
         self.cursor, self.tally = reader.cursor, reader.tally
@@ -99,7 +98,7 @@ class FastReader:
         """Read a last line without newline if it is complete; return how many bytes were read."""
         pieces = recover_objects(rest)
         for piece in pieces:
-            self._events += self._read_line(piece)
+            self._events += _parse_line(self._parser, piece, self.tally)
         return len(rest) if pieces or is_padding(rest) else 0
 
     def _read_run(self, chunks: Chunks, run: LineRun) -> Sequence[AnyEvent]:
@@ -115,26 +114,8 @@ class FastReader:
 
     def _read_lines(self, lines: bytes) -> Sequence[AnyEvent]:
         """Return the events of lines that are broken, or are not the copies they look like."""
-        return [event for line in lines.split(b"\n") for event in self._read_line(line)]
-
-    def _read_line(self, line: bytes) -> Sequence[AnyEvent]:
-        """Return the events of a line, or of the objects in a broken one."""
-        try:
-            return self._parser.feed(line) or ()
-        except MALFORMED as error:
-            return self._read_pieces(line, error)
-
-    def _read_pieces(self, line: bytes, error: Exception) -> Sequence[AnyEvent]:
-        pieces = recover_objects(line)
-        if not pieces:
-            self.tally.add_malformed(str(error))
-        events: list[AnyEvent] = []
-        for piece in pieces:
-            try:
-                events += self._parser.feed(piece) or ()
-            except MALFORMED as piece_error:
-                self.tally.add_malformed(str(piece_error))
-        return events
+        parser, tally = self._parser, self.tally
+        return [event for line in lines.split(b"\n") for event in _parse_line(parser, line, tally)]
 
 
 @contextmanager
@@ -192,7 +173,7 @@ def _events_from_last_call(data: bytes) -> list[AnyEvent]:
         end = data.rfind(b"\n", 0, hit) + 1
         parser = TranscriptParser()
         stop = data.find(b"\n", hit)
-        events = _parse_line(parser, data[end : stop if stop >= 0 else None])
+        events = _parse_line(parser, data[end : stop if stop >= 0 else None], Tally())
         if any(isinstance(event, Call) for event in events) and not parser.inline:
             return [*events, *(_compactions_after(parser, data, stop) if stop >= 0 else ())]
     return []
@@ -202,15 +183,21 @@ def _compactions_after(parser: TranscriptParser, data: bytes, offset: int) -> It
     if data.find(SUMMARY, offset) >= 0 or data.find(BOUNDARY, offset) >= 0:
         for line in data[offset:].splitlines():
             if SUMMARY in line or BOUNDARY in line:
-                yield from _parse_line(parser, line)
+                yield from _parse_line(parser, line, Tally())
 
 
-def _parse_line(parser: TranscriptParser, line: bytes) -> Sequence[AnyEvent]:
-    """Return the events of a line or of the objects in it; malformed ones are skipped."""
-    with suppress(*MALFORMED):
+def _parse_line(parser: TranscriptParser, line: bytes, tally: Tally) -> Sequence[AnyEvent]:
+    """Return the events of a line, or of the objects in a broken one; count malformed ones."""
+    try:
         return parser.feed(line) or ()
+    except MALFORMED as error:
+        pieces = recover_objects(line)
+        if not pieces:
+            tally.add_malformed(str(error))
     events: list[AnyEvent] = []
-    for piece in recover_objects(line):
-        with suppress(*MALFORMED):
+    for piece in pieces:
+        try:
             events += parser.feed(piece) or ()
+        except MALFORMED as error:
+            tally.add_malformed(str(error))
     return events

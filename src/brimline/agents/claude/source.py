@@ -10,8 +10,17 @@ from brimline.agents.claude.fast_reader import FastReader, TailReader, read_ever
 from brimline.agents.claude.records import STREAM_KINDS, TRANSCRIPT_KINDS, ClaudeHead
 from brimline.agents.claude.stream import ClaudeStreamParser
 from brimline.agents.claude.transcript import TranscriptParser
-from brimline.transcripts.lines import MALFORMED, JsonLines
-from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
+from brimline.transcripts.lines import JsonLines
+from brimline.transcripts.source import (
+    MALFORMED,
+    START,
+    Cursor,
+    Form,
+    Places,
+    Reader,
+    ReadMode,
+    Transcript,
+)
 from brimline.windows import ClientSettings
 
 _head = msgspec.json.Decoder(ClaudeHead)

@@ -13,46 +13,34 @@ _printed = msgspec.json.Decoder(Printed)
 _tokens = msgspec.json.Decoder(CodexTokens)
 
 
-class _Memory(msgspec.Struct):
-    thread: str | None = None
-    total: Usage = ZERO
-
-
 class CodexStreamParser:
     """Turns the lines of a run, or of several runs one after the other, into events.
 
-    A turn's usage is the total of its thread, over every call since the thread began, compactions
-    too, and nothing in the stream tells how many they were: it is spent, and no occupancy.
+    A turn's usage is the total of its thread: all calls since the thread began, compactions too.
+    The stream does not say how many they were, so it is reported as spent, not as occupancy.
     """
 
-    def __init__(self, carry: bytes = b"") -> None:
-        self._memory = msgspec.json.decode(carry, type=_Memory) if carry else _Memory()
+    def __init__(self) -> None:
+        self._thread: str | None = None
+        self._total = ZERO
 
     def carry(self) -> bytes:
-        return msgspec.json.encode(self._memory)
+        return b""
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         line = _printed.decode(record)
         if line.type == "turn.completed":
-            return self._turn(_tokens.decode(line.usage).usage())
+            return self._end_turn(_tokens.decode(line.usage).usage())
         if line.type == "thread.started":
-            return self._thread(line.thread_id)
+            if line.thread_id != self._thread:
+                self._thread, self._total = line.thread_id, ZERO
+            return (SessionSeen(session=line.thread_id, agent="codex", records_compactions=False),)
         return () if line.type in QUIET_LINES else None
 
-    def _thread(self, thread: str | None) -> Sequence[AnyEvent]:
-        if thread != self._memory.thread:
-            self._memory = _Memory(thread)
-        return (SessionSeen(session=thread, agent="codex", records_compactions=False),)
-
-    def _turn(self, total: Usage) -> Sequence[AnyEvent]:
-        spent = grown(self._memory.total, total)
-        self._memory.total = total
+    def _end_turn(self, total: Usage) -> Sequence[AnyEvent]:
+        try:
+            spent = total - self._total
+        except InvalidUsage:  # the total fell: it began again
+            spent = total
+        self._total = total
         return (Spent(usage=spent),) if spent.held else ()
-
-
-def grown(before: Usage, total: Usage) -> Usage:
-    """By how much a running total grew; all of it where it fell, for then it began anew."""
-    try:
-        return total - before
-    except InvalidUsage:
-        return total

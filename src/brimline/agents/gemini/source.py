@@ -8,13 +8,21 @@ from typing import BinaryIO, cast
 import msgspec
 
 from brimline.agents.gemini import paths
-from brimline.agents.gemini.chat_document import ChatDocument
 from brimline.agents.gemini.records import GeminiHead
 from brimline.agents.gemini.stream import GeminiStreamParser
 from brimline.agents.gemini.transcript import ChatParser
-from brimline.transcripts.document import decode_record
+from brimline.transcripts.document import DocumentReader
 from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
+from brimline.transcripts.source import (
+    MALFORMED,
+    START,
+    Cursor,
+    Form,
+    Places,
+    Reader,
+    ReadMode,
+    Transcript,
+)
 from brimline.windows import ClientSettings
 
 _head = msgspec.json.Decoder(GeminiHead)
@@ -32,18 +40,17 @@ class Gemini:
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
-        """Its events; a document may also be told by its first line, which opens it."""
         path, file = transcript.path, _buffered(open_transcript(transcript.path))
         whose = (transcript.session or paths.whose(path)[0], transcript.thread, transcript.project)
         if path.endswith(".json") or _is_document(file):
-            return ChatDocument(path, file, ChatParser(b"", *whose), cursor)
+            return _document_reader(path, file, ChatParser(b"", *whose), cursor)
         file.seek(cursor.offset)
         return JsonLines(file, ChatParser(cursor.carry, *whose), cursor)
 
     def parse(self, file: BinaryIO) -> Reader:
         peekable = _buffered(file)
         if _is_document(peekable):
-            return ChatDocument("the transcript", peekable, ChatParser())
+            return _document_reader("the transcript", peekable, ChatParser())
         return JsonLines(peekable, ChatParser())
 
     def stream(self) -> GeminiStreamParser:
@@ -64,6 +71,13 @@ def _buffered(file: BinaryIO) -> BufferedReader:
     return BufferedReader(cast("RawIOBase", file))
 
 
+def _document_reader(
+    path: str, file: BinaryIO, parser: ChatParser, cursor: Cursor = START
+) -> DocumentReader:
+    """Return a reader of an older chat: one document, which the client writes again as a whole."""
+    return DocumentReader(path, file, lambda data, _: parser.feed(data), cursor)
+
+
 def _is_document(file: BufferedReader) -> bool:
     """Whether the first line only opens an object, as in pretty-printed JSON."""
     return file.peek(2)[:2] in (b"{\n", b"{\r")
@@ -71,8 +85,8 @@ def _is_document(file: BufferedReader) -> bool:
 
 def _is_init(line: bytes) -> bool:
     try:
-        first = decode_record(_head, line)
-    except msgspec.DecodeError:
+        first = _head.decode(line)
+    except MALFORMED:
         return False
     return first.type == "init" and first.session_id is not None and first.model is not None
 

@@ -7,7 +7,6 @@ import msgspec
 from brimline.agents.gemini.records import STREAM_KINDS, GeminiStreamLine, ModelStats, Stats
 from brimline.errors import InvalidUsage
 from brimline.events import AnyEvent, SessionSeen, Spent
-from brimline.transcripts.document import decode_record
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage, from_subset
 
@@ -21,7 +20,7 @@ class GeminiStreamParser:
         return b""
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
-        line = decode_record(_line, record)
+        line = _line.decode(record)
         at = parse_time(line.timestamp)
         if line.type == "init":
             return (SessionSeen(at=at, session=line.session_id, agent="gemini"),)

@@ -14,7 +14,6 @@ from brimline.agents.gemini.records import (
     Patch,
 )
 from brimline.events import MAIN, AnyEvent, Call, Compacted, Rewound, SessionSeen, Trimmed
-from brimline.transcripts.document import decode_record
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage, from_subset
 
@@ -66,7 +65,7 @@ class ChatParser:
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         """The events of one record; the kinds in the order in which the client tries them."""
-        line = decode_record(_record, record)
+        line = _record.decode(record)
         if line.rewind_to is not None:
             return self._rewound(line.rewind_to)
         if line.id is not None:

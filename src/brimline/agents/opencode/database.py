@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -10,7 +10,7 @@ from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
 from brimline.errors import UnreadableTranscript
-from brimline.transcripts.document import decode_record
+from brimline.transcripts.source import MALFORMED
 
 PAGE = 500  # how many messages one query fetches
 
@@ -19,6 +19,8 @@ BEGINNING = (-1, "")  # the place before the first message
 Page: TypeAlias = list[tuple[int, Row]]  # messages, each with the time that it was made at
 
 OPTIONAL = ("parent_id", "directory", "title", "version", "revert", "time_created", "time_updated")
+
+T = TypeVar("T")
 
 _part = msgspec.json.Decoder(Part)
 _revert = msgspec.json.Decoder(Revert)
@@ -65,7 +67,7 @@ class DatabaseHistory:
                 "SELECT data FROM part WHERE message_id = ?", (message,)
             ).fetchall(),
         )
-        return [part for (data,) in found if (part := _decoded(data)) is not None]
+        return [part for (data,) in found if (part := _decode_or_none(_part, data)) is not None]
 
     def _found(self, opened: sqlite3.Connection) -> list[SessionInfo]:
         return [*_sessions(opened, "WHERE id = ?", self._session)]
@@ -101,21 +103,14 @@ def _sessions(opened: sqlite3.Connection, where: str, *values: str) -> Iterator[
             title=_text(title),
             version=_text(version),
             time=Times(created=_float(created), updated=_float(updated)),
-            revert=_reverted(revert),
+            revert=_decode_or_none(_revert, revert),
         )
 
 
-def _reverted(data: object) -> Revert | None:
+def _decode_or_none(decoder: "msgspec.json.Decoder[T]", data: object) -> T | None:
     try:
-        return decode_record(_revert, data) if isinstance(data, bytes) else None
-    except msgspec.DecodeError:
-        return None
-
-
-def _decoded(data: object) -> Part | None:
-    try:
-        return decode_record(_part, data) if isinstance(data, bytes) else None
-    except msgspec.DecodeError:
+        return decoder.decode(data) if isinstance(data, bytes) else None
+    except MALFORMED:
         return None
 
 

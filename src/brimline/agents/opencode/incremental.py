@@ -1,6 +1,8 @@
 """A session's messages as they are stored, one row each, and the events of what is new in them."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from typing import Protocol
 
@@ -8,10 +10,8 @@ import msgspec
 
 from brimline.agents.opencode.records import OpencodeMessage, Part, SessionInfo
 from brimline.agents.opencode.transcript import SessionParser, usage_of
-from brimline.errors import InvalidUsage
 from brimline.events import MAIN, AnyEvent, Rewound, Trimmed
-from brimline.transcripts.document import decode_record
-from brimline.transcripts.source import START, Cursor, Tally
+from brimline.transcripts.source import MALFORMED, START, Cursor, Tally
 
 # Milliseconds: a row that was stamped before the last one we saw may be committed after it.
 OVERLAP = 10_000
@@ -95,7 +95,7 @@ class SessionReader:
             digest = blake2b(row.data, digest_size=8).digest()
             seen[row.id] = (row.updated, digest)
             if known.seen.get(row.id) != digest:
-                yield from self._row(row)
+                yield from self.tally.read(partial(self._parse_row, row), f"message {row.id}")
         yield from self._reverted()
         self._advance(seen)
 
@@ -105,19 +105,8 @@ class SessionReader:
         since = known.updated - OVERLAP
         known.seen = {id: digest for id, (updated, digest) in seen.items() if updated >= since}
 
-    def _row(self, row: Row) -> Iterator[AnyEvent]:
-        self.tally.records += 1
-        try:
-            events = self._events(row)
-        except (msgspec.DecodeError, InvalidUsage) as error:
-            self.tally.add_malformed(f"message {row.id}: {error}")
-            return
-        if events is None:
-            self.tally.unknown += 1
-        yield from events or ()
-
-    def _events(self, row: Row) -> Iterable[AnyEvent] | None:
-        message = decode_record(_message, row.data)
+    def _parse_row(self, row: Row) -> Iterable[AnyEvent] | None:
+        message = _message.decode(row.data)
         if message.compacted and message.parent:
             self._parser.asked(message.parent, self._history.parts(message.parent))
         return self._parser.message(row.id, message)
@@ -139,14 +128,8 @@ class SessionReader:
         for row in self._history.every():
             if revert is not None and row.id >= revert:
                 continue
-            message = _decoded(row.data)
-            if message is not None and usage_of(message.tokens) is not None:
-                last = (row.id, message)
+            with suppress(*MALFORMED):
+                message = _message.decode(row.data)
+                if usage_of(message.tokens) is not None:
+                    last = (row.id, message)
         return last
-
-
-def _decoded(data: bytes) -> OpencodeMessage | None:
-    try:
-        return decode_record(_message, data)
-    except msgspec.DecodeError:
-        return None

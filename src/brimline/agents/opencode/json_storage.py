@@ -16,7 +16,7 @@ from brimline.agents.opencode.incremental import Row
 from brimline.agents.opencode.records import Part, SessionInfo
 from brimline.errors import UnreadableTranscript
 from brimline.regular_file import read_regular_file
-from brimline.transcripts.document import decode_record
+from brimline.transcripts.source import MALFORMED
 
 LARGEST = 32 << 20  # a larger message is counted as malformed and never held
 
@@ -42,11 +42,11 @@ class FolderHistory:
     def _info(self) -> SessionInfo:
         path = str(self._path)
         try:
-            return decode_record(_info, read_regular_file(self._path, LARGEST))
+            return _info.decode(read_regular_file(self._path, LARGEST))
         except OSError as error:
             raise UnreadableTranscript(path, error.strerror or str(error)) from error
-        except msgspec.DecodeError as error:
-            raise UnreadableTranscript(path, f"no session of opencode: {error}") from error
+        except MALFORMED as error:
+            raise UnreadableTranscript(path, f"not an opencode session: {error}") from error
 
     def _rows(self, since: int) -> Iterator[Row]:
         """Its messages; their names sort as they came."""
@@ -66,8 +66,8 @@ class FolderHistory:
         found: list[Part] = []
         for entry in files(self._parts / message):
             try:
-                found.append(decode_record(_part, read_regular_file(entry.path, LARGEST)))
-            except (OSError, msgspec.DecodeError):
+                found.append(_part.decode(read_regular_file(entry.path, LARGEST)))
+            except (OSError, *MALFORMED):
                 continue
         return found
 

@@ -13,8 +13,7 @@ from brimline.agents.opencode.transcript import seconds
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.regular_file import read_regular_file
-from brimline.transcripts.document import decode_record
-from brimline.transcripts.source import Places, Transcript
+from brimline.transcripts.source import MALFORMED, Places, Transcript
 
 _info = msgspec.json.Decoder(SessionInfo)
 
@@ -84,8 +83,8 @@ def _stored(storage: Path) -> Iterator[tuple[Path, SessionInfo]]:
             continue
         for entry in files(folder):
             try:
-                yield Path(entry.path), decode_record(_info, read_regular_file(entry.path, LARGEST))
-            except (OSError, msgspec.DecodeError):
+                yield Path(entry.path), _info.decode(read_regular_file(entry.path, LARGEST))
+            except (OSError, *MALFORMED):
                 continue
 
 

@@ -1,6 +1,7 @@
 """opencode."""
 
 import re
+from functools import partial
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -9,16 +10,26 @@ import msgspec
 
 from brimline.agents.opencode import config, paths
 from brimline.agents.opencode.database import DatabaseHistory, sessions
-from brimline.agents.opencode.export import ExportReader
+from brimline.agents.opencode.export import parse_export
 from brimline.agents.opencode.incremental import SessionReader
 from brimline.agents.opencode.json_storage import FolderHistory
 from brimline.agents.opencode.records import STREAM_KINDS, OpencodeHead
 from brimline.agents.opencode.stream import OpencodeStreamParser
+from brimline.agents.opencode.transcript import SessionParser
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
-from brimline.transcripts.document import decode_record
+from brimline.transcripts.document import DocumentReader
 from brimline.transcripts.lines import open_transcript
-from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
+from brimline.transcripts.source import (
+    MALFORMED,
+    START,
+    Cursor,
+    Form,
+    Places,
+    Reader,
+    ReadMode,
+    Transcript,
+)
 from brimline.windows import ClientSettings
 
 SQLITE = b"SQLite format 3\0"
@@ -39,7 +50,6 @@ class Opencode:
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
     ) -> Reader:
-        """Its events; the beginning of the file tells in which of the three ways it is stored."""
         path, session, thread = transcript.path, transcript.session, transcript.thread
         with open_transcript(path) as file:
             head = file.read(64)
@@ -49,15 +59,19 @@ class Opencode:
             return SessionReader(history, cursor, session, thread)
         if _session.match(head):
             return SessionReader(FolderHistory(path), cursor, session, thread)
-        return ExportReader(path, open_transcript(path), cursor, session, thread)
+        parse = partial(parse_export, SessionParser(b"", session, thread))
+        return DocumentReader(path, open_transcript(path), parse, cursor)
 
     def parse(self, file: BinaryIO) -> Reader:
-        """The events of an export that comes from anywhere; a database needs its own place."""
+        """Return a reader of an export; a database cannot be read from a stream."""
         peekable = BufferedReader(cast("RawIOBase", file))
         if peekable.peek(len(SQLITE)).startswith(SQLITE):
             peekable.close()
-            raise UnreadableTranscript("the transcript", "a database is read by its path alone")
-        return ExportReader("the transcript", peekable)
+            raise UnreadableTranscript(
+                "the transcript", "it is an opencode database", "Pass the path of the database."
+            )
+        parse = partial(parse_export, SessionParser())
+        return DocumentReader("the transcript", peekable, parse)
 
     def stream(self) -> OpencodeStreamParser:
         """A parser for `run --format json`."""
@@ -75,19 +89,18 @@ class Opencode:
 
 def _is_line(line: bytes) -> bool:
     try:
-        first = decode_record(_head, line)
-    except msgspec.DecodeError:
+        first = _head.decode(line)
+    except MALFORMED:
         return False
     return first.type in STREAM_KINDS and (first.session or "").startswith("ses_")
 
 
 def _only_session(path: str) -> str:
-    """The session of a database that has one; which of several is for the user to say."""
-    found = [info.id for info in sessions(path)]
-    if len(found) == 1:
-        return found[0]
-    hint = f"Name one of them: {', '.join(found[:5])}." if found else None
-    raise UnreadableTranscript(path, f"it has {len(found)} sessions", hint)
+    ids = [info.id for info in sessions(path)]
+    if len(ids) == 1:
+        return ids[0]
+    hint = f"Name one of them: {', '.join(ids[:5])}." if ids else None
+    raise UnreadableTranscript(path, f"it has {len(ids)} sessions", hint)
 
 
 SOURCE = Opencode()

@@ -7,61 +7,53 @@ import msgspec
 from brimline.agents.opencode.records import STREAM_KINDS, OpencodeStreamLine, StreamPart
 from brimline.agents.opencode.transcript import seconds, usage_of
 from brimline.events import AnyEvent, Call, Compacted, SessionSeen
-from brimline.transcripts.document import decode_record
 from brimline.usage import Usage
 
 _line = msgspec.json.Decoder(OpencodeStreamLine)
 _part = msgspec.json.Decoder(StreamPart)
 
 
-class StreamCarry(msgspec.Struct):
-    """What the parser remembers: the session, the message of the last call, the last two usages."""
-
-    session: str | None = None
-    message: str | None = None
-    before: Usage | None = None
-    last: Usage | None = None
-
-
 class OpencodeStreamParser:
     """The stream of one run: each finished step is a call of the session's own thread.
 
-    Nothing marks the call that writes a compaction's summary; only what follows tells of it.
+    Nothing marks the call that writes a compaction's summary; the text after it has a mark.
     """
 
-    def __init__(self, carry: bytes = b"") -> None:
-        self._carry = msgspec.msgpack.decode(carry, type=StreamCarry) if carry else StreamCarry()
+    def __init__(self) -> None:
+        self._session: str | None = None
+        self._message: str | None = None  # of the last call
+        self._last_usage: Usage | None = None
+        self._usage_before: Usage | None = None
 
     def carry(self) -> bytes:
-        return msgspec.msgpack.encode(self._carry)
+        return b""
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
-        line = decode_record(_line, record)
+        line = _line.decode(record)
         if line.type not in STREAM_KINDS:
             return None
         events: Sequence[AnyEvent] = ()
-        if line.type in ("step_finish", "text"):
-            events = self._told(line.type, decode_record(_part, line.part), seconds(line.timestamp))
-        return (*self._seen(line), *events)
+        if line.type == "step_finish":
+            events = self._finish_step(_part.decode(line.part), seconds(line.timestamp))
+        elif line.type == "text":
+            events = self._text(_part.decode(line.part), seconds(line.timestamp))
+        if line.session is None or line.session == self._session:
+            return events
+        self._session = line.session
+        seen = SessionSeen(session=line.session, agent="opencode", records_compactions=True)
+        return (seen, *events)
 
-    def _seen(self, line: OpencodeStreamLine) -> Sequence[AnyEvent]:
-        if line.session is None or line.session == self._carry.session:
-            return ()
-        self._carry.session = line.session
-        return (SessionSeen(session=line.session, agent="opencode", records_compactions=True),)
-
-    def _told(self, kind: str, part: StreamPart, at: float | None) -> Sequence[AnyEvent]:
-        if kind == "step_finish":
-            return self._step(part, at)
+    def _text(self, part: StreamPart, at: float | None) -> Sequence[AnyEvent]:
         if part.metadata is None or not part.metadata.compaction_continue:
             return ()
-        before = self._carry.before
-        return (Compacted(at=at, trigger="auto", before=before.held if before else None),)
+        before = self._usage_before.held if self._usage_before else None
+        return (Compacted(at=at, trigger="auto", before=before),)
 
-    def _step(self, part: StreamPart, at: float | None) -> Sequence[AnyEvent]:
-        usage, known = usage_of(part.tokens), self._carry
-        id = part.id if part.message == known.message else part.message
+    def _finish_step(self, part: StreamPart, at: float | None) -> Sequence[AnyEvent]:
+        usage = usage_of(part.tokens)
+        id = part.id if part.message == self._message else part.message
         if usage is None or id is None:
             return ()
-        known.message, known.before, known.last = part.message, known.last, usage
+        self._message = part.message
+        self._usage_before, self._last_usage = self._last_usage, usage
         return (Call(at=at, id=id, usage=usage),)

@@ -1,6 +1,6 @@
 """The events of `pi --mode json`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -15,57 +15,48 @@ _printed = msgspec.json.Decoder(Printed)
 _result = msgspec.json.Decoder(Result | None)
 
 
-class _Memory(msgspec.Struct):
-    """The reply that is coming, where its id is known already, and what was last said of it."""
-
-    reply: PiMessage | None = None
-    told: PiTokens | None = None
-
-
 class PiStreamParser:
-    """Turns the lines of a run into events; a message that is told again says nothing new."""
+    """Turns the lines of a run into events; the same usage again gives no event."""
 
-    def __init__(self, carry: bytes = b"") -> None:
-        self._memory = msgspec.json.decode(carry, type=_Memory) if carry else _Memory()
-        self._lines: dict[str, Callable[[Printed], Events]] = {
-            "session": _session,
-            "message_start": self._begun,
-            "message_update": self._growing,
-            "message_end": self._ended,
-            "compaction_start": _compacting,
-            "compaction_end": _compacted,
-            "session_info_changed": _titled,
-        }
+    def __init__(self) -> None:
+        self._reply: PiMessage | None = None  # being streamed, if it has an id already
+        self._tokens: PiTokens | None = None  # its last usage
 
     def carry(self) -> bytes:
-        return msgspec.json.encode(self._memory)
+        return b""
 
     def feed(self, record: bytes) -> Events | None:
         line = _printed.decode(record)
-        if tell := self._lines.get(line.type):
-            return tell(line)
-        return () if line.type in QUIET_LINES else None
+        match line.type:
+            case "session":
+                return _session(line)
+            case "message_start":
+                return self._partial_reply(_reply(line), None)
+            case "message_update":  # newer lines have the usage alone, older ones the message
+                return self._partial_reply(_reply(line) or self._reply, line.usage)
+            case "message_end":
+                return self._end_reply(_reply(line))
+            case "compaction_start":
+                return (Compacting(trigger=_trigger(line.reason)),)
+            case "compaction_end":
+                return _compacted(line)
+            case "session_info_changed":
+                return (SessionSeen(title=line.name),) if line.name else ()
+            case _:
+                return () if line.type in QUIET_LINES else None
 
-    def _begun(self, line: Printed) -> Events:
-        return self._partial(_reply(line), None)
-
-    def _growing(self, line: Printed) -> Events:
-        """Newer lines give the usage alone, older ones the whole message so far."""
-        return self._partial(_reply(line) or self._memory.reply, line.usage)
-
-    def _partial(self, reply: PiMessage | None, usage: PiTokens | None) -> Events:
-        """Only a reply that the provider named has its id before it is whole."""
+    def _partial_reply(self, reply: PiMessage | None, usage: PiTokens | None) -> Events:
+        """Only a reply that the provider named has its id before it is complete."""
         if reply is None or not reply.named:
             return ()
         tokens = usage or reply.usage
-        events = () if tokens == self._memory.told else _call(reply, tokens, final=False)
-        self._memory = _Memory(reply, tokens)
+        events = () if tokens == self._tokens else _call(reply, tokens, final=False)
+        self._reply, self._tokens = reply, tokens
         return events
 
-    def _ended(self, line: Printed) -> Events:
-        reply = _reply(line)
+    def _end_reply(self, reply: PiMessage | None) -> Events:
         events = _call(reply, reply.usage, final=True) if reply else ()
-        self._memory = _Memory()
+        self._reply = self._tokens = None
         return events
 
 
@@ -83,21 +74,15 @@ def _call(reply: PiMessage, tokens: PiTokens | None, *, final: bool) -> Events:
 
 
 def _session(line: Printed) -> Events:
-    at = moment(line.timestamp)
-    seen = SessionSeen(
-        at=at, session=line.id, agent="pi", project=line.cwd, records_compactions=True
+    at, project = moment(line.timestamp), line.cwd
+    return (
+        SessionSeen(at=at, session=line.id, agent="pi", project=project, records_compactions=True),
     )
-    return (seen,)
-
-
-def _compacting(line: Printed) -> Events:
-    return (Compacting(trigger=_trigger(line.reason)),)
 
 
 def _compacted(line: Printed) -> Events:
-    """Without a result it failed or was broken off."""
     result = _result.decode(line.result)
-    if result is None:
+    if result is None:  # it failed or was cancelled
         return ()
     done = Compacted(
         trigger=_trigger(line.reason),
@@ -109,11 +94,7 @@ def _compacted(line: Printed) -> Events:
 
 
 def _trigger(reason: str | None) -> Trigger | None:
-    """Reaching the threshold and overflowing the window are both the client's own doing."""
+    """The other reasons, `threshold` and `overflow`, are the client's own."""
     if reason is None:
         return None
     return "manual" if reason == "manual" else "auto"
-
-
-def _titled(line: Printed) -> Events:
-    return (SessionSeen(title=line.name),) if line.name else ()
