@@ -1,4 +1,4 @@
-"""A session that was cleared goes on as another one: what waits for it is that one's."""
+"""Moves pending messages from a cleared session to the session that continues it."""
 
 from brimline.inbox import is_pending
 from brimline.store.base import MarkMessage, MoveMessage, PutSession, Store, Write
@@ -8,12 +8,11 @@ from brimline.store.rows import SessionRow
 async def record_continuation(
     store: Store, session: str, other: str, at: float, now: float
 ) -> None:
-    """Keep that a session went on as another at a time, and have that one told what waits.
+    """Record that a session continues as another since a time, and forward its messages.
 
-    A client that clears may also keep the session that it has; and what is told again may be long
-    past.
+    A clear that is reported again has no effect if the session was resumed since.
     """
-    if session == other:
+    if session == other:  # some clients keep the session when they clear
         return
     row = await store.session(session)
     if row is not None and row.became != other:
@@ -26,18 +25,15 @@ async def record_continuation(
 
 
 async def forward_messages(store: Store, session: str, to: str, now: float) -> None:
-    """Have what waits for a session wait for the one that it became.
+    """Move pending messages to another session, except those about a cycle of the old one.
 
-    What belongs to a cycle of the old one, a level's text, is no news to the new one. What a hook
-    was given may still be passed on: it follows when that took too long.
+    A message that was handed to a hook is moved when its delivery was not acknowledged in time.
     """
     writes: list[Write] = []
-    for message in await store.pending_messages(session):
-        if message.cycle is None and is_pending(message, now):
-            if message.state == "handed":
-                writes.append(
-                    MarkMessage(message.id, "queued", ("handed",), now, message.handed_at)
-                )
-            writes.append(MoveMessage(message.id, to))
+    for each in await store.pending_messages(session):
+        if each.cycle is None and is_pending(each, now):
+            if each.state == "handed":
+                writes.append(MarkMessage(each.id, "queued", ("handed",), now, each.handed_at))
+            writes.append(MoveMessage(each.id, to))
     if writes:
         await store.write(writes)

@@ -11,7 +11,7 @@ from brimline.usage import Usage
 
 MAX_REORDER_S = 5.0  # a status line may overtake another by this much
 
-CALL_ID = "told"
+CALL_ID = "reported by the client"
 
 
 class ClientReported:
@@ -32,7 +32,7 @@ class ClientReported:
 
     def restore(self, row: ThreadRow, model: str | None) -> None:
         """Restore from a stored row what no file contains."""
-        source = next((teller for teller in get_args(UsageSource) if teller == row.source), None)
+        source = next((each for each in get_args(UsageSource) if each == row.source), None)
         if row.sent is None or source is None:
             return
         usage = Usage(row.sent, 0, 0, max(0, (row.held or 0) - row.sent))

@@ -77,7 +77,6 @@ class HandoffRecovery:
         author: str,
         draft: bool = False,
     ) -> HandoffRow:
-        """Save a document of a session."""
         row = HandoffRow(
             id=hash_id("handoff", session, document.sha256, repr(when.at)),
             session=session,
@@ -124,8 +123,8 @@ class HandoffRecovery:
         if before is not None:
             before.task.cancel()
         self._changed.pop(state.id, None)
-        work = self._prepare(state, transcript, HandoffMoment(at, cycle, calls))
-        task = asyncio.create_task(work)
+        when = HandoffMoment(at, cycle, calls)
+        task = asyncio.create_task(self._prepare(state, transcript, when))
         task.add_done_callback(_log_failure)
         self._preparing[state.id] = Preparation(cycle, calls, task)
 
@@ -151,14 +150,14 @@ class HandoffRecovery:
         return EMPTY_REPLY if row is None else self._reply(row, state)
 
     def _reply(self, row: HandoffRow, state: SessionState) -> Reply:
-        of, changed = self._changed.get(state.id, (None, None))
+        counted_for, changed = self._changed.get(state.id, (None, None))
         text = render_handoff(
             Document.of(row.text, row.path, row.at),
             author=row.author,
             at=row.at,
             now=self._clock(),
             calls_before=compute_freshness(row.calls, _calls_before(state)).calls,
-            files_changed=changed if of == row.id else None,
+            files_changed=changed if counted_for == row.id else None,
             draft=row.draft,
         )
         return Reply(context=text, handoff_id=row.id, session=state.id)
@@ -191,8 +190,8 @@ def _preferred_row(rows: Sequence[HandoffRow]) -> HandoffRow | None:
 def _calls_before(state: SessionState) -> int:
     """Return the calls before the last compaction; all, if no file contains it yet."""
     main = state.folded.threads.get(MAIN)
-    made = main.compactions[-1] if main and main.compactions else None
-    return made.calls if made and made.cycle == state.cycle - 1 else state.calls
+    last = main.compactions[-1] if main and main.compactions else None
+    return last.calls if last and last.cycle == state.cycle - 1 else state.calls
 
 
 def _draft_text(state: SessionState, transcript: str) -> str:

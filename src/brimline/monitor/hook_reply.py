@@ -1,6 +1,6 @@
 """The reply to a hook: a handoff document after a compaction, and pending messages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -21,7 +21,7 @@ from brimline.monitor.rules import Rules
 from brimline.monitor.signal_writes import SignalWriter
 from brimline.observations import EMPTY_REPLY, Observation, Reply
 from brimline.policy.signals import Signal
-from brimline.store.base import MarkMessage, Store, Write
+from brimline.store.base import MarkMessage, Store
 
 SENT_AGAIN = "(Sent again: the first copy may not have reached you.)"
 
@@ -31,7 +31,7 @@ MOMENTS: dict[str, Moment] = {"prompt": "turn", "stopped": "stop", "tool": "tool
 class HookReplies:
     """Answers the hooks of sessions, with no more at a time than a client takes.
 
-    `passed_on` are messages that an agent has, and that the store could not mark so yet.
+    `delivered` are messages that an agent has, and that the store has not marked so yet.
     """
 
     def __init__(
@@ -44,26 +44,26 @@ class HookReplies:
         self.delivered: set[str] = set()
 
     async def reply_to(self, observation: Observation, session: MonitoredSession) -> Reply:
-        """Return the reply to an observation of a session."""
         if observation.kind == "compacted" and observation.thread == MAIN:
             return await self._handoff_reply(session)
         moment = MOMENTS.get(observation.kind)
         if moment is None or (observation.kind == "stopped" and observation.is_continuation):
             return EMPTY_REPLY
-        if observation.kind == "stopped":
-            mine = await self._hand_out(session, moment, observation.thread)
-            return (
-                Reply(stop_feedback=join_texts(mine), message_ids=_ids(mine))
-                if mine
-                else EMPTY_REPLY
-            )
-        owes = (
-            session.handoff_pending and observation.thread == MAIN and not session.state.compacting
+        reply = EMPTY_REPLY
+        may_get_document = observation.kind != "stopped" and observation.thread == MAIN
+        if may_get_document and session.handoff_pending and not session.state.compacting:
+            reply = await self._handoff_reply(session)
+        taken = utf16_length(reply.context + SEPARATOR) if reply.context else 0
+        messages = await self._hand_out(
+            session, moment, observation.thread, MAX_CONTEXT_CHARS - taken
         )
-        document = await self._handoff_reply(session) if owes else EMPTY_REPLY
-        taken = utf16_length(document.context + SEPARATOR) if document.context else 0
-        mine = await self._hand_out(session, moment, observation.thread, MAX_CONTEXT_CHARS - taken)
-        return _with_messages(document, mine) if mine else document
+        if not messages:
+            return reply
+        text, ids = join_texts(messages), tuple(message.id for message in messages)
+        if observation.kind == "stopped":
+            return Reply(stop_feedback=text, message_ids=ids)
+        context = SEPARATOR.join(part for part in (reply.context, text) if part)
+        return msgspec.structs.replace(reply, context=context, message_ids=ids)
 
     async def _handoff_reply(self, session: MonitoredSession) -> Reply:
         """Return the document for after a compaction; a draft under way comes with a later hook."""
@@ -73,32 +73,28 @@ class HookReplies:
         return reply or EMPTY_REPLY
 
     async def _hand_out(
-        self, session: MonitoredSession, moment: Moment, thread: str, room: int = MAX_CONTEXT_CHARS
+        self, session: MonitoredSession, moment: Moment, thread: str, room: int
     ) -> list[Message]:
         """Mark the messages that are due as handed out, and return those that no other hook got."""
         state = session.state
-        found, now = await self._store.pending_messages(state.id), self._clock()
-        waiting = [message for message in found if message.id not in self.delivered]
-        mine = deliverable(waiting, moment, now, state.compacting, thread)
-        batch = take_that_fit(
-            [_marked_if_repeated(self.refresh_message(session, m)) for m in mine], room
-        )
-        marks: list[Write] = [
-            MarkMessage(m.id, "handed", (m.state,), now, m.handed_at) for m in batch
-        ]
+        pending, now = await self._store.pending_messages(state.id), self._clock()
+        undelivered = [message for message in pending if message.id not in self.delivered]
+        due = deliverable(undelivered, moment, now, state.compacting, thread)
+        texts = [_marked_if_repeated(self.refresh_message(session, m)) for m in due]
+        batch = take_that_fit(texts, room)
+        marks = [MarkMessage(m.id, "handed", (m.state,), now, m.handed_at) for m in batch]
         won = await self._store.write(marks) if marks else []
-        return [m for m, got in zip(batch, won, strict=True) if got]
+        return [m for m, is_ours in zip(batch, won, strict=True) if is_ours]
 
     def refresh_message(self, session: MonitoredSession, message: Message) -> Message:
         """Return a message as it is handed out: a level message has the figures of this moment."""
-        thread, last = message.thread or MAIN, session.state.last_readings
-        if message.level is None or thread not in last or last[thread].sent is None:
+        thread = message.thread or MAIN
+        reading = session.state.last_readings.get(thread)
+        if message.level is None or reading is None or reading.sent is None:
             return message
-        said = Signal("level", last[thread].cycle, message.level)
-        text = SignalWriter.for_session(
-            session, self._rules, thread, said, self._clock()
-        ).level_text()
-        return msgspec.structs.replace(message, text=text)
+        signal = Signal("level", reading.cycle, message.level)
+        writer = SignalWriter(session, self._rules, thread, signal, self._clock())
+        return msgspec.structs.replace(message, text=writer.level_text())
 
 
 def _marked_if_repeated(message: Message) -> Message:
@@ -106,14 +102,3 @@ def _marked_if_repeated(message: Message) -> Message:
     if message.state != "handed":
         return message
     return msgspec.structs.replace(message, text=f"{SENT_AGAIN}\n{message.text}")
-
-
-def _ids(messages: Sequence[Message]) -> tuple[str, ...]:
-    return tuple(message.id for message in messages)
-
-
-def _with_messages(document: Reply, messages: Sequence[Message]) -> Reply:
-    """Return a reply with a document, if there is one, and messages behind it."""
-    texts = [text for text in (document.context, join_texts(messages)) if text]
-    context = SEPARATOR.join(texts)
-    return msgspec.structs.replace(document, context=context, message_ids=_ids(messages))

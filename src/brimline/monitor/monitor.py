@@ -30,7 +30,7 @@ from brimline.store.base import (
     UseHandoff,
     Write,
 )
-from brimline.store.rows import HandoffRow, ThreadRow
+from brimline.store.rows import HandoffRow
 from brimline.tracker import Reading
 from brimline.windows import ClientSettings
 
@@ -51,13 +51,13 @@ class Monitor:
         store: Store,
         clock: Callable[[], float],
         rules: Rules | None = None,
-        around: MonitorEnvironment | None = None,
+        environment: MonitorEnvironment | None = None,
         kept_calls: int = MAX_CALLS_IN_MEMORY,
     ) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules or Rules()
-        self._environment = around or MonitorEnvironment()
+        self._environment = environment or MonitorEnvironment()
         self._sessions: dict[str, MonitoredSession] = {}
         self._kept_calls = kept_calls
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -67,7 +67,9 @@ class Monitor:
     async def observe(self, observation: Observation) -> Reply:
         """Process an observation, once, and return the reply."""
         async with self._lock(observation.session):
-            if _may_be_duplicate(observation) and await self._store.has_event(observation.id):
+            # Only these may come twice: from the spool, or from a program.
+            may_be_duplicate = observation.is_late or observation.kind == "pushed"
+            if may_be_duplicate and await self._store.has_event(observation.id):
                 return DUPLICATE
             session = await self._session(observation.session, observation.agent)
             try:
@@ -176,10 +178,9 @@ class Monitor:
     async def requeue(self, reply: Reply) -> None:
         """Queue the messages of a reply again that did not reach the agent."""
         now = self._clock()
-        if reply.message_ids:
-            await self._store.write(
-                [MarkMessage(id, "queued", ("handed",), now) for id in reply.message_ids]
-            )
+        marks = [MarkMessage(id, "queued", ("handed",), now) for id in reply.message_ids]
+        if marks:
+            await self._store.write(marks)
 
     async def send(
         self, session: str, text: str, urgency: Urgency = "sequential", sender: str = "user"
@@ -216,15 +217,16 @@ class Monitor:
             if row is None:
                 return await self._handoffs.save(session, HandoffMoment(now), document, author)
             known = await self._session(session, row.agent)
-            stored = await self._stored_main_thread(session)
+            # The main thread as it is stored: its files may not have been read yet.
+            stored = [each for each in await self._store.threads(session) if each.thread == MAIN]
             calls = max([known.state.calls, *(thread.calls for thread in stored)])
             when = HandoffMoment(now, known.state.cycle, calls)
-            kept = await self._handoffs.save(session, when, document, author)
-            await self._store.write([CancelMessages(session, MAIN, kept.cycle)])
-            known.signals.rearm(kept.cycle)
+            saved = await self._handoffs.save(session, when, document, author)
+            await self._store.write([CancelMessages(session, MAIN, saved.cycle)])
+            known.signals.rearm(saved.cycle)
             for thread in stored:
                 known.signals.note_figure(thread.cycle, figure_of(thread, self._rules.of))
-            return kept
+            return saved
 
     def _lock(self, session: str) -> asyncio.Lock:
         """Return the lock of a session; it exists as long as it is held or waited for."""
@@ -237,10 +239,6 @@ class Monitor:
             past = await restore_session(self._store, agent, session, self._rules.of)
             known = self._sessions[session] = MonitoredSession(*past)
         return known
-
-    async def _stored_main_thread(self, session: str) -> list[ThreadRow]:
-        """Return the main thread as it is stored; its files may not have been read yet."""
-        return [row for row in await self._store.threads(session) if row.thread == MAIN]
 
     async def _refresh(self, state: SessionState) -> None:
         await self._environment.refresh(state.agent, state.project, state.env)
@@ -301,13 +299,6 @@ class Monitor:
         if transcript := _transcript_path(observation, session.state):
             self._handoffs.draft_after_compaction(session.state, transcript, observation.at)
 
-    def _fired(self, session: MonitoredSession, thread: str, reading: Reading) -> frozenset[float]:
-        figure = figure_of(reading, self._rules.of)
-        return session.signals.fired(thread, reading.cycle, figure)
-
-    def _levels(self, state: SessionState, thread: str) -> tuple[float, ...]:
-        return self._rules.levels_of(state.id, state.agent, state.model_of(thread))
-
     def _new_signals(
         self,
         session: MonitoredSession,
@@ -315,16 +306,15 @@ class Monitor:
         known: Mapping[str, Reading],
         observation: Observation,
     ) -> list[Signal]:
-        state, before = session.state, session.signals
+        state, history, of = session.state, session.signals, self._rules.of
         reading = state.last_readings[thread]
-        fired = self._fired(session, thread, reading)
-        new_signals = decide(
-            known.get(thread), reading, self._levels(state, thread), fired, self._rules.of,
-            cleared=thread == MAIN and state.cleared,
-        )  # fmt: skip
+        levels = self._rules.levels_of(state.id, state.agent, state.model_of(thread))
+        fired = history.fired(thread, reading.cycle, figure_of(reading, of))
+        cleared = thread == MAIN and state.cleared
+        new_signals = decide(known.get(thread), reading, levels, fired, of, cleared)
         if thread == MAIN:
             new_signals += self._source_signals(state, reading, observation)
-        return before.unfired(thread, new_signals)
+        return history.unfired(thread, new_signals)
 
     def _source_signals(
         self, state: SessionState, reading: Reading, observation: Observation
@@ -342,17 +332,10 @@ class Monitor:
     def _signal_writes(
         self, session: MonitoredSession, thread: str, at: float, new_signals: Sequence[Signal]
     ) -> list[Write]:
-        tellings = [
-            SignalWriter.for_session(session, self._rules, thread, each, at) for each in new_signals
-        ]
-        return [write for telling in tellings for write in telling.writes()]
+        writers = (SignalWriter(session, self._rules, thread, each, at) for each in new_signals)
+        return [write for writer in writers for write in writer.writes()]
 
 
 def _transcript_path(observation: Observation, state: SessionState) -> str | None:
     """Return the path of a session's transcript, which may be a database with others."""
     return state.files.transcript or (observation.file.path if observation.file else None)
-
-
-def _may_be_duplicate(observation: Observation) -> bool:
-    """Return whether an observation may come twice: from the spool, or from a program."""
-    return observation.is_late or observation.kind == "pushed"

@@ -10,7 +10,7 @@ from brimline.observations import Observation
 class MonitoredSession:
     """One session: its state, its signals so far, and what of it is stored.
 
-    `owed`: a handoff document is to be injected after a compaction. `is_clean`: all is stored.
+    `handoff_pending`: a document is to be re-injected. `is_clean`: all is stored.
     """
 
     def __init__(self, state: SessionState, signals: SignalHistory) -> None:
@@ -23,20 +23,17 @@ class MonitoredSession:
 
     def is_unchanged(self, observation: Observation, snapshot: Snapshot) -> bool:
         """Return whether there is nothing to store or to signal since all was saved."""
-        if self.state.has_doubtful_sources or not snapshot.is_same(self._saved):
+        if self.state.has_doubtful_sources or observation.kind in ("pushed", "ended"):
             return False
-        return observation.kind not in ("pushed", "ended") and self.stored.was_seen_lately(
-            observation.at
-        )
+        return snapshot.is_same(self._saved) and self.stored.was_seen_lately(observation.at)
 
     def mark_saved(self, snapshot: Snapshot) -> None:
-        """The store has all of this snapshot."""
         self._saved, self.is_clean = snapshot, True
 
     def is_idle(self, before: float) -> bool:
-        """Whether it was last seen before a time, and the store has all there is to know of it.
+        """Return whether it was last seen before a time, and the store can restore all of it.
 
-        The store does not know the pane of a session, nor what its sources do not agree on.
+        The store does not have the pane of a session, nor the comparison of its sources.
         """
         state = self.state
         in_pane = state.pane is not None and state.ended_at is None
@@ -44,7 +41,7 @@ class MonitoredSession:
         return self.is_clean and seen_before and not in_pane and not state.has_doubtful_sources
 
     def release_idle_threads(self, before: float) -> None:
-        """Let go of subagents that wrote nothing since a time."""
+        """Release subagents that wrote nothing since a time from memory."""
         released = self.state.release_idle_threads(before) if self.is_clean else []
         for thread in released:
             self.stored.forget_thread(thread)

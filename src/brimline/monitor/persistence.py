@@ -30,24 +30,28 @@ class StoredRows:
         self, observation: Observation, state: SessionState, readings: Mapping[str, Reading]
     ) -> list[Write]:
         """Return the writes for what the store does not have, or has otherwise."""
-        row = self._pending_session = session_row(observation, state)
+        row = self._pending_session = _session_row(observation, state)
         writes: list[Write] = [
-            PutThread(thread_row(state, name, reading))
+            PutThread(_thread_row(state, name, reading))
             for name, reading in readings.items()
             if self._readings.get(name) != reading
         ]
         writes += [PutCall(call) for call in self._new_calls(state)]
-        writes += [PutCompaction(compaction) for compaction in self._new_compactions(state)]
+        writes += [
+            PutCompaction(each)
+            for each in _compaction_rows(state)
+            if self._compactions.get((each.thread, each.cycle)) != each
+        ]
         return [PutSession(row), *writes] if writes or self._differs(row) else []
 
     def mark_stored(self, state: SessionState, readings: Mapping[str, Reading]) -> None:
-        """The store has carried out the pending writes."""
+        """Note that the store has applied the pending writes."""
         self._session = self._pending_session
         self._readings.update(readings)
         for name, thread in state.folded.threads.items():
             if (last := thread.calls.last) is not None:
                 self._calls[name] = thread.call_count, last
-        self._compactions = {(row.thread, row.cycle): row for row in _all_compactions(state)}
+        self._compactions = {(row.thread, row.cycle): row for row in _compaction_rows(state)}
 
     def was_seen_lately(self, at: float) -> bool:
         """Return whether the stored `seen_at` is recent at a time."""
@@ -75,15 +79,10 @@ class StoredRows:
             if last is not None and thread.calls.get(last.id) != last:
                 first = first - 1 if last.id in thread.calls else 0
             if first < thread.call_count:
-                yield from call_rows(state.id, thread, first)
-
-    def _new_compactions(self, state: SessionState) -> Iterator[CompactionRow]:
-        for row in _all_compactions(state):
-            if self._compactions.get((row.thread, row.cycle)) != row:
-                yield row
+                yield from _call_rows(state.id, thread, first)
 
 
-def session_row(observation: Observation, state: SessionState) -> SessionRow:
+def _session_row(observation: Observation, state: SessionState) -> SessionRow:
     """Return the row of a session; one that ended was last seen then."""
     return SessionRow(
         id=state.id,
@@ -100,8 +99,7 @@ def session_row(observation: Observation, state: SessionState) -> SessionRow:
     )
 
 
-def thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
-    """Return the row of a thread."""
+def _thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
     thread = state.folded.threads.get(name)
     return ThreadRow(
         session=state.id,
@@ -126,8 +124,8 @@ def thread_row(state: SessionState, name: str, reading: Reading) -> ThreadRow:
     )
 
 
-def call_rows(session: str, thread: Thread, first: int = 0) -> Iterator[CallRow]:
-    """Return the rows of a thread's calls from a place on, as far as they are in memory."""
+def _call_rows(session: str, thread: Thread, first: int) -> Iterator[CallRow]:
+    """Yield the rows of a thread's calls from a place on, as far as they are in memory."""
     first = max(first, thread.dropped.count)
     for place, call in enumerate(thread.calls_from(first), first):
         yield CallRow(
@@ -145,23 +143,19 @@ def call_rows(session: str, thread: Thread, first: int = 0) -> Iterator[CallRow]
         )
 
 
-def _all_compactions(state: SessionState) -> Iterator[CompactionRow]:
-    for thread in state.folded.threads.values():
-        yield from compaction_rows(state, thread)
-
-
-def compaction_rows(state: SessionState, thread: Thread) -> Iterator[CompactionRow]:
-    """Return the rows of a thread's compactions, as far as they are in memory."""
-    for made in thread.compactions:
+def _compaction_rows(state: SessionState) -> Iterator[CompactionRow]:
+    """Yield the rows of all compactions that are in memory."""
+    threads = state.folded.threads.values()
+    for name, each in [(thread.name, each) for thread in threads for each in thread.compactions]:
         yield CompactionRow(
             session=state.id,
-            thread=thread.name,
-            cycle=made.cycle,
-            at=made.at,
-            trigger=made.trigger,
-            before=made.before,
-            after=made.after,
-            model=made.model,
+            thread=name,
+            cycle=each.cycle,
+            at=each.at,
+            trigger=each.trigger,
+            before=each.before,
+            after=each.after,
+            model=each.model,
             version=state.folded.version or state.version,
-            inferred=made.inferred,
+            inferred=each.inferred,
         )

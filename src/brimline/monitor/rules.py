@@ -1,4 +1,4 @@
-"""What the user wants to be said, and when."""
+"""The user's rules: levels, texts, windows and limits."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from brimline.windows import NO_OVERRIDES, Overrides, model_aliases
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What the user wants to be said, and when. `by` has other levels for whom it names."""
+    """The user's rules; `by` has the levels of single sessions, models and agents."""
 
     levels: tuple[float, ...] = DEFAULT_LEVELS
     of: LevelMeasure = "window"
@@ -24,7 +24,7 @@ class Rules(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_settings(cls, settings: Settings) -> "Rules":
-        """The rules of the user's settings; InvalidPolicy where levels do not rise."""
+        """Return the rules of the user's settings; raises InvalidPolicy for invalid levels."""
         return cls(
             levels=check_levels(settings.levels),
             of=settings.levels_of,
@@ -37,7 +37,7 @@ class Rules(msgspec.Struct, frozen=True):
         )
 
     def levels_of(self, session: str, agent: str, model: str | None) -> tuple[float, ...]:
-        """The levels of a session: its own, its model's, its agent's, else everyone's."""
+        """Return the levels of a session: its own, its model's, its agent's, or the default."""
         if not self.by:
             return self.levels
         models = [key for name in model_aliases(model or "") for key in (f"{agent}/{name}", name)]

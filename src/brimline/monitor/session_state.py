@@ -80,15 +80,16 @@ class SessionState:
         self._update_liveness(observation, new_calls > 0)
 
     def _apply_event(self, observation: Observation) -> None:
-        """Apply an event of the main thread."""
         match observation.kind:
             case "compacting" if not self._is_stale(observation):
                 self.compacting, self._compacting_at = True, observation.at
                 self._calls_at_compaction, self._cycle_at_compaction = self.calls, self._main.cycle
-            case "compacted" if not self._is_recorded(observation):
+            case "compacted" if not (observation.is_late and self.folded.records_compactions):
                 self._end_cycle(observation)
             case "cleared":
-                self._clear(observation)
+                before = self.cycle
+                self._end_cycle(observation)
+                self.cleared = self.cycle > before  # there was something to be cleared
             case "status" if not self._is_stale(observation):
                 self._apply_status(observation)
             case "prompt" | "tool" | "stopped" | "started":
@@ -103,7 +104,7 @@ class SessionState:
         main = self._main
         if self.cycle == before or main.cycle < self.cycle:
             return False
-        return all(made.cycle != self.cycle - 1 for made in main.compactions)
+        return all(each.cycle != self.cycle - 1 for each in main.compactions)
 
     def _update_liveness(self, observation: Observation, called: bool) -> None:
         """Update `ended_at`: a hook or a call revives a session, a subagent's end does not."""
@@ -125,10 +126,6 @@ class SessionState:
         """Return whether a late observation is older than the transcript."""
         return observation.is_late and (self._main.at or 0.0) > observation.at
 
-    def _is_recorded(self, observation: Observation) -> bool:
-        """Return whether a compaction that is reported late is in the transcript already."""
-        return observation.is_late and self.folded.records_compactions
-
     def _end_cycle(self, observation: Observation) -> None:
         """End a cycle once, however often its compaction is reported, before or after its record.
 
@@ -142,12 +139,6 @@ class SessionState:
         self.compacting, self.cycle = False, max(self.cycle, ended + 1)
         self.client.start_cycle(observation, self.cycle)
 
-    def _clear(self, observation: Observation) -> None:
-        """End the cycle, if there was anything in it to be cleared."""
-        before = self.cycle
-        self._end_cycle(observation)
-        self.cleared = self.cycle > before
-
     def _apply_status(self, observation: Observation) -> None:
         """Apply the client's own figures; a new call ends a compaction.
 
@@ -156,10 +147,8 @@ class SessionState:
         self.cycle = max(self.cycle, self._main.cycle)
         if self.compacting and not self._main.calls and self.client.has_decreased(observation):
             self._end_cycle(observation)
-        again = (
-            self.client.is_repeat(observation)
-            and observation.at - self._compacting_at < MAX_COMPACTION_S
-        )
+        is_recent = observation.at - self._compacting_at < MAX_COMPACTION_S
+        again = is_recent and self.client.is_repeat(observation)
         self.client.update(observation, self.model, self._main, self.cycle)
         over = self._main.cycle > self._cycle_at_compaction and self._main.current_call is not None
         self.compacting = not over and self.compacting and (again or self.client.call is None)
@@ -179,7 +168,6 @@ class SessionState:
         return self.files.session
 
     def snapshot(self, settings: ClientSettings) -> Snapshot:
-        """Return what its readings, rows and signals are made from."""
         client = self.client
         return Snapshot(
             session=self.folded,
@@ -221,7 +209,6 @@ class SessionState:
 
     @property
     def first_call_at(self) -> float | None:
-        """The time of the first call of the main thread."""
         return self._main.first_at
 
     def next_seq(self) -> int:

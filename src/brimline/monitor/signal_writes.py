@@ -1,21 +1,21 @@
 """The writes for a signal: its row, and the messages to the agent and its parent."""
 
 import hashlib
-from collections.abc import Sequence
 
 import msgspec
 
 from brimline.agents import capabilities_of
 from brimline.events import MAIN
 from brimline.forecast import calls_left
-from brimline.inbox import MESSAGE_LIFETIME_S, Message, Urgency
+from brimline.inbox import MESSAGE_LIFETIME_S, Message
 from brimline.monitor.monitored_session import MonitoredSession
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
 from brimline.monitor.texts import TemplateValues
-from brimline.policy.signals import THRASH_WINDOW_S, Signal, is_thrashing
+from brimline.policy.signals import THRASH_WINDOW_S, Signal, SignalKind, is_thrashing
+from brimline.settings import Text
 from brimline.store.base import CancelMessages, MarkMessage, RecordSignal, Write
-from brimline.store.rows import SignalKind, SignalRow
+from brimline.store.rows import SignalRow
 from brimline.tracker import Reading
 
 PACE_CALLS = 101  # the last calls from which the pace is computed
@@ -31,151 +31,139 @@ def calls_left_of(state: SessionState, thread: str, reading: Reading) -> int | N
     known = state.folded.threads.get(thread)
     if known is None or reading.held is None or reading.limit is None:
         return None
-    begun = max(known.cycle_start, known.call_count - PACE_CALLS)
-    sents = [call.usage.sent for call in known.calls_from(begun)]
+    first = max(known.cycle_start, known.call_count - PACE_CALLS)
+    sents = [call.usage.sent for call in known.calls_from(first)]
     return calls_left(sents, reading.held, reading.limit.tokens)
 
 
 class SignalWriter(msgspec.Struct, frozen=True):
-    """One thing to say of a thread, and where that is by then.
+    """Builds the writes for a signal of a session's thread; to be used before it is recorded."""
 
-    `arm` is how often the levels of the cycle were armed anew, `told` are those that were told in
-    it, and `compactions` the times of those before this.
-    """
-
-    state: SessionState
-    thread: str
-    reading: Reading
+    session: MonitoredSession
     rules: Rules
-    said: Signal
+    thread: str
+    signal: Signal
     at: float
-    arm: int
-    fired_levels: Sequence[tuple[float, int]]
-    compactions: Sequence[float]
 
-    @classmethod
-    def for_session(
-        cls, session: MonitoredSession, rules: Rules, thread: str, signal: Signal, at: float
-    ) -> "SignalWriter":
-        """Return the writer for a signal of a session's thread now."""
-        state, before = session.state, session.signals
-        arm, told = (
-            before.rearm_count(thread, signal.cycle),
-            before.fired_levels(thread, signal.cycle),
-        )
-        now, compactions = state.last_readings[thread], tuple(before.compactions)
-        return cls(state, thread, now, rules, signal, at, arm, told, compactions)
+    @property
+    def _state(self) -> SessionState:
+        return self.session.state
 
-    def writes(self) -> list[Write]:
-        """Return the writes."""
-        said = self.said
-        signal = SignalRow(
-            session=self.state.id,
-            thread=self.thread,
-            cycle=said.cycle,
-            kind=said.kind,
-            at=self.at,
-            level=said.level,
-            arm=self.arm if said.kind == "level" else 0,
-            sent=self.reading.sent,
-            percent=self.reading.percent,
-        )
-        match said.kind:
-            case "level":
-                # A lower level's message that is still pending is out of date.
-                return [self._cancel(), RecordSignal(signal, self._level_messages(signal))]
-            case "compacted" if self.thread == MAIN:
-                told = self._parent_message(
-                    self.rules.texts.text("compacted", self._figures()), signal
-                )
-                return [*self._cycle_ended(), RecordSignal(signal, told), *self._thrash(signal)]
-            case "compacted" | "cleared":
-                return [*self._cycle_ended(), RecordSignal(signal)]
-            case _:
-                return [RecordSignal(signal)]
+    @property
+    def _reading(self) -> Reading:
+        return self._state.last_readings[self.thread]
 
-    def level_text(self) -> str:
-        """Return the text of a level message."""
-        return self.rules.texts.level_text(self._figures(), self._levels(), self.thread)
+    @property
+    def _rearm_count(self) -> int:
+        return self.session.signals.rearm_count(self.thread, self.signal.cycle)
 
+    @property
     def _levels(self) -> tuple[float, ...]:
-        state = self.state
+        state = self._state
         return self.rules.levels_of(state.id, state.agent, state.model_of(self.thread))
 
-    def _cancel(self) -> CancelMessages:
-        return CancelMessages(self.state.id, self.thread, self.said.cycle)
+    def writes(self) -> list[Write]:
+        signal = self.signal
+        row = SignalRow(
+            session=self._state.id,
+            thread=self.thread,
+            cycle=signal.cycle,
+            kind=signal.kind,
+            at=self.at,
+            level=signal.level,
+            arm=self._rearm_count if signal.kind == "level" else 0,
+            sent=self._reading.sent,
+            percent=self._reading.percent,
+        )
+        cancel = CancelMessages(row.session, row.thread, row.cycle)
+        match signal.kind:
+            case "level":
+                # A lower level's message that is still pending is out of date.
+                return [cancel, RecordSignal(row, self._level_messages(row))]
+            case "compacted" if self.thread == MAIN:
+                messages = self._parent_message(self._text("compacted"), row)
+                return [
+                    cancel,
+                    *self._cancel_parent_messages(),
+                    RecordSignal(row, messages),
+                    *self._thrash_writes(row),
+                ]
+            case "compacted" | "cleared":
+                return [cancel, *self._cancel_parent_messages(), RecordSignal(row)]
+            case _:
+                return [RecordSignal(row)]
 
-    def _cycle_ended(self) -> list[Write]:
-        """Cancel the messages about the cycle's levels, those to the parent too."""
-        parent = self.state.parent
-        if parent is None or self.thread != MAIN:
-            return [self._cancel()]
-        ids = [
-            self._parent_message_id(parent, "level", level, arm) for level, arm in self.fired_levels
-        ]
-        return [self._cancel(), *(MarkMessage(id, "cancelled", ("queued",), self.at) for id in ids)]
+    def level_text(self) -> str:
+        return self.rules.texts.level_text(self._values(), self._levels, self.thread)
 
-    def _figures(self) -> TemplateValues:
+    def _text(self, name: Text) -> str:
+        return self.rules.texts.text(name, self._values())
+
+    def _values(self) -> TemplateValues:
+        since = self.at - THRASH_WINDOW_S
         return TemplateValues(
-            session=self.state.id,
-            project=self.state.project,
-            reading=self.reading,
-            agent=self.state.agent,
-            level=self.said.level,
-            calls_left=calls_left_of(self.state, self.thread, self.reading),
-            compactions=1 + sum(1 for at in self.compactions if at >= self.at - THRASH_WINDOW_S),
+            session=self._state.id,
+            project=self._state.project,
+            reading=self._reading,
+            agent=self._state.agent,
+            level=self.signal.level,
+            calls_left=calls_left_of(self._state, self.thread, self._reading),
+            compactions=1 + sum(1 for at in self.session.signals.compactions if at >= since),
         )
 
-    def _thrash(self, signal: SignalRow) -> list[Write]:
-        """Return the writes when thrashing begins; none while it goes on."""
-        begun = is_thrashing(self.compactions, self.at)
-        if begun or not is_thrashing([*self.compactions, self.at], self.at):
+    def _cancel_parent_messages(self) -> list[Write]:
+        """Cancel the messages to the parent about levels of the cycle that has ended."""
+        parent = self._state.parent
+        if parent is None or self.thread != MAIN:
             return []
-        text = self.rules.texts.text("thrash", self._figures())
-        row = msgspec.structs.replace(signal, kind="thrash", text=text)
+        fired = self.session.signals.fired_levels(self.thread, self.signal.cycle)
+        ids = [self._parent_message_id(parent, "level", level, arm) for level, arm in fired]
+        return [MarkMessage(id, "cancelled", ("queued",), self.at) for id in ids]
+
+    def _thrash_writes(self, compacted: SignalRow) -> list[Write]:
+        """Return the writes when thrashing begins; none while it goes on."""
+        before = self.session.signals.compactions
+        if is_thrashing(before, self.at) or not is_thrashing([*before, self.at], self.at):
+            return []
+        text = self._text("thrash")
+        row = msgspec.structs.replace(compacted, kind="thrash", text=text)
         return [RecordSignal(row, self._parent_message(text, row))]
 
-    def _level_messages(self, signal: SignalRow) -> tuple[Message, ...]:
-        last = self.said.level == self._levels()[-1]
-        if self.thread != MAIN and not capabilities_of(self.state.agent).answers_subagent_hooks:
+    def _level_messages(self, row: SignalRow) -> tuple[Message, ...]:
+        is_main, is_last = self.thread == MAIN, row.level == self._levels[-1]
+        if not is_main and not capabilities_of(self._state.agent).answers_subagent_hooks:
             return ()
-        own = self._own_message("urgent" if last or self.thread != MAIN else "sequential")
-        if not last or self.thread != MAIN:
-            return own
-        return (
-            *own,
-            *self._parent_message(self.rules.texts.text("parent", self._figures()), signal),
-        )
-
-    def _own_message(self, urgency: Urgency) -> tuple[Message, ...]:
-        said, text = self.said, self.level_text()
-        arm = (str(self.arm),) if self.arm else ()
         message = Message(
-            id=hash_id(self.state.id, self.thread, str(said.cycle), f"{said.level:g}", *arm),
-            session=self.state.id,
-            text=text,
+            id=hash_id(
+                row.session, row.thread, str(row.cycle), f"{row.level:g}", *_id_part(row.arm)
+            ),
+            session=row.session,
+            text=self.level_text(),
             at=self.at,
-            urgency=urgency,
-            thread=self.thread,
-            cycle=said.cycle,
-            level=said.level,
+            urgency="urgent" if is_last or not is_main else "sequential",
+            thread=row.thread,
+            cycle=row.cycle,
+            level=row.level,
             expires=self.at + MESSAGE_LIFETIME_S,
         )
-        return (message,) if text.strip() else ()
+        own = (message,) if message.text.strip() else ()
+        if not is_last or not is_main:
+            return own
+        return (*own, *self._parent_message(self._text("parent"), row))
 
-    def _parent_message(self, text: str, signal: SignalRow) -> tuple[Message, ...]:
-        parent = self.state.parent
-        if parent is None or parent == self.state.id or not text.strip():
+    def _parent_message(self, text: str, row: SignalRow) -> tuple[Message, ...]:
+        parent = self._state.parent
+        if parent is None or parent == row.session or not text.strip():
             return ()
-        id, expires = (
-            self._parent_message_id(parent, signal.kind, signal.level, signal.arm),
-            self.at + MESSAGE_LIFETIME_S,
-        )
-        return (Message(id, parent, text, self.at, sender=self.state.id, expires=expires),)
+        id = self._parent_message_id(parent, row.kind, row.level, row.arm)
+        expires = self.at + MESSAGE_LIFETIME_S
+        return (Message(id, parent, text, self.at, sender=row.session, expires=expires),)
 
-    def _parent_message_id(
-        self, parent: str, kind: SignalKind, level: float, rearm_count: int
-    ) -> str:
+    def _parent_message_id(self, parent: str, kind: SignalKind, level: float, arm: int) -> str:
         """Return the id of a message to the parent, so that it gets each one once."""
-        parts = (parent, self.state.id, kind, str(self.said.cycle), str(level))
-        return hash_id(*parts, *((str(rearm_count),) if rearm_count else ()))
+        cycle = str(self.signal.cycle)
+        return hash_id(parent, self._state.id, kind, cycle, str(level), *_id_part(arm))
+
+
+def _id_part(rearm_count: int) -> tuple[str, ...]:
+    return (str(rearm_count),) if rearm_count else ()

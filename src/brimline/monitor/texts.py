@@ -43,20 +43,9 @@ TEXTS: Mapping[Text, str] = {
 }
 
 FIELDS: tuple[str, ...] = (
-    "size",
-    "left",
-    "percent",
-    "tokens",
-    "window",
-    "level",
-    "calls_left",
-    "agent",
-    "session",
-    "project",
-    "place",
-    "compactions",
-    "whose",
-)
+    "size", "left", "percent", "tokens", "window", "level", "calls_left", "agent", "session",
+    "project", "place", "compactions", "whose",
+)  # fmt: skip
 
 
 class TemplateValues(msgspec.Struct, frozen=True):
@@ -71,7 +60,6 @@ class TemplateValues(msgspec.Struct, frozen=True):
     compactions: int = 0
 
     def fields(self) -> dict[str, str]:
-        """Return the values of the fields."""
         reading = self.reading
         return {
             "size": _size(reading),
@@ -115,7 +103,6 @@ class Texts(msgspec.Struct, frozen=True):
         return self.own.get(name, ours).format_map(figures.fields())
 
     def text(self, name: Text, figures: TemplateValues) -> str:
-        """Return a text by its name."""
         return self.own.get(name, TEXTS[name]).format_map(figures.fields())
 
 
