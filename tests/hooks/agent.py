@@ -1,4 +1,4 @@
-"""An agent that runs a client at its hooks, as real ones do: a process, a pipe, an exit code."""
+"""Runs a hook client as agents do: a process, a pipe, an exit code."""
 
 import os
 import subprocess
@@ -15,31 +15,27 @@ from brimline.hooks import spool
 from brimline.hooks.client import client
 from brimline.hooks.client.payload import reduce_body
 
-from .daemon import Conversation, Daemon
+from .daemon import Daemon, Exchange
 
 CLIENT = Path(client.__file__)
 SOURCES = [CLIENT.with_name(f"{name}.c") for name in ("client", "payload", "spool", "launch")]
-TOO_LONG = 2.0
-"""Seconds. A client takes 0.25 at most; a busy machine may take more to start one."""
+MAX_RUN_S = 2.0  # a client takes 0.25 s at most; a busy machine may take longer to start one
 
-FITS = 16 << 10
-"""So many bytes any pipe takes at once."""
+PIPE_BYTES = 16 << 10  # fits into any pipe
 
-TRIES = 20
-"""So often a client is run until it is in time: a busy machine may be too slow for one that waits
-no longer than it may."""
+TRIES = 20  # runs until a client is in time on a busy machine
 
+# Bytes to send through a pipe, a file, or an open descriptor.
 Stdin: TypeAlias = bytes | Path | int
-"""What a client reads: this through a pipe, a file, or what is open already."""
 
 
 @contextmanager
-def opened(stdin: Stdin) -> Generator[int, None, None]:
-    """What a process is given as its stdin; what fits into a pipe is there before it starts."""
+def open_stdin(stdin: Stdin) -> Generator[int, None, None]:
+    """Yield the stdin of a process; bytes that fit into a pipe are written before it starts."""
     if isinstance(stdin, Path):
         with stdin.open("rb") as file:
             yield file.fileno()
-    elif isinstance(stdin, bytes) and len(stdin) <= FITS:
+    elif isinstance(stdin, bytes) and len(stdin) <= PIPE_BYTES:
         ours, into = os.pipe()
         os.write(into, stdin)
         os.close(into)
@@ -50,13 +46,11 @@ def opened(stdin: Stdin) -> Generator[int, None, None]:
 
 
 @dataclass(frozen=True)
-class Done:
-    """How a client ended."""
-
+class ClientResult:
     pid: int
     code: int
-    out: bytes
-    told: bytes
+    stdout: bytes
+    stderr: bytes
     seconds: float
 
 
@@ -70,79 +64,79 @@ class Agent:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     before: Callable[[], None] | None = None
 
-    def run(self, stdin: Stdin, kind: str = "hook", stdout: int = subprocess.PIPE) -> Done:
-        """Run it to its end."""
+    def run(self, stdin: Stdin, kind: str = "hook", stdout: int = subprocess.PIPE) -> ClientResult:
+        """Run the client to its end."""
         begun = time.monotonic()
-        with opened(stdin) as given:
+        with open_stdin(stdin) as stdin_fd:
             process = subprocess.Popen(
                 [*self.command, kind, "claude", str(self.socket), str(self.folder / spool.NAME)],
-                stdin=given,
+                stdin=stdin_fd,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
                 env=dict(self.env),
                 preexec_fn=self.before,
             )
-            piped = stdin if isinstance(stdin, bytes) and given == subprocess.PIPE else None
-            out, told = process.communicate(piped, timeout=60)
+            piped = stdin if isinstance(stdin, bytes) and stdin_fd == subprocess.PIPE else None
+            out, stderr = process.communicate(piped, timeout=60)
         gone = time.monotonic() - begun
-        return Done(process.pid, process.returncode, out or b"", told, gone)
+        return ClientResult(process.pid, process.returncode, out or b"", stderr, gone)
 
     def answered(
         self, daemon: Daemon, stdin: Stdin, kind: str = "hook", stdout: int = subprocess.PIPE
-    ) -> tuple[Done, Conversation]:
-        """Run it with a daemon that answers in time: nothing is spooled then."""
+    ) -> tuple[ClientResult, Exchange]:
+        """Run the client until the daemon answers in time; then nothing is spooled."""
         for _ in range(TRIES):
-            done = self.run(stdin, kind, stdout)
-            heard = daemon.heard(done.pid)
-            if not self.spooled() and heard is not None:
-                return done, heard
-        raise AssertionError("the daemon's answer was passed over each time")
+            result = self.run(stdin, kind, stdout)
+            exchange = daemon.last_exchange(result.pid)
+            if not self.take_spooled() and exchange is not None:
+                return result, exchange
+        raise AssertionError("the client missed the daemon's reply each time")
 
-    def unanswered(self, daemon: Daemon, stdin: Stdin, kind: str) -> tuple[Done, Conversation]:
-        """Run it with a daemon that hears it, and does not answer."""
+    def unanswered(self, daemon: Daemon, stdin: Stdin, kind: str) -> tuple[ClientResult, Exchange]:
+        """Run the client until its request reaches a daemon that does not answer."""
         for _ in range(TRIES):
-            done = self.run(stdin, kind)
-            heard = daemon.heard(done.pid)
-            if heard is not None:
-                return done, heard
-            self.spooled()
-        raise AssertionError("the daemon was not told anything")
+            result = self.run(stdin, kind)
+            exchange = daemon.last_exchange(result.pid)
+            if exchange is not None:
+                return result, exchange
+            self.take_spooled()
+        raise AssertionError("no request reached the daemon")
 
-    def spools(self, stdin: bytes | Path, kind: str = "hook") -> Done:
-        """Run it where nobody answers; what the daemon needs of its input is spooled, once."""
+    def spools(self, stdin: bytes | Path, kind: str = "hook") -> ClientResult:
+        """Run the client until its reduced input is spooled once."""
         whole = stdin.read_bytes() if isinstance(stdin, Path) else stdin
         for _ in range(TRIES):
-            done = self.run(stdin, kind)
-            if [kept.body for kept in self.spooled()] == [reduce_body(whole)]:
-                return done
-        raise AssertionError("what it was told was not spooled as it was")
+            result = self.run(stdin, kind)
+            if [event.body for event in self.take_spooled()] == [reduce_body(whole)]:
+                return result
+        raise AssertionError("the reduced input was not spooled")
 
-    def spooled(self) -> list[HookRequest]:
-        """What is in the spool; it is taken out."""
-        found: list[HookRequest] = []
+    def take_spooled(self) -> list[HookRequest]:
+        """Remove and return the events in the spool."""
+        events: list[HookRequest] = []
         while batch := spool.take(self.folder):
-            found += batch
+            events += batch
             assert batch.skipped == 0
             batch.finish()
-        return found
+        return events
 
-    def dropped(self) -> int:
-        """How many events were counted as lost; the count begins anew."""
+    def take_dropped(self) -> int:
+        """Return the number of lost events and reset it."""
         return spool.take_dropped(self.folder)
 
 
 def python_client() -> list[str]:
-    """The client in Python, as it is set up where there is no compiled one."""
+    """Return the command of the Python client."""
     return [sys.executable, "-I", "-S", str(CLIENT)]
 
 
 def compiled_client(program: Path) -> list[str]:
-    """The compiled client, as it is set up."""
+    """Return the command of the compiled client."""
     return [str(program), sys.executable, str(CLIENT)]
 
 
 def compile_client(program: Path) -> None:
-    """Compile the client; raises where the compiler has anything to say."""
+    """Compile the client; raises if the compiler warns."""
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
     compiler = os.environ.get("CC", "cc").split()
     command = [*compiler, "-std=c11", "-O2", *strict, "-o", str(program), *map(str, SOURCES)]

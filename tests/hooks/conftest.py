@@ -1,4 +1,4 @@
-"""Both clients, for every test that asks for one."""
+"""Fixtures that run a test with both hook clients."""
 
 import os
 import shutil
@@ -27,14 +27,14 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A state folder; its path is short enough for a socket's."""
+    """A state folder whose path is short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="brimline-") as name:
         yield Path(name)
 
 
 @pytest.fixture(params=["python", "compiled"])
 def client(request: pytest.FixtureRequest) -> list[str]:
-    """Each client's command."""
+    """The command of each client."""
     if request.param == "python":
         return python_client()
     return compiled_client(request.getfixturevalue("compiled"))
@@ -42,13 +42,13 @@ def client(request: pytest.FixtureRequest) -> list[str]:
 
 @pytest.fixture
 def agent(client: list[str], folder: Path) -> Agent:
-    """An agent with either client, and no daemon."""
+    """An agent with either client and no daemon."""
     return Agent(client, folder, folder / "hook.sock")
 
 
 @pytest.fixture
 def stopped(folder: Path) -> Iterator[Path]:
-    """The socket of a daemon that was stopped: it takes connections in, and nothing else."""
+    """The socket of a suspended daemon: it accepts connections and never answers."""
     path = folder / "stopped.sock"
     program = (
         "import os, signal, socket, sys\n"

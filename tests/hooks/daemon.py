@@ -1,4 +1,4 @@
-"""A daemon of a few lines on a real socket, which does with a request what a test wants."""
+"""A small daemon on a real socket whose behaviour a test chooses."""
 
 import queue
 import socket
@@ -13,13 +13,12 @@ from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client.exchange import ACK, MAX_LINE_BYTES, MAX_REPLY_BYTES
 from brimline.hooks.protocol import encode_reply, parse_line, parse_request
 
-PATIENCE = 30.0
-LAST = b"last\n"
-"""What a test sends that wants to know what came before."""
+MAX_WAIT_S = 30.0
+LAST = b"last\n"  # sent by `last_exchange` to mark the end of earlier connections
 
-NOBODY = 65534
-"""Another user."""
+NOBODY = 65534  # uid of another user
 
+# Bytes that are no reply.
 GARBAGE: dict[str, bytes] = {
     "no frame": b"HTTP/1.1 400 Bad Request\r\n\r\n",
     "no line": b"x" * 1000,
@@ -36,32 +35,30 @@ GARBAGE: dict[str, bytes] = {
     "part of a line": b"BRIMLINE 1",
     "part of an answer": b"BRIMLINE 1 10\n{}",
 }
-"""What is no answer."""
 
 
 @dataclass(frozen=True)
-class Conversation:
-    """What came of a connection."""
+class Exchange:
+    """A request and whether its reply was acknowledged."""
 
     request: HookRequest
     acknowledged: bool
 
 
+# Handles a request; returns whether the client acknowledged the reply.
 Behaviour: TypeAlias = Callable[[socket.socket, HookRequest], bool]
-"""What is done with a request; whether the client acknowledged it."""
 
 
-def ran_as(request: HookRequest) -> int:
-    """The process that a client ran as."""
+def client_pid(request: HookRequest) -> int:
     return int(request.id.partition("-")[2])
 
 
 class Daemon:
-    """Listens in a thread of its own until it is closed."""
+    """Listens in a thread until it is closed."""
 
     def __init__(self, path: Path, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
-        self._ended: queue.Queue[Conversation | None] = queue.Queue()
+        self._ended: queue.Queue[Exchange | None] = queue.Queue()
         self._path = path
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
@@ -82,17 +79,15 @@ class Daemon:
         self._thread.join()
         self._listener.close()
 
-    def heard(self, pid: int | None = None) -> Conversation | None:
-        """What came of the connection of a client that has ended; None where it told nothing.
-
-        Connections are served one after the other: when our own is, all before it were.
-        """
+    def last_exchange(self, pid: int | None = None) -> Exchange | None:
+        """Return the last exchange with a client that has ended, or None.\n\n        Connections
+        are served in order: when our own is served, all earlier ones were.\n"""
         with socket.socket(socket.AF_UNIX) as last:
             last.connect(str(self._path))
             last.sendall(LAST)
-        ended = iter(lambda: self._ended.get(timeout=PATIENCE), None)
-        found = [one for one in ended if one and pid in (None, ran_as(one.request))]
-        return found[-1] if found else None
+        ended = iter(lambda: self._ended.get(timeout=MAX_WAIT_S), None)
+        exchanges = [one for one in ended if one and pid in (None, client_pid(one.request))]
+        return exchanges[-1] if exchanges else None
 
     def _serve(self) -> None:
         while True:
@@ -101,7 +96,7 @@ class Daemon:
             except OSError:
                 return
             with connection:
-                connection.settimeout(PATIENCE)
+                connection.settimeout(MAX_WAIT_S)
                 self._talk(connection)
 
     def _talk(self, connection: socket.socket) -> None:
@@ -109,12 +104,12 @@ class Daemon:
             line = file.readline(MAX_LINE_BYTES)
             request = read_request(file, line) if line not in (b"", LAST) else None
         if request is not None:
-            self._ended.put(Conversation(request, self._behaved(connection, request)))
+            self._ended.put(Exchange(request, self._run_behaviour(connection, request)))
         elif line == LAST:
             self._ended.put(None)
 
-    def _behaved(self, connection: socket.socket, request: HookRequest) -> bool:
-        """Whether it was acknowledged; a client that went away did not."""
+    def _run_behaviour(self, connection: socket.socket, request: HookRequest) -> bool:
+        """Return whether the client acknowledged; one that disconnected did not."""
         try:
             return self._behaviour(connection, request)
         except OSError:
@@ -122,24 +117,24 @@ class Daemon:
 
 
 def read_request(file: BinaryIO, line: bytes) -> HookRequest | None:
-    """The request that a client sends; None where it went away meanwhile."""
+    """Return the request, or None if the client disconnected."""
     sizes = parse_line(line)
     header, body = file.read(sizes.header), file.read(sizes.body)
     return parse_request(header, body) if len(body) == sizes.body else None
 
 
 def waits(connection: socket.socket, request: HookRequest) -> bool:
-    """Say nothing until the client goes away."""
+    """Send nothing until the client disconnects."""
     return connection.recv(1) == ACK
 
 
 def dies(connection: socket.socket, request: HookRequest) -> bool:
-    """Go away without a word."""
+    """Disconnect without a reply."""
     return False
 
 
 def sends(raw: bytes) -> Behaviour:
-    """Send just this, and wait to hear that it arrived."""
+    """Send raw bytes, then wait for the acknowledgement."""
 
     def behave(connection: socket.socket, request: HookRequest) -> bool:
         connection.sendall(raw)
@@ -149,12 +144,12 @@ def sends(raw: bytes) -> Behaviour:
 
 
 def answers(text: bytes) -> Behaviour:
-    """Answer, and wait to hear that it arrived."""
+    """Send a reply, then wait for the acknowledgement."""
     return sends(encode_reply(text))
 
 
 def answers_and_dies(text: bytes) -> Behaviour:
-    """Answer, and be gone before anyone could say that it arrived."""
+    """Send a reply and disconnect before it can be acknowledged."""
 
     def behave(connection: socket.socket, request: HookRequest) -> bool:
         connection.sendall(encode_reply(text))
@@ -164,13 +159,13 @@ def answers_and_dies(text: bytes) -> Behaviour:
 
 
 def answers_late(connection: socket.socket, request: HookRequest) -> bool:
-    """Answer when the client does not wait any more."""
+    """Reply after the client has stopped waiting."""
     connection.recv(1)
     return sends(encode_reply(b"late"))(connection, request)
 
 
 def gives_receipt(text: bytes, receipt: bytes, confirms: bool) -> Behaviour:
-    """Answer with a receipt; then confirm the delivery, or die before it is stored."""
+    """Reply with a receipt; then confirm the delivery, or die before it is stored."""
 
     def behave(connection: socket.socket, request: HookRequest) -> bool:
         connection.sendall(encode_reply(text, receipt))
@@ -183,7 +178,7 @@ def gives_receipt(text: bytes, receipt: bytes, confirms: bool) -> Behaviour:
 
 
 def never_confirms(text: bytes, receipt: bytes) -> Behaviour:
-    """Answer with a receipt, and say nothing more until the client goes away."""
+    """Reply with a receipt, then send nothing until the client disconnects."""
 
     def behave(connection: socket.socket, request: HookRequest) -> bool:
         acknowledged = gives_receipt(text, receipt, confirms=False)(connection, request)

@@ -1,4 +1,4 @@
-"""With a daemon that answers: what it is told, what the agent gets, and when it is delivered."""
+"""Hook clients with a daemon that answers: the request, the output, the acknowledgement."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from brimline.hooks.client.exchange import (
     PASSED_VARIABLES,
 )
 
-from .agent import TOO_LONG, Agent, compiled_client, python_client
+from .agent import MAX_RUN_S, Agent, compiled_client, python_client
 from .daemon import Daemon, answers, answers_and_dies
 
 HOOK = b'{"session_id":"s","hook_event_name":"Stop"}\n'
@@ -24,20 +24,20 @@ ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in PASSED_VA
 
 
 @pytest.mark.parametrize("kind", ["hook", "statusline"])
-def test_request(agent: Agent, kind: RequestKind) -> None:
-    """The daemon is told stdin as it came, whose it is, what ran it, and variables that matter."""
-    told = replace(agent, env={**ENV, "HOME": "/home/someone", "SECRET": "1"})
+def test_request_has_stdin_parent_process_and_listed_variables(
+    agent: Agent, kind: RequestKind
+) -> None:
+    agent_with_env = replace(agent, env={**ENV, "HOME": "/home/someone", "SECRET": "1"})
     with Daemon(agent.socket, answers(b"")) as daemon:
-        done, heard = told.answered(daemon, HOOK, kind)
-    assert (done.code, done.told) == (0, b"")
-    assert heard.request == HookRequest(
-        kind, "claude", heard.request.id, os.getpid(), ENV, HOOK, True
+        result, exchange = agent_with_env.answered(daemon, HOOK, kind)
+    assert (result.code, result.stderr) == (0, b"")
+    assert exchange.request == HookRequest(
+        kind, "claude", exchange.request.id, os.getpid(), ENV, HOOK, True
     )
-    assert re.fullmatch(rf"[0-9]{{19}}-{done.pid}", heard.request.id)
+    assert re.fullmatch(rf"[0-9]{{19}}-{result.pid}", exchange.request.id)
 
 
-def test_both_clients_say_the_same(folder: Path, compiled: Path) -> None:
-    """What one client sends, the other does, but for the process and the time."""
+def test_both_clients_send_the_same_request(folder: Path, compiled: Path) -> None:
     sent: list[HookRequest] = []
     with Daemon(folder / "hook.sock", answers(b"")) as daemon:
         for command in (python_client(), compiled_client(compiled)):
@@ -49,13 +49,12 @@ def test_both_clients_say_the_same(folder: Path, compiled: Path) -> None:
     assert list(python.env.items()) == list(other.env.items())
 
 
-def test_long_variable(agent: Agent) -> None:
-    """A variable that is too long is left out, an empty one is not."""
+def test_too_long_variable_is_left_out(agent: Agent) -> None:
     env = {"TERM": "", "TMUX": "x" * MAX_VALUE_BYTES, "TMUX_PANE": "x" * (MAX_VALUE_BYTES + 1)}
     with Daemon(agent.socket, answers(b"")) as daemon:
-        _, heard = replace(agent, env=env).answered(daemon, HOOK)
+        _, exchange = replace(agent, env=env).answered(daemon, HOOK)
     del env["TMUX_PANE"]
-    assert heard.request.env == env
+    assert exchange.request.env == env
 
 
 @pytest.mark.parametrize(
@@ -63,12 +62,11 @@ def test_long_variable(agent: Agent) -> None:
     [b"", b"{}", b"ctx \xff\x00 45%\n", b"BRIMLINE 1 3\n", os.urandom(MAX_REPLY_BYTES)],
     ids=["empty", "short", "no text", "like a frame", "longest"],
 )
-def test_answer(agent: Agent, answer: bytes) -> None:
-    """The agent gets the answer as it is; then it is acknowledged, and not spooled."""
+def test_reply_is_printed_unchanged_and_acknowledged(agent: Agent, answer: bytes) -> None:
     with Daemon(agent.socket, answers(answer)) as daemon:
-        done, heard = agent.answered(daemon, HOOK)
-        assert heard.acknowledged
-    assert (done.code, done.out, done.told) == (0, answer, b"")
+        result, exchange = agent.answered(daemon, HOOK)
+        assert exchange.acknowledged
+    assert (result.code, result.stdout, result.stderr) == (0, answer, b"")
 
 
 @pytest.mark.parametrize(
@@ -76,117 +74,107 @@ def test_answer(agent: Agent, answer: bytes) -> None:
     [b"", b"\x00\xff no JSON", os.urandom(MAX_EVENT_BYTES)],
     ids=["empty", "no JSON", "longest"],
 )
-def test_any_stdin(agent: Agent, body: bytes) -> None:
-    """Stdin is passed on whatever it is."""
+def test_any_stdin_is_sent_unchanged(agent: Agent, body: bytes) -> None:
     path = agent.folder / "stdin"
     path.write_bytes(body)
     with Daemon(agent.socket, answers(b"{}")) as daemon:
-        done, heard = agent.answered(daemon, path)
-    assert (done.code, done.out, heard.request.body) == (0, b"{}", body)
+        result, exchange = agent.answered(daemon, path)
+    assert (result.code, result.stdout, exchange.request.body) == (0, b"{}", body)
 
 
-def test_huge_stdin(agent: Agent) -> None:
-    """Of a stdin that is too much the beginning is passed on, and the agent can write it all."""
+def test_oversized_stdin_is_truncated(agent: Agent) -> None:
     huge = b"x" * (3 * MAX_EVENT_BYTES)
     with Daemon(agent.socket, answers(b"{}")) as daemon:
-        done, heard = agent.answered(daemon, huge)
-    assert (done.code, done.out) == (0, b"{}")
-    assert heard.request.body
-    assert huge.startswith(heard.request.body)
-    assert len(heard.request.body) <= MAX_EVENT_BYTES
+        result, exchange = agent.answered(daemon, huge)
+    assert (result.code, result.stdout) == (0, b"{}")
+    assert exchange.request.body
+    assert huge.startswith(exchange.request.body)
+    assert len(exchange.request.body) <= MAX_EVENT_BYTES
 
 
-def test_open_stdin(agent: Agent) -> None:
-    """An agent that does not close stdin is not waited for: what came by then is passed on."""
+def test_open_stdin_is_not_waited_for(agent: Agent) -> None:
     reader, writer = os.pipe()
     os.write(writer, HOOK)
     with Daemon(agent.socket, answers(b"{}")) as daemon:
-        done = agent.run(reader)
-        heard = daemon.heard(done.pid)
+        result = agent.run(reader)
+        exchange = daemon.last_exchange(result.pid)
     os.close(reader)
     os.close(writer)
     # On a busy machine the answer may be late: then the event is spooled, without white space.
-    requests, body = ([heard.request], HOOK) if heard else (agent.spooled(), HOOK.strip())
-    assert (done.code, [request.body for request in requests]) == (0, [body])
-    assert done.seconds < TOO_LONG
+    requests = [exchange.request] if exchange else agent.take_spooled()
+    body = HOOK if exchange else HOOK.strip()
+    assert (result.code, [request.body for request in requests]) == (0, [body])
+    assert result.seconds < MAX_RUN_S
 
 
-def test_endless_stdin(agent: Agent) -> None:
-    """An agent that never stops writing is not waited for either."""
+def test_endless_stdin_is_truncated_in_time(agent: Agent) -> None:
     with Daemon(agent.socket, answers(b"{}")) as daemon:
-        done, heard = agent.answered(daemon, Path("/dev/zero"))
-    assert (done.code, done.out, len(heard.request.body)) == (0, b"{}", MAX_EVENT_BYTES)
-    assert done.seconds < TOO_LONG
+        result, exchange = agent.answered(daemon, Path("/dev/zero"))
+    assert (result.code, result.stdout, len(exchange.request.body)) == (0, b"{}", MAX_EVENT_BYTES)
+    assert result.seconds < MAX_RUN_S
 
 
 # What does not reach the agent is not acknowledged.
 
 
-def closed() -> None:
-    """Close stdout, as a few agents do."""
+def close_stdout() -> None:
     os.close(1)
 
 
-def test_no_stdout(agent: Agent) -> None:
-    """Where there is no stdout, nothing is acknowledged, and no other file is taken for it."""
+def test_reply_without_a_stdout_is_not_acknowledged(agent: Agent) -> None:
     with Daemon(agent.socket, answers(b"{}")) as daemon:
-        done, heard = replace(agent, before=closed).answered(daemon, HOOK)
-    assert (done.code, done.out, done.told) == (0, b"", b"")
-    assert (heard.request.body, heard.acknowledged) == (HOOK, False)
+        result, exchange = replace(agent, before=close_stdout).answered(daemon, HOOK)
+    assert (result.code, result.stdout, result.stderr) == (0, b"", b"")
+    assert (exchange.request.body, exchange.acknowledged) == (HOOK, False)
 
 
-def test_closed_stdout(agent: Agent) -> None:
-    """Where nobody reads stdout any more, nothing is acknowledged."""
+def test_reply_to_a_closed_pipe_is_not_acknowledged(agent: Agent) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with Daemon(agent.socket, answers(b"{}")) as daemon:
-        done, heard = agent.answered(daemon, HOOK, stdout=writer)
-        assert not heard.acknowledged
+        result, exchange = agent.answered(daemon, HOOK, stdout=writer)
+        assert not exchange.acknowledged
     os.close(writer)
-    assert (done.code, done.told) == (0, b"")
+    assert (result.code, result.stderr) == (0, b"")
 
 
-def test_full_stdout(agent: Agent) -> None:
-    """Where stdout takes no more, the agent is not held up, and nothing is acknowledged."""
+def test_reply_to_a_full_pipe_is_not_acknowledged_and_does_not_block(agent: Agent) -> None:
     reader, writer = os.pipe()
     with Daemon(agent.socket, answers(b"x" * MAX_REPLY_BYTES)) as daemon:
-        done, heard = agent.answered(daemon, HOOK, stdout=writer)
-        assert not heard.acknowledged
+        result, exchange = agent.answered(daemon, HOOK, stdout=writer)
+        assert not exchange.acknowledged
     os.close(reader)
     os.close(writer)
-    assert (done.code, done.told) == (0, b"")
-    assert done.seconds < TOO_LONG
+    assert (result.code, result.stderr) == (0, b"")
+    assert result.seconds < MAX_RUN_S
 
 
-def test_no_stdin(agent: Agent) -> None:
-    """Where there is no stdin, the daemon is told so, and no other file is taken for it."""
+def test_missing_stdin_is_sent_as_empty(agent: Agent) -> None:
     with Daemon(agent.socket, answers(b"{}")) as daemon:
-        done, heard = replace(agent, before=lambda: os.close(0)).answered(
+        result, exchange = replace(agent, before=lambda: os.close(0)).answered(
             daemon, subprocess.DEVNULL
         )
-    assert (done.code, done.out) == (0, b"{}")
-    assert (heard.request.body, heard.acknowledged) == (b"", True)
+    assert (result.code, result.stdout) == (0, b"{}")
+    assert (exchange.request.body, exchange.acknowledged) == (b"", True)
 
 
-def test_daemon_dies_before_it_hears(agent: Agent) -> None:
-    """An answer that came is printed, though nobody is there to be told; it is not spooled."""
+def test_reply_is_printed_when_the_daemon_dies_before_the_acknowledgement(agent: Agent) -> None:
     with Daemon(agent.socket, answers_and_dies(b"{}")) as daemon:
-        done, heard = agent.answered(daemon, HOOK)
-        assert not heard.acknowledged
-    assert (done.code, done.out, done.told) == (0, b"{}", b"")
+        result, exchange = agent.answered(daemon, HOOK)
+        assert not exchange.acknowledged
+    assert (result.code, result.stdout, result.stderr) == (0, b"{}", b"")
 
 
-def test_stdout_that_does_not_wait(agent: Agent) -> None:
-    """A stdout that takes an answer in parts, and refuses meanwhile, gets all of it."""
+def test_reply_is_complete_on_a_non_blocking_stdout(agent: Agent) -> None:
     answer = os.urandom(MAX_REPLY_BYTES)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     got = agent.folder / "got"
     with got.open("wb") as file, Daemon(agent.socket, answers(answer)) as daemon:
         reading = subprocess.Popen(["head", "-c", str(len(answer))], stdin=reader, stdout=file)
-        done, heard = agent.answered(daemon, HOOK, stdout=writer)
-        assert heard.acknowledged
+        result, exchange = agent.answered(daemon, HOOK, stdout=writer)
+        assert exchange.acknowledged
     os.close(writer)
     reading.wait()
     os.close(reader)
-    assert (done.code, got.read_bytes() == answer) == (0, True)
+    assert (result.code, got.read_bytes() == answer) == (0, True)

@@ -1,4 +1,4 @@
-"""The status line that a client shows while no daemon answers."""
+"""The status line of a hook client without a daemon."""
 
 import json
 from typing import Any
@@ -25,52 +25,56 @@ anything = st.recursive(
 
 
 def status_input(usage: Any, window: Any = 200_000, **other: Any) -> bytes:
-    """What a client gives a status line."""
     context = {"current_usage": usage, "context_window_size": window, **other}
     return json.dumps({"session_id": "s", "context_window": context}).encode()
 
 
-def used(*counts: Any) -> dict[str, Any]:
-    """The usage of a call."""
+def usage_of(*counts: Any) -> dict[str, Any]:
     return {"output_tokens": 77, **dict(zip(COUNTS, counts, strict=True))}
 
 
 UNKNOWN = "ctx unknown"
 NO_SIZE = "ctx 9 of an unknown window"
 LINES: dict[str, tuple[bytes, str]] = {
-    "a call": (status_input(used(10, 80_000, 9_990)), "ctx 45% 90K/200K"),
-    "a large window": (status_input(used(0, 300_000, 0), 1_000_000), "ctx 30% 300K/1M"),
-    "a fraction of a million": (status_input(used(0, 300_000, 0), 1_250_000), "ctx 24% 300K/1.25M"),
-    "halves go up": (status_input(used(1_000, 0, 0)), "ctx 1% 1K/200K"),
-    "a little": (status_input(used(999, 0, 0)), "ctx <1% 999/200K"),
-    "full": (status_input(used(200_000, 0, 0)), "ctx 100% 200K/200K"),
-    "a small window": (status_input(used(9_949, 0, 0), 32_000), "ctx 31% 9.9K/32K"),
+    "a call": (status_input(usage_of(10, 80_000, 9_990)), "ctx 45% 90K/200K"),
+    "a large window": (status_input(usage_of(0, 300_000, 0), 1_000_000), "ctx 30% 300K/1M"),
+    "a fraction of a million": (
+        status_input(usage_of(0, 300_000, 0), 1_250_000),
+        "ctx 24% 300K/1.25M",
+    ),
+    "halves go up": (status_input(usage_of(1_000, 0, 0)), "ctx 1% 1K/200K"),
+    "a little": (status_input(usage_of(999, 0, 0)), "ctx <1% 999/200K"),
+    "full": (status_input(usage_of(200_000, 0, 0)), "ctx 100% 200K/200K"),
+    "a small window": (status_input(usage_of(9_949, 0, 0), 32_000), "ctx 31% 9.9K/32K"),
     "before the first call": (status_input(None), UNKNOWN),
-    "after a compaction": (status_input(used(0, 0, 0)), UNKNOWN),
-    "more than the window": (status_input(used(0, 300_000, 0)), "ctx 300K of an unknown window"),
+    "after a compaction": (status_input(usage_of(0, 0, 0)), UNKNOWN),
+    "more than the window": (
+        status_input(usage_of(0, 300_000, 0)),
+        "ctx 300K of an unknown window",
+    ),
     "a claimed percentage": (
-        status_input(used(90_000, 0, 0), used_percentage=1_763_164_800),
+        status_input(usage_of(90_000, 0, 0), used_percentage=1_763_164_800),
         "ctx 45% 90K/200K",
     ),
-    "tokens of an epoch time": (status_input(used(1_794_725_180, 0, 0)), UNKNOWN),
+    "tokens of an epoch time": (status_input(usage_of(1_794_725_180, 0, 0)), UNKNOWN),
     "a very long number": (
-        status_input(used(0, 0, 0)).replace(b": 0", b": 9" + b"9" * 5_000),
+        status_input(usage_of(0, 0, 0)).replace(b": 0", b": 9" + b"9" * 5_000),
         UNKNOWN,
     ),
-    "negative": (status_input(used(-1, 50, 0)), UNKNOWN),
-    "negative zero": (status_input(used(9, 0, 0)).replace(b": 0", b": -0"), "ctx <1% 9/200K"),
-    "no integer": (status_input(used(1.5, 0, 0)), UNKNOWN),
-    "true": (status_input(used(True, 0, 0)), UNKNOWN),
-    "no number": (status_input(used("9", 0, 0)), UNKNOWN),
-    "not a number": (status_input(used(float("nan"), 0, 0)), UNKNOWN),
+    "negative": (status_input(usage_of(-1, 50, 0)), UNKNOWN),
+    "negative zero": (status_input(usage_of(9, 0, 0)).replace(b": 0", b": -0"), "ctx <1% 9/200K"),
+    "no integer": (status_input(usage_of(1.5, 0, 0)), UNKNOWN),
+    "true": (status_input(usage_of(True, 0, 0)), UNKNOWN),
+    "no number": (status_input(usage_of("9", 0, 0)), UNKNOWN),
+    "not a number": (status_input(usage_of(float("nan"), 0, 0)), UNKNOWN),
     "no cache": (status_input({"input_tokens": 9}), UNKNOWN),
     "no usage": (status_input([1, 2, 3]), UNKNOWN),
-    "no window": (status_input(used(9, 0, 0), None), NO_SIZE),
-    "a window of 0": (status_input(used(9, 0, 0), 0), NO_SIZE),
-    "a window of text": (status_input(used(9, 0, 0), "200000"), NO_SIZE),
-    "space around it": (b"\n " + status_input(used(90_000, 0, 0)) + b"\n", "ctx 45% 90K/200K"),
+    "no window": (status_input(usage_of(9, 0, 0), None), NO_SIZE),
+    "a window of 0": (status_input(usage_of(9, 0, 0), 0), NO_SIZE),
+    "a window of text": (status_input(usage_of(9, 0, 0), "200000"), NO_SIZE),
+    "space around it": (b"\n " + status_input(usage_of(90_000, 0, 0)) + b"\n", "ctx 45% 90K/200K"),
     "the last of two": (
-        b'{"context_window":1,"context_window":' + status_input(used(9, 0, 0))[37:],
+        b'{"context_window":1,"context_window":' + status_input(usage_of(9, 0, 0))[37:],
         "ctx <1% 9/200K",
     ),
     "no usage at all": (b'{"context_window":{"context_window_size":200000}}', UNKNOWN),
@@ -79,39 +83,38 @@ LINES: dict[str, tuple[bytes, str]] = {
     "a list": (b"[]", ""),
 }
 
+# The lines as a client prints them.
 CASES = {
     name: (body, f"{line}{OFF}\n".encode() if line else b"") for name, (body, line) in LINES.items()
 }
-"""The same as a client prints it."""
 
 
-def shown(body: bytes) -> str:
-    """The line without its end."""
+def shown_line(body: bytes) -> str:
+    """Return the line without its suffix."""
     line = short_status(reduce_body(body), OFF.removeprefix(" | "))
     return line.decode().removesuffix("\n").removesuffix(OFF)
 
 
 @pytest.mark.parametrize(("body", "line"), CASES.values(), ids=CASES)
-def test_each_client_shows_the_same_line(agent: Agent, body: bytes, line: bytes) -> None:
-    """Percent and tokens of the last call; what is missing or impossible is unknown, never 0."""
-    assert agent.run(body, "statusline").out == line
+def test_clients_show_percent_and_tokens_or_unknown(agent: Agent, body: bytes, line: bytes) -> None:
+    assert agent.run(body, "statusline").stdout == line
 
 
-def test_the_limit_of_a_count_is_the_daemons() -> None:
-    """What no window can hold is the same without a daemon."""
+def test_client_and_daemon_have_the_same_token_limit() -> None:
     assert MAX_TOKENS == hook_payloads.MAX_TOKENS
 
 
 @given(tokens)
-def test_tokens(count: int) -> None:
-    """Tokens are written as everywhere else."""
+def test_tokens_are_formatted_as_elsewhere(count: int) -> None:
     assert shorten(count) == usual(count)
 
 
 @given(tokens, tokens, tokens, tokens)
-def test_percent(new: int, read: int, written: int, window: int) -> None:
-    """The figure is that of the rest of Brimline."""
-    sent, line = new + read + written, shown(status_input(used(new, read, written), window))
+def test_percent_is_rounded_as_elsewhere(new: int, read: int, written: int, window: int) -> None:
+    sent, line = (
+        new + read + written,
+        shown_line(status_input(usage_of(new, read, written), window)),
+    )
     if 0 < sent <= window:
         percent = whole_percent(sent, window) or "<1"
         assert line == f"ctx {percent}% {usual(sent)}/{usual(window)}"
@@ -120,14 +123,12 @@ def test_percent(new: int, read: int, written: int, window: int) -> None:
 
 
 @given(anything, anything, anything)
-def test_any_usage(usage: Any, window: Any, percent: Any) -> None:
-    """Whatever stands there, the line comes, and no figure is made of what is none."""
-    line = shown(status_input(usage, window, used_percentage=percent))
+def test_invalid_usage_gives_a_line_without_a_figure(usage: Any, window: Any, percent: Any) -> None:
+    line = shown_line(status_input(usage, window, used_percentage=percent))
     assert line.startswith("ctx ")
     assert "%" not in line
 
 
 @given(st.binary() | anything.map(lambda value: json.dumps(value).encode()))
-def test_any_stdin(body: bytes) -> None:
-    """Whatever stdin is, nothing is raised and nothing is made up."""
-    assert shown(body) == ""
+def test_invalid_stdin_gives_no_line(body: bytes) -> None:
+    assert shown_line(body) == ""

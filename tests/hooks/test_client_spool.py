@@ -1,4 +1,4 @@
-"""The spool as clients leave it, whatever it or its disk is like."""
+"""Hook clients write the spool, whatever its state or that of the disk."""
 
 import fcntl
 import os
@@ -16,65 +16,58 @@ from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client import offline
 from brimline.hooks.protocol import encode_request
 
-from .agent import TOO_LONG, Agent, Done
+from .agent import MAX_RUN_S, Agent, ClientResult
 
-WEEK = 7 * 24 * 3600
 BODY = b'{"hook_event_name":"Stop","cwd":"%b"}' % (b"x" * 2000)
 
 
-def check(done: Done) -> None:
-    """That the agent was neither held up nor told anything."""
-    assert (done.code, done.out, done.told) == (0, b"", b"")
-    assert done.seconds < TOO_LONG
+def check_silent_exit(result: ClientResult) -> None:
+    """The agent was neither blocked nor given any output."""
+    assert (result.code, result.stdout, result.stderr) == (0, b"", b"")
+    assert result.seconds < MAX_RUN_S
 
 
-def kept_at(at: float, number: int = 1) -> HookRequest:
-    """An event that was spooled at a time."""
+def event_at(at: float, number: int = 1) -> HookRequest:
     return HookRequest("hook", "claude", f"{int(at * 1e9)}-{number}", number, {}, b"{}")
 
 
-def test_order(agent: Agent) -> None:
-    """Events stand in the spool in the order in which they were, for nobody else to read."""
+def test_events_are_spooled_in_order_and_private(agent: Agent) -> None:
     bodies = [b'{"session_id":"%d"}' % number for number in range(5)]
     for body in bodies:
-        check(agent.run(body))
+        check_silent_exit(agent.run(body))
     mode = stat.S_IMODE((agent.folder / "spool").stat().st_mode)
-    kept = agent.spooled()
-    assert (mode, [one.body for one in kept]) == (0o600, bodies)
-    assert [one.id for one in kept] == sorted(one.id for one in kept)
+    events = agent.take_spooled()
+    assert (mode, [one.body for one in events]) == (0o600, bodies)
+    assert [one.id for one in events] == sorted(one.id for one in events)
 
 
-def test_many_at_once(agent: Agent) -> None:
-    """Clients that run at the same time do not tear each other's events."""
+def test_concurrent_clients_do_not_mix_events(agent: Agent) -> None:
     bodies = [b'{"cwd":"%b"}' % (b"%d" % number * 4_000) for number in range(6)]
     with ThreadPoolExecutor(len(bodies)) as several:
-        for done in several.map(agent.run, bodies):
-            assert (done.code, done.out) == (0, b"")
-    kept = [one.body for one in agent.spooled()]
-    assert kept
-    assert set(kept) <= set(bodies)
-    assert len(set(kept)) == len(kept)
+        for result in several.map(agent.run, bodies):
+            assert (result.code, result.stdout) == (0, b"")
+    spooled = [one.body for one in agent.take_spooled()]
+    assert spooled
+    assert set(spooled) <= set(bodies)
+    assert len(set(spooled)) == len(spooled)
 
 
-def test_no_folder(agent: Agent) -> None:
-    """A state folder that is not there is made, for the user alone."""
+def test_missing_state_folder_is_created_private(agent: Agent) -> None:
     fresh = replace(agent, folder=agent.folder / "brimline")
-    check(fresh.run(BODY))
+    check_silent_exit(fresh.run(BODY))
     assert stat.S_IMODE(fresh.folder.stat().st_mode) == 0o700
-    assert [one.body for one in fresh.spooled()] == [BODY]
+    assert [one.body for one in fresh.take_spooled()] == [BODY]
 
 
-def test_no_folders(agent: Agent) -> None:
-    """The folders above it are made too, for the user alone."""
+def test_missing_parent_folders_are_created_private(agent: Agent) -> None:
     fresh = replace(agent, folder=agent.folder / "local" / "state" / "brimline")
-    check(fresh.run(BODY))
-    made = [fresh.folder, *fresh.folder.parents[:2]]
-    assert {stat.S_IMODE(folder.stat().st_mode) for folder in made} == {0o700}
-    assert [one.body for one in fresh.spooled()] == [BODY]
+    check_silent_exit(fresh.run(BODY))
+    folders = [fresh.folder, *fresh.folder.parents[:2]]
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
+    assert [one.body for one in fresh.take_spooled()] == [BODY]
 
 
-def test_folders_that_another_makes(folder: Path) -> None:
-    """Who finds that another was faster is content; a path that leads nowhere is an error."""
+def test_folder_created_by_another_process_is_accepted(folder: Path) -> None:
     offline.make_folder(str(folder / "one" / "two"))
     offline.make_folder(str(folder / "one" / "two"))
     assert (folder / "one" / "two").is_dir()
@@ -82,86 +75,79 @@ def test_folders_that_another_makes(folder: Path) -> None:
         offline.make_folder("")
 
 
-def test_nowhere(agent: Agent) -> None:
-    """Where there is no place at all, the event is lost and the agent goes on."""
+def test_impossible_folder_loses_the_event_silently(agent: Agent) -> None:
     (agent.folder / "file").touch()
-    check(replace(agent, folder=agent.folder / "file" / "there").run(BODY))
+    check_silent_exit(replace(agent, folder=agent.folder / "file" / "there").run(BODY))
 
 
-def test_read_only_folder(agent: Agent, made_ordinary: Callable[[], None] | None) -> None:
-    """Where nothing may be written, the event is lost and the agent goes on."""
+def test_read_only_folder_loses_the_event_silently(
+    agent: Agent, made_ordinary: Callable[[], None] | None
+) -> None:
     agent.folder.chmod(0o500)
-    check(replace(agent, before=made_ordinary).run(BODY))
+    check_silent_exit(replace(agent, before=made_ordinary).run(BODY))
     agent.folder.chmod(0o700)
     assert list(agent.folder.iterdir()) == []
 
 
-def test_full_disk(agent: Agent) -> None:
-    """An event that fits in part is taken back and counted; what was there before stays."""
-    before = kept_at(time.time())
+def test_full_disk_removes_the_partial_event_and_counts_it(agent: Agent) -> None:
+    before = event_at(time.time())
     (agent.folder / "spool").write_bytes(encode_request(before))
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    check(replace(agent, before=limit).run(BODY))
-    assert agent.dropped() == 1
-    assert agent.spooled() == [before]
+    check_silent_exit(replace(agent, before=limit).run(BODY))
+    assert agent.take_dropped() == 1
+    assert agent.take_spooled() == [before]
 
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
-def test_no_file(agent: Agent, kind: str) -> None:
-    """A spool that is no file of its own is not written to, and the event is counted as lost."""
+def test_spool_that_is_no_regular_file_is_not_written(agent: Agent, kind: str) -> None:
     spool, other = agent.folder / "spool", agent.folder / "other"
-    other.write_text("somebody's")
+    other.write_text("not ours")
     if kind == "folder":
         spool.mkdir()
     else:
         spool.symlink_to(other)
-    check(agent.run(BODY))
-    assert agent.dropped() == 1
-    assert other.read_text() == "somebody's"
+    check_silent_exit(agent.run(BODY))
+    assert agent.take_dropped() == 1
+    assert other.read_text() == "not ours"
 
 
-def test_locked(agent: Agent) -> None:
-    """A lock that is not given up is not waited for; the event is counted as lost."""
-    with (agent.folder / "spool").open("wb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        check(agent.run(BODY))
-    assert agent.dropped() == 1
-    assert agent.spooled() == []
+def test_locked_spool_is_not_waited_for(agent: Agent) -> None:
+    with (agent.folder / "spool").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        check_silent_exit(agent.run(BODY))
+    assert agent.take_dropped() == 1
+    assert agent.take_spooled() == []
 
 
-@pytest.mark.parametrize(("more", "kept"), [(0, True), (1, False)], ids=["just", "too large"])
-def test_large(agent: Agent, more: int, kept: bool) -> None:
-    """A spool of more than 50 MB takes nothing in; what is lost is counted."""
+@pytest.mark.parametrize(("more", "is_spooled"), [(0, True), (1, False)], ids=["just", "too large"])
+def test_spool_at_its_size_limit_drops_events(agent: Agent, more: int, is_spooled: bool) -> None:
     spool = agent.folder / "spool"
     spool.touch()
     os.truncate(spool, offline.MAX_SPOOL_BYTES + more)
-    check(agent.run(BODY))
-    assert (spool.stat().st_size > offline.MAX_SPOOL_BYTES + more) == kept
-    assert agent.dropped() == (not kept)
+    check_silent_exit(agent.run(BODY))
+    assert (spool.stat().st_size > offline.MAX_SPOOL_BYTES + more) == is_spooled
+    assert agent.take_dropped() == (not is_spooled)
 
 
-@pytest.mark.parametrize(("days", "kept"), [(6, True), (8, False)])
-def test_old(agent: Agent, days: int, kept: bool) -> None:
-    """A spool whose first event is older than a week takes nothing in; what is lost is counted."""
-    first = kept_at(time.time() - days * 24 * 3600)
+@pytest.mark.parametrize(("days", "is_spooled"), [(6, True), (8, False)])
+def test_spool_older_than_a_week_drops_events(agent: Agent, days: int, is_spooled: bool) -> None:
+    first = event_at(time.time() - days * 24 * 3600)
     (agent.folder / "spool").write_bytes(encode_request(first))
-    check(agent.run(BODY))
-    assert agent.dropped() == (not kept)
-    assert [one.body for one in agent.spooled()] == [b"{}", *[BODY][:kept]]
+    check_silent_exit(agent.run(BODY))
+    assert agent.take_dropped() == (not is_spooled)
+    assert [one.body for one in agent.take_spooled()] == [b"{}", *[BODY][:is_spooled]]
 
 
-def test_garbage_is_not_old(agent: Agent) -> None:
-    """A spool that begins with garbage is of no age, and takes events in."""
+def test_spool_that_begins_with_garbage_accepts_events(agent: Agent) -> None:
     (agent.folder / "spool").write_bytes(b"garbage\0id=x-1\n")
-    check(agent.run(BODY))
+    check_silent_exit(agent.run(BODY))
     assert (agent.folder / "spool").read_bytes().endswith(BODY)
 
 
-def test_taken_away(folder: Path) -> None:
-    """A client that waits for the lock of a spool that is taken away appends to a new one."""
+def test_client_appends_to_a_new_spool_when_the_old_one_was_taken(folder: Path) -> None:
     path = folder / "spool"
     old = offline.open_spool(str(path))
     path.rename(folder / "spool.taking")
@@ -172,9 +158,8 @@ def test_taken_away(folder: Path) -> None:
     os.close(new)
 
 
-def test_nothing_in_the_environment(agent: Agent) -> None:
-    """No HOME and no PATH are needed."""
+def test_client_needs_no_environment(agent: Agent) -> None:
     assert agent.env == {}
-    check(agent.run(BODY))
-    (kept,) = agent.spooled()
-    assert (kept.env, kept.body) == ({}, BODY)
+    check_silent_exit(agent.run(BODY))
+    (event,) = agent.take_spooled()
+    assert (event.env, event.body) == ({}, BODY)

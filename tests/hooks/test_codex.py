@@ -1,4 +1,4 @@
-"""Codex's hooks, as they are heard."""
+"""Observations of Codex's hooks."""
 
 from typing import Any
 
@@ -7,35 +7,35 @@ import pytest
 from brimline.agents import get_agent
 from brimline.observations import Observation, ObservationKind
 
-from .told import ALIKE, AT, told
+from .hook_input import AT, COMMON_EVENTS, hook_request
 
 
-def heard(event: str, **more: Any) -> Observation | None:
-    """What is heard of an event."""
+def observe(event: str, **more: Any) -> Observation | None:
     return get_agent("codex").hooks.observe(
-        told("codex", event, model="gpt-5.5", turn_id="t1", **more), AT
+        hook_request("codex", event, model="gpt-5.5", turn_id="t1", **more), AT
     )
 
 
 @pytest.mark.parametrize(
-    ("event", "more", "what"), [*ALIKE, ("SessionStart", {"source": "fork"}, "started")]
+    ("event", "more", "what"), [*COMMON_EVENTS, ("SessionStart", {"source": "fork"}, "started")]
 )
-def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> None:
-    """Each event in the monitor's words."""
-    found = heard(event, **more)
-    assert found is not None
-    assert (found.kind, found.model) == (what, "gpt-5.5")
+def test_each_event_has_its_observation_kind(
+    event: str, more: dict[str, Any], what: ObservationKind
+) -> None:
+    observation = observe(event, **more)
+    assert observation is not None
+    assert (observation.kind, observation.model) == (what, "gpt-5.5")
 
 
-def test_post_compact_is_not_answered() -> None:
-    """It comes first, but Codex takes no answer to it: the document waits for SessionStart."""
-    after, start = heard("PostCompact", trigger="auto"), heard("SessionStart", source="compact")
+def test_reply_waits_for_session_start_not_post_compact() -> None:
+    """Codex ignores replies to PostCompact, which comes first."""
+    after, start = observe("PostCompact", trigger="auto"), observe("SessionStart", source="compact")
     assert after is not None
     assert start is not None
     assert (after.is_late, start.is_late) == (True, False)
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse", "PreCompact", "SubagentStop"])
-def test_subagent(event: str) -> None:
-    """A subagent's hooks name its own rollout, and tell nothing of the session's."""
-    assert heard(event, agent_id="01a1", agent_type="default") is None
+def test_hooks_of_a_subagent_give_no_observation(event: str) -> None:
+    """They name the subagent's own rollout."""
+    assert observe(event, agent_id="01a1", agent_type="default") is None

@@ -1,4 +1,4 @@
-"""How our extensions ask the daemon: run by a real node, on a real socket."""
+"""Our extensions on a real node: requests to the daemon, replies, spool, autostart."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from brimline.hooks.client.exchange import MAX_VALUE_BYTES, PASSED_VARIABLES
 from brimline.setup.extension import extension_source
 from clients.install import node
 
-from .agent import CLIENT, TOO_LONG, Agent
+from .agent import CLIENT, MAX_RUN_S, Agent
 from .daemon import (
     GARBAGE,
     NOBODY,
@@ -39,32 +39,32 @@ EVENT = {"session_id": "s", "hook_event_name": "SessionStart", "cwd": "/caf\u00e
 BODY = json.dumps(EVENT).encode()
 ENV = {name.decode(): f"value of {name.decode()} = \u00e9" for name in PASSED_VARIABLES}
 ANSWER = b'{"hookSpecificOutput":{"hookEventName":"x","additionalContext":"Write a handoff."}}'
-TELLING = """
+# Sends the event of stdin; prints what the extension returns.
+SENDING_SCRIPT = """
 const event = JSON.parse((await import("node:fs")).readFileSync(0, "utf8"))
 const asking = [reportEvent(event)]
 %s
 process.stdout.write((await Promise.all(asking)).map(String).join(" "))
 """
-"""What an agent does with an event; it says what it was answered."""
 
 BUSY = "for (const end = Date.now() + 300; Date.now() < end; );"
 SOON = f"setTimeout(() => setImmediate(() => {{ {BUSY} }}), 20)"
 AGAIN = "asking.push(reportEvent(event))"
-RECORDING = "import sys; open(sys.argv[-1], 'w').write(sys.argv[3])\n"
-"""A client that keeps what kind of event it was run for in the place of the spool."""
+# A client that writes the kind of its event to the path of the spool.
+RECORDING_CLIENT = "import sys; open(sys.argv[-1], 'w').write(sys.argv[3])\n"
 
-Make = Callable[..., Agent]
+MakeAgent = Callable[..., Agent]
 
 
 @pytest.fixture
-def extended(request: pytest.FixtureRequest, folder: Path) -> Make:
-    """Makes an agent with our extension, Pi's or the one asked for; `more` it does meanwhile."""
+def make_agent(request: pytest.FixtureRequest, folder: Path) -> MakeAgent:
+    """Makes an agent with Pi's extension or the parametrized one; `more` is run after the event."""
     recipe = get_agent(getattr(request, "param", "pi")).install_spec
 
     def make(more: str = "", script: Path = CLIENT, autostart: bool = False) -> Agent:
         place = (str(folder / "hook.sock"), str(folder / "spool"))
         program = Program(sys.executable, str(script), *place)
-        code = extension_source(recipe, program, autostart).decode() + TELLING % more
+        code = extension_source(recipe, program, autostart).decode() + SENDING_SCRIPT % more
         file = folder / "agent.mjs"
         file.write_text(code, "utf-8")
         return Agent([str(node().binary), str(file)], folder, folder / "hook.sock", ENV)
@@ -72,33 +72,34 @@ def extended(request: pytest.FixtureRequest, folder: Path) -> Make:
     return make
 
 
-@pytest.mark.parametrize("extended", AGENTS, indirect=True)
-def test_request(extended: Make) -> None:
-    """The daemon is told the event, whose it is, and the variables that matter."""
-    agent = extended()
-    told = replace(agent, env={**ENV, "HOME": "/home/someone"})
+@pytest.mark.parametrize("make_agent", AGENTS, indirect=True)
+def test_request_has_the_event_agent_and_listed_variables(make_agent: MakeAgent) -> None:
+    agent = make_agent()
+    agent_with_env = replace(agent, env={**ENV, "HOME": "/home/someone"})
     with Daemon(agent.socket, answers(b"")) as daemon:
-        done, heard = told.answered(daemon, BODY)
-    assert (done.code, done.out, done.told) == (0, b"undefined", b"")
-    assert (heard.request.kind, heard.request.pid, heard.request.env) == ("hook", done.pid, ENV)
-    assert heard.request.agent in AGENTS
-    assert json.loads(heard.request.body) == EVENT
-    assert re.fullmatch(rf"[0-9]{{19}}-{done.pid}", heard.request.id)
+        result, exchange = agent_with_env.answered(daemon, BODY)
+    assert (result.code, result.stdout, result.stderr) == (0, b"undefined", b"")
+    assert (exchange.request.kind, exchange.request.pid, exchange.request.env) == (
+        "hook",
+        result.pid,
+        ENV,
+    )
+    assert exchange.request.agent in AGENTS
+    assert json.loads(exchange.request.body) == EVENT
+    assert re.fullmatch(rf"[0-9]{{19}}-{result.pid}", exchange.request.id)
 
 
-def test_long_variable(extended: Make) -> None:
-    """A variable that is too long is left out, an empty one is not."""
+def test_too_long_variable_is_left_out(make_agent: MakeAgent) -> None:
     env = {"TERM": "", "TMUX": "x" * MAX_VALUE_BYTES, "TMUX_PANE": "\u00e9" * MAX_VALUE_BYTES}
-    agent = extended()
+    agent = make_agent()
     with Daemon(agent.socket, answers(b"")) as daemon:
-        _, heard = replace(agent, env=env).answered(daemon, BODY)
+        _, exchange = replace(agent, env=env).answered(daemon, BODY)
     del env["TMUX_PANE"]
-    assert heard.request.env == env
+    assert exchange.request.env == env
 
 
-def test_two_events_at_once(extended: Make) -> None:
-    """Each has an id of its own, in their order."""
-    agent, ids = extended(AGAIN), list[str]()
+def test_concurrent_events_have_ordered_ids(make_agent: MakeAgent) -> None:
+    agent, ids = make_agent(AGAIN), list[str]()
 
     def keeps(connection: socket.socket, request: HookRequest) -> bool:
         ids.append(request.id)
@@ -111,7 +112,7 @@ def test_two_events_at_once(extended: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "text"),
     [
         (ANSWER, "Write a handoff."),
         (b'{"decision":"block","reason":"Go on."}', "Go on."),
@@ -122,157 +123,156 @@ def test_two_events_at_once(extended: Make) -> None:
     ],
     ids=["context", "reason", "nothing", "empty", "no text", "long"],
 )
-def test_answer(extended: Make, answer: bytes, said: str) -> None:
-    """The agent gets what is said; it is acknowledged, and nothing is spooled."""
-    agent = extended()
+def test_reply_reaches_the_agent_and_is_acknowledged(
+    make_agent: MakeAgent, answer: bytes, text: str
+) -> None:
+    agent = make_agent()
     with Daemon(agent.socket, answers(answer)) as daemon:
-        done, heard = agent.answered(daemon, BODY)
-    assert heard.acknowledged
-    assert (done.code, done.out, done.told) == (0, said.encode(), b"")
+        result, exchange = agent.answered(daemon, BODY)
+    assert exchange.acknowledged
+    assert (result.code, result.stdout, result.stderr) == (0, text.encode(), b"")
 
 
 RECEIPT = b'{"messages":["m1"]}'
 
 
-def test_confirmed_delivery(extended: Make) -> None:
-    """What the daemon has stored needs no receipt."""
-    agent = extended()
+def test_confirmed_delivery_spools_no_receipt(make_agent: MakeAgent) -> None:
+    agent = make_agent()
     with Daemon(agent.socket, gives_receipt(ANSWER, RECEIPT, confirms=True)) as daemon:
-        done, heard = agent.answered(daemon, BODY)
-    assert (done.out, heard.acknowledged) == (b"Write a handoff.", True)
+        result, exchange = agent.answered(daemon, BODY)
+    assert (result.stdout, exchange.acknowledged) == (b"Write a handoff.", True)
 
 
 @pytest.mark.parametrize(
     "behaviour", [gives_receipt(ANSWER, RECEIPT, False), never_confirms(ANSWER, RECEIPT)]
 )
-def test_unconfirmed_delivery(extended: Make, behaviour: Behaviour) -> None:
-    """The receipt of what the agent got is spooled if the daemon does not confirm it."""
-    agent = extended()
+def test_unconfirmed_delivery_spools_its_receipt(
+    make_agent: MakeAgent, behaviour: Behaviour
+) -> None:
+    agent = make_agent()
     with Daemon(agent.socket, behaviour) as daemon:
-        done = agent.run(BODY)
-        heard = daemon.heard(done.pid)
-    assert (done.code, done.out, done.told) == (0, b"Write a handoff.", b"")
-    assert heard is not None
-    (kept,) = agent.spooled()
-    assert (kept.kind, kept.id, kept.body) == ("delivered", heard.request.id, RECEIPT)
+        result = agent.run(BODY)
+        exchange = daemon.last_exchange(result.pid)
+    assert (result.code, result.stdout, result.stderr) == (0, b"Write a handoff.", b"")
+    assert exchange is not None
+    (event,) = agent.take_spooled()
+    assert (event.kind, event.id, event.body) == ("delivered", exchange.request.id, RECEIPT)
 
 
-def takes_time(connection: socket.socket, request: HookRequest) -> bool:
-    """Answer while the agent is busy."""
+def answers_slowly(connection: socket.socket, request: HookRequest) -> bool:
     time.sleep(0.06)
     return answers(ANSWER)(connection, request)
 
 
 @pytest.mark.parametrize("busy", [BUSY, SOON], ids=["at once", "meanwhile"])
-def test_answer_to_a_busy_agent(extended: Make, busy: str) -> None:
-    """An answer that came in time is taken, however late the agent gets to it."""
-    agent = extended(busy)
-    with Daemon(agent.socket, takes_time) as daemon:
-        done, heard = agent.answered(daemon, BODY)
-    assert (done.out, heard.acknowledged) == (b"Write a handoff.", True)
+def test_reply_in_time_counts_when_the_agent_is_busy(make_agent: MakeAgent, busy: str) -> None:
+    agent = make_agent(busy)
+    with Daemon(agent.socket, answers_slowly) as daemon:
+        result, exchange = agent.answered(daemon, BODY)
+    assert (result.stdout, exchange.acknowledged) == (b"Write a handoff.", True)
 
 
-def check(agent: Agent, seconds: float = TOO_LONG) -> str:
-    """That an event is spooled once, in time, and nothing is said; gives its id."""
-    done = agent.run(BODY)
-    assert (done.code, done.out, done.told) == (0, b"undefined", b"")
-    assert done.seconds < seconds
-    (kept,) = agent.spooled()
-    assert (kept.kind, json.loads(kept.body)) == ("hook", EVENT)
-    return kept.id
+def check_spooled(agent: Agent, seconds: float = MAX_RUN_S) -> str:
+    """The event is spooled once, in time, and nothing is returned; return its id."""
+    result = agent.run(BODY)
+    assert (result.code, result.stdout, result.stderr) == (0, b"undefined", b"")
+    assert result.seconds < seconds
+    (event,) = agent.take_spooled()
+    assert (event.kind, json.loads(event.body)) == ("hook", EVENT)
+    return event.id
 
 
 @pytest.mark.parametrize("raw", GARBAGE.values(), ids=GARBAGE)
-def test_garbage(extended: Make, raw: bytes) -> None:
-    """A daemon that answers garbage has not answered; what it heard is spooled under that id."""
-    agent = extended()
+def test_garbage_is_no_reply(make_agent: MakeAgent, raw: bytes) -> None:
+    agent = make_agent()
     with Daemon(agent.socket, sends(raw)) as daemon:
-        kept, heard = check(agent), daemon.heard()
-    assert heard is not None
-    assert (heard.request.id, heard.acknowledged) == (kept, False)
+        event_id, exchange = check_spooled(agent), daemon.last_exchange()
+    assert exchange is not None
+    assert (exchange.request.id, exchange.acknowledged) == (event_id, False)
 
 
 @pytest.mark.parametrize("behaviour", [waits, dies, answers_late])
-def test_no_answer(extended: Make, behaviour: Behaviour) -> None:
-    """A daemon that says nothing, dies, or is late."""
-    agent = extended()
+def test_event_without_a_reply_is_spooled_under_the_same_id(
+    make_agent: MakeAgent, behaviour: Behaviour
+) -> None:
+    agent = make_agent()
     with Daemon(agent.socket, behaviour) as daemon:
-        kept, heard = check(agent), daemon.heard()
-    assert heard is not None
-    assert (heard.request.id, heard.acknowledged) == (kept, False)
+        event_id, exchange = check_spooled(agent), daemon.last_exchange()
+    assert exchange is not None
+    assert (exchange.request.id, exchange.acknowledged) == (event_id, False)
 
 
-def test_stopped_daemon(extended: Make, stopped: Path) -> None:
-    """A daemon that was stopped takes connections in, and never answers."""
-    agent = extended()
+def test_event_for_a_suspended_daemon_is_spooled(make_agent: MakeAgent, stopped: Path) -> None:
+    agent = make_agent()
     stopped.rename(agent.socket)
-    check(agent)
+    check_spooled(agent)
 
 
-def nothing(path: Path) -> None:
-    """Leave nobody and nothing there."""
+def leave_nothing(path: Path) -> None:
+    """Leave no file."""
 
 
-def stale(path: Path) -> None:
-    """Leave the socket of a daemon that died."""
+def leave_stale_socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
 
 
-@pytest.mark.parametrize("leave", [nothing, stale, Path.touch, Path.mkdir])
-def test_nobody_there(extended: Make, leave: Callable[[Path], None]) -> None:
-    """No daemon, whatever lies in its place."""
-    agent = extended()
+@pytest.mark.parametrize("leave", [leave_nothing, leave_stale_socket, Path.touch, Path.mkdir])
+def test_event_without_a_daemon_is_spooled(
+    make_agent: MakeAgent, leave: Callable[[Path], None]
+) -> None:
+    agent = make_agent()
     leave(agent.socket)
-    check(agent)
+    check_spooled(agent)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_somebody_elses(extended: Make) -> None:
-    """Where another user listens, who is told nothing."""
-    agent = extended()
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_socket_of_another_user_gets_no_request(make_agent: MakeAgent) -> None:
+    agent = make_agent()
     agent.folder.chmod(0o777)
     os.seteuid(NOBODY)
     theirs = Daemon(agent.socket, answers(ANSWER))
     os.seteuid(0)
     with theirs:
-        check(agent)
-        assert theirs.heard() is None
+        check_spooled(agent)
+        assert theirs.last_exchange() is None
 
 
 @pytest.mark.parametrize(
     ("leave", "autostart", "kind"),
     [
-        (nothing, True, "start"),
-        (stale, True, "start"),
-        (nothing, False, "hook"),
+        (leave_nothing, True, "start"),
+        (leave_stale_socket, True, "start"),
+        (leave_nothing, False, "hook"),
         (Path.mkdir, True, "start"),
     ],
 )
-def test_session_starts_the_daemon(
-    extended: Make, leave: Callable[[Path], None], autostart: bool, kind: str
+def test_missing_daemon_is_started_if_autostart_is_on(
+    make_agent: MakeAgent, leave: Callable[[Path], None], autostart: bool, kind: str
 ) -> None:
-    """Where there is nobody and that is wished, and not where a daemon is only slow."""
-    script = extended().folder / "recording.py"
-    script.write_text(RECORDING)
-    agent = extended(script=script, autostart=autostart)
+    script = make_agent().folder / "recording.py"
+    script.write_text(RECORDING_CLIENT)
+    agent = make_agent(script=script, autostart=autostart)
     leave(agent.socket)
     agent.run(BODY)
     assert (agent.folder / "spool").read_text() == kind
 
 
-def test_slow_daemon_is_not_started(extended: Make) -> None:
-    """A daemon that does not answer is there."""
-    script = extended().folder / "recording.py"
-    script.write_text(RECORDING)
-    agent = extended(script=script, autostart=True)
+def test_slow_daemon_is_not_started_again(make_agent: MakeAgent) -> None:
+    script = make_agent().folder / "recording.py"
+    script.write_text(RECORDING_CLIENT)
+    agent = make_agent(script=script, autostart=True)
     with Daemon(agent.socket, waits):
         agent.run(BODY)
     assert (agent.folder / "spool").read_text() == "hook"
 
 
-def test_brimline_is_gone(extended: Make) -> None:
-    """Where nothing of ours is left, an agent goes on as ever."""
-    agent = extended(script=Path("/gone/client.py"))
-    done = agent.run(BODY)
-    assert (done.code, done.out, done.told, agent.spooled()) == (0, b"undefined", b"", [])
+def test_uninstalled_brimline_is_silent(make_agent: MakeAgent) -> None:
+    agent = make_agent(script=Path("/gone/client.py"))
+    result = agent.run(BODY)
+    assert (result.code, result.stdout, result.stderr, agent.take_spooled()) == (
+        0,
+        b"undefined",
+        b"",
+        [],
+    )

@@ -1,4 +1,4 @@
-"""Gemini CLI's hooks, as they are heard."""
+"""Observations of Gemini CLI's hooks."""
 
 import os
 from pathlib import Path
@@ -12,24 +12,22 @@ from brimline.errors import InvalidUsage
 from brimline.observations import Observation, ObservationKind
 from brimline.usage import Usage
 
-from .told import AT, SESSION, told
+from .hook_input import AT, SESSION, hook_request
 
 MODEL = "gemini-3.8-flash"
 OPENING = "<session_context>\nThis is the Gemini CLI."
 COUNTS = {"promptTokenCount": 12_511, "candidatesTokenCount": 30, "totalTokenCount": 12_541}
 
 
-def heard(event: str, **more: Any) -> Observation | None:
-    """What is heard of an event."""
+def observe(event: str, **more: Any) -> Observation | None:
     return get_agent("gemini").hooks.observe(
-        told("gemini", event, timestamp="2026-11-15T09:02:27.936Z", **more), AT
+        hook_request("gemini", event, timestamp="2026-11-15T09:02:27.936Z", **more), AT
     )
 
 
-def after_model(
+def observe_model_reply(
     counts: dict[str, Any] | None, finish: str | None = "STOP", first: str = OPENING
 ) -> Observation | None:
-    """What is heard of a part of an answer."""
     messages = [{"role": "user", "content": first}, {"role": "model", "content": "I run it."}]
     candidate: dict[str, Any] = {"content": {"role": "model", "parts": ["Done."]}}
     response: dict[str, Any] = {"text": "Done.", "candidates": [candidate]}
@@ -38,7 +36,7 @@ def after_model(
     if counts is not None:
         response["usageMetadata"] = counts
     request = {"model": MODEL, "messages": messages, "config": {"temperature": 1}}
-    return heard("AfterModel", llm_request=request, llm_response=response)
+    return observe("AfterModel", llm_request=request, llm_response=response)
 
 
 @pytest.mark.parametrize(
@@ -53,64 +51,69 @@ def after_model(
         ("SessionEnd", {"reason": "exit"}, "ended"),
     ],
 )
-def test_happenings(event: str, more: dict[str, Any], what: ObservationKind) -> None:
-    """Each event in the monitor's words."""
-    found = heard(event, **more)
-    assert found is not None
-    assert (found.kind, found.usage) == (what, None)
+def test_each_event_has_its_observation_kind(
+    event: str, more: dict[str, Any], what: ObservationKind
+) -> None:
+    observation = observe(event, **more)
+    assert observation is not None
+    assert (observation.kind, observation.usage) == (what, None)
 
 
 @pytest.mark.parametrize("event", ["PreCompress", "BeforeModel", "BeforeTool"])
-def test_nothing(event: str) -> None:
-    """PreCompress fires before every call: it is no compaction, nor is anything else of it."""
-    assert heard(event, trigger="auto") is None
+def test_pre_compress_and_other_events_give_no_observation(event: str) -> None:
+    """PreCompress fires before every call."""
+    assert observe(event, trigger="auto") is None
 
 
-def test_reading() -> None:
-    """The end of an answer is a reading, told by a hook, with the model that answered."""
-    found = after_model(COUNTS)
-    assert found is not None
-    assert (found.kind, found.usage_source, found.model) == ("status", "hook", MODEL)
-    assert found.usage == Usage(12_511, 0, 0, 30)
-    assert found.window is None
+def test_end_of_a_reply_gives_usage_and_model() -> None:
+    observation = observe_model_reply(COUNTS)
+    assert observation is not None
+    assert (observation.kind, observation.usage_source, observation.model) == (
+        "status",
+        "hook",
+        MODEL,
+    )
+    assert observation.usage == Usage(12_511, 0, 0, 30)
+    assert observation.window is None
 
 
-def test_thoughts() -> None:
-    """Hooks are not told of thoughts; what the total has beyond the rest is output."""
-    found = after_model(COUNTS | {"totalTokenCount": 12_600})
-    assert found is not None
-    assert found.usage is not None
-    assert (found.usage.sent, found.usage.output, found.usage.held) == (12_511, 89, 12_600)
+def test_tokens_beyond_prompt_and_candidates_are_output() -> None:
+    """Hooks do not contain the count of thoughts."""
+    observation = observe_model_reply(COUNTS | {"totalTokenCount": 12_600})
+    assert observation is not None
+    assert observation.usage is not None
+    assert (observation.usage.sent, observation.usage.output, observation.usage.held) == (
+        12_511,
+        89,
+        12_600,
+    )
 
 
-def test_part_of_an_answer() -> None:
-    """A part that is not the last has a count that still grows: it tells nothing."""
-    assert after_model(COUNTS, finish=None) is None
-    assert after_model(None) is None
+def test_part_of_a_reply_gives_no_observation() -> None:
+    assert observe_model_reply(COUNTS, finish=None) is None
+    assert observe_model_reply(None) is None
 
 
-def test_reading_of_a_subagent() -> None:
-    """A subagent's call looks the same, but for how its conversation begins."""
-    assert after_model(COUNTS, first="Look around.") is None
-    assert heard("AfterModel", llm_request={"messages": []}, llm_response={}) is None
+def test_reply_to_a_subagent_gives_no_observation() -> None:
+    """Only the start of its conversation differs."""
+    assert observe_model_reply(COUNTS, first="Look around.") is None
+    assert observe("AfterModel", llm_request={"messages": []}, llm_response={}) is None
 
 
 @pytest.mark.parametrize("counts", [{"totalTokenCount": 5}, {"promptTokenCount": -1}])
-def test_impossible_counts(counts: dict[str, Any]) -> None:
-    """A usage without a prompt, or with a negative one, is none."""
+def test_missing_or_negative_prompt_count_is_rejected(counts: dict[str, Any]) -> None:
     with pytest.raises(InvalidUsage):
-        after_model(counts)
+        observe_model_reply(counts)
 
 
-def test_malformed() -> None:
-    """A count that is no number makes no reading."""
+def test_count_that_is_no_number_is_rejected() -> None:
     with pytest.raises(msgspec.DecodeError):
-        after_model({"promptTokenCount": "many"})
+        observe_model_reply({"promptTokenCount": "many"})
 
 
 @pytest.fixture
 def chats(tmp_path: Path) -> tuple[Path, Path]:
-    """The chat of a session, and that of its subagent, which is written later."""
+    """The chat of a session and the newer one of its subagent."""
     own, other = tmp_path / "session-1.jsonl", tmp_path / SESSION / "sub.jsonl"
     other.parent.mkdir()
     own.touch()
@@ -120,26 +123,24 @@ def chats(tmp_path: Path) -> tuple[Path, Path]:
     return own, other
 
 
-def after_tool(own: Path, tool: str = "read_file") -> Observation | None:
-    """What is heard of a tool's result."""
-    return heard("AfterTool", tool_name=tool, transcript_path=str(own))
+def observe_tool_result(own: Path, tool: str = "read_file") -> Observation | None:
+    return observe("AfterTool", tool_name=tool, transcript_path=str(own))
 
 
-def test_tool_of_a_subagent(chats: tuple[Path, Path]) -> None:
-    """While a subagent's chat is the newer one, a tool's result is the subagent's."""
+def test_tool_result_belongs_to_the_subagent_whose_chat_is_newer(chats: tuple[Path, Path]) -> None:
     own, _ = chats
-    assert after_tool(own) is None
+    assert observe_tool_result(own) is None
 
 
-def test_tool_after_a_subagent(chats: tuple[Path, Path]) -> None:
-    """The subagent's own result is the session's, and so is all that follows."""
+def test_result_of_a_subagent_and_later_tools_belong_to_the_session(
+    chats: tuple[Path, Path],
+) -> None:
     own, _ = chats
-    assert after_tool(own, "invoke_agent") is not None
+    assert observe_tool_result(own, "invoke_agent") is not None
     os.utime(own, ns=(0, 3_000))
-    assert after_tool(own) is not None
+    assert observe_tool_result(own) is not None
 
 
-def test_no_transcript(tmp_path: Path) -> None:
-    """Where no file can be looked at, the result is the session's."""
-    assert after_tool(tmp_path / "not there.jsonl") is not None
-    assert heard("AfterTool", transcript_path=None) is not None
+def test_tool_result_without_a_transcript_belongs_to_the_session(tmp_path: Path) -> None:
+    assert observe_tool_result(tmp_path / "not there.jsonl") is not None
+    assert observe("AfterTool", transcript_path=None) is not None

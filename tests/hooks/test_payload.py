@@ -1,4 +1,4 @@
-"""What goes to disk while no daemon runs: the fields that the daemon reads, and nothing else."""
+"""The reduced event that is spooled without a daemon has only the fields that the daemon reads."""
 
 import json
 import os
@@ -29,6 +29,7 @@ from brimline.hooks.client.payload import (
 from .agent import Agent
 
 SECRET = "canary-7f3a"
+# Fields that clients add, also below and as names of expected fields.
 FREE_TEXT = {
     "prompt": SECRET,
     "message": SECRET,
@@ -44,7 +45,6 @@ FREE_TEXT = {
     "cwd": [SECRET],
     SECRET: SECRET,
 }
-"""What clients write beside what is read, and the same in a place where it is not expected."""
 
 NEEDED = {
     "session_id": "s",
@@ -54,20 +54,19 @@ NEEDED = {
     "tool_name": "Bash",
     "stop_hook_active": True,
 }
-NOT_KEPT = {"llm_request", "llm_response", "reason"}
-"""Read, and left out: the conversation, and what no code goes by."""
+# Read but not spooled: the conversation, and text that no code uses.
+NOT_SPOOLED = {"llm_request", "llm_response", "reason"}
 
 Reduce: TypeAlias = Callable[[bytes], tuple[bytes, bytes]]
 
 
 @pytest.mark.parametrize("kind", ["hook", "statusline"])
 def test_no_free_text_is_spooled(agent: Agent, kind: str) -> None:
-    """The spool has what the daemon needs, and none of what the user or the model wrote."""
     body = json.dumps({**FREE_TEXT, **NEEDED, **{f"x_{key}": SECRET for key in NEEDED}})
     agent.run(body.encode(), kind)
     assert SECRET.encode() not in (agent.folder / "spool").read_bytes()
-    (kept,) = agent.spooled()
-    assert json.loads(kept.body) == NEEDED
+    (event,) = agent.take_spooled()
+    assert json.loads(event.body) == NEEDED
 
 
 @pytest.mark.parametrize(
@@ -79,45 +78,42 @@ def test_no_free_text_is_spooled(agent: Agent, kind: str) -> None:
     ],
     ids=["text", "a string", "cut off"],
 )
-def test_a_body_that_is_no_object_is_left_out(agent: Agent, body: bytes) -> None:
-    """Its event is kept without it, so that the daemon counts it as malformed."""
+def test_body_that_is_no_object_is_spooled_empty(agent: Agent, body: bytes) -> None:
+    """The daemon counts it as malformed."""
     agent.run(body)
-    (kept,) = agent.spooled()
-    assert (kept.kind, kept.body) == ("hook", b"")
+    (event,) = agent.take_spooled()
+    assert (event.kind, event.body) == ("hook", b"")
 
 
-def test_a_value_that_is_too_long_is_left_out(agent: Agent) -> None:
-    """No kept field can hold more than a path."""
+def test_value_longer_than_a_path_is_left_out(agent: Agent) -> None:
     body = {"session_id": "s", "cwd": "x" * MAX_VALUE_BYTES, "model": "m" * (MAX_VALUE_BYTES - 2)}
     agent.run(json.dumps(body).encode())
-    (kept,) = agent.spooled()
-    assert json.loads(kept.body) == {"session_id": "s", "model": body["model"]}
+    (event,) = agent.take_spooled()
+    assert json.loads(event.body) == {"session_id": "s", "model": body["model"]}
 
 
-def fields_of(kind: Any) -> Iterator[str]:
-    """The names of all fields that a type reads, at any depth."""
+def field_names(kind: Any) -> Iterator[str]:
+    """Yield the names of all fields of a type, at any depth."""
     for each in (kind, *get_args(kind)):
         if isinstance(each, type) and issubclass(each, msgspec.Struct):
             for field in msgspec.structs.fields(each):
                 yield field.encode_name
-                if field.encode_name not in NOT_KEPT:
-                    yield from fields_of(field.type)
+                if field.encode_name not in NOT_SPOOLED:
+                    yield from field_names(field.type)
 
 
-def test_every_field_that_is_read_is_kept() -> None:
-    """A field that a daemon reads, of any agent, is in the list; the list has no other."""
+def test_spooled_fields_are_exactly_those_the_daemon_reads() -> None:
     kinds = (
         hook_payloads.HookInput,
         GeminiInput,
         ExtensionInput,
         hook_payloads.StatusInput,
     )
-    read = {name for kind in kinds for name in fields_of(kind)}
-    assert read - NOT_KEPT == set(FIELDS)
+    read = {name for kind in kinds for name in field_names(kind)}
+    assert read - NOT_SPOOLED == set(FIELDS)
 
 
-def test_both_clients_have_the_same_list() -> None:
-    """The list in C is the list in Python."""
+def test_both_clients_have_the_same_fields() -> None:
     source = Path(payload.__file__).with_name("tables.h").read_text()
     table = source.partition("FIELDS[] = {")[2].partition("};")[0]
     assert set(re.findall(r'"(\w+)"', table)) == set(FIELDS)
@@ -128,7 +124,7 @@ def test_both_clients_have_the_same_list() -> None:
 
 @pytest.fixture(scope="module")
 def in_c(tmp_path_factory: pytest.TempPathFactory, compiled: Path) -> Iterator[Reduce]:
-    """The functions in C, under the sanitizers where the compiler has them."""
+    """The C functions, under the sanitizers if the compiler has them."""
     assert compiled
     program = tmp_path_factory.mktemp("payload") / "driver"
     here, source = Path(__file__).parent, Path(payload.__file__).with_suffix(".c")
@@ -158,7 +154,6 @@ def in_c(tmp_path_factory: pytest.TempPathFactory, compiled: Path) -> Iterator[R
 
 
 def in_python(body: bytes) -> tuple[bytes, bytes]:
-    """The same in Python."""
     reduced = reduce_body(body)
     return reduced, short_status(reduced, "daemon off")
 
@@ -183,7 +178,7 @@ def bodies(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A body that was cut off, or of which a few bytes are others."""
+    """A body that is cut off or has a few bytes replaced."""
     body = bytearray(draw(bodies()))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(body)))
@@ -220,18 +215,17 @@ FUZZ = settings(
 @FUZZ
 @given(body=bodies() | damaged() | st.binary(max_size=200))
 def test_c_and_python_agree(in_c: Reduce, body: bytes) -> None:
-    """Both keep the same bytes of any body, and show the same line; no byte beyond it is read."""
+    """The sanitizers catch reads beyond the body."""
     assert in_c(body) == in_python(body)
 
 
 @given(st.dictionaries(names, values, max_size=8))
-def test_kept_fields_are_as_they_were(value: dict[str, Any]) -> None:
-    """What is kept of an object is what a decoder finds in it."""
-    kept = json.loads(reduce_body(json.dumps(value).encode()))
+def test_reduced_fields_keep_their_values(value: dict[str, Any]) -> None:
+    reduced = json.loads(reduce_body(json.dumps(value).encode()))
     scalar = {key: each for key, each in value.items() if not isinstance(each, list | dict)}
     expected = {key: each for key, each in scalar.items() if key in FIELDS}
-    assert json.dumps({key: kept[key] for key in expected}) == json.dumps(expected)
-    assert set(kept) <= FIELDS
+    assert json.dumps({key: reduced[key] for key in expected}) == json.dumps(expected)
+    assert set(reduced) <= FIELDS
 
 
 CORNERS: dict[str, bytes] = {
@@ -260,7 +254,7 @@ CORNERS: dict[str, bytes] = {
     "deep": b'{"cwd":%b}' % (b"[" * 100_000),
     "deep and closed": b'{"id":1,"x":%b%b}' % (b"[" * 100_000, b"]" * 100_000),
     "less deep": b'{"id":1,"x":%b%b}' % (b"[" * 300, b"]" * 300),
-    "deep in what is kept": b'{"cost":' * 6 + b"1" + b"}" * 6,
+    "deep in a kept field": b'{"cost":' * 6 + b"1" + b"}" * 6,
     "nothing": b"",
     "only space": b"  ",
     "half": b"{",
@@ -268,14 +262,12 @@ CORNERS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("body", CORNERS.values(), ids=CORNERS)
-def test_corners(in_c: Reduce, body: bytes) -> None:
-    """Where two scanners may differ, these do not."""
-    found = in_c(body)
-    assert found == in_python(body)
-    assert len(found[0]) <= MAX_REDUCED_BYTES
+def test_c_and_python_agree_on_corner_cases(in_c: Reduce, body: bytes) -> None:
+    reduced = in_c(body)
+    assert reduced == in_python(body)
+    assert len(reduced[0]) <= MAX_REDUCED_BYTES
 
 
-def test_a_real_body_is_reduced_to_its_fields() -> None:
-    """An example, to see what is kept."""
+def test_example_body_is_reduced_to_its_fields() -> None:
     body = b'{"session_id": "s", "model": {"id": "m", "x": 1}, "prompt": "hello", "cwd": "/a"}'
     assert reduce_body(body) == b'{"session_id":"s","model":{"id":"m"},"cwd":"/a"}'

@@ -1,4 +1,4 @@
-"""Requests and replies as bytes, and bytes that are neither."""
+"""The hook protocol: requests and replies as bytes, and invalid bytes."""
 
 import pytest
 from hypothesis import given
@@ -33,8 +33,7 @@ requests = st.builds(
 )
 
 
-def parsed(data: bytes) -> HookRequest:
-    """The request that some bytes are."""
+def parse_whole_request(data: bytes) -> HookRequest:
     end = data.index(b"\n") + 1
     sizes = parse_line(data[:end])
     assert len(data) == end + sizes.header + sizes.body
@@ -42,22 +41,19 @@ def parsed(data: bytes) -> HookRequest:
 
 
 @given(requests)
-def test_request_comes_back(request: HookRequest) -> None:
-    """What was encoded is parsed to the same."""
-    assert parsed(encode_request(request)) == request
+def test_encoded_request_parses_to_itself(request: HookRequest) -> None:
+    assert parse_whole_request(encode_request(request)) == request
 
 
 @given(st.binary())
-def test_reply_comes_back(text: bytes) -> None:
-    """What was encoded is parsed to the same; a part of it is none yet."""
+def test_encoded_reply_parses_to_itself_and_a_part_to_none(text: bytes) -> None:
     data = encode_reply(text)
     assert parse_reply(data) == text
     assert all(parse_reply(data[:size]) is None for size in range(len(data)))
 
 
 @given(st.binary())
-def test_garbage_is_told(data: bytes) -> None:
-    """Bytes that are no frame raise one error and no other."""
+def test_garbage_raises_invalid_frame(data: bytes) -> None:
     with pytest.raises(InvalidFrame):
         parse_line(data)
     with pytest.raises(InvalidFrame):
@@ -77,8 +73,7 @@ def test_garbage_is_told(data: bytes) -> None:
     ],
     ids=["cut", "empty", "kind", "agent", "id", "pid", "order"],
 )
-def test_bad_header(header: bytes) -> None:
-    """A header that is wrong says what was expected and what came."""
+def test_invalid_header_error_says_what_was_expected(header: bytes) -> None:
     with pytest.raises(InvalidFrame) as error:
         parse_request(header, b"")
     assert error.value.problem.startswith(
@@ -100,14 +95,12 @@ def test_bad_header(header: bytes) -> None:
         b"BRIMLINE 1 1 %d\n" % (MAX_EVENT_BYTES + 1),
     ],
 )
-def test_bad_line(line: bytes) -> None:
-    """A first line that is wrong, or announces too much, is refused before anything is read."""
+def test_invalid_or_oversized_first_line_is_rejected(line: bytes) -> None:
     with pytest.raises(InvalidFrame):
         parse_line(line)
 
 
-def test_bounds() -> None:
-    """The longest that is allowed is taken, and its first line fits."""
+def test_largest_request_and_reply_are_accepted() -> None:
     line = b"BRIMLINE 1 %d %d\n" % (MAX_HEADER_BYTES, MAX_EVENT_BYTES)
     assert parse_line(line) == Sizes(MAX_HEADER_BYTES, MAX_EVENT_BYTES)
     assert len(line) <= MAX_LINE_BYTES
@@ -120,25 +113,21 @@ def test_bounds() -> None:
 @pytest.mark.parametrize(
     "data", [b"x" * MAX_LINE_BYTES, b"HTTP/1.1\r\n", b"BRIMLINE 1 %d\n" % (MAX_REPLY_BYTES + 1)]
 )
-def test_bad_reply(data: bytes) -> None:
-    """A reply that is none is an error, and not one that is still to come."""
+def test_invalid_reply_is_not_taken_for_an_incomplete_one(data: bytes) -> None:
     with pytest.raises(InvalidFrame):
         parse_reply(data)
 
 
-def test_unknown_entry() -> None:
-    """What a newer client says more is passed over; the last of two entries counts."""
+def test_unknown_header_entries_are_ignored_and_the_last_duplicate_counts() -> None:
     request = parse_request(HEADER + b"more=1\0env.TERM=a\0env.TERM=b\0noise\0", b"x")
     assert request == HookRequest("hook", "claude", "12-3", 3, {"TERM": "b"}, b"x")
 
 
-def test_no_text() -> None:
-    """A variable that is no UTF-8 is readable text all the same, which can be stored and served."""
+def test_variable_that_is_no_utf8_becomes_readable_text() -> None:
     request = parse_request(HEADER + b"env.TERM=\xff\0", b"")
     assert request.env == {"TERM": "\ufffd"}
 
 
-def test_what_it_tells() -> None:
-    """A request tells when it was."""
+def test_request_time_comes_from_its_id() -> None:
     request = parse_request(HEADER.replace(b"12-3", b"1794725180500000000-3"), b"x")
     assert request.at == 1794725180.5

@@ -1,4 +1,4 @@
-"""The real daemon, started by a session's hook: one of it, which hears what was told before."""
+"""The real daemon started by a session's hook: one instance, which reads the spooled events."""
 
 import fcntl
 import json
@@ -22,42 +22,41 @@ from .agent import Agent, compiled_client, python_client
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 30.0
+MAX_WAIT_S = 30.0
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A user's machine with nothing but the hook client on it."""
+    """A machine with only the hook client."""
 
     agent: Agent
 
     def start(self, session: str) -> None:
-        """A session starts."""
-        told = {"session_id": session, "hook_event_name": "SessionStart", "source": "startup"}
-        done = self.agent.run(json.dumps(told).encode(), "start")
-        assert (done.code, done.out, done.told) == (0, b"", b"")
+        """Run the hook of a session start."""
+        hook_input = {"session_id": session, "hook_event_name": "SessionStart", "source": "startup"}
+        result = self.agent.run(json.dumps(hook_input).encode(), "start")
+        assert (result.code, result.stdout, result.stderr) == (0, b"", b"")
 
-    def command(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        """One of our commands."""
-        command = [sys.executable, "-m", "brimline", *words]
+    def brimline(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "brimline", *arguments]
         return subprocess.run(
             command, env=dict(self.agent.env), capture_output=True, text=True, check=False
         )
 
-    def status(self, heard: int) -> Any:
-        """What the daemon tells of itself once it has heard so much."""
-        end = time.monotonic() + PATIENCE
+    def status(self, min_events: int) -> Any:
+        """Return the daemon's status once it has processed this many events."""
+        end = time.monotonic() + MAX_WAIT_S
         while time.monotonic() < end:
-            told = json.loads(self.command("serve", "--status", "--json").stdout)
-            if told["running"] and told["heard"] >= heard:
-                return told
+            status = json.loads(self.brimline("serve", "--status", "--json").stdout)
+            if status["running"] and status["heard"] >= min_events:
+                return status
             time.sleep(0.1)
         raise AssertionError((self.agent.folder / "serve.log").read_text())
 
 
 @pytest.fixture
 def machine(folder: Path) -> Iterator[Machine]:
-    """A machine without a daemon; one that was started is ended."""
+    """A machine without a daemon; one that was started is stopped."""
     env = {
         "HOME": str(folder),
         "PATH": os.environ["PATH"],
@@ -65,13 +64,12 @@ def machine(folder: Path) -> Iterator[Machine]:
     }
     (folder / "state").mkdir(mode=0o700)
     socket = socket_path(folder / "state", os.getuid())
-    made = Machine(Agent(python_client(), folder / "state", socket, env))
-    yield made
-    made.command("serve", "--stop")
+    machine_without_daemon = Machine(Agent(python_client(), folder / "state", socket, env))
+    yield machine_without_daemon
+    machine_without_daemon.brimline("serve", "--stop")
 
 
-def test_two_sessions_at_once(machine: Machine) -> None:
-    """One daemon lives, the other goes without a word; the events of both are heard, once."""
+def test_two_sessions_start_one_daemon_that_gets_both_events(machine: Machine) -> None:
     with ThreadPoolExecutor(2) as several:
         list(several.map(machine.start, ["one", "two"]))
     assert machine.status(2)["heard"] == 2
@@ -81,8 +79,7 @@ def test_two_sessions_at_once(machine: Machine) -> None:
     assert "taken" not in log
 
 
-def test_fifty_sessions_at_once(machine: Machine, compiled: Path) -> None:
-    """One daemon is started, and every session is in its store; none is dropped."""
+def test_fifty_sessions_start_one_daemon_that_stores_all(machine: Machine, compiled: Path) -> None:
     agent = replace(machine.agent, command=compiled_client(compiled))
     fast = replace(machine, agent=agent)
     sessions = [f"session-{number}" for number in range(50)]
@@ -97,8 +94,7 @@ def test_fifty_sessions_at_once(machine: Machine, compiled: Path) -> None:
     assert (log.count("is running at"), log.count("Traceback")) == (1, 0)
 
 
-def test_daemon_keeps_the_start_lock_to_itself(machine: Machine) -> None:
-    """It holds the lock as long as it lives, and no process that it runs inherits it."""
+def test_daemon_holds_the_start_lock_and_does_not_pass_it_on(machine: Machine) -> None:
     machine.start("one")
     pid = machine.status(1)["pid"]
     lock = machine.agent.folder / "start.lock"
@@ -106,52 +102,49 @@ def test_daemon_keeps_the_start_lock_to_itself(machine: Machine) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     flags = Path(f"/proc/{pid}/fdinfo/3").read_text().split("flags:")[1].split()[0]
     assert int(flags, 8) & os.O_CLOEXEC
-    machine.command("serve", "--stop")
+    machine.brimline("serve", "--stop")
     with lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # the process ends a moment after it says so
 
 
-def test_after_a_kill(machine: Machine) -> None:
-    """The next session starts it again, onto what the killed one left."""
+def test_session_after_a_kill_starts_the_daemon_again(machine: Machine) -> None:
     machine.start("one")
     killed = machine.status(1)["pid"]
     os.kill(killed, signal.SIGKILL)
-    while machine.command("serve", "--status").returncode == 0:
+    while machine.brimline("serve", "--status").returncode == 0:
         time.sleep(0.05)
     machine.start("two")
     assert machine.status(1)["pid"] != killed
 
 
-def test_switched_off_in_the_settings(machine: Machine) -> None:
-    """A hook that was set up before autostart was switched off starts nothing that stays."""
+def test_autostart_off_in_the_settings_starts_no_daemon(machine: Machine) -> None:
     config = machine.agent.folder / "config.toml"
     config.write_text("daemon = {autostart = false}")
     env = {**machine.agent.env, "BRIMLINE_CONFIG": str(config)}
     off = replace(machine, agent=replace(machine.agent, env=env))
-    assert off.command("serve", "--autostart").returncode == 0
-    assert off.command("serve", "--status").returncode == 3
+    assert off.brimline("serve", "--autostart").returncode == 0
+    assert off.brimline("serve", "--status").returncode == 3
 
 
-def test_background(machine: Machine) -> None:
-    """`serve --background` comes back when the daemon answers; a second time it says so."""
-    done = machine.command("serve", "--background")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "is running at http://127.0.0.1:" in done.stdout
+def test_background_returns_when_the_daemon_answers_and_starts_no_second_one(
+    machine: Machine,
+) -> None:
+    result = machine.brimline("serve", "--background")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "is running at http://127.0.0.1:" in result.stdout
     first = machine.status(0)["pid"]
-    assert "already" in machine.command("serve", "--background").stdout
+    assert "already" in machine.brimline("serve", "--background").stdout
     assert machine.status(0)["pid"] == first
 
 
-def test_background_that_cannot_be(machine: Machine) -> None:
-    """What it said last tells why it did not come up."""
+def test_failed_background_start_prints_the_reason(machine: Machine) -> None:
     (machine.agent.folder / "brimline.db").mkdir()
-    done = machine.command("serve", "--background")
-    assert done.returncode == 1
-    assert done.stderr.strip()
+    result = machine.brimline("serve", "--background")
+    assert result.returncode == 1
+    assert result.stderr.strip()
 
 
-def test_log_is_put_aside(machine: Machine) -> None:
-    """A log that has grown too large is put aside when a daemon starts."""
+def test_large_log_is_rotated_at_start(machine: Machine) -> None:
     log = machine.agent.folder / "serve.log"
     log.write_bytes(b"x" * ((1 << 20) + 1))
     machine.start("one")

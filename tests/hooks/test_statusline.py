@@ -1,4 +1,4 @@
-"""The status line that the daemon makes of a reading."""
+"""The status line that the daemon renders from a reading."""
 
 import re
 from typing import Any
@@ -22,26 +22,24 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def call(sent: int, model: str = SONNET) -> Call:
-    """A call that sent so much, and wrote 50 tokens."""
     return Call(id=f"call {sent}", usage=Usage(10, sent - 10, 0, 50), model=model)
 
 
 def reading(*events: AnyEvent, model: str = SONNET, **more: Any) -> Reading:
-    """The reading of a session of Claude Code in which this happened."""
+    """The reading of a Claude Code session with these events."""
     session = fold(Session(agent="claude", records_compactions=True), events)
     thread = session.threads.get(MAIN) or Thread(MAIN)
     return read(session, thread, "status line", model=model, **more)
 
 
-def told(size: int | None = 200_000, dollars: float | None = None) -> StatusInput:
-    """What the client told with it."""
+def status_input(size: int | None = 200_000, dollars: float | None = None) -> StatusInput:
     context = ContextWindow(context_window_size=size)
     return StatusInput(session_id="s", context_window=context, cost=Cost(total_cost_usd=dollars))
 
 
-def drawn(now: Reading, look: RenderOptions = PLAIN, size: int | None = 200_000) -> str:
-    """The line without any cost."""
-    return render_line(now, told(size), look)
+def render(now: Reading, look: RenderOptions = PLAIN, size: int | None = 200_000) -> str:
+    """Render a line without a cost."""
+    return render_line(now, status_input(size), look)
 
 
 OFF = ClientSettings(auto_compact=False)
@@ -92,63 +90,55 @@ CASES: dict[str, tuple[Reading, str]] = {
 
 
 @pytest.mark.parametrize(("now", "shown"), CASES.values(), ids=CASES)
-def test_line(now: Reading, shown: str) -> None:
-    """What the window holds and what is left, each with what it is of; unknown is no 0 %."""
-    assert drawn(now) == shown
+def test_line_has_window_and_rest_and_unknown_is_not_zero(now: Reading, shown: str) -> None:
+    assert render(now) == shown
 
 
-def test_unknown_window() -> None:
-    """Without a window there is no percentage, and no guess."""
+def test_line_without_a_window_has_no_percentage() -> None:
     session = fold(Session(agent="pi"), [call(90_000, MINE)])
     now = read(session, session.threads[MAIN], "transcript", model=MINE)
-    assert drawn(now) == "90K of an unknown window"
-    assert drawn(read(Session(agent="pi"), Thread(MAIN), "transcript")) == "no call yet"
+    assert render(now) == "90K of an unknown window"
+    assert render(read(Session(agent="pi"), Thread(MAIN), "transcript")) == "no call yet"
 
 
 # What cannot be.
 
 
-def test_stuck_window() -> None:
-    """A window that the session disproves is put right, marked, and the client's one named."""
+def test_disproved_window_is_corrected_and_marked() -> None:
     now = reading(WindowReported(tokens=200_000), call(300_000))
-    assert drawn(now) == (
+    assert render(now) == (
         "███░░░░░░░ 30%* 300K/1M window | 667K to compaction | * client says 200K window"
     )
 
 
-def test_window_that_nobody_knows() -> None:
-    """More than any known window is no percentage of one."""
+def test_context_above_every_known_window_has_no_percentage() -> None:
     now = reading(WindowReported(tokens=200_000), call(3_000_000))
-    assert drawn(now).startswith("3M of an unknown window | ")
-    assert drawn(now).endswith(" | * client says 200K window")
+    assert render(now).startswith("3M of an unknown window | ")
+    assert render(now).endswith(" | * client says 200K window")
 
 
-def test_more_than_the_users_window() -> None:
-    """The user's own word is kept, and what is too much is not hidden."""
+def test_context_above_the_configured_window_is_marked() -> None:
     now = reading(call(210_000), overrides=Overrides(windows={"*": 200_000}))
-    assert drawn(now).startswith("██████████ 105%! 210K/200K window")
+    assert render(now).startswith("██████████ 105%! 210K/200K window")
 
 
-def test_wrong_figure() -> None:
-    """A figure that is ours though the client tells another is marked, and the other is named."""
+def test_wrong_figure_of_the_client_is_marked_and_shown() -> None:
     look = RenderOptions(colour=False, client_error="client says 1763164800%")
-    shown = drawn(reading(call(90_000)), look)
+    shown = render(reading(call(90_000)), look)
     assert shown.startswith("████░░░░░░ 45%* 90K/200K window | ")
     assert shown.endswith(" | * client says 1763164800%")
 
 
-def test_wrong_and_unknown() -> None:
-    """Where the client's usage cannot be and nobody knows better, no call is denied."""
-    shown = drawn(reading(), RenderOptions(colour=False, client_error="client's usage is invalid"))
+def test_invalid_usage_before_the_first_reading_is_unknown_not_no_call() -> None:
+    shown = render(reading(), RenderOptions(colour=False, client_error="client's usage is invalid"))
     assert shown.startswith("context unknown, 200K window | ")
     assert shown.endswith(" | * client's usage is invalid")
 
 
-def test_unknown_after_a_call() -> None:
-    """Where a call is known to have been made, none is denied."""
+def test_unknown_context_after_a_call_is_not_shown_as_no_call() -> None:
     look = RenderOptions(colour=False, has_call=True)
     unknown = "context unknown until the next reply, 200K window | compaction at 167K"
-    assert drawn(reading(), look) == unknown
+    assert render(reading(), look) == unknown
 
 
 # The other parts.
@@ -158,20 +148,18 @@ def test_unknown_after_a_call() -> None:
     ("dollars", "shown"),
     [(1.255, "$1.25"), (1_234.5, "$1,234.50"), (0.009, "$0.01"), (0.004, ""), (0, ""), (None, "")],
 )
-def test_cost(dollars: float | None, shown: str) -> None:
-    """What the session has cost, once it is a cent."""
+def test_cost_is_shown_from_one_cent(dollars: float | None, shown: str) -> None:
     look = RenderOptions(line=LineSettings(parts=("cost",)))
-    assert render_line(reading(call(90_000)), told(dollars=dollars), look) == shown
+    assert render_line(reading(call(90_000)), status_input(dollars=dollars), look) == shown
 
 
 @pytest.mark.parametrize(
     ("left", "shown"), [(12, "~12 calls left"), (1, "~1 call left"), (0, ""), (None, "")]
 )
-def test_calls_left(left: int | None, shown: str) -> None:
-    """The forecast, once there is one."""
+def test_calls_left_are_shown_if_known(left: int | None, shown: str) -> None:
     look = RenderOptions(line=LineSettings(parts=("calls",)), calls_left=left)
-    assert drawn(reading(call(90_000)), look) == shown
-    assert drawn(reading(), look) == ""
+    assert render(reading(call(90_000)), look) == shown
+    assert render(reading(), look) == ""
 
 
 @pytest.mark.parametrize(
@@ -184,31 +172,28 @@ def test_calls_left(left: int | None, shown: str) -> None:
         (RenderOptions(), ""),
     ],
 )
-def test_handoff(look: RenderOptions, shown: str) -> None:
-    """The state of the handoff, and how long ago that was."""
+def test_handoff_is_shown_with_its_age(look: RenderOptions, shown: str) -> None:
     of_handoff = RenderOptions(
         LineSettings(parts=("handoff",)), False, None, None, look.handoff, look.handoff_calls
     )
-    assert drawn(reading(call(90_000)), of_handoff) == shown
+    assert render(reading(call(90_000)), of_handoff) == shown
 
 
 FULL = RenderOptions(colour=False, calls_left=12, handoff="fresh", handoff_calls=3)
 
 
-def test_every_part() -> None:
-    """All of it, in the order of the settings."""
-    assert render_line(reading(call(90_000)), told(dollars=1.25), FULL) == (
+def test_parts_come_in_the_order_of_the_settings() -> None:
+    assert render_line(reading(call(90_000)), status_input(dollars=1.25), FULL) == (
         "████░░░░░░ 45% 90K/200K window | 77K to compaction | ~12 calls left | $1.25"
         " | fresh handoff, 3 calls ago"
     )
 
 
-def test_settings() -> None:
-    """Parts, their order, what is between them and the bar's width are the user's."""
+def test_parts_separator_and_bar_follow_the_settings() -> None:
     look = RenderOptions(
         line=LineSettings(parts=("left", "context"), separator=" · ", bar=4), colour=False
     )
-    assert drawn(reading(call(90_000)), look) == "77K to compaction · █░░░ 45% 90K/200K window"
+    assert render(reading(call(90_000)), look) == "77K to compaction · █░░░ 45% 90K/200K window"
 
 
 @pytest.mark.parametrize(
@@ -224,9 +209,10 @@ def test_settings() -> None:
         (None, "████░░░░░░ 45% 90K/200K window | 77K to compaction"),
     ],
 )
-def test_width(columns: int | None, shown: str) -> None:
-    """What has no room is left out from the end; the figure stays, and says what it is of."""
-    assert drawn(reading(call(90_000)), RenderOptions(colour=False, columns=columns)) == shown
+def test_narrow_line_drops_parts_from_the_end_but_keeps_the_figure(
+    columns: int | None, shown: str
+) -> None:
+    assert render(reading(call(90_000)), RenderOptions(colour=False, columns=columns)) == shown
 
 
 @pytest.mark.parametrize(
@@ -234,38 +220,35 @@ def test_width(columns: int | None, shown: str) -> None:
     [(46, "no call yet, 200K window | compaction at 167K"), (44, "no call yet, 200K window"),
      (23, "no call yet"), (1, "no call yet")],
 )  # fmt: skip
-def test_width_of_the_unknown(columns: int, shown: str) -> None:
-    """What is unknown becomes narrower too."""
-    assert drawn(reading(), RenderOptions(colour=False, columns=columns)) == shown
+def test_unknown_context_becomes_narrower(columns: int, shown: str) -> None:
+    assert render(reading(), RenderOptions(colour=False, columns=columns)) == shown
 
 
-def test_width_without_a_bar() -> None:
-    """Where there is no bar, the tokens are what goes, and the per cent is what is coloured."""
+def test_narrow_line_without_a_bar_drops_the_tokens_and_colours_the_percent() -> None:
     look = RenderOptions(line=LineSettings(bar=0), columns=19)
-    assert drawn(reading(call(90_000)), look) == "\x1b[33m45%\x1b[0m 90K/200K window"
-    assert drawn(reading(call(90_000)), RenderOptions(line=LineSettings(bar=0), columns=18)) == (
+    assert render(reading(call(90_000)), look) == "\x1b[33m45%\x1b[0m 90K/200K window"
+    assert render(reading(call(90_000)), RenderOptions(line=LineSettings(bar=0), columns=18)) == (
         "\x1b[33m45%\x1b[0m of window"
     )
 
 
-def test_note_goes_first() -> None:
-    """Where there is little room the mark tells enough."""
+def test_narrow_line_drops_the_note_but_keeps_the_mark() -> None:
     look = RenderOptions(colour=False, columns=60, client_error="client says 0%")
-    assert drawn(reading(call(90_000)), look) == (
+    assert render(reading(call(90_000)), look) == (
         "████░░░░░░ 45%* 90K/200K window | 77K to compaction"
     )
 
 
-def test_wide_characters() -> None:
-    """A character that takes two columns counts as two, one that takes none as none."""
+def test_wide_and_zero_width_characters_count_by_their_cells() -> None:
     assert [cell_width(text) for text in ("abc", "界", "e\u0301", "█░")] == [3, 2, 1, 2]
 
 
 @given(st.integers(1, 120), st.integers(0, 60), st.integers(10, 900_000), st.booleans())
-def test_any_width(columns: int, bar: int, sent: int, colour: bool) -> None:
-    """A line never has half an escape, and fits wherever anything of it fits."""
+def test_line_of_any_width_fits_and_has_whole_escapes(
+    columns: int, bar: int, sent: int, colour: bool
+) -> None:
     look = RenderOptions(LineSettings(bar=bar), colour, columns, 7, "old", 3, "client says 0%")
-    shown = render_line(reading(call(sent)), told(dollars=2), look)
+    shown = render_line(reading(call(sent)), status_input(dollars=2), look)
     text = ESCAPE.sub("", shown)
     assert "\x1b" not in text
     assert shown.count("\x1b[0m") * 2 == shown.count("\x1b")
@@ -279,25 +262,22 @@ def test_any_width(columns: int, bar: int, sent: int, colour: bool) -> None:
     ("sent", "code"),
     [(10_000, "32"), (83_000, "32"), (84_000, "33"), (133_000, "33"), (134_000, "31")],
 )
-def test_colours(sent: int, code: str) -> None:
-    """By how near the compaction is: calm, warm from half of the way, hot from four fifths."""
-    assert drawn(reading(call(sent)), RenderOptions()).startswith(f"\x1b[{code}m")
+def test_colour_follows_the_distance_to_compaction(sent: int, code: str) -> None:
+    assert render(reading(call(sent)), RenderOptions()).startswith(f"\x1b[{code}m")
 
 
-def test_own_colours() -> None:
-    """The user's colours, and none where they want none."""
+def test_colours_follow_the_settings() -> None:
     own = LineSettings(calm="#0a141e", warm="208", hot="none")
-    assert drawn(reading(call(9_000)), RenderOptions(line=own)).startswith("\x1b[38;2;10;20;30m░")
-    assert drawn(reading(call(90_000)), RenderOptions(line=own)).startswith("\x1b[38;5;208m████░")
-    assert drawn(reading(call(160_000)), RenderOptions(line=own)).startswith("████████░░ 80%")
+    assert render(reading(call(9_000)), RenderOptions(line=own)).startswith("\x1b[38;2;10;20;30m░")
+    assert render(reading(call(90_000)), RenderOptions(line=own)).startswith("\x1b[38;5;208m████░")
+    assert render(reading(call(160_000)), RenderOptions(line=own)).startswith("████████░░ 80%")
 
 
-def test_colour_without_a_limit() -> None:
-    """Where the limit is unknown, the window is what it is near to."""
+def test_colour_without_a_limit_follows_the_window() -> None:
     session = fold(Session(agent="mine"), [WindowReported(tokens=100_000), call(90_000, MINE)])
     now = read(session, session.threads[MAIN], "transcript", model=MINE)
     assert now.limit is None
-    assert drawn(now, RenderOptions()).startswith("\x1b[31m█████████░")
+    assert render(now, RenderOptions()).startswith("\x1b[31m█████████░")
 
 
 @pytest.mark.parametrize(
@@ -310,8 +290,9 @@ def test_colour_without_a_limit() -> None:
         ({"NO_COLOR": ""}, True),
     ],
 )
-def test_colour_wanted(env: dict[str, str], auto: bool) -> None:
-    """NO_COLOR and a dumb terminal are respected; a setting goes before both."""
+def test_colour_setting_overrides_no_color_and_dumb_terminals(
+    env: dict[str, str], auto: bool
+) -> None:
     assert wants_colour(env) is auto
     assert wants_colour(env, "always")
     assert not wants_colour(env, "never")
@@ -322,7 +303,6 @@ def test_colour_wanted(env: dict[str, str], auto: bool) -> None:
     [("80", 80), ("1", 1), ("0", None), ("", None), ("wide", None), ("-5", None), ("²", None),
      ("9" * 4_500, None)],
 )  # fmt: skip
-def test_columns(text: str, columns: int | None) -> None:
-    """A width that is none is unknown."""
+def test_invalid_terminal_width_is_unknown(text: str, columns: int | None) -> None:
     assert terminal_columns({"COLUMNS": text}) == columns
     assert terminal_columns({}) is None

@@ -18,7 +18,7 @@ from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.protocol import encode_request, parse_reply_parts
 from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.server.hooks.hook_socket import ACK
-from hooks.agent import TRIES, Agent, Done, compile_client, compiled_client, python_client
+from hooks.agent import TRIES, Agent, ClientResult, compile_client, compiled_client, python_client
 from hooks.daemon import Behaviour
 from hooks.daemon import Daemon as Interposed
 
@@ -82,7 +82,7 @@ def killed_before_the_print(daemon: Running) -> Behaviour:
     return behave
 
 
-def run_until_killed(agent: Agent, daemon: Running, stdin: bytes) -> Done:
+def run_until_killed(agent: Agent, daemon: Running, stdin: bytes) -> ClientResult:
     """Run a hook until it is in time to print its answer; the daemon is killed behind that."""
     with Interposed(agent.socket, killed_after_the_print(daemon)):
         for _ in range(TRIES):
@@ -109,7 +109,7 @@ def test_killed_between_the_print_and_the_store(daemon: Running, agent: Agent) -
     """What the agent got is not handed out again by the next daemon."""
     send(daemon)
     done = run_until_killed(agent, daemon, PROMPT)
-    assert all(text in done.out.decode() for text in TEXTS)
+    assert all(text in done.stdout.decode() for text in TEXTS)
     daemon.start()
     assert states(daemon) == {"delivered"}
     assert daemon.ask(PROMPT) == ""
@@ -121,7 +121,7 @@ def test_killed_before_the_print(daemon: Running, agent: Agent) -> None:
     send(daemon)
     with Interposed(agent.socket, killed_before_the_print(daemon)):
         done = agent.run(PROMPT)
-    assert (done.code, done.out) == (0, b"")
+    assert (done.code, done.stdout) == (0, b"")
     with closing(sqlite3.connect(daemon.state / "brimline.db")) as database:
         database.execute("UPDATE messages SET handed_at = handed_at - 60")  # the lease is over
         database.commit()
@@ -151,7 +151,7 @@ def test_stopped_while_the_client_waits(daemon: Running, agent: Agent) -> None:
     with Interposed(agent.socket, stops) as interposed:
         for _ in range(TRIES):
             done = agent.run(PROMPT)
-            heard = interposed.heard(done.pid)
+            heard = interposed.last_exchange(done.pid)
             stopped.send_signal(signal.SIGCONT)
             if heard is not None and heard.acknowledged:
                 break
@@ -183,7 +183,7 @@ def test_handoff_document_is_brought_back_once(
     daemon.hook(hook_input("PreCompact", trigger="auto"))
     compacted = json.dumps(hook_input("SessionStart", source="compact")).encode()
     done = run_until_killed(agent, daemon, compacted)
-    assert "The parser is half done." in done.out.decode()
+    assert "The parser is half done." in done.stdout.decode()
     daemon.start()
     (document,) = daemon.get(f"/v1/sessions/{SESSION}/handoff")["handoffs"]
     assert document["used_at"] is not None
