@@ -13,7 +13,7 @@ import brimline
 from brimline.baselines import Baseline, Category
 from brimline.cli import inspect as inspected
 from brimline.cli import status as shown
-from brimline.cli.arguments import ABOUT, parser
+from brimline.cli.commands import ABOUT, create_parser
 from brimline.cli.doctor_checks import Check
 from brimline.cli.setup_diff import Shown as SetupShown
 from brimline.formulas import Components, Formulas
@@ -62,7 +62,7 @@ def options(command: argparse.ArgumentParser) -> Iterator[str]:
 
 def commands() -> dict[str, argparse.ArgumentParser]:
     """Every command by its name."""
-    actions: list[Any] = parser()._actions  # pyright: ignore[reportPrivateUsage]
+    actions: list[Any] = create_parser()._actions  # pyright: ignore[reportPrivateUsage]
     for action in actions:
         if isinstance(action, argparse._SubParsersAction):  # pyright: ignore[reportPrivateUsage]
             return dict(action.choices)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]

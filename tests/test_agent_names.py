@@ -19,7 +19,7 @@ EXEMPT_FOLDERS = ("agents", "demo", "testing")
 # Files that name an agent, and why.
 ALLOWED_NAMES = {
     "baselines/client.py": "only Claude Code can be asked for a baseline",
-    "cli/arguments.py": "the default of `baseline --agent`, the same reason",
+    "cli/baseline.py": "the default of `baseline --agent`, the same reason",
     "cli/demo.py": "the recorded session is one of Claude Code",
     "observe/memory.py": "the Claude Agent SDK hands on lines of Claude Code's stream",
     "observe/service.py": "an id that ends in [1m] is Claude Code's",

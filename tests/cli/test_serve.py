@@ -121,7 +121,7 @@ runpy.run_module("brimline", run_name="__main__")
 """
 
 
-@pytest.mark.parametrize("module", ["brimline.cli", "brimline.cli.arguments", "argparse"])
+@pytest.mark.parametrize("module", ["brimline.cli", "brimline.cli.commands", "argparse"])
 def test_ctrl_c_during_imports_exits_130_silently(user: User, module: str) -> None:
     completed = subprocess.run(
         [sys.executable, "-c", PRESSED, module],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from brimline import __version__
-from brimline.cli.arguments import parser
+from brimline.cli.commands import create_parser
 
 from .terminal import PATIENCE_S, User, environment
 
@@ -119,7 +119,7 @@ def test_help_and_usage_fit_60_columns(user: User, command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_usage_error_of_one_command_shows_the_whole_usage(command: str) -> None:
-    assert parser(command).format_usage() == parser().format_usage()
+    assert create_parser([command]).format_usage() == create_parser().format_usage()
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,6 @@ def _run(arguments: list[str]) -> int:
     if arguments in (["--version"], ["-V"]):
         print(f"brimline {__version__}")
         return 0
-    from brimline.cli.arguments import run
+    from brimline.cli.commands import run
 
     return run(arguments)

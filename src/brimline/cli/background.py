@@ -19,7 +19,6 @@ from brimline.hooks.client.autostart import (
     daemon_environment,
 )
 from brimline.server.sockets import LOCK_NAME, DaemonUnresponsive, find_unresponsive
-from brimline.settings import state_dir
 
 # A log that is larger when a daemon starts is put aside; the one before it is forgotten.
 LARGEST = 1 << 20
@@ -123,7 +122,7 @@ def page_link(context: Context) -> str:
 
 def log_of(context: Context) -> Path:
     """Where a daemon without a terminal says what it has to say."""
-    state = state_dir(context.places.env, context.places.home)
+    state = context.state
     return Path(os.path.abspath(state)) / LOG_NAME
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from brimline.agents import display_name
 from brimline.baselines import Baseline, Category, baseline
+from brimline.cli.arguments import add_flag, add_json
 from brimline.cli.context import Context, emit_json
 from brimline.terminal.text import Cell, Column, colourize, format_age, format_table, strip_control
 from brimline.usage import percent
@@ -19,8 +20,15 @@ COLUMNS = (
 )
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    about = "the agent to ask (default: claude)"
+    to.add_argument("--agent", metavar="A", default="claude", help=about)
+    to.add_argument("--model", metavar="M", help="the model id, as the agent writes it")
+    add_flag(to, "--fresh", "ask the client again, and ignore the cache")
+    add_json(to, "a table")
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Ask the client, or remember what it said, and show it."""
     with _waiting(display_name(options.agent)):
         found = baseline(
             options.agent,

@@ -1,15 +1,16 @@
-"""What every command is given: the places, the settings, and where it writes."""
+"""What every command gets: the places, the settings, and where it writes."""
 
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
 import msgspec
 
-from brimline.settings import Settings, cache_dir
+from brimline.settings import Settings, cache_dir, state_dir
+from brimline.terminal.text import Cell, Column, format_table, strip_control
 from brimline.transcripts.source import Places
 
 
@@ -34,26 +35,31 @@ class Context(msgspec.Struct, frozen=True):
 
     @property
     def cache(self) -> Path:
-        """Where what can be made anew is kept."""
+        """The folder of what can be computed again."""
         return cache_dir(self.settings, self.places.env, self.places.home)
 
+    @property
+    def state(self) -> Path:
+        """The folder of the daemon's store, sockets and spool."""
+        return state_dir(self.places.env, self.places.home)
 
-def terminal_width(env: Mapping[str, str]) -> int:
-    """Return COLUMNS, else the terminal's width, else 100."""
+
+def terminal_width(env: Mapping[str, str], default: int = 100) -> int:
+    """Return COLUMNS, else the terminal's width, else the default."""
     # As shutil.get_terminal_size, whose import takes 3 ms.
     columns = env.get("COLUMNS", "")
     if columns.isdecimal() and int(columns) > 0:
         return int(columns)
     try:
-        return os.get_terminal_size().columns or 100
+        return os.get_terminal_size().columns or default
     except OSError:  # standard output is closed or no terminal
-        return 100
+        return default
 
 
-def wants_colour(wish: str, env: Mapping[str, str], out: TextIO) -> bool:
-    """Whether to colour: as told; else on a terminal that is not dumb, unless NO_COLOR is set."""
-    if wish != "auto":
-        return wish == "always"
+def wants_colour(setting: str, env: Mapping[str, str], out: TextIO) -> bool:
+    """Apply the setting; `auto` is True on a terminal that is not dumb, unless NO_COLOR is set."""
+    if setting != "auto":
+        return setting == "always"
     if env.get("NO_COLOR"):
         return False
     if env.get("FORCE_COLOR"):
@@ -62,10 +68,19 @@ def wants_colour(wish: str, env: Mapping[str, str], out: TextIO) -> bool:
 
 
 def as_json(value: object) -> str:
-    """A value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def emit_json(value: object) -> None:
-    """Write a value as indented JSON."""
     sys.stdout.write(as_json(value))
+
+
+def print_problems(problems: Iterable[str]) -> None:
+    for problem in problems:
+        print(f"brimline: {strip_control(problem)}", file=sys.stderr)
+
+
+def print_table(
+    context: Context, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
+) -> None:
+    print("\n".join(format_table(columns, rows, context.width, context.colour)))

@@ -7,7 +7,6 @@ import msgspec
 from brimline.cli.context import Context
 from brimline.daemon_client import request as daemon
 from brimline.errors import InvalidRequest
-from brimline.settings import state_dir
 from brimline.store.rows import SessionRow
 
 
@@ -21,8 +20,7 @@ class SessionRef(NamedTuple):
 
 def request(context: Context, method: str, path: str, body: object = None) -> Any:
     """Send a request to the user's daemon; raises InvalidRequest, NotRunning."""
-    state = state_dir(context.places.env, context.places.home)
-    return daemon.request(state, method, path, body)
+    return daemon.request(context.state, method, path, body)
 
 
 def resolve_session(context: Context, name: str) -> SessionRef:

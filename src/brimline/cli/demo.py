@@ -16,8 +16,12 @@ DEMO_LENGTH_S = 8.0
 BAR = 30
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    about = "replay X times as fast (default 1)"
+    to.add_argument("--speed", type=float, default=1.0, metavar="X", help=about)
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Replay the recording."""
     return play(context, options.speed)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from brimline._version import __version__
 from brimline.agents import agents_present, display_name
 from brimline.cli import background, service
+from brimline.cli.arguments import add_json
 from brimline.cli.context import Context, emit_json
 from brimline.cli.daemon_requests import request
 from brimline.cli.doctor_checks import (
@@ -32,8 +33,12 @@ from brimline.terminal.text import Shade, colourize, strip_control
 SHADES: dict[bool, Shade] = {True: "low", False: "high"}
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    add_json(to)
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Look at everything; the exit code is 1 where something is not well."""
+    """Check everything; the exit code is 1 if a check fails."""
     checks = list(_checks(context))
     if options.json:
         emit_json(checks)

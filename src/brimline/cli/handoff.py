@@ -12,10 +12,11 @@ import msgspec
 
 from brimline.agents import agent_names
 from brimline.cli import handoff_draft
+from brimline.cli.arguments import add_json, check_session, check_utf8
 from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import inside
-from brimline.cli.daemon_arguments import OWN
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
+from brimline.cli.handoff_draft import OWN_SESSION
 from brimline.daemon_client.request import session_path
 from brimline.errors import (
     InvalidHandoff,
@@ -32,7 +33,6 @@ from brimline.handoff import (
     iter_records,
     read_document,
 )
-from brimline.settings import state_dir
 from brimline.terminal.text import Cell, Column, count_of, format_age, format_table, strip_control
 from brimline.tmux.clear_requests import ClearRequest, load_requests
 from brimline.tmux.pane import pane_from_environment
@@ -55,8 +55,48 @@ COLUMNS = (
 )
 
 
+# Written by hand: argparse never breaks a group of arguments, however narrow the terminal.
+USAGE = """brimline handoff PATH [--clear | --spawn] [OPTIONS]
+       brimline handoff [--show | --list] [OPTIONS]
+       brimline handoff --draft [SESSION] [OPTIONS]"""
+
+
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    to.usage = USAGE
+    to.set_defaults(wrong=to.error)
+    about = "the document to hand over (default: --show)"
+    to.add_argument("path", type=_path, nargs="?", metavar="PATH", help=about)
+    about = "a session id or a unique prefix (default: the session this runs in)"
+    to.add_argument("--session", type=check_session, metavar="ID", help=about)
+    which = to.add_mutually_exclusive_group()
+    for name, about in (
+        ("--show", "show the last handoff"),
+        ("--list", "list all handoffs and the result of each --clear"),
+        ("--clear", "when the turn ends, clear the session in tmux and continue from the document"),
+        ("--spawn", "start a new session that continues from the document"),
+    ):
+        which.add_argument(name, action="store_true", help=about)
+    which.add_argument(
+        "--draft",
+        type=check_session,
+        nargs="?",
+        const=OWN_SESSION,
+        metavar="SESSION",
+        help="write a draft from the transcript, without a model",
+    )
+    to.add_argument("--output", metavar="FILE", help="with --draft: write it to FILE")
+    to.add_argument("--agent", metavar="A", help="with --spawn, --clear or --draft: the agent")
+    add_json(to)
+
+
+def _path(text: str) -> str:
+    if not text or len(text.splitlines()) > 1:
+        raise argparse.ArgumentTypeError(f"expected a path on one line: got {text!r}")
+    return check_utf8(text)
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Hand one over, or draft one, or show those that were."""
+    """Hand a document over, draft one, or show earlier ones."""
     _fits(options)
     if options.draft is not None:
         return handoff_draft.run(context, options)
@@ -81,7 +121,7 @@ def _fits(options: argparse.Namespace) -> None:
         options.wrong("argument --output: not allowed without --draft")
     if options.agent and not (options.draft is not None or options.clear or options.spawn):
         options.wrong("argument --agent: not allowed without --draft, --clear or --spawn")
-    if options.draft not in (None, OWN) and options.session is not None:
+    if options.draft not in (None, OWN_SESSION) and options.session is not None:
         options.wrong("argument --session: not allowed with --draft SESSION")
 
 
@@ -194,7 +234,7 @@ def _tell_start(new: ClientCommand, pane: str, json: bool) -> None:
 def _show(context: Context, session: str, options: argparse.Namespace) -> int:
     found = request(context, "GET", session_path(session, "/handoff"))["handoffs"]
     fresh = _fresh(context, session, found if options.list else found[:1])
-    intents = load_requests(state_dir(context.places.env, context.places.home), session)
+    intents = load_requests(context.state, session)
     if options.json:
         rows = [row | _freshness_json(how) for row, how in zip(found, fresh, strict=False)]
         emit_json({"handoffs": rows, "clear": intents[0] if intents else None})

@@ -4,27 +4,26 @@ import argparse
 import sys
 from pathlib import Path
 
-from brimline.agents import agent_names, get_agent
+from brimline.cli.arguments import chosen_agents
 from brimline.cli.context import Context, emit_json
 from brimline.cli.current_session import inside
-from brimline.cli.daemon_arguments import OWN
 from brimline.errors import InvalidRequest, UnreadableTranscript
 from brimline.handoff import draft_handoff, iter_records
 from brimline.survey.files import find_session
 from brimline.terminal.text import strip_control
 from brimline.transcripts.source import Transcript
 
+OWN_SESSION = True  # the session that a command runs in, or the one that --session names
+
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Draft one of the session that is named, else of the one that this runs in."""
     here = inside(context.places.env)
-    said = options.session if options.draft is OWN else options.draft
+    said = options.session if options.draft is OWN_SESSION else options.draft
     target = said or (here.session if here else None)
     if target is None:
         raise InvalidRequest("no session given", "Pass it: --draft SESSION.")
-    files = find_session(
-        context.places, target, [get_agent(options.agent).name] if options.agent else agent_names()
-    )
+    files = find_session(context.places, target, chosen_agents(options))
     own = files.transcripts[0]
     text = _drafted(own, files.session)
     if not text:

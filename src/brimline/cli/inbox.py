@@ -2,10 +2,11 @@
 
 import argparse
 
-from brimline.cli.context import Context, emit_json
+from brimline.cli.arguments import add_json, check_session
+from brimline.cli.context import Context, emit_json, print_table
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.daemon_client.request import session_path
-from brimline.terminal.text import Cell, Column, format_age, format_table, strip_control
+from brimline.terminal.text import Cell, Column, format_age, strip_control
 
 WAITING = "/v1/messages"
 
@@ -18,8 +19,13 @@ COLUMNS = (
 )
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    about = "a session id or a unique prefix (default: pending messages of all sessions)"
+    to.add_argument("session", type=check_session, nargs="?", metavar="SESSION", help=about)
+    add_json(to, "a table")
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Show them."""
     one = None if options.session is None else resolve_session(context, options.session)
     told = request(context, "GET", session_path(one.id, "/messages") if one else WAITING)
     if options.json:
@@ -38,7 +44,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
         ]
         for message in told
     ]
-    print("\n".join(format_table(COLUMNS, rows, context.width, context.colour)))
+    print_table(context, COLUMNS, rows)
     return 0
 
 

@@ -9,7 +9,8 @@ import msgspec
 
 from brimline.agents import display_name, get_agent, source
 from brimline.chart import of_thread
-from brimline.cli.context import Context, emit_json
+from brimline.cli.arguments import add_agent, add_flag, add_json
+from brimline.cli.context import Context, emit_json, print_problems
 from brimline.events import MAIN
 from brimline.formulas import Formulas, audit, percent_error
 from brimline.survey.files import LoadedSession
@@ -89,13 +90,18 @@ class Inspected(msgspec.Struct, frozen=True):
     threads: list[ThreadShown]
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    to.add_argument("target", metavar="PATH|SESSION|-", help="a file, a session id, or - for stdin")
+    add_agent(to)
+    add_flag(to, "--series", "list every call")
+    add_json(to, "a chart and a table")
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Show one transcript or stream."""
     if options.agent is not None:
         get_agent(options.agent)
     folded = load_target(options.target, context.places, sys.stdin.buffer, options.agent)
-    for problem in folded.problems:
-        print(f"brimline: {strip_control(problem)}", file=sys.stderr)
+    print_problems(folded.problems)
     if options.json:
         emit_json(shown(context, folded, options.series))
     else:

@@ -6,6 +6,7 @@ import sys
 import webbrowser
 
 from brimline.cli import background
+from brimline.cli.arguments import add_flag
 from brimline.cli.context import Context, emit_json
 
 PRINTED = "Open this link in a browser; it works once, within an hour:"
@@ -13,8 +14,13 @@ REMOTE = "On another machine, forward the same port first: ssh -L {port}:127.0.0
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    add_flag(to, "--print", "print the link instead of opening it")
+    add_flag(to, "--json", "print the link as JSON")
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Start the daemon if there is none, make a link, and hand it to the browser."""
+    """Start the daemon if none runs, and open a link to its dashboard."""
     if background.answers(context) is None:
         code = background.start(context, None, sys.stderr)
         if code:

@@ -6,8 +6,9 @@ import time
 
 import msgspec
 
-from brimline.agents import agent_names, display_name, get_agent
-from brimline.cli.context import Context, as_json
+from brimline.agents import agent_names, display_name
+from brimline.cli.arguments import add_agent, add_since, chosen_agents
+from brimline.cli.context import Context, as_json, print_problems
 from brimline.settings import seconds
 from brimline.survey.files import find_transcripts
 from brimline.survey.index import TranscriptIndex
@@ -32,15 +33,25 @@ FIELDS = (
 )
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    add_agent(to)
+    add_since(to)
+    to.add_argument("--project", metavar="TEXT", help="only projects whose path contains TEXT")
+    groups = ("day", "session", "project", "model")
+    to.add_argument("--by", choices=groups, default="day", help="group by this (default: day)")
+    form = to.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    form.add_argument("--csv", action="store_true", help="print CSV instead of a table")
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    agents = [get_agent(options.agent).name] if options.agent else agent_names()
+    agents = chosen_agents(options)
     transcripts = find_transcripts(context.places, agents)
     index = TranscriptIndex.load(context.cache)
     index.update(transcripts, progress=_progress())
     index.dedupe_calls(transcripts, agents)
     index.save()
-    for problem in index.problems:
-        print(f"brimline: {strip_control(problem)}", file=sys.stderr)
+    print_problems(index.problems)
     since = day_of(context.now - seconds(options.since)) if options.since else None
     report = build_report(
         summaries(index, transcripts), options.by, ReportFilter(since, options.project)

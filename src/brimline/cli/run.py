@@ -5,7 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.agents import get_agent
+from brimline.agents import agent_names, get_agent
+from brimline.cli.arguments import add_flag
 from brimline.cli.context import Context, emit_json
 from brimline.cli.loop_table import table_of
 from brimline.cli.run_output import RunOutput, make_output, print_json
@@ -24,8 +25,41 @@ from brimline.windows import Overrides
 NOT_FOUND, NOT_STARTED = 127, 126
 
 
+USAGE = """brimline run [OPTIONS] -- COMMAND [ARGUMENT ...]
+       brimline run --summary FILE [--json]"""
+
+
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    to.usage = USAGE
+    about = (
+        "pretty: readable text; plain: the child's output unchanged; json: only the result; "
+        "none: nothing (default: pretty on a terminal, else plain)"
+    )
+    to.add_argument("--render", choices=("pretty", "plain", "json", "none"), help=about)
+    about = f"the agent that COMMAND runs: {', '.join(agent_names())}"
+    to.add_argument("--agent", metavar="A", help=about)
+    about = "run the command up to N times (default 1)"
+    to.add_argument("--iterations", type=int, default=1, metavar="N", help=about)
+    about = "stop the loop when the agent's reply contains TEXT"
+    to.add_argument("--until", metavar="TEXT", help=about)
+    about = "name of the iterations; several names take turns"
+    to.add_argument("--hat", action="append", metavar="NAME", help=about)
+    to.add_argument("--events", metavar="FILE", help="append one row per iteration to FILE")
+    to.add_argument("--warn", metavar="P[,P]", help="warn when the context reaches P percent")
+    to.add_argument("--on-warn", metavar="CMD", help="run CMD with sh at each --warn level")
+    about = "stop the child at P percent (SIGINT, then TERM, KILL)"
+    to.add_argument("--stop-at", metavar="P", help=about)
+    about = "read event_loop.context_window_tokens from a Ralph YAML file"
+    to.add_argument("--config", metavar="FILE", help=about)
+    about = "run nothing; show last and peak usage by hat from an --events file"
+    to.add_argument("--summary", metavar="FILE", help=about)
+    add_flag(to, "--json", "with --summary: print JSON instead of a table")
+    about = "the command to run"
+    to.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND", help=about)
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Run a command and track it, or show what the rows of older runs add up to."""
+    """Run a command and track it, or sum up the rows of older runs."""
     if options.summary is not None:
         return _summary(context, Path(options.summary), options.json)
     planned = plan(context, options)

@@ -2,6 +2,7 @@
 
 import argparse
 
+from brimline.cli.arguments import add_flag, add_json, check_session, check_utf8
 from brimline.cli.context import Context, emit_json
 from brimline.cli.daemon_requests import request, resolve_session
 from brimline.daemon_client.request import session_path
@@ -10,8 +11,15 @@ from brimline.store.rows import SessionRow
 from brimline.terminal.text import strip_control
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    about = "a session id or a unique prefix"
+    to.add_argument("session", type=check_session, metavar="SESSION", help=about)
+    to.add_argument("text", type=check_utf8, metavar="TEXT", help="the message")
+    add_flag(to, "--urgent", "deliver at the next tool result instead of the next turn")
+    add_json(to)
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Queue it."""
     session = resolve_session(context, options.session)
     body = {"text": options.text, "urgent": options.urgent}
     told = request(context, "POST", session_path(session.id, "/messages"), body)

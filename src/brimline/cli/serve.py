@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from brimline.cli import background
+from brimline.cli.arguments import add_flag
 from brimline.cli.context import Context, emit_json
 from brimline.cli.daemon_requests import request
 from brimline.cli.open import PRINTED
@@ -16,12 +17,39 @@ from brimline.errors import AlreadyRunning, NotRunning
 from brimline.server.api.access import LINK_PATH
 from brimline.server.port_file import read_port
 from brimline.server.sockets import DEFAULT_PORT, DaemonUnresponsive
-from brimline.settings import state_dir
 from brimline.terminal.text import format_age
+
+USAGE = """brimline serve [--port N] [--background | --demo]
+       brimline serve --status [--json] | --stop"""
+ANY_PORT = 0  # the usual port, or any free one if that is taken
+
+
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    to.usage = USAGE
+    about = "port on 127.0.0.1 (default 8420; `any`: pick a free one)"
+    to.add_argument("--port", type=_port, metavar="N", help=about)
+    which = to.add_mutually_exclusive_group()
+    for name, about in (
+        ("--background", "start the daemon and return when it is ready"),
+        ("--autostart", "start silently, as the SessionStart hook does; log to serve.log"),
+        ("--demo", "serve sample sessions on a port of their own"),
+        ("--status", "show the running daemon"),
+        ("--stop", "stop the running daemon"),
+    ):
+        which.add_argument(name, action="store_true", help=about)
+    add_flag(to, "--json", "with --status: print JSON instead of text")
+
+
+def _port(text: str) -> int:
+    if text == "any":
+        return ANY_PORT
+    if not text.isdecimal() or not 0 < int(text) < 1 << 16:
+        raise argparse.ArgumentTypeError(f"expected a port from 1 to 65535, or `any`: got {text!r}")
+    return int(text)
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Run it here until Ctrl-C, or ask about the one that runs."""
+    """Run the daemon until Ctrl-C, or ask about the one that runs."""
     if options.stop:
         return _stop(context)
     if options.status:
@@ -36,7 +64,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _in_the_foreground(context: Context, port: int | None) -> int:
-    state = state_dir(context.places.env, context.places.home)
+    state = context.state
     try:
         return _here(context, (read_port(state) or DEFAULT_PORT) if port is None else port, _ready)
     except AlreadyRunning:

@@ -9,12 +9,13 @@ from pathlib import Path
 from brimline.agents import agent_names, agents_present, get_agent
 from brimline.agents.hook_command import HttpTarget, Program, find_program
 from brimline.cli import service
+from brimline.cli.arguments import add_flag, add_json
 from brimline.cli.context import Context, emit_json
 from brimline.cli.setup_diff import Shown, carried_out, lines, shown
 from brimline.server.port_file import read_port
 from brimline.server.secret import derive_token, read_secret
 from brimline.server.sockets import HOST
-from brimline.settings import PROJECT_FILE, socket_path, state_dir, user_file
+from brimline.settings import PROJECT_FILE, socket_path, user_file
 from brimline.setup import parent
 from brimline.setup.install import SetupOptions
 from brimline.setup.installed import find_installed
@@ -26,6 +27,29 @@ DRY = "Dry run: nothing was changed."
 NEXT = "Start an agent, then check with `brimline serve --status`."
 BY_HAND = "Autostart is off: start the daemon with `brimline serve --background`."
 LEFT = "The service is still installed: `brimline setup --service --remove` removes it."
+
+
+USAGE = "brimline setup [OPTIONS] [AGENT ...]"
+
+
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    to.usage = USAGE
+    about = "agents to set up (default: all installed)"
+    to.add_argument("agents", nargs="*", metavar="AGENT", help=about)
+    add_flag(to, "--dry-run", "show the changes without writing them")
+    add_flag(to, "--remove", "remove Brimline's entries")
+    about = "settings to change: the user's (default) or the current project's"
+    to.add_argument("--scope", choices=("user", "project"), default="user", help=about)
+    about = "how Claude Code's hooks reach the daemon (default: unchanged, else command)"
+    to.add_argument("--transport", choices=("command", "http"), help=about)
+    about = "how to combine with your own status line (default: unchanged, else append)"
+    to.add_argument("--status-line", choices=("prepend", "append", "replace"), help=about)
+    about = "start the daemon when a session starts (default: from the settings, else yes)"
+    to.add_argument("--autostart", action=argparse.BooleanOptionalAction, help=about)
+    add_flag(to, "--service", "run the daemon as a systemd or launchd service")
+    about = "session to notify about all sessions, or this project's (--scope project)"
+    to.add_argument("--parent", nargs="?", const="", metavar="SESSION", help=about)
+    add_json(to, "diffs")
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
@@ -107,7 +131,7 @@ def _starts(context: Context, options: argparse.Namespace, agents: list[str]) ->
 
 
 def _state(context: Context) -> Path:
-    return Path(os.path.abspath(state_dir(context.places.env, context.places.home)))
+    return Path(os.path.abspath(context.state))
 
 
 def wish_of(context: Context, options: argparse.Namespace | None = None) -> SetupOptions:

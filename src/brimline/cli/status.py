@@ -1,12 +1,12 @@
 """`brimline status`: every active session, fullest first, its subagents below it."""
 
 import argparse
-import sys
 
 import msgspec
 
-from brimline.agents import agent_names, display_name, get_agent
-from brimline.cli.context import Context, emit_json
+from brimline.agents import agent_names, display_name
+from brimline.cli.arguments import add_status_arguments, chosen_agents
+from brimline.cli.context import Context, emit_json, print_problems, print_table
 from brimline.cli.store_problems import print_store_problems
 from brimline.events import MAIN
 from brimline.settings import seconds
@@ -16,7 +16,6 @@ from brimline.terminal.text import (
     Column,
     draw_bar,
     format_age,
-    format_table,
     shade_of,
     shorten_home,
     strip_control,
@@ -26,11 +25,22 @@ from brimline.tracker import Reading
 from brimline.usage import format_tokens
 from brimline.windows import Limit, Window, normalize_model
 
-BAR_LEAST, BAR_MOST = 8, 40
-SUBAGENTS = 4  # how many subagents are shown below a session, the latest; `--all` shows the others
+MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 40
+MAX_SUBAGENTS = 4  # the latest of a session; `--all` shows the others
+MAX_NAME_COLUMNS = 12  # of a subagent
 
-NAME = 12  # how much of a subagent's name is shown
-
+COLUMNS = (
+    Column("agent"),
+    Column("project", min_width=14, keep_end=True),
+    Column("model", min_width=8, drop_order=3),
+    Column(""),
+    Column("context", right=True),
+    Column("tokens", right=True),
+    Column("to limit", right=True, drop_order=1),
+    Column("cycle", right=True, drop_order=4),
+    Column("age", right=True, drop_order=2),
+    Column("source", drop_order=5),
+)
 NOTHING_FOUND = "No transcripts found on this machine ({agents})."
 NOTHING_ACTIVE = (
     "No session was active in the last {since}; use --all or --since 7d for older ones."
@@ -60,22 +70,25 @@ class Shown(msgspec.Struct, frozen=True):
     age_seconds: float
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    add_status_arguments(to)
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Show every active session."""
-    agents = [get_agent(options.agent).name] if options.agent else agent_names()
+    agents = chosen_agents(options)
     since = None if options.all else context.now - seconds(context.settings.since)
-    found = survey_sessions(
+    survey = survey_sessions(
         context.places, agents, since, context.settings.overrides, context.cache
     )
-    for problem in found.problems:
-        print(f"brimline: {strip_control(problem)}", file=sys.stderr)
+    print_problems(survey.problems)
     print_store_problems(context)
-    rows = sorted(found.sessions, key=lambda glance: _order(glance.main.reading))
+    rows = sorted(survey.sessions, key=lambda session: _order(session.main.reading))
     if options.json:
         emit_json([_json(context, g, r) for g in rows for r in g.threads])
     elif rows:
-        print("\n".join(_table(context, rows, bool(options.all))))
-    elif found.transcripts:
+        cells = [line for session in rows for line in _lines(context, session, bool(options.all))]
+        print_table(context, COLUMNS, cells)
+    elif survey.transcripts:
         print(NOTHING_ACTIVE.format(since=context.settings.since))
     else:
         return _nothing(context, options)
@@ -96,13 +109,13 @@ def _order(reading: Reading) -> tuple[bool, float]:
     return (known is None, 0 if known is None else -known)
 
 
-def _json(context: Context, glance: SessionStatus, row: ThreadStatus) -> Shown:
+def _json(context: Context, session: SessionStatus, row: ThreadStatus) -> Shown:
     reading = row.reading
     return Shown(
-        agent=glance.agent,
-        session_id=glance.session,
+        agent=session.agent,
+        session_id=session.session,
         thread=row.thread,
-        project=glance.project,
+        project=session.project,
         model=row.model,
         sent=reading.sent,
         held=reading.held,
@@ -116,48 +129,30 @@ def _json(context: Context, glance: SessionStatus, row: ThreadStatus) -> Shown:
         cycle=row.cycle,
         source=reading.source,
         at=reading.at,
-        age_seconds=round(context.now - (reading.at or glance.modified), 1),
+        age_seconds=round(context.now - (reading.at or session.modified), 1),
     )
 
 
-def _table(context: Context, rows: list[SessionStatus], every: bool) -> list[str]:
-    columns = [
-        Column("agent"),
-        Column("project", min_width=14, keep_end=True),
-        Column("model", min_width=8, drop_order=3),
-        Column(""),
-        Column("context", right=True),
-        Column("tokens", right=True),
-        Column("to limit", right=True, drop_order=1),
-        Column("cycle", right=True, drop_order=4),
-        Column("age", right=True, drop_order=2),
-        Column("source", drop_order=5),
-    ]
-    cells = [line for glance in rows for line in _lines(context, glance, every)]
-    return format_table(columns, cells, context.width, context.colour)
-
-
-def _lines(context: Context, glance: SessionStatus, every: bool) -> list[list[Cell]]:
-    shown = glance.subagents if every else glance.subagents[:SUBAGENTS]
-    lines = [_line(context, glance, row) for row in (glance.main, *shown)]
-    hidden = len(glance.subagents) - len(shown)
+def _lines(context: Context, session: SessionStatus, every: bool) -> list[list[Cell]]:
+    shown = session.subagents if every else session.subagents[:MAX_SUBAGENTS]
+    lines = [_line(context, session, row) for row in (session.main, *shown)]
+    hidden = len(session.subagents) - len(shown)
     if hidden:
         lines.append([Cell(""), Cell(f"  + {hidden} more", "dim"), *[Cell("")] * 8])
     return lines
 
 
-def _line(context: Context, glance: SessionStatus, row: ThreadStatus) -> list[Cell]:
+def _line(context: Context, session: SessionStatus, row: ThreadStatus) -> list[Cell]:
     reading = row.reading
     own = row.thread == MAIN
     how = shade_of(reading.percent)
-    place = shorten_home(glance.project, context.places.home) if glance.project else glance.session
-    at = reading.at or glance.modified
+    project = session.project
+    place = shorten_home(project, context.places.home) if project else session.session
+    name = f"└ {truncate(strip_control(row.thread), MAX_NAME_COLUMNS)}"
+    at = reading.at or session.modified
     return [
-        Cell(glance.agent if own else ""),
-        Cell(
-            strip_control(place) if own else f"└ {truncate(strip_control(row.thread), NAME)}",
-            "none" if own else "dim",
-        ),
+        Cell(session.agent if own else ""),
+        Cell(strip_control(place)) if own else Cell(name, "dim"),
         Cell(strip_control(_short(row.model))),
         Cell(draw_bar(reading.percent, bar_width(context.width)), how),
         Cell(_percent(reading), how),
@@ -170,12 +165,10 @@ def _line(context: Context, glance: SessionStatus, row: ThreadStatus) -> list[Ce
 
 
 def bar_width(width: int) -> int:
-    """How wide a bar is on a terminal of this width."""
-    return max(BAR_LEAST, min(BAR_MOST, width // 6 - 4))
+    return max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, width // 6 - 4))
 
 
 def _short(model: str | None) -> str:
-    """A model's name without what every model of its maker has."""
     if model is None:
         return "unknown"
     mark = "[1m]" if model.endswith("[1m]") else ""

@@ -3,14 +3,13 @@
 import sys
 
 from brimline.cli.context import Context
-from brimline.settings import state_dir
 from brimline.store.problems import open_problems
 from brimline.terminal.text import count_of, strip_control
 
 
 def print_store_problems(context: Context) -> None:
     """Print what happened to the store last, also if no daemon runs."""
-    problems = open_problems(state_dir(context.places.env, context.places.home), context.now)
+    problems = open_problems(context.state, context.now)
     if not problems:
         return
     text = f"{problems[-1].what} {problems[-1].advice}"

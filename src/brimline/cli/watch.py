@@ -6,12 +6,12 @@ import sys
 
 import msgspec
 
-from brimline.agents import agent_names, get_agent
+from brimline.cli.arguments import add_flag, add_status_arguments, chosen_agents
 from brimline.cli.context import Context, emit_json
 from brimline.cli.daemon_requests import request
 from brimline.cli.store_problems import print_store_problems
 from brimline.errors import NotRunning
-from brimline.settings import seconds, socket_path, state_dir
+from brimline.settings import seconds, socket_path
 from brimline.terminal.text import count_of
 from brimline.tui.api_types import SessionView, decode_views
 from brimline.tui.files import TranscriptFiles
@@ -20,9 +20,15 @@ from brimline.tui.rows import MIN_COLUMNS, OverviewRows
 from brimline.tui.styled_text import Line, Span, to_ansi
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    add_status_arguments(to)
+    add_flag(to, "--once", "print one frame and exit")
+    add_flag(to, "--files", "read the transcripts, even if the daemon is running")
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
     """Watch until the user quits, or print one frame."""
-    agents = (get_agent(options.agent).name,) if options.agent else agent_names()
+    agents = chosen_agents(options)
     files = TranscriptFiles(
         context.places, context.settings, context.cache, agents, bool(options.all)
     )
@@ -53,8 +59,8 @@ def _watch(
     os.environ.pop("NO_COLOR", None)
     if not context.colour:
         os.environ["NO_COLOR"] = "1"
-    state = state_dir(context.places.env, context.places.home)
-    daemon = None if options.files else DaemonClient(socket_path(state, os.getuid(), "http"))
+    socket = socket_path(context.state, os.getuid(), "http")
+    daemon = None if options.files else DaemonClient(socket)
     span = None if options.all else seconds(context.settings.since)
     app = WatchApp(SessionProvider(daemon, files), SessionList(look, span, context.colour))
     app.run()

@@ -1,10 +1,12 @@
 """`brimline windows`: which windows and limits we believe, and why."""
 
 import argparse
+from collections.abc import Sequence
 
 import msgspec
 
-from brimline.agents import agent_names, display_name, get_agent, source
+from brimline.agents import display_name, source
+from brimline.cli.arguments import add_agent, add_json, chosen_agents
 from brimline.cli.context import Context, emit_json
 from brimline.terminal.text import Cell, Column, format_table, strip_control
 from brimline.windows import (
@@ -40,9 +42,15 @@ class Beliefs(msgspec.Struct, frozen=True):
     agents: list[Belief]
 
 
+def add_arguments(to: argparse.ArgumentParser) -> None:
+    to.add_argument("model", nargs="?", metavar="MODEL", help="a model id, as the agent writes it")
+    add_agent(to)
+    add_json(to)
+
+
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Show what we believe about a model, or the whole client table."""
-    agents = [get_agent(options.agent).name] if options.agent else list(agent_names())
+    """Show the window and limit of a model, or the whole table of clients."""
+    agents = chosen_agents(options)
     if options.model is None:
         _clients(context, agents, options.json)
     else:
@@ -50,7 +58,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def _model(context: Context, model: str, agents: list[str], as_json: bool) -> None:
+def _model(context: Context, model: str, agents: Sequence[str], as_json: bool) -> None:
     believed = [belief(context, agent, model) for agent in agents]
     row = find_model(model)
     if as_json:
@@ -86,7 +94,7 @@ def _row(row: Model | None) -> str:
     return ", ".join(f"{name} {size:,}" for name, size in parts.items() if size) or "no window"
 
 
-def _clients(context: Context, agents: list[str], as_json: bool) -> None:
+def _clients(context: Context, agents: Sequence[str], as_json: bool) -> None:
     known = clients()
     windows = [row for row in known.windows if row.agent in agents]
     limits = [row for row in known.limits if row.agent in agents]

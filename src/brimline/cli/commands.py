@@ -1,0 +1,111 @@
+"""The commands; each is a module with `add_arguments` and `run`, imported when it is named."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from brimline._version import __version__
+from brimline.cli.arguments import add_status_arguments
+from brimline.cli.context import Context, terminal_width
+from brimline.errors import BrimlineError
+from brimline.settings import load
+from brimline.terminal.text import strip_control
+from brimline.transcripts.source import Places
+
+NO_WORKING_FOLDER = "brimline: the working directory no longer exists\nhint: cd to another one"
+ABOUT = "Shows how full the context windows of AI coding agents are."
+
+# The commands in the order of the help.
+COMMANDS = {
+    "status": "list active sessions, the fullest first",
+    "watch": "watch all sessions live in the terminal",
+    "inspect": "show one transcript or stream, call by call",
+    "report": "sum up calls, tokens, peaks, compactions and cost",
+    "windows": "show the window and limit of each model, and why",
+    "run": "run a headless agent and track its context",
+    "baseline": "show the tokens that a fresh session starts with",
+    "setup": "install hooks and status line in the agents' settings",
+    "doctor": "check hooks, daemon and store, and suggest fixes",
+    "serve": "run the daemon that monitors sessions and serves the API",
+    "open": "open the dashboard in a browser",
+    "send": "send a message to a session",
+    "inbox": "list pending messages, or all messages of one session",
+    "handoff": "save a handoff document; it is re-injected after compaction",
+    "demo": "replay a recorded session",
+}
+
+
+def run(arguments: list[str]) -> int:
+    """Parse the arguments and run the command."""
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(errors="replace")
+    try:
+        options = create_parser(arguments).parse_args(arguments)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    if options.version:
+        print(f"brimline {__version__}")
+        return 0
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:
+        print(NO_WORKING_FOLDER, file=sys.stderr)
+        return 2
+    try:
+        return _import_command(options.command or "status").run(_context(options, folder), options)
+    except BrimlineError as error:
+        lines = [strip_control(line) for line in str(error).splitlines()]
+        print(f"brimline: {chr(10).join(lines)}", file=sys.stderr)
+        return 2
+
+
+def _context(options: argparse.Namespace, folder: Path) -> Context:
+    places = Places.here()
+    arguments = {"since": getattr(options, "since", None), "colour": options.colour}
+    # The daemon is the user's, wherever it is started: a project's settings do not apply to it.
+    project = Path("/") if options.command == "serve" else folder
+    return Context.for_terminal(places, load(places.env, places.home, project, arguments))
+
+
+def create_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Return the parser; if words are given, only commands among them get their arguments."""
+    top = argparse.ArgumentParser("brimline", description=ABOUT, formatter_class=_formatter)
+    top.add_argument("-V", "--version", action="store_true", help="show the version and exit")
+    _add_colour(top, None)
+    add_status_arguments(top, default=None)
+    parsers = top.add_subparsers(dest="command", metavar="COMMAND", prog="brimline")
+    # All commands are needed for the help, and for the error about a wrong name.
+    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+        about = COMMANDS[name]
+        description = f"{about[0].upper()}{about[1:]}."
+        parser = parsers.add_parser(
+            name, help=about, description=description, formatter_class=_formatter
+        )
+        _add_colour(parser, argparse.SUPPRESS)
+        if words is None or name in words:
+            _import_command(name).add_arguments(parser)
+    return top
+
+
+def _import_command(name: str) -> Any:
+    return import_module(f"brimline.cli.{name}")
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    # Without a width, argparse imports shutil for every argument, which takes 3 ms.
+    return argparse.HelpFormatter(prog, width=terminal_width(os.environ, 80) - 2)
+
+
+def _add_colour(to: argparse.ArgumentParser, default: str | None) -> None:
+    to.add_argument(
+        "--colour",
+        "--color",
+        dest="colour",
+        choices=("auto", "always", "never"),
+        default=default,
+        help="use colours: auto (on a terminal, unless NO_COLOR is set), always or never",
+    )
