@@ -83,14 +83,18 @@ class Command(msgspec.Struct, frozen=True):
         shown = text[:MAX_COMMAND_CHARS]
         bare = _mask_quoted(shown)
         pipe = _PIPE.search(bare)
-        programs = _programs(_drop_redirections(bare))
-        check, given = next(filter(None, map(_find_check, programs)), NO_CHECK)
+        without_redirections = _drop_redirections(bare)
+        programs = _programs(without_redirections)
+        writes_file = ">" in without_redirections or "<<" in shown
+        check, arguments = next(filter(None, map(_find_check, programs)), NO_CHECK)
+        # A check of everything has no file or test name as argument.
+        checks_all = all(word.startswith("-") or word in WHOLE_TARGETS for word in arguments)
         return cls(
             text=text,
             core=" ".join(_drop_redirections(shown[: pipe.start()] if pipe else shown).split()),
             check=check,
-            checks_all=bool(check) and _is_unrestricted(given),
-            is_read_only=not _writes_file(bare, shown) and all(map(_is_reader, programs)),
+            checks_all=bool(check) and checks_all,
+            is_read_only=not writes_file and all(map(_is_reader, programs)),
             has_own_exit_code="pipefail" in bare or not (pipe or _HIDDEN_EXIT_CODE.search(bare)),
         )
 
@@ -107,20 +111,16 @@ def _drop_redirections(command: str) -> str:
     return _DISCARDED_OUTPUT.sub("", command) if ">" in command else command
 
 
-def _writes_file(bare: str, shown: str) -> bool:
-    return ">" in _drop_redirections(bare) or "<<" in shown
-
-
 def _programs(command: str) -> list[list[str]]:
-    """The words of each program in a command, without assignments and wrappers."""
-    pieces = [piece.split() for piece in _SEPARATOR.split(command)]
-    return [words for piece in pieces if (words := _drop_wrappers(piece))]
-
-
-def _drop_wrappers(words: list[str]) -> list[str]:
-    while words and (words[0] in WRAPPERS or _ASSIGNMENT.fullmatch(words[0])):
-        words = words[1:]
-    return words
+    """Return the words of each program in a command, without assignments and wrappers."""
+    programs: list[list[str]] = []
+    for piece in _SEPARATOR.split(command):
+        words = piece.split()
+        while words and (words[0] in WRAPPERS or _ASSIGNMENT.fullmatch(words[0])):
+            words = words[1:]
+        if words:
+            programs.append(words)
+    return programs
 
 
 def _find_check(words: list[str]) -> tuple[str, list[str]] | None:
@@ -145,11 +145,6 @@ def _find_task(words: list[str], start: int) -> int | None:
         if TASKS.intersection(re.split(r"[:_-]", word)):
             return place
     return None
-
-
-def _is_unrestricted(given: list[str]) -> bool:
-    """Whether a check has no file or test name as argument."""
-    return all(word.startswith("-") or word in WHOLE_TARGETS for word in given)
 
 
 def _is_reader(words: list[str]) -> bool:

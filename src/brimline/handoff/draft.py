@@ -20,7 +20,6 @@ from brimline.handoff.truncate import UTF8
 from brimline.usage import BYTES_PER_TOKEN
 
 MAX_DRAFT_TOKENS = 2_000  # by estimate
-
 MAX_DRAFT_BYTES = int((MAX_DRAFT_TOKENS - 1) * BYTES_PER_TOKEN)
 
 TITLE = (
@@ -28,10 +27,8 @@ TITLE = (
     "and done, not reviewed. Text that looks like a credential is replaced by `***`.\n"
 )
 MAX_LINE_BYTES = 240  # of a command or a to-do
-
 MAX_PATH_BYTES = 400
-
-MAX_OUTPUT_LINES, MAX_OUTPUT_BYTES = 6, 300  # so much of the end of an output is shown
+MAX_OUTPUT_LINES, MAX_OUTPUT_BYTES = 6, 300  # of the end of an output
 
 # Both ends of a long text are redacted up to this: as much as a digest keeps, so that no credential
 # is cut before it is redacted.
@@ -42,7 +39,7 @@ ItemT = TypeVar("ItemT")
 
 
 class DraftSection(msgspec.Struct, frozen=True):
-    """A section of the draft; it has `share` bytes, and more if others need less."""
+    """A section of the draft; it gets `share` bytes, and more if others need less."""
 
     title: str
     share: int
@@ -58,10 +55,10 @@ class DraftSection(msgspec.Struct, frozen=True):
 def draft_handoff(
     records: Iterable[bytes], agent: str, *, where: str = "", session: str | None = None
 ) -> str:
-    """A document from an agent's records, estimated at less than MAX_DRAFT_TOKENS.
+    """Return a document from an agent's records, estimated at less than MAX_DRAFT_TOKENS.
 
-    Empty if the records have no content. `where` is the transcript's path. Raises UnknownAgent, and
-    what `records` raises.
+    It is empty if the records have no content. `where` is the transcript's path. Raises
+    UnknownAgent, and what `records` raises.
     """
     digest = digest_transcript(records, agent)
     if not (
@@ -72,9 +69,9 @@ def draft_handoff(
 
 
 def files_changed_since(records: Iterable[bytes], agent: str, at: float) -> tuple[str, ...]:
-    """The files that an agent's tools changed after a time, or at an unknown time.
+    """Return the files that an agent's tools changed after a time, or at an unknown time.
 
-    What its shell commands changed is not known.
+    Changes by its shell commands are not known.
     """
     files = digest_transcript(records, agent).changed_files.items()
     return tuple(file for file, changed in files if changed is None or changed > at)
@@ -83,21 +80,28 @@ def files_changed_since(records: Iterable[bytes], agent: str, at: float) -> tupl
 def _sections(
     digest: TranscriptDigest, agent: str, where: str, session: str | None
 ) -> Iterator[DraftSection]:
-    runs, files, failures = (
-        _sorted_runs(digest),
-        _changed_files(digest),
-        [*reversed(digest.failures.values())],
-    )
-    places = _context_rows(digest, agent, where, session)
+    failures = [*reversed(digest.failures.values())]
+    # Checks first, then other commands; the latest first in both.
+    runs = list(reversed(digest.command_runs.values()))
+    runs.sort(key=lambda run: not run.is_check)
+    files = [_relative_path(file, digest.folder) for file in reversed(digest.changed_files)]
+    unique_files = list(dict.fromkeys(files))
+    open_todos = [todo for todo in digest.todos.values() if not todo.is_done and todo.text]
+    open_todos.sort(key=lambda todo: not todo.is_started)
+    rows = [("transcript", where), ("agent", agent), ("session", session or "")]
+    rows += [("folder", digest.folder), ("branch", digest.branch)]
+    known_rows = [(name, value) for name, value in rows if value]
     yield DraftSection("First user message", 800, _quotation(digest.first_prompt))
     yield DraftSection("Latest user message", 800, _quotation(digest.latest_prompt))
-    yield DraftSection("Open to-dos", 600, _bullet_list(_open_todos(digest), _render_todo))
+    yield DraftSection("Open to-dos", 600, _bullet_list(open_todos, _render_todo))
     yield DraftSection("Latest plan", 500, _quotation(digest.plan))
     yield DraftSection("Last reply", 900, _quotation(digest.last_reply))
     yield DraftSection("Unresolved errors", 800, _bullet_list(failures, _render_failure, 5))
     yield DraftSection("Commands and their last result", 900, _bullet_list(runs, _render_run, 12))
-    yield DraftSection("Changed files, latest first", 600, _bullet_list(files, _redacted_line))
-    yield DraftSection("Session", 800, _bullet_list(places, _render_row))
+    yield DraftSection(
+        "Changed files, latest first", 600, _bullet_list(unique_files, _redacted_line)
+    )
+    yield DraftSection("Session", 800, _bullet_list(known_rows, _render_row))
 
 
 def _fit_sections(title: str, sections: list[DraftSection]) -> str:
@@ -152,34 +156,13 @@ def _count_left_out(count: int) -> str:
 
 def _redacted_line(text: str, most: int = MAX_LINE_BYTES) -> str:
     """Redact a text, and cut it to one line of at most `most` bytes."""
-    ends = (
-        text
-        if len(text) <= 2 * MAX_END_CHARS
-        else f"{text[:MAX_END_CHARS]}\n{text[-MAX_END_CHARS:]}"
-    )
-    return UTF8.elide(" ".join(redact(ends).split()), most, " [...] ")
-
-
-def _open_todos(digest: TranscriptDigest) -> list[Todo]:
-    """To-dos that are not done, those in progress first."""
-    left = [todo for todo in digest.todos.values() if not todo.is_done and todo.text]
-    return sorted(left, key=lambda todo: not todo.is_started)
+    if len(text) > 2 * MAX_END_CHARS:
+        text = f"{text[:MAX_END_CHARS]}\n{text[-MAX_END_CHARS:]}"
+    return UTF8.elide(" ".join(redact(text).split()), most, " [...] ")
 
 
 def _render_todo(todo: Todo) -> str:
-    return (
-        f"[in progress] {_redacted_line(todo.text)}"
-        if todo.is_started
-        else _redacted_line(todo.text)
-    )
-
-
-def _changed_files(digest: TranscriptDigest) -> list[str]:
-    return list(
-        dict.fromkeys(
-            _relative_path(file, digest.folder) for file in reversed(digest.changed_files)
-        )
-    )
+    return ("[in progress] " if todo.is_started else "") + _redacted_line(todo.text)
 
 
 def _relative_path(file: str, folder: str) -> str:
@@ -188,41 +171,23 @@ def _relative_path(file: str, folder: str) -> str:
     return rest[1:] if folder and rest != file and rest.startswith(("/", "\\")) else file
 
 
-def _sorted_runs(digest: TranscriptDigest) -> list[CommandRun]:
-    """Checks first, then other commands; the latest first in both."""
-    latest = list(reversed(digest.command_runs.values()))
-    return sorted(latest, key=lambda run: not run.is_check)
-
-
 def _render_run(run: CommandRun) -> str:
-    words = redact(strip_noise(run.output)).rpartition("\n")[2] if run.is_check else ""
-    return f"{_run_status(run)}: `{_redacted_line(run.command)}`" + (
-        f": {_redacted_line(words)}" if words else ""
-    )
-
-
-def _run_status(run: CommandRun) -> str:
     if run.ok is None:
-        return "unclear" if run.ended else "no result"
-    return "ok" if run.ok else "failed"
+        status = "unclear" if run.ended else "no result"
+    else:
+        status = "ok" if run.ok else "failed"
+    last_line = redact(strip_noise(run.output)).rpartition("\n")[2] if run.is_check else ""
+    shown = f": {_redacted_line(last_line)}" if last_line else ""
+    return f"{status}: `{_redacted_line(run.command)}`{shown}"
 
 
 def _render_failure(failure: Failure) -> str:
-    lines = [
-        _redacted_line(line) for line in redact(failure.output).split("\n")[-MAX_OUTPUT_LINES:]
-    ]
+    last_lines = redact(failure.output).split("\n")[-MAX_OUTPUT_LINES:]
+    lines = [_redacted_line(line) for line in last_lines]
     shown = _lines_that_fit(lines[::-1], MAX_OUTPUT_BYTES)[::-1]
     return "\n    ".join([f"`{_redacted_line(failure.label)}`:", *shown])
 
 
-def _context_rows(
-    digest: TranscriptDigest, agent: str, where: str, session: str | None
-) -> list[tuple[str, str]]:
-    rows = [("transcript", where), ("agent", agent), ("session", session or "")]
-    rows += [("folder", digest.folder), ("branch", digest.branch)]
-    return [(name, value) for name, value in rows if value]
-
-
-def _render_row(place: tuple[str, str]) -> str:
-    name, value = place
+def _render_row(row: tuple[str, str]) -> str:
+    name, value = row
     return f"{name}: {_redacted_line(value, MAX_PATH_BYTES)}"

@@ -7,7 +7,6 @@ import msgspec
 # A call adds about 660 tokens to a context (median of real sessions): after 20 calls a document
 # lacks the last 13,000.
 MAX_FRESH_CALLS = 20
-
 MAX_FRESH_FILES = 5
 
 

@@ -14,9 +14,7 @@ from brimline.transcripts.lines import Lines, open_transcript
 from brimline.transcripts.source import MALFORMED
 
 MAX_WHOLE_FILE_BYTES = 64 << 20  # of a larger file only the beginning and the end are read
-
 HEAD_BYTES = 4 << 20  # of the beginning, with the first user message
-
 # Small, because the daemon drafts all day and its memory grows by this.
 CHUNK_BYTES = 64 << 10
 
@@ -85,20 +83,20 @@ def _read_messages(data: bytes) -> Iterator[bytes]:
 
 def _read_database(path: str, session: str) -> Iterator[bytes]:
     """Each part with its message, in the shape of an export."""
-    place: tuple[object, ...] = (-1, "", "")
-    while page := ask(path, lambda opened, at=place: _query_page(opened, session, at)):
+    after: tuple[object, ...] = (-1, "", "")
+    while page := ask(path, lambda database, after=after: _query_page(database, session, after)):
         for *_, info, part in page:
             if isinstance(info, bytes) and isinstance(part, bytes):
                 yield b'{"info":' + info + b',"parts":[' + part + b"]}"
-        place = tuple(_page_key(value) for value in page[-1][:3])
+        after = tuple(_page_key(value) for value in page[-1][:3])
 
 
 def _query_page(
-    opened: sqlite3.Connection, session: str, place: tuple[object, ...]
+    database: sqlite3.Connection, session: str, after: tuple[object, ...]
 ) -> list[tuple[object, ...]]:
-    return opened.execute(PARTS_QUERY, (session, *place, PAGE_ROWS)).fetchall()
+    return database.execute(PARTS_QUERY, (session, *after, PAGE_ROWS)).fetchall()
 
 
 def _page_key(value: object) -> object:
-    """A column to continue from; text comes as bytes, and is compared as text."""
+    """Return a column to continue from: text comes as bytes, and is compared as text."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -79,9 +79,9 @@ def find_named_values(text: str, lower: str, places: list[int]) -> Iterator[Span
     done = 0
     for place in places:
         # A value can hold names of its own; it is masked whole, and not read again for each.
-        found = _NAMED.match(lower, place) if place >= done else None
-        span = _value_span(text, lower, found) if found else None
-        if found and span and not _repeats_name(text, found, span):
+        match = _NAMED.match(lower, place) if place >= done else None
+        span = _value_span(text, lower, match) if match else None
+        if match and span and not _repeats_name(text, match, span):
             yield span
             done = span[1]
 
@@ -91,56 +91,56 @@ def find_option_values(text: str, lower: str) -> Iterator[Span]:
     place = lower.find("--")
     while place >= 0:
         end = place + 2
-        if found := _OPTION.match(lower, place):
-            start, end = _option_value(text, found.end())
+        if match := _OPTION.match(lower, place):
+            start, end = _option_value(text, match.end())
             word = text[start:end].lower()
             if word not in _NO_VALUES and _unless_harmless(text, "password", start, end):
                 yield start, end
         place = lower.find("--", max(end, place + 2))
 
 
-def _value_span(text: str, lower: str, found: re.Match[str]) -> Span | None:
-    name, place = found["name"], found.end()
-    if name == "key" and not is_key_of_secret(text, lower, found.start()):
+def _value_span(text: str, lower: str, match: re.Match[str]) -> Span | None:
+    name, place = match["name"], match.end()
+    if name == "key" and not is_key_of_secret(text, lower, match.start()):
         return None
-    if name == "pw" and lower[found.start() - 1 : found.start()].isalnum():
+    if name == "pw" and lower[match.start() - 1 : match.start()].isalnum():
         return None
-    direct = found["sign"] == "=" and not found["before"] and not found["after"]
+    direct = match["sign"] == "=" and not match["before"] and not match["after"]
     if direct and (word := _SHELL_WORD.match(text, place)):
-        return _unless_harmless(text, name, place, _shell_end(text, found, word.end()))
+        return _unless_harmless(text, name, place, _shell_end(text, match, word.end()))
     if quote := _QUOTE.match(text, place):
         end = text.find(quote[1], quote.end(), quote.end() + MAX_VALUE_CHARS)
         line_end = text.find("\n", quote.end(), quote.end() + MAX_VALUE_CHARS)
         if end > quote.end() and not 0 <= line_end < end:
             return _unless_harmless(text, name, quote.end(), end)
-        return _single_word(text, name, quote.end(), found)
+        return _single_word(text, name, quote.end(), match)
     if block := _BLOCK.match(text, place):
         return block.start(1), block.end(1) - block[1].endswith("\n")
-    if name == "pass" and not text.startswith("_PASS", found.start() - 1):
+    if name == "pass" and not text.startswith("_PASS", match.start() - 1):
         return None
-    return _single_word(text, name, place, found)
+    return _single_word(text, name, place, match)
 
 
 def is_key_of_secret(text: str, lower: str, place: int) -> bool:
     """Whether `key` is part of `API_KEY` or `private key`, not of `sort_key` or by itself."""
-    loud = text.startswith("_KEY", place - 1)
-    return loud or _KEY_KIND.search(lower, max(0, place - 14), place) is not None
+    is_constant = text.startswith("_KEY", place - 1)
+    return is_constant or _KEY_KIND.search(lower, max(0, place - 14), place) is not None
 
 
-def _shell_end(text: str, found: re.Match[str], end: int) -> int:
+def _shell_end(text: str, match: re.Match[str], end: int) -> int:
     """The end of a value in the environment of a command: `&`, `,` and `;` belong to it."""
-    if text[found.start("name") : found.end("name")].isupper():
+    if text[match.start("name") : match.end("name")].isupper():
         rest = _REST.match(text, end)
         return rest.end() if rest else end
     return end
 
 
-def _single_word(text: str, name: str, place: int, found: re.Match[str]) -> Span | None:
+def _single_word(text: str, name: str, place: int, match: re.Match[str]) -> Span | None:
     """A single word: the last of its line, or one with a digit, so that sentences are skipped."""
     word = _WORD.match(text, place)
     if not word:
         return None
-    value = word[0].rstrip(",;)'\"" if "=" in found["sign"] else ",;:)]}'\"`")
+    value = word[0].rstrip(",;)'\"" if "=" in match["sign"] else ",;:)]}'\"`")
     last = _LINE_END.match(text, word.end()) is not None
     if not last and not _DIGIT.search(value):
         return None
@@ -151,25 +151,24 @@ def _single_word(text: str, name: str, place: int, found: re.Match[str]) -> Span
 
 
 def _unless_harmless(text: str, name: str, start: int, end: int) -> Span | None:
-    """The span, unless the value is a type, a number, a variable, a path, or code."""
+    """Return the span, unless the value is a type, a number, a variable, a path, or code."""
     value = text[start:end].strip("'\"`")
     plain = value.partition("|")[0].lower()
     if value.startswith(MASK) or plain == name or plain in _TYPES or not _LETTERS.search(value):
         return None
-    if value.isdigit() and len(value) < 6 and not name.startswith("pass"):
-        return None
-    if name in ("pw", "pwd") and value.startswith(("/", "~", "$")):
-        return None
-    if name == "pass" and " " in value:
-        return None
-    if _CODE.match(value) or _REFERENCE.match(value):
-        return None
-    return start, end
+    is_harmless = (
+        (value.isdigit() and len(value) < 6 and not name.startswith("pass"))
+        or (name in ("pw", "pwd") and value.startswith(("/", "~", "$")))
+        or (name == "pass" and " " in value)
+        or _CODE.match(value)
+        or _REFERENCE.match(value)
+    )
+    return None if is_harmless else (start, end)
 
 
-def _repeats_name(text: str, found: re.Match[str], span: Span) -> bool:
+def _repeats_name(text: str, match: re.Match[str], span: Span) -> bool:
     """Whether a value repeats its name, as in `client.apiKey = api_key`."""
-    before = _NAME_BEFORE.search(text, max(0, found.start() - 80), found.end("name"))
+    before = _NAME_BEFORE.search(text, max(0, match.start() - 80), match.end("name"))
     name = before[1].rpartition(".")[2] if before else ""
     return name.replace("_", "").lower() == text[slice(*span)].replace("_", "").lower().rstrip(";,")
 
@@ -206,17 +205,17 @@ _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{2,}\Z")
 
 def find_random_values(text: str) -> Iterator[Span]:
     """Random-looking values of any name, except those of ids and checksums."""
-    for found in _ASSIGNED.finditer(text):
-        value = found[1]
+    for match in _ASSIGNED.finditer(text):
+        value = match[1]
         if not is_random(value) and not _HEX.match(value):
             continue
-        before = _NAME_BEFORE.search(text, max(0, found.start() - 100), found.start())
+        before = _NAME_BEFORE.search(text, max(0, match.start() - 100), match.start())
         name = before[1] if before else ""
         if not name or _PUBLIC_NAMES.match(_NAME_PARTS.split(name)[-1]):
             continue
         # Commits and checksums are hexadecimal too: only a variable of the environment is certain.
         if is_random(value) or (_ENVIRONMENT.match(name) and _is_hex_key(value)):
-            yield found.span(1)
+            yield match.span(1)
 
 
 def is_random(value: str) -> bool:

@@ -71,27 +71,27 @@ def find_prose_secrets(searched: SearchedText, places: list[int]) -> Iterator[Sp
     """The values in sentences about secrets, given the places of their names."""
     text = searched.text
     for place in places:
-        for found in _sentences(text, place):
-            if span := _secret_word(text, found, found["name"].lower()):
+        for match in _sentences(text, place):
+            if span := _secret_word(text, match, match["name"].lower()):
                 yield span
         if span := _strong_word_beside(searched, place):
             yield span
     for word in _LOGIN_WORDS:
         for start, end in searched.lines_with(word, ignore_case=True):
-            for found in _LOGIN.finditer(text, start, end):
-                if span := _secret_word(text, found, "password"):
+            for match in _LOGIN.finditer(text, start, end):
+                if span := _secret_word(text, match, "password"):
                     yield span
 
 
 def _sentences(text: str, place: int) -> Iterator[re.Match[str]]:
-    if found := _AFTER_NAME.match(text, place):
-        yield found
+    if match := _AFTER_NAME.match(text, place):
+        yield match
     start = max(0, place - LOOK_BACK_CHARS)
     start = max(start, text.rfind("\n", start, place) + 1)
-    if (found := _CHANGED.match(text, place)) and _CHANGES.search(text, start, place):
-        yield found
-    if (found := _GIVEN.match(text, place)) and _GIVES.search(text, start, place):
-        yield found
+    if (match := _CHANGED.match(text, place)) and _CHANGES.search(text, start, place):
+        yield match
+    if (match := _GIVEN.match(text, place)) and _GIVES.search(text, start, place):
+        yield match
     if text.find(" as ", start, place) >= 0 or text.find(" for ", start, place) >= 0:
         end = text.find("\n", place, place + LOOK_BACK_CHARS)
         yield from _USED.finditer(text, start, place + LOOK_BACK_CHARS if end < 0 else end)
@@ -100,22 +100,22 @@ def _sentences(text: str, place: int) -> Iterator[re.Match[str]]:
 def _strong_word_beside(searched: SearchedText, place: int) -> Span | None:
     """A word next to a name, as in lists and tables, that must be a secret."""
     text = searched.text
-    found = _BESIDE.match(text, place)
+    match = _BESIDE.match(text, place)
     # `PASS: TestX` is the result of a test.
-    if not found or text[place - 1 : place].isalpha() or found["name"] == "PASS":
+    if not match or text[place - 1 : place].isalpha() or match["name"] == "PASS":
         return None
-    if found["name"].lower() == "key" and not is_key_of_secret(text, searched.lower, place):
+    if match["name"].lower() == "key" and not is_key_of_secret(text, searched.lower, place):
         return None
-    value = found["value"].rstrip(".,;:!?)]}")
+    value = match["value"].rstrip(".,;:!?)]}")
     word = value.strip("'\"`*")
-    start = found.start("value") + value.find(word)
+    start = match.start("value") + value.find(word)
     strong = _STRONG.match(word) or is_random(word)
     return (start, start + len(word)) if strong else None
 
 
-def _secret_word(text: str, found: re.Match[str], name: str) -> Span | None:
-    start, end = found.span("value")
-    value = found["value"]
+def _secret_word(text: str, match: re.Match[str], name: str) -> Span | None:
+    start, end = match.span("value")
+    value = match["value"]
     if value[0] in "\"'`" and value[-1] == value[0] and len(value) > 2:
         return (start + 1, end - 1) if _may_be_quoted(value[1:-1], name) else None
     word = value.rstrip(".,;:!?)]}'\"`")
@@ -142,12 +142,8 @@ def _may_be_quoted(value: str, name: str) -> bool:
 def _is_unusual(word: str) -> bool:
     """Whether a word is unusual in a sentence about passwords."""
     lower = word.lower()
-    return (
-        len(word) >= 4
-        and word.isalnum()
-        and lower not in _ORDINARY
-        and not lower.endswith(_ENDINGS)
-    )
+    is_ordinary = lower in _ORDINARY or lower.endswith(_ENDINGS)
+    return len(word) >= 4 and word.isalnum() and not is_ordinary
 
 
 def _has_odd_character(word: str, name: str) -> bool:

@@ -111,12 +111,12 @@ class SecretRule(msgspec.Struct, frozen=True):
 
     def _spans_between(self, text: str, place: int, end: int) -> Iterator[Span]:
         pattern = _compile_rule(self.regex, self.ignore_case)
-        while found := pattern.search(text, place, end):
-            span = _whole_word(text, *found.span(self.group), trim=not self.group)
+        while match := pattern.search(text, place, end):
+            span = _whole_word(text, *match.span(self.group), trim=not self.group)
             # Names in code are long words too; random ones of that length have digits.
             if not self.long_word or _DIGIT.search(text, *span):
                 yield span
-            place = max(span[1], found.end(), place + 1)
+            place = max(span[1], match.end(), place + 1)
 
 
 class RuleFile(msgspec.Struct, frozen=True):

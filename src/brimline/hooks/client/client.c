@@ -1,11 +1,10 @@
-/* What an agent runs at each hook and status line: client.py, compiled.
+/* The hook client, compiled: an agent runs it at each hook and status line.
  *
  *     brimline-hook PYTHON CLIENT_PY KIND AGENT SOCKET SPOOL
  *
- * client.py describes what is asked and answered, and does the same in Python; the same tests are
- * run on both. Without an answer the event is appended to the spool, and a status line is what stdin
- * alone can tell; Python is run only to start the daemon, and nobody waits for that. It exits with 0
- * whatever happens, and never holds the agent up for longer than ALL milliseconds.
+ * It does the same as client.py, which describes it; the same tests are run on both. Without an
+ * answer the event is appended to the spool, and the status line shows what stdin contains. Python
+ * is run only to start the daemon, in the background. The exit code is always 0, within EXIT_MS.
  */
 
 #define _GNU_SOURCE
@@ -28,27 +27,25 @@
 #include "spool.h"
 #include "tables.h"
 
-/* Milliseconds since the start: until then stdin is read, an answer is waited for, its receipt is
- * confirmed, the spool's lock is waited for, all is done. */
-enum { STDIN = 80, ANSWER = 120, CONFIRMED = 190, SPOOLED = 230, ALL = 240 };
+/* Deadlines since the start: of stdin, the answer, its confirmation, the spool's lock, the exit. */
+enum { STDIN_MS = 80, ANSWER_MS = 120, CONFIRM_MS = 190, SPOOL_MS = 230, EXIT_MS = 240 };
 
-/* The spool's lock is waited for so many milliseconds, however late it is for want of CPU time. */
-enum { MIN_PATIENCE_MS = 50 };
+/* The shortest wait for the spool's lock, even if this process got too little CPU time. */
+enum { MIN_LOCK_WAIT_MS = 50 };
 
 /* Bytes at most: the first line, all before the body, the body, an answer; an entry's two parts. */
 enum { LINE = 64, HEAD = 28 << 10, BODY = 4 << 20, REPLY = 1 << 20, KEY = 64, VALUE = 1000 };
 
 enum { PYTHON = 1, CLIENT, KIND, AGENT, SOCKET, SPOOL, ARGUMENTS };
 
-static const char PREFIX[] = "BRIMLINE 1 ", DONE[] = "\x06";
+static const char PREFIX[] = "BRIMLINE 1 ", ACK[] = "\x06";
 
-
-/* What is lost if this process ends now, and so goes to the spool first: nothing, what the agent
- * told us, or the receipt of an answer that was printed and that the daemon has not confirmed. */
+/* What has to be spooled before this process exits: nothing, the event, or the receipt of an answer
+ * that was printed and that the daemon has not confirmed. */
 enum { NOTHING, EVENT, RECEIPT };
 
 static char **arguments;
-static struct timespec begun;
+static struct timespec started;
 static char id[64];
 static char request[HEAD + BODY], reply[LINE + 2 * REPLY];
 static char *const body = request + HEAD;
@@ -58,12 +55,13 @@ static struct iovec receipt;
 static volatile sig_atomic_t unsaved = EVENT;
 static volatile sig_atomic_t is_daemon_off;
 
-/* The milliseconds that are left until a moment; 0 if it has passed. */
-static int left(int until) {
+/* The milliseconds until a deadline; 0 if it has passed. */
+static int ms_left(int until) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    const long gone = (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
-    return gone < until ? until - (int)gone : 0;
+    const long elapsed =
+        (now.tv_sec - started.tv_sec) * 1000 + (now.tv_nsec - started.tv_nsec) / 1000000;
+    return elapsed < until ? until - (int)elapsed : 0;
 }
 
 static void alarm_in(int milliseconds) {
@@ -78,8 +76,8 @@ static void hold_alarm(int how) {
     sigprocmask(how, &signals, NULL);
 }
 
-/* Read more of stdin into the body, or into a place where it is forgotten; 0 at its end. The alarm
- * cannot come between the read and the note of its size. */
+/* Reads more of stdin into the body, or drops it; 0 at its end. The alarm is blocked between the
+ * read and the note of its size. */
 static int read_more(void) {
     const int is_kept = body_size < BODY;
     hold_alarm(SIG_BLOCK);
@@ -91,11 +89,12 @@ static int read_more(void) {
     return got > 0;
 }
 
-/* Read stdin to its end, as far as it comes in time; what is there is read however late it is. What
- * is too much is read too, and forgotten: an agent may not bear it when nobody reads. */
+/* Reads stdin to its end or deadline; data that is ready is read even if it is late. Data beyond
+ * the limit is read and dropped: an agent may fail if its pipe is not read. */
 static void read_body(void) {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    while (!is_body_read && (body_size < BODY || left(STDIN)) && poll(&input, 1, left(STDIN)) > 0)
+    while (!is_body_read && (body_size < BODY || ms_left(STDIN_MS)) &&
+           poll(&input, 1, ms_left(STDIN_MS)) > 0)
         if (!read_more())
             is_body_read = 1;
     is_body_read = 1;
@@ -105,7 +104,7 @@ static void read_body(void) {
 
 static int is_start(void) { return strcmp(arguments[KIND], "start") == 0; }
 
-/* The kind that the daemon is told: to it the start of a session is a hook like any other. */
+/* The kind of the request: for the daemon the start of a session is a hook like any other. */
 static const char *kind(void) { return is_start() ? "hook" : arguments[KIND]; }
 
 static size_t entry(char *into, const char *group, const char *key, const char *value) {
@@ -146,27 +145,35 @@ static void append(char *header, size_t header_size, const char *content, size_t
         {header, header_size},
         {(char *)content, size},
     };
-    const int patience = left(SPOOLED);
-    append_record(arguments[SPOOL], parts, 3, patience > MIN_PATIENCE_MS ? patience : MIN_PATIENCE_MS);
+    int wait_ms = ms_left(SPOOL_MS);
+    if (wait_ms < MIN_LOCK_WAIT_MS)
+        wait_ms = MIN_LOCK_WAIT_MS;
+    append_record(arguments[SPOOL], parts, 3, wait_ms);
 }
 
-static int written(int fd, const char *from, size_t size);
-
-/* Shows what stdin alone can tell. */
-static void show_status(const char *reduced, size_t size) {
-    char line[MAX_STATUS_BYTES];
-    const char *const state = is_daemon_off ? "daemon off" : "no answer from the daemon";
-    written(STDOUT_FILENO, line, short_status(reduced, size, state, line));
+/* Writes in pieces that a ready pipe takes; returns whether all was written. */
+static int write_all(int fd, const char *from, size_t size) {
+    struct pollfd output = {.fd = fd, .events = POLLOUT};
+    while (size) {
+        const size_t piece = size < PIPE_BUF ? size : PIPE_BUF;
+        const ssize_t count = poll(&output, 1, ms_left(EXIT_MS)) > 0 ? write(fd, from, piece) : -1;
+        if (count < 0)
+            return 0;
+        from += count;
+        size -= (size_t)count;
+    }
+    return 1;
 }
 
-/* Appends the event to the spool, without the parts that the daemon does not read, as prompts and
- * tool output are; a body that is not a JSON object is left out, and counted by the daemon. */
+/* Appends the event to the spool, without the parts that the daemon does not read, such as prompts
+ * and tool output; a body that is not a JSON object is left out, and counted by the daemon. */
 static void save_event(void) {
-    static char header[HEAD], reduced[MAX_REDUCED_BYTES];
+    static char header[HEAD], reduced[MAX_REDUCED_BYTES], line[MAX_STATUS_BYTES];
     read_body();
     const size_t size = reduce_body(body, body_size, reduced);
+    const char *const state = is_daemon_off ? "daemon off" : "no answer from the daemon";
     if (strcmp(kind(), "statusline") == 0)
-        show_status(reduced, size);
+        write_all(STDOUT_FILENO, line, short_status(reduced, size, state, line));
     append(header, put_header(header), reduced, size);
     if (is_start() && is_daemon_off)
         launch_daemon(arguments[PYTHON], arguments[CLIENT], arguments[SPOOL]);
@@ -178,8 +185,8 @@ static void save_receipt(void) {
     append(header, put_origin(header, "delivered"), receipt.iov_base, receipt.iov_len);
 }
 
-/* Saves what would be lost. The alarm is switched off first: it must not interrupt who has the
- * spool's lock, and a wait for that lock has an end of its own. */
+/* Spools what would be lost. The alarm is switched off first: it must not interrupt the holder of
+ * the spool's lock, and the wait for that lock has a limit of its own. */
 static void finish(void) {
     const int what = unsaved;
     alarm_in(0);
@@ -190,15 +197,15 @@ static void finish(void) {
         save_receipt();
 }
 
-/* The time is over: this process was not run for a while, or a stream holds it up. */
+/* The handler of the alarm: this process got no CPU time, or a stream blocks. */
 static void give_up(int number) {
     (void)number;
     finish();
     _exit(0);
 }
 
-/* A stream that the agent closed is made to be an empty one that cannot be written to: else the
- * socket would get its number. */
+/* Sets the alarm, and opens standard streams that the agent closed: otherwise the socket would get
+ * the number of a closed stream. */
 static void prepare(void) {
     int fd;
     do
@@ -208,18 +215,18 @@ static void prepare(void) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGALRM, give_up);
-    alarm_in(ALL);
+    alarm_in(EXIT_MS);
 }
 
-/* Let what is sent next wait no longer than for the answer; 0 where it is too late. */
-static int in_time(int fd) {
-    const int ms = left(ANSWER);
+/* Limits the next send or connect to the answer's deadline; 0 if that has passed. */
+static int set_timeout(int fd) {
+    const int ms = ms_left(ANSWER_MS);
     const struct timeval time = {.tv_usec = ms * 1000};
     return ms && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) == 0;
 }
 
-/* Whether it is this user's own process that listens there. */
-static int is_ours(int fd) {
+/* Whether the listening process is this user's. */
+static int is_own_peer(int fd) {
 #ifdef SO_PEERCRED
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -231,25 +238,25 @@ static int is_ours(int fd) {
 #endif
 }
 
-/* The way to the daemon; -1 where there is none, with ENOENT or ECONNREFUSED where nobody is. */
-static int reach(const char *path) {
-    struct sockaddr_un place = {.sun_family = AF_UNIX};
+/* Connects to the daemon; -1 if that fails, with ENOENT or ECONNREFUSED if no daemon runs. */
+static int connect_daemon(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     errno = 0;
-    if (strlen(path) >= sizeof place.sun_path)
+    if (strlen(path) >= sizeof address.sun_path)
         return -1;
-    strcpy(place.sun_path, path);
+    strcpy(address.sun_path, path);
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     if (fd < 0)
         return -1;
-    if (in_time(fd) && connect(fd, (struct sockaddr *)&place, sizeof place) == 0 &&
-        is_ours(fd))
+    if (set_timeout(fd) && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        is_own_peer(fd))
         return fd;
     close(fd);
     return -1;
 }
 
-/* Put everything that comes before the body right in front of it; returns where that begins. */
-static char *frame(void) {
+/* Writes the first line and the header in front of the body; returns the start of the request. */
+static char *frame_request(void) {
     char entries[HEAD], line[LINE];
     const size_t size = put_header(entries);
     const size_t first = put_line(line, size, body_size);
@@ -257,12 +264,12 @@ static char *frame(void) {
     return memcpy(body - size - first, line, first);
 }
 
-static int sent(int fd, const char *from, const char *end) {
+static int send_all(int fd, const char *from, const char *end) {
     while (from < end) {
-        const ssize_t gone = in_time(fd) ? send(fd, from, (size_t)(end - from), 0) : -1;
-        if (gone <= 0)
+        const ssize_t count = set_timeout(fd) ? send(fd, from, (size_t)(end - from), 0) : -1;
+        if (count <= 0)
             return 0;
-        from += gone;
+        from += count;
     }
     return 1;
 }
@@ -277,9 +284,9 @@ static long read_size(const char **at) {
     return size <= REPLY ? size : -1;
 }
 
-/* Reads the first line of a reply: the size of the text, and that of the receipt behind it, which
- * is there only if the daemon has to know that the text was printed. 0 if it is no reply. */
-static int read_line(const char *line, size_t *text, size_t *behind) {
+/* Reads the first line of a reply: the sizes of the text and of the receipt, which follows only if
+ * the daemon has to know that the text was printed. Returns 0 if it is no reply. */
+static int read_line(const char *line, size_t *text, size_t *receipt_size) {
     const char *at = line + sizeof PREFIX - 1;
     if (memcmp(line, PREFIX, sizeof PREFIX - 1))
         return 0;
@@ -288,22 +295,22 @@ static int read_line(const char *line, size_t *text, size_t *behind) {
     if (first < 0 || second < 0 || *at != '\n')
         return 0;
     *text = (size_t)first;
-    *behind = (size_t)second;
+    *receipt_size = (size_t)second;
     return 1;
 }
 
-/* Wait for more of the answer. Who waits in `recv` is woken too when the daemon reads what was
- * sent, which takes both of them longer than a `poll`. */
-static ssize_t more(int fd, char *into, size_t size) {
+/* Receives more of the answer. A process that waits in `recv` is also woken when the daemon reads
+ * the request, which takes both of them longer than a `poll`. */
+static ssize_t receive_more(int fd, char *into, size_t size) {
     struct pollfd input = {.fd = fd, .events = POLLIN};
-    return poll(&input, 1, left(ANSWER)) > 0 ? recv(fd, into, size, 0) : -1;
+    return poll(&input, 1, ms_left(ANSWER_MS)) > 0 ? recv(fd, into, size, 0) : -1;
 }
 
-/* Wait for an answer; returns where its text begins and how long that is, NULL if none comes. */
-static const char *received(int fd, size_t *size) {
+/* Receives the answer; returns its text and size, NULL if none comes. */
+static const char *receive_answer(int fd, size_t *size) {
     size_t have = 0;
     while (have < sizeof reply) {
-        const ssize_t got = more(fd, reply + have, sizeof reply - have);
+        const ssize_t got = receive_more(fd, reply + have, sizeof reply - have);
         if (got <= 0)
             return NULL;
         have += (size_t)got;
@@ -321,63 +328,43 @@ static const char *received(int fd, size_t *size) {
     return NULL;
 }
 
-/* Write it all, as long as it is taken; a pipe that is ready takes PIPE_BUF bytes at once. */
-static int written(int fd, const char *from, size_t size) {
-    struct pollfd output = {.fd = fd, .events = POLLOUT};
-    while (size) {
-        const size_t piece = size < PIPE_BUF ? size : PIPE_BUF;
-        const ssize_t gone = poll(&output, 1, left(ALL)) > 0 ? write(fd, from, piece) : -1;
-        if (gone < 0)
-            return 0;
-        from += gone;
-        size -= (size_t)gone;
-    }
-    return 1;
-}
-
-/* Whether the daemon says that it stored that the answer was printed. */
+/* Whether the daemon confirms that it has stored the delivery. */
 static int is_confirmed(int fd) {
     struct pollfd input = {.fd = fd, .events = POLLIN};
     char byte;
-    return poll(&input, 1, left(CONFIRMED)) > 0 && recv(fd, &byte, 1, 0) == 1 && byte == *DONE;
+    return poll(&input, 1, ms_left(CONFIRM_MS)) > 0 && recv(fd, &byte, 1, 0) == 1 && byte == *ACK;
 }
 
-/* Whether the answer was printed. The alarm cannot come between the print and the note that the
- * receipt is unsaved; `written` has an end of its own. */
-static int print_answer(const char *answer, size_t size) {
+/* Prints the answer and acknowledges it. The alarm is blocked between the print and the note that
+ * the receipt is unsaved; `write_all` has a limit of its own. */
+static void deliver(int fd, const char *answer, size_t size) {
     unsaved = NOTHING;
     hold_alarm(SIG_BLOCK);
-    const int is_printed = written(STDOUT_FILENO, answer, size);
+    const int is_printed = write_all(STDOUT_FILENO, answer, size);
     if (is_printed && receipt.iov_len)
         unsaved = RECEIPT;
     hold_alarm(SIG_UNBLOCK);
-    return is_printed;
-}
-
-/* Print the answer, and tell the daemon when that is done. */
-static void pass_on(int fd, const char *answer, size_t size) {
-    if (!print_answer(answer, size))
-        return;
-    if (send(fd, DONE, 1, 0) == 1 && receipt.iov_len && is_confirmed(fd))
+    if (is_printed && send(fd, ACK, 1, 0) == 1 && receipt.iov_len && is_confirmed(fd))
         unsaved = NOTHING;
 }
 
-int main(int count, char **given) {
+int main(int count, char **values) {
     struct timespec now;
     size_t size;
-    clock_gettime(CLOCK_MONOTONIC, &begun);
+    clock_gettime(CLOCK_MONOTONIC, &started);
     clock_gettime(CLOCK_REALTIME, &now);
     if (count != ARGUMENTS)
         return 0;
-    arguments = given;
+    arguments = values;
     snprintf(id, sizeof id, "%lld%09ld-%ld", (long long)now.tv_sec, now.tv_nsec, (long)getpid());
     prepare();
-    const int fd = reach(arguments[SOCKET]);
+    const int fd = connect_daemon(arguments[SOCKET]);
     is_daemon_off = fd < 0 && (errno == ENOENT || errno == ECONNREFUSED);
     read_body();
-    const char *answer = fd >= 0 && sent(fd, frame(), body + body_size) ? received(fd, &size) : NULL;
+    const int is_sent = fd >= 0 && send_all(fd, frame_request(), body + body_size);
+    const char *const answer = is_sent ? receive_answer(fd, &size) : NULL;
     if (answer)
-        pass_on(fd, answer, size);
+        deliver(fd, answer, size);
     close(fd);
     finish();
     return 0;

@@ -4,7 +4,7 @@
 #define BRIMLINE_LAUNCH_H
 
 /* Starts a daemon for the state folder of this spool unless one is starting or running, or
- * BRIMLINE_AUTOSTART is 0. Returns at once: nobody waits for the daemon. */
+ * BRIMLINE_AUTOSTART is 0. Does not wait for the daemon. */
 void launch_daemon(char *python, char *client, char *spool);
 
 #endif

@@ -1,4 +1,4 @@
-/* A strict scanner for JSON objects, and what is made of one: its needed fields, a short line.
+/* A strict scanner for JSON objects: copies their needed fields, and makes a short status line.
  *
  * payload.py does the same in Python, and a test compares the two on generated bodies. Bytes outside
  * ASCII are copied, not checked: the daemon rejects a text that is not UTF-8.
@@ -78,7 +78,7 @@ static int skip_digits(Text *text) {
     return text->at > begin;
 }
 
-/* An incomplete fraction or exponent is left where it is: what follows the number is then wrong. */
+/* An incomplete fraction or exponent is not skipped: the caller then finds no valid JSON. */
 static int skip_number(Text *text) {
     Text rest = *text;
     take(&rest, '-');
@@ -124,10 +124,10 @@ static int next_member(Text *text, int is_first, Text *key, Text *value, int dep
 
 static int skip_object(Text *text, int depth) {
     Text key, value;
-    int found = 1;
-    for (int is_first = 1; found > 0; is_first = 0)
-        found = next_member(text, is_first, &key, &value, depth);
-    return found == 0;
+    int state = 1;
+    for (int is_first = 1; state > 0; is_first = 0)
+        state = next_member(text, is_first, &key, &value, depth);
+    return state == 0;
 }
 
 static int skip_array(Text *text, int depth) {
@@ -143,7 +143,7 @@ static int skip_array(Text *text, int depth) {
     return take(text, ']');
 }
 
-/* NaN and the infinities are taken, as Python takes them: clients were seen to write them. */
+/* NaN and the infinities are accepted, as by Python: some clients write them. */
 static int skip_value(Text *text, int depth) {
     if (text->at == text->end || depth > MAX_DEPTH)
         return 0;
@@ -203,13 +203,13 @@ static void put_key(Output *output, Text key) {
 /* Writes the needed members of an object; 0 if it is malformed. */
 static int put_object(Output *output, Text *text, int kept_depth) {
     Text key, value;
-    int found = 1;
+    int state = 1;
     if (!take(text, '{'))
         return 0;
     put(output, "{", 1);
     for (int is_first = 1; !output->is_full; is_first = 0) {
-        found = next_member(text, is_first, &key, &value, kept_depth);
-        if (found <= 0)
+        state = next_member(text, is_first, &key, &value, kept_depth);
+        if (state <= 0)
             break;
         if (!is_needed(key) || *value.at == '[')
             continue;
@@ -222,7 +222,7 @@ static int put_object(Output *output, Text *text, int kept_depth) {
         }
     }
     put(output, "}", 1);
-    return found == 0;
+    return state == 0;
 }
 
 size_t reduce_body(const char *body, size_t size, char *into) {

@@ -15,7 +15,7 @@ enum {
  * Returns the bytes written; 0 if the body is not one JSON object, or the result does not fit. */
 size_t reduce_body(const char *body, size_t size, char *into);
 
-/* Writes the status line that a reduced body alone allows into a buffer of MAX_STATUS_BYTES.
+/* Writes a status line with what a reduced body contains into a buffer of MAX_STATUS_BYTES.
  * Returns the bytes written; 0 if the body says nothing about the context. */
 size_t short_status(const char *reduced, size_t size, const char *daemon_state, char *into);
 

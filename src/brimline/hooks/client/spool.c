@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The limits of offline.py: a spool that is larger, or begins longer ago, takes no more records. The
- * id of its first record stands within its first HEAD_BYTES. */
+/* The limits of offline.py: a spool that is larger, or begins longer ago, takes no more records.
+ * The id of its first record stands within its first HEAD_BYTES. */
 enum { MAX_SPOOL_BYTES = 50 << 20, MAX_AGE_S = 7 * 24 * 3600, HEAD_BYTES = 128 };
 
 enum { MAX_DIGITS = 19, PAUSE_US = 1000 };
@@ -53,9 +53,9 @@ static int is_at(int file, const char *path) {
            opened.st_dev == named.st_dev;
 }
 
-/* Opens the spool and locks it; -1 if that takes longer than `patience_ms`. */
-static int open_locked(const char *path, int patience_ms) {
-    const long long until = now_ms() + patience_ms;
+/* Opens the spool and locks it; -1 if that takes longer than `wait_ms`. */
+static int open_locked(const char *path, int wait_ms) {
+    const long long until = now_ms() + wait_ms;
     for (;;) {
         const int file = open_private(path, O_RDWR | O_APPEND);
         if (file < 0)
@@ -69,7 +69,8 @@ static int open_locked(const char *path, int patience_ms) {
     }
 }
 
-/* Whether the first record of a spool is too old, by the nanoseconds in its id; garbage has no age. */
+/* Whether the first record of a spool is too old, by the nanoseconds in its id; garbage has no
+ * age. */
 static int is_old(int file) {
     char head[HEAD_BYTES];
     struct timespec now;
@@ -111,8 +112,8 @@ static void count_dropped(const char *path) {
     close(file);
 }
 
-void append_record(const char *path, const struct iovec *parts, int count, int patience_ms) {
-    const int file = open_locked(path, patience_ms);
+void append_record(const char *path, const struct iovec *parts, int count, int wait_ms) {
+    const int file = open_locked(path, wait_ms);
     if (file < 0 || !write_record(file, parts, count))
         count_dropped(path);
     close(file);
