@@ -1,4 +1,4 @@
-"""What to say and what to do at a reading: levels, and when to compact. Pure."""
+"""Which signals a reading causes, and when to compact. Pure."""
 
 from brimline.policy.compaction import Basis, CompactionPolicy, Decision, Rule
 from brimline.policy.levels import DEFAULT_LEVELS, check_levels, highest_reached

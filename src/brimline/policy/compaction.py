@@ -16,14 +16,12 @@ Basis: TypeAlias = Literal["held", "effective"]
 
 BASES: tuple[Basis, ...] = ("held", "effective")
 
-# The share of the window that is reserved for a reply of unknown length.
-REPLY_SHARE = 25
-
-REPLY_CAP = 32_000  # the most that is reserved for a reply
+REPLY_SHARE = 25  # a twenty-fifth of the window is reserved for a reply of unknown length
+REPLY_CAP = 32_000  # tokens, the most that is reserved for a reply
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """What a policy goes by; InvalidPolicy names a field that cannot be.
+    """The settings of a policy; raises InvalidPolicy for an invalid field.
 
     `at` is a share of the window (a float, 1.0 is all of it) or tokens (an integer). `reply` is the
     room that a reply needs, the caller's own `max_tokens`; None: a twenty-fifth of the window.
@@ -52,19 +50,19 @@ class Rule(msgspec.Struct, frozen=True):
             raise InvalidPolicy("reply", self.reply, "an integer of 0 or more, or None")
 
     def threshold(self, window: int | None) -> int | None:
-        """From how many tokens on it is time; None for a share of an unknown window."""
+        """Return from how many tokens on to compact; None for a share of an unknown window."""
         if isinstance(self.at, int):
             return self.at
         return None if window is None else round(self.at * window)
 
     def most(self, window: int) -> int:
-        """The most that may be sent so that the reply still fits; at least half of the window."""
-        told = window // REPLY_SHARE if self.reply is None else self.reply
-        return window - min(told, REPLY_CAP, window // 2)
+        """Return the most that may be sent so that the reply fits; at least half of the window."""
+        reply = window // REPLY_SHARE if self.reply is None else self.reply
+        return window - min(reply, REPLY_CAP, window // 2)
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether to compact, and in words why; `tokens` is what was compared with `threshold`."""
+    """Whether to compact, and the reason; `tokens` is what was compared with `threshold`."""
 
     compact: bool
     why: str
@@ -73,18 +71,18 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class _Load(NamedTuple):
-    """What the next call sends, and the same by the policy's basis; None where it is unknown."""
+    """What the next call sends, and the same by the policy's basis; None if unknown."""
 
     sends: int | None
     tokens: int | None
 
 
 class CompactionPolicy:
-    """Decides before a call whether to compact first; tell it `compacted()` when that was done.
+    """Decides before a call whether to compact first; call `compacted()` after a compaction.
 
-    With basis "effective" the threshold is for the cost view of the prompt, so that a warm cache is
-    not thrown away. Whatever the basis, a call that would leave no room for its reply in the window
-    is one to compact before. `cooldown` seconds pass between two compactions, except there; after
+    With basis "effective" the threshold is for the cost of the prompt, so that a warm cache is not
+    thrown away. With either basis, it compacts before a call that would leave no room for its reply
+    in the window. `cooldown` seconds pass between two compactions, except in that case; after
     `in_a_row` of them with no reading below the threshold it refuses: another would not help.
     """
 
@@ -104,21 +102,15 @@ class CompactionPolicy:
         self._last: float | None = None
 
     def should_compact(
-        self,
-        reading: Reading,
-        pending: str | int | None = None,
-        added: str | int | None = None,
+        self, reading: Reading, pending: str | int | None = None, added: str | int | None = None
     ) -> bool:
-        """Whether to compact before the next call."""
+        """Return whether to compact before the next call; the arguments are those of `decide`."""
         return self.decide(reading, pending, added).compact
 
     def decide(
-        self,
-        reading: Reading,
-        pending: str | int | None = None,
-        added: str | int | None = None,
+        self, reading: Reading, pending: str | int | None = None, added: str | int | None = None
     ) -> Decision:
-        """The same with its reason.
+        """Return whether to compact before the next call, and the reason.
 
         `pending` is all that is about to be sent, `added` only what comes on top of what is held,
         each as a text or in tokens; the larger of last usage and estimate counts.
@@ -137,7 +129,7 @@ class CompactionPolicy:
         return self._reached(load.tokens, threshold)
 
     def compacted(self) -> None:
-        """Told by the caller when it has compacted."""
+        """Note that the caller has compacted."""
         self._row += 1
         self._last = self._clock()
 
@@ -159,14 +151,14 @@ class CompactionPolicy:
 
     @property
     def _tried(self) -> str | None:
-        """Why not once more: it was done often enough without effect."""
+        """The reason not to compact again: it had no effect."""
         if self._row < self.rule.in_a_row:
             return None
         return f"no reading below the threshold after {self._row} in a row: another would not help"
 
     @property
     def _cooling(self) -> str | None:
-        """Why not yet: the last one is too fresh."""
+        """The reason not to compact yet: the last compaction was too recent."""
         passed = math.inf if self._last is None else self._clock() - self._last
         if passed >= self.rule.cooldown:
             return None
@@ -180,7 +172,7 @@ def _load(reading: Reading, basis: Basis, pending: int | None, added: int | None
         # Nothing is known of the cache either: all that is pending counts in full.
         return _Load(pending, pending)
     beyond = None if pending is None else pending - reading.held
-    on_top = max(told for told in (0, added, beyond) if told is not None)
+    on_top = max(tokens for tokens in (0, added, beyond) if tokens is not None)
     known = reading.held if basis == "held" else reading.effective
     return _Load(reading.held + on_top, None if known is None else known + on_top)
 
@@ -191,12 +183,12 @@ def _unknown(load: _Load) -> str:
     return "the window is unknown: set it, or give `at` in tokens"
 
 
-def _tokens(field: str, told: str | int | None) -> int | None:
-    if isinstance(told, str):
-        return estimate(told)
-    if told is not None and not _whole(told, 0):
-        raise InvalidPolicy(field, told, "a text, or an integer of 0 or more tokens")
-    return told
+def _tokens(field: str, value: str | int | None) -> int | None:
+    if isinstance(value, str):
+        return estimate(value)
+    if value is not None and not _whole(value, 0):
+        raise InvalidPolicy(field, value, "a text, or an integer of 0 or more tokens")
+    return value
 
 
 def _whole(value: object, least: int) -> bool:

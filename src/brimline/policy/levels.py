@@ -1,7 +1,7 @@
-"""Levels: the figures at which something is said, each at most once per cycle.
+"""Levels: the figures at which a signal fires, each at most once per cycle.
 
-A level is a plain number, and a list of levels has one measure. Nothing here depends on which it
-is: per cent of the window is the default, per cent of the limit or tokens are compared alike.
+A level is a plain number: percent of the window, percent of the limit, or tokens. Nothing here
+depends on the measure.
 """
 
 import sys
@@ -14,29 +14,24 @@ DEFAULT_LEVELS: tuple[float, ...] = (50.0, 65.0)  # warning and critical
 
 
 def check_levels(levels: Iterable[float], name: str = "levels") -> tuple[float, ...]:
-    """These levels, if they are finite, above 0 and strictly increasing; none is allowed.
+    """Return the levels; raises InvalidPolicy unless they are finite, above 0 and increasing.
 
-    `name` is what an error calls them. A level above 100 is allowed: a reading is unbounded, so it
-    can be reached.
+    There may be none. `name` is the setting that an error names. A level above 100 is allowed: a
+    reading is unbounded, so it can be reached.
     """
-    told = tuple(levels)
-    if not all(_sound(level) for level in told):
-        raise InvalidPolicy(name, told, "finite numbers above 0")
-    made = tuple(float(level) for level in told)
-    if any(lower >= higher for lower, higher in pairwise(made)):
-        raise InvalidPolicy(name, told, "strictly increasing")
-    return made
-
-
-def _sound(level: float) -> bool:
-    return type(level) in (int, float) and 0 < level <= sys.float_info.max
+    given = tuple(levels)
+    if not all(type(level) in (int, float) and 0 < level <= sys.float_info.max for level in given):
+        raise InvalidPolicy(name, given, "finite numbers above 0")
+    checked = tuple(float(level) for level in given)
+    if any(lower >= higher for lower, higher in pairwise(checked)):
+        raise InvalidPolicy(name, given, "strictly increasing")
+    return checked
 
 
 def rearm_threshold(passed: float, figure: float | None) -> float:
-    """Up to where levels were done with before they were armed anew, once a figure is seen.
+    """Return the highest re-armed level that must not fire again, after a figure was seen.
 
-    They are told again when it comes up to them again, not because it is still above them: where
-    it fell, those that it has not left are done with still.
+    A re-armed level fires only after the figure drops below it and rises again.
     """
     return passed if figure is None else min(passed, figure)
 
@@ -44,21 +39,21 @@ def rearm_threshold(passed: float, figure: float | None) -> float:
 def highest_reached(
     levels: Iterable[float], percent_raw: float | None, fired: Set[float]
 ) -> float | None:
-    """The highest level that is reached, if it is above all that fired in this cycle; else None.
+    """Return the highest level that is reached, if it is above all that fired in this cycle.
 
-    A jump over two levels gives the higher alone, and the lower one is done with; a reading that
-    fell re-arms nothing. Unknown (None, NaN) reaches nothing.
+    A jump over two levels returns only the higher, and the lower one does not fire any more; a
+    reading that fell re-arms nothing. Unknown (None, NaN) reaches nothing.
     """
     if percent_raw is None:
         return None
-    done = max(fired, default=0.0)
-    return max((level for level in levels if done < level <= percent_raw), default=None)
+    highest_fired = max(fired, default=0.0)
+    return max((level for level in levels if highest_fired < level <= percent_raw), default=None)
 
 
 def percent_of_window(
     levels: Iterable[float], measure: str, window: int | None, limit: int | None
 ) -> list[float]:
-    """Where levels lie in per cent of the window, whatever they are of; none where not known."""
+    """Convert levels of any measure to percent of the window; none if the sizes are unknown."""
     whole = {"window": window, "limit": limit, "tokens": 100}[measure]
     if not window or not whole:
         return []

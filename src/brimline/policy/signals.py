@@ -1,4 +1,4 @@
-"""decide(before, after, levels, fired) -> what there is to say. Pure."""
+"""decide(before, after, levels, fired) -> signals. Pure."""
 
 from collections.abc import Sequence, Set
 from typing import Literal, Protocol, TypeAlias
@@ -18,38 +18,30 @@ THRASH_WINDOW_S = 600.0
 
 
 class Signal(msgspec.Struct, frozen=True):
-    """One thing to say about a thread, in the cycle of its reading."""
+    """An event of a thread to report, in the cycle of its reading."""
 
     kind: SignalKind
     cycle: int
     level: float = 0.0
 
 
-# What levels are of: per cent of the window, per cent of the limit, or tokens that are held.
+# What levels measure: percent of the window, percent of the limit, or tokens held.
 LevelMeasure: TypeAlias = Literal["window", "limit", "tokens"]
 
 
 class LevelFigures(Protocol):
-    """What levels can be compared with: of a reading, or of a thread as it was stored."""
+    """The figures that levels are compared with, of a reading or of a stored thread."""
 
     @property
-    def percent_raw(self) -> float | None:
-        """Per cent of the window."""
-        ...
-
+    def percent_raw(self) -> float | None: ...
     @property
-    def percent_of_limit(self) -> float | None:
-        """Per cent of the limit."""
-        ...
-
+    def percent_of_limit(self) -> float | None: ...
     @property
-    def held(self) -> int | None:
-        """Tokens."""
-        ...
+    def held(self) -> int | None: ...
 
 
 def figure_of(reading: LevelFigures, of: LevelMeasure) -> float | None:
-    """The figure that levels are compared with; None where it is unknown."""
+    """Return the figure that levels are compared with; None if it is unknown."""
     if of == "window":
         return reading.percent_raw
     if of == "limit":
@@ -65,10 +57,10 @@ def decide(
     of: LevelMeasure = "window",
     cleared: bool = False,
 ) -> list[Signal]:
-    """What there is to say when a reading becomes another; `fired` are the levels of its cycle.
+    """Return the signals when a reading becomes another; `fired` are the levels of its cycle.
 
-    A cycle ends by a compaction, unless it was `cleared`. What came before the first reading is no
-    news: with `before` None nothing is said of it.
+    A cycle ends by a compaction, unless it was `cleared`. Cycles before the first reading, with
+    `before` None, cause no signals.
     """
     signals: list[Signal] = []
     if after.state == "compacting" and (before is None or before.state != "compacting"):
@@ -82,5 +74,5 @@ def decide(
 
 
 def is_thrashing(compactions: Sequence[float], now: float) -> bool:
-    """Whether there were too many compactions lately, by their times."""
+    """Return whether there were too many compactions in the last ten minutes, by their times."""
     return sum(1 for at in compactions if now - THRASH_WINDOW_S <= at <= now) > MAX_COMPACTIONS

@@ -4,8 +4,8 @@ import msgspec
 
 MAX_DIFFERENCE = 0.02  # two figures for the same call that differ by a larger share disagree
 DISAGREE_AFTER_S = 60.0  # a disagreement is a signal after this time...
-DISAGREE_TIMES = 3  # ...and so many observations: one source is always a little ahead
-MAX_CALLS_WITHOUT_HOOK = 5  # after so many calls without a hook, the hooks are taken for broken
+DISAGREE_TIMES = 3  # ...and this many observations: one source is always a little ahead
+MAX_CALLS_WITHOUT_HOOK = 5  # after this many calls without a hook, hooks count as broken
 
 
 class Comparison(msgspec.Struct, frozen=True):

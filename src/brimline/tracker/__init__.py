@@ -1,31 +1,15 @@
-"""The state of a session, folded from its events, and the readings that are taken of it."""
+"""The state of a session, folded from its events, and the readings of its threads."""
 
 from brimline.tracker.call_history import CallHistory, decode_calls, encode_calls
 from brimline.tracker.reading import Reading, ReadingState, client_shows, read, resolve_context
-from brimline.tracker.retention import (
-    drop_old_calls,
-    drop_stored_calls,
-    refers_to_dropped_call,
-)
-from brimline.tracker.session_fold import FALL_BY, FALL_TO, SYNTHETIC, fold
-from brimline.tracker.state import (
-    LEARNED_COMPACTIONS,
-    Compaction,
-    DroppedCalls,
-    Session,
-    Thread,
-    main_thread,
-    total,
-)
+from brimline.tracker.retention import drop_old_calls, drop_stored_calls, refers_to_dropped_call
+from brimline.tracker.session_fold import SYNTHETIC, fold
+from brimline.tracker.state import Compaction, Session, Thread, main_thread, total
 
 __all__ = [
-    "FALL_BY",
-    "FALL_TO",
-    "LEARNED_COMPACTIONS",
     "SYNTHETIC",
     "CallHistory",
     "Compaction",
-    "DroppedCalls",
     "Reading",
     "ReadingState",
     "Session",

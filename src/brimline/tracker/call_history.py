@@ -105,18 +105,15 @@ class CallHistory(Mapping[str, Call]):
 
     @property
     def last(self) -> Call | None:
-        """The call that was added last."""
         return self._last
 
     def in_order(self, start: int = 0) -> Iterator[Call]:
-        """Return the calls from a place on."""
         yield from self._log.calls[start : self._count]
         if self._last is not None and start <= self._count:
             yield self._last
 
     @property
     def sums(self) -> CallSums:
-        """The sums over all calls."""
         sums = self._log.sums_of(self._count)
         return sums if self._last is None else sums.plus([self._last])
 
@@ -127,7 +124,7 @@ class CallHistory(Mapping[str, Call]):
         return changed
 
     def put(self, call: Call) -> None:
-        """Change this very history; only for who made it and has not handed it out yet."""
+        """Add a call in place; only for a copy that no one else has."""
         last = self._last
         if last is None or last.id == call.id:
             self._last = call
@@ -149,14 +146,14 @@ class CallHistory(Mapping[str, Call]):
 
 
 def encode_calls(value: object) -> object:
-    """The hook by which msgspec encodes a history: as an object, the calls by id."""
+    """`enc_hook` of msgspec: encode a history as an object, the calls by id."""
     if isinstance(value, CallHistory):
         return dict(value)
     raise NotImplementedError(type(value))
 
 
 def decode_calls(kind: type, value: Any) -> object:
-    """The hook by which msgspec decodes a history."""
+    """`dec_hook` of msgspec: decode a history."""
     if kind is not CallHistory:
         raise NotImplementedError(kind)
     return CallHistory(msgspec.convert(value, dict[str, Call]).values())

@@ -28,7 +28,7 @@ UNENFORCED = ("off", "not enforced")  # the limits that are the window itself
 class Reading(msgspec.Struct, frozen=True):
     """The state of a thread at a moment. Unknown is None, never 0.
 
-    `effective` is the cost view of the prompt: a policy may go by it, it is no occupancy. `cycle`
+    `effective` is the cost of the prompt in tokens, for policies; it is not an occupancy. `cycle`
     counts the compactions and clears.
     """
 
@@ -48,7 +48,7 @@ class Reading(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> int | None:
-        """The tokens until the client compacts; None where what is held or the limit is unknown."""
+        """The tokens until the client compacts; None if unknown."""
         if self.limit is None or self.held is None:
             return None
         return max(0, self.limit.tokens - self.held)
@@ -67,9 +67,9 @@ def resolve_context(
     model: str | None = None,
     most_sent: int = 0,
 ) -> ResolveContext:
-    """What a thread tells about its own window and limit; `model` is the one before any call.
+    """Return what is known about a thread's window and limit.
 
-    `most_sent` is what a call of it is known to have sent that is not told here any more.
+    `model` is the model before the first call; `most_sent` is the most that the client reported.
     """
     last = thread.last
     model = (last.asked_for or last.model) if last else model
@@ -97,7 +97,7 @@ def read(
     model: str | None = None,
     most_sent: int = 0,
 ) -> Reading:
-    """The reading of a thread: its figures against its window and its limit."""
+    """Return the reading of a thread; the last four arguments are for `resolve_context`."""
     known = resolve_context(session, thread, settings, learned, model, most_sent)
     window = window_of(known, overrides)
     limit = limit_of(known, window, overrides)

@@ -1,6 +1,6 @@
-"""Which calls a thread holds one by one, and which only as figures.
+"""Drops old calls of a thread from memory, and keeps their totals.
 
-A daemon follows sessions for weeks: what it holds of each must not grow with their calls.
+A daemon follows sessions for weeks: the memory of each must not grow with its calls.
 """
 
 from collections.abc import Iterable
@@ -11,16 +11,14 @@ from brimline.events import AnyEvent, Call, Rewound
 from brimline.tracker.call_history import CallHistory, CallSums
 from brimline.tracker.state import LEARNED_COMPACTIONS, Compaction, DroppedCalls, Session, Thread
 
-# Points that a thread keeps of the dropped calls of its cycle.
-MAX_SENTS = 256
+MAX_SENTS = 256  # sampled from the dropped calls of the present cycle
 
 
 def drop_old_calls(thread: Thread, keep: int) -> Thread:
-    """The thread with its last `keep` calls, the older ones reduced to their figures.
+    """Return the thread with its last `keep` calls, the older ones reduced to their totals.
 
     It drops nothing until there are a quarter more than that, so that a thread that grows is not
-    copied for each call. The current call and those after it are kept in any case, and the last
-    compaction.
+    copied for each call. The current call, those after it and the last compaction are always kept.
     """
     keep = max(2, keep)  # an `Edited` may still undo a compaction before the last call
     excess = len(thread.calls) - keep
@@ -33,7 +31,7 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
         return thread
     old = calls[:excess]
     count = thread.dropped.count + excess
-    compactions = [made for made in thread.compactions[:-1] if made.calls <= count]
+    compactions = [each for each in thread.compactions[:-1] if each.calls <= count]
     clears = [calls for calls in thread.clears if calls <= count]
     return msgspec.structs.replace(
         thread,
@@ -45,7 +43,7 @@ def drop_old_calls(thread: Thread, keep: int) -> Thread:
 
 
 def drop_stored_calls(session: Session, stored: Session, keep: int) -> Session:
-    """The session without old calls, in each thread that is the very same in `stored`."""
+    """Return the session without old calls in the threads that are the same object in `stored`."""
     threads = {
         name: drop_old_calls(thread, keep) if stored.threads.get(name) is thread else thread
         for name, thread in session.threads.items()
@@ -56,10 +54,10 @@ def drop_stored_calls(session: Session, stored: Session, keep: int) -> Session:
 
 
 def refers_to_dropped_call(session: Session, events: Iterable[AnyEvent]) -> bool:
-    """Whether some of these events may be about calls that were dropped.
+    """Return whether some of these events may be about dropped calls.
 
-    That is a rewind to a call that is not held, and a call that is not held and is older than all
-    that are: every source gives a copy the time of its call.
+    That is a rewind to an unknown call, or an unknown call that is older than all in memory: every
+    source gives a copy the time of its call.
     """
     threads = {name: thread for name, thread in session.threads.items() if thread.dropped.count}
     oldest = {name: _oldest_at(thread) for name, thread in threads.items()}
@@ -84,7 +82,7 @@ def _oldest_at(thread: Thread) -> float:
 def _add_dropped(
     thread: Thread, calls: list[Call], compactions: list[Compaction], cycle_ends: int
 ) -> DroppedCalls:
-    """The figures of the dropped calls with those of the next ones."""
+    """Return the totals of the dropped calls with those of the next ones."""
     dropped = thread.dropped
     sums = CallSums(dropped.count, dropped.most_sent, dropped.usage).plus(calls)
     ended = [calls for calls in thread.cycle_ends if calls <= sums.count]
@@ -106,17 +104,17 @@ def _add_dropped(
 def _automatic(
     dropped: DroppedCalls, compactions: list[Compaction]
 ) -> dict[str | None, tuple[int, ...]]:
-    """By model, what the last automatic compactions found; a limit is learned from these."""
+    """Return `before` of the last automatic compactions by model: limits are learned from these."""
     automatic = dict(dropped.automatic)
-    for made in compactions:
-        if made.trigger == "auto" and made.before is not None:
-            found = (*automatic.get(made.model, ()), made.before)
-            automatic[made.model] = found[-LEARNED_COMPACTIONS:]
+    for each in compactions:
+        if each.trigger == "auto" and each.before is not None:
+            befores = (*automatic.get(each.model, ()), each.before)
+            automatic[each.model] = befores[-LEARNED_COMPACTIONS:]
     return automatic
 
 
 def _sampled(dropped: DroppedCalls, calls: list[Call], start: int) -> tuple[tuple[int, ...], int]:
-    """What every nth call since `start` sent, and n: it doubles when there are too many."""
+    """Return what every nth call since `start` sent, and n, which doubles if there are too many."""
     same = start == dropped.cycle_start
     sents, stride = (list(dropped.sents), dropped.stride) if same else ([], 1)
     for place, call in enumerate(calls, dropped.count):

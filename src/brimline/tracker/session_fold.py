@@ -1,4 +1,4 @@
-"""fold(session, events) -> session. Pure: what is given stays as it was."""
+"""fold(session, events) -> session. Pure: the arguments are not changed."""
 
 from collections.abc import Iterable
 
@@ -21,14 +21,14 @@ from brimline.events import (
 )
 from brimline.tracker.state import Compaction, Session, Thread
 
-SYNTHETIC = "<synthetic>"  # the model of a reply that a client made up itself: no call
+SYNTHETIC = "<synthetic>"  # the model of a reply that the client wrote itself: no call
 
 # A fall below this share, and by more than this many tokens, is an unrecorded compaction.
 FALL_TO, FALL_BY = 0.7, 10_000
 
 
 def fold(session: Session, events: Iterable[AnyEvent]) -> Session:
-    """The session after these events."""
+    """Return the session after these events."""
     draft = _Draft(session)
     for event in events:
         draft.apply(event)
@@ -36,7 +36,7 @@ def fold(session: Session, events: Iterable[AnyEvent]) -> Session:
 
 
 class _Draft:
-    """A session while events are folded in; owns its threads, never those it was made from."""
+    """A session while events are folded in; it copies a thread before it changes it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -53,7 +53,7 @@ class _Draft:
         at = event.at
         if at is not None and (self._at is None or at > self._at):
             self._at = at
-        if isinstance(event, Call):  # nearly all are: the others are looked at more closely
+        if isinstance(event, Call):  # nearly all are
             name = event.thread
             thread = self._drafts.get(name) or self._thread(name)
             thread.call(event, not self._session.records_compactions)
@@ -68,7 +68,7 @@ class _Draft:
                 self._thread(event.thread).apply(event)
 
     def _seen(self, event: SessionSeen) -> None:
-        told = {
+        fields = {
             "agent": event.agent,
             "id": event.session,
             "project": event.project,
@@ -76,8 +76,8 @@ class _Draft:
             "title": event.title,
             "records_compactions": event.records_compactions,
         }
-        news = {field: value for field, value in told.items() if value is not None}
-        self._session = msgspec.structs.replace(self._session, **news)
+        known = {field: value for field, value in fields.items() if value is not None}
+        self._session = msgspec.structs.replace(self._session, **known)
 
     def _thread(self, name: str) -> "_ThreadDraft":
         draft = self._drafts.get(name)
@@ -132,13 +132,13 @@ class _ThreadDraft:
         id = call.id
         if id not in self._calls:
             if infer:
-                self._infer(call)
+                self._infer_compaction(call)
             if self._compactions and self._current is None:
-                self._first_after_compaction(call)
+                self._set_after(call)
             self._current = id
             self._compacting = self._ended = False
         elif not call.final and self._calls[id].final:
-            return  # the beginning of a reply that has ended, told again
+            return  # a copy of the streaming call: the final one is known
         self._calls.put(call)
         if call.at is not None:
             self._at = call.at
@@ -150,15 +150,16 @@ class _ThreadDraft:
             case Compacting():
                 self._compacting = True
             case Cleared():
-                self._clear()
+                self._clears = (*self._clears, self._call_count)
+                self._start_cycle()
             case Trimmed():
-                self._trim()
+                self._current = None  # less is held than the last call reports, how much is unknown
             case Edited(call=call):
                 self._edit(call)
             case Rewound(to=call) if call is None or call in self._calls:
                 self._current = call
             case Rewound() if self._dropped.count:
-                self._current = None  # perhaps a dropped call: what it held is not known any more
+                self._current = None  # perhaps a dropped call: what it held is no longer known
             case WindowReported():
                 self._window = event.tokens
             case Spent():
@@ -170,28 +171,23 @@ class _ThreadDraft:
         if event.at is not None:
             self._at = event.at
 
-    def _clear(self) -> None:
-        self._clears = (*self._clears, self._call_count)
+    def _start_cycle(self) -> None:
         self._cycle += 1
         self._current = None
         self._compacting = False
 
     def _compacted(self, event: Compacted) -> None:
-        if self._is_repeated(event):
-            return
-        before = self._held() if event.before is None else event.before
-        self._close(event.at, event.trigger, before, event.after)
-
-    def _is_repeated(self, event: Compacted) -> bool:
-        """Whether this is the last compaction again; it may know now what is left."""
         last = self._compactions[-1] if self._compactions else None
-        if last is None or last.calls != self._call_count or last.at is None or last.at != event.at:
-            return False
-        if event.after is not None:
-            self._compactions[-1] = msgspec.structs.replace(last, after=event.after)
-        return True
+        if last and last.calls == self._call_count and last.at is not None and last.at == event.at:
+            if event.after is not None:  # the same compaction again
+                self._compactions[-1] = msgspec.structs.replace(last, after=event.after)
+            return
+        before = event.before
+        if before is None and self._current is not None:
+            before = self._calls[self._current].usage.held
+        self._add_compaction(event.at, event.trigger, before, event.after)
 
-    def _close(
+    def _add_compaction(
         self,
         at: float | None,
         trigger: Trigger | None,
@@ -200,30 +196,14 @@ class _ThreadDraft:
         inferred: bool = False,
     ) -> None:
         last = self._calls[self._current] if self._current is not None else self._calls.last
-        made = Compaction(
-            at,
-            trigger,
-            before,
-            after,
-            self._call_count,
-            self._cycle,
-            last.model if last else None,
-            inferred,
+        model = last.model if last else None
+        self._compactions.append(
+            Compaction(at, trigger, before, after, self._call_count, self._cycle, model, inferred)
         )
-        self._compactions.append(made)
-        self._cycle += 1
-        self._current = None
-        self._compacting = False
-
-    def _held(self) -> int | None:
-        return None if self._current is None else self._calls[self._current].usage.held
-
-    def _trim(self) -> None:
-        """What is held now is less than the last call says, by how much is not known."""
-        self._current = None
+        self._start_cycle()
 
     def _edit(self, call: str) -> None:
-        """A fall at this call is the API's doing, also where it was told before the reason was."""
+        """The API itself cut the prompt of a call: a fall there is not a compaction."""
         if call == self._edited:
             return
         self._edits, self._edited = self._edits + 1, call
@@ -233,15 +213,16 @@ class _ThreadDraft:
             self._compactions.pop()
             self._cycle -= 1
 
-    def _infer(self, call: Call) -> None:
-        held = self._calls.get(self._current) if self._current is not None else None
-        if held is None or held.model != call.model or call.id == self._edited:
+    def _infer_compaction(self, call: Call) -> None:
+        current = self._calls.get(self._current) if self._current is not None else None
+        if current is None or current.model != call.model or call.id == self._edited:
             return
-        before, after = held.usage.sent, call.usage.sent
+        before, after = current.usage.sent, call.usage.sent
         if after < FALL_TO * before and before - after > FALL_BY:
-            self._close(call.at, None, held.usage.held, after, inferred=True)
+            self._add_compaction(call.at, None, current.usage.held, after, inferred=True)
 
-    def _first_after_compaction(self, call: Call) -> None:
+    def _set_after(self, call: Call) -> None:
+        """Set what is left after a compaction, if this is the first call after it."""
         last = self._compactions[-1]
         if last.calls == self._call_count and last.cycle + 1 == self._cycle:
             self._compactions[-1] = msgspec.structs.replace(last, after=call.usage.sent)

@@ -1,4 +1,4 @@
-"""A session and its threads: what was folded from events, and every figure of a thread."""
+"""A session and its threads, as folded from events, with every figure of a thread."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,12 +12,10 @@ LEARNED_COMPACTIONS = 5  # how many of the last automatic compactions a limit is
 
 
 class Compaction(msgspec.Struct, frozen=True):
-    """A compaction: what the context held before and after; `calls` came before it.
+    """A compaction; `calls` is how many calls came before it, `cycle` the cycle that it ended.
 
-    `cycle` is the one that it ended, `model` what the thread ran on.
-
-    `before` is the client's word, else what the last call held; `after` is what the next call
-    sent, else the client's estimate. `inferred`: no record says so, the occupancy fell.
+    `before` is what the context held by the client, else by the last call; `after` is what the next
+    call sent, else the client's estimate. `inferred`: it has no record, but the occupancy fell.
     """
 
     at: float | None
@@ -31,11 +29,11 @@ class Compaction(msgspec.Struct, frozen=True):
 
 
 class DroppedCalls(msgspec.Struct, frozen=True):
-    """The figures of the oldest calls of a thread, which it no longer holds one by one.
+    """The totals of the oldest calls of a thread, which were dropped from memory.
 
     `most_sent` is by model, in the order of first use. `cycle_ends` counts the compactions and
     clears that were dropped with them, `cycle_start` is the number of calls before the last of
-    these. `automatic` has, by model, what the last automatic compactions among them found.
+    these. `automatic` has, by model, `before` of the last automatic compactions among them.
     `sents` is what each `stride`th call since `cycle_start` sent.
     """
 
@@ -59,11 +57,11 @@ class Thread(msgspec.Struct, frozen=True):
     """One context window: its unique calls in order, its cycles, what it holds now.
 
     The fold keeps every call. `retention.drop_old_calls` reduces the oldest ones, and the
-    compactions before them, to their figures in `dropped`: no property changes by that.
+    compactions before them, to their totals in `dropped`: no property changes by that.
 
-    `current` is the id of the call that tells what is held now; None: unknown. `window` is what the
-    client said of this thread, whatever its model. `edits` counts the calls that the API itself cut
-    the prompt of, `edited` is the last of them. `clears`: the calls before each.
+    `current` is the id of the call that shows what is held now; None: unknown. `window` is what the
+    client reported for this thread. `edits` counts the calls whose prompt the API itself cut,
+    `edited` is the last of them. `clears`: the number of calls before each clear.
     """
 
     name: str
@@ -83,80 +81,77 @@ class Thread(msgspec.Struct, frozen=True):
 
     @property
     def call_count(self) -> int:
-        """The unique calls so far, the dropped ones included."""
+        """The number of unique calls so far, with the dropped ones."""
         return self.dropped.count + len(self.calls)
 
     def calls_from(self, place: int) -> Iterator[Call]:
-        """The calls from a place among all calls on, as far as they are still held."""
+        """Return the calls from a place among all calls on, as far as they are in memory."""
         return self.calls.in_order(max(0, place - self.dropped.count))
 
     @property
     def cycle_ends(self) -> tuple[int, ...]:
-        """The calls before the end of each cycle, by a compaction or a clear."""
-        return (*(made.calls for made in self.compactions), *self.clears)
+        """The number of calls before each compaction and clear."""
+        return (*(each.calls for each in self.compactions), *self.clears)
 
     @property
     def cycle_start(self) -> int:
-        """The calls before the present cycle."""
+        """The number of calls before the present cycle."""
         return max((self.dropped.cycle_start, *self.cycle_ends))
 
     def cycle_of(self, place: int) -> int:
-        """The cycle of a call by its place among the calls, which is still held."""
+        """Return the cycle of a call in memory, by its place among all calls."""
         return self.dropped.cycle_ends + sum(1 for calls in self.cycle_ends if calls <= place)
 
     @property
     def last(self) -> Call | None:
-        """The last call that was made, also when what is held now is unknown."""
-        if self.current is not None:
-            return self.calls[self.current]
-        return self.calls.last
+        """The last call, also if it is unknown what is held now."""
+        return self.current_call or self.calls.last
 
     @property
     def current_call(self) -> Call | None:
-        """The call that tells what is held now; None before the first and after a compaction."""
+        """The call that shows what is held now; None before the first and after a compaction."""
         return None if self.current is None else self.calls[self.current]
 
     @property
     def first_at(self) -> float | None:
-        """When the first call was made."""
         if self.dropped.count:
             return self.dropped.first_at
         return next((call.at for call in self.calls.in_order()), None)
 
     @property
     def peak_sent(self) -> int | None:
-        """The most that a call of this thread ever sent."""
-        held = self.calls.sums.most_sent.values()
-        return max((*self.dropped.most_sent.values(), *held), default=None)
+        """The most that a call of this thread sent."""
+        in_memory = self.calls.sums.most_sent.values()
+        return max((*self.dropped.most_sent.values(), *in_memory), default=None)
 
     @property
     def total(self) -> Usage:
-        """All tokens billed: each call once, and what was billed without telling its calls."""
+        """All tokens billed: of each call once, and those that were reported without calls."""
         return self.spent + self.dropped.usage + self.calls.sums.usage
 
     @property
     def sents_of_cycle(self) -> list[int]:
         """What the calls of the present cycle sent, in their order.
 
-        Of a cycle with many dropped calls it is evenly spaced calls, and the last one.
+        Of a cycle with many dropped calls it has evenly spaced calls, and the last one.
         """
-        dropped, begun = self.dropped, self.cycle_start
-        if begun >= dropped.count:
-            return [call.usage.sent for call in self.calls_from(begun)]
-        held = [call.usage.sent for call in self.calls.values()]
+        dropped = self.dropped
+        if self.cycle_start >= dropped.count:
+            return [call.usage.sent for call in self.calls_from(self.cycle_start)]
+        sents = [call.usage.sent for call in self.calls.values()]
         first = -(dropped.count - dropped.cycle_start) % dropped.stride
-        last = held[-1:] if (len(held) - 1 - first) % dropped.stride else []
-        return [*dropped.sents, *held[first :: dropped.stride], *last]
+        last = sents[-1:] if (len(sents) - 1 - first) % dropped.stride else []
+        return [*dropped.sents, *sents[first :: dropped.stride], *last]
 
     @property
     def model(self) -> str | None:
-        """The model of the last call, as the user named it where that is known."""
+        """The model of the last call, as the user named it if that is known."""
         last = self.last
         return (last.asked_for or last.model) if last else None
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models in the order in which they were first used."""
+        """The models in the order of their first use."""
         used = dict.fromkeys((*self.dropped.most_sent, *self.calls.sums.most_sent))
         return tuple(model for model in used if model is not None)
 
@@ -165,20 +160,20 @@ class Thread(msgspec.Struct, frozen=True):
         """The lowest point of the model's last automatic compactions: the limit is not above it."""
         model = self.last.model if self.last else None
         automatic = [c for c in self.compactions if c.trigger == "auto" and c.model == model]
-        seen = [c.before for c in automatic if c.before is not None]
-        all_seen = (*self.dropped.automatic.get(model, ()), *seen)
-        return min(all_seen[-LEARNED_COMPACTIONS:], default=None)
+        in_memory = [c.before for c in automatic if c.before is not None]
+        befores = (*self.dropped.automatic.get(model, ()), *in_memory)
+        return min(befores[-LEARNED_COMPACTIONS:], default=None)
 
     @property
     def most_sent(self) -> int:
-        """The most that a call on the thread's present model sent: no less is its window."""
+        """The most that a call of the present model sent: its window is not smaller."""
         model = self.last.model if self.last else None
-        held = self.calls.sums.most_sent
-        return max(self.dropped.most_sent.get(model, 0), held.get(model, 0))
+        in_memory = self.calls.sums.most_sent
+        return max(self.dropped.most_sent.get(model, 0), in_memory.get(model, 0))
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One conversation of an agent, its threads by name, the windows reported by model."""
+    """One conversation of an agent: its threads by name, and reported windows by model."""
 
     agent: str | None = None
     id: str | None = None
@@ -192,10 +187,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 def total(threads: Iterable[Thread]) -> tuple[int, Usage]:
-    """The unique calls and all tokens of many threads: a call in two files counts once.
-
-    The threads must hold all their calls.
-    """
+    """Return the number of unique calls and all tokens of threads that hold all their calls."""
     calls: dict[str, Usage] = {}
     spent = ZERO
     for thread in threads:
@@ -207,5 +199,4 @@ def total(threads: Iterable[Thread]) -> tuple[int, Usage]:
 
 
 def main_thread(session: Session) -> Thread | None:
-    """The session's own thread."""
     return session.threads.get(MAIN)
