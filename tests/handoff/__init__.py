@@ -1,1 +1,1 @@
-"""Handoffs: taken, drafted, and brought back."""
+"""Handoffs: read, drafted and re-injected."""

@@ -1,4 +1,4 @@
-"""Made-up credentials, random at every call, in the forms in which sessions show them."""
+"""Generated credentials, random at every call, in the forms in which sessions show them."""
 
 import base64
 import string
@@ -171,7 +171,6 @@ FORMS: tuple[tuple[str, str, Make], ...] = (
 
 
 def canaries(random: Random) -> Iterator[Canary]:
-    """One canary of each kind."""
     for kind, form, make in FORMS:
         secret = make(random)
         yield Canary(kind, form.format(secret), secret)

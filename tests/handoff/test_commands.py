@@ -1,4 +1,4 @@
-"""Commands are told apart: checks, looks, and those whose exit code tells something."""
+"""Commands are classified: checks, reads, and those with a meaningful exit code."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,6 @@ from brimline.handoff.commands import Command
     ],
 )
 def test_check_is_recognised(text: str) -> None:
-    """Tests, linters and builds are checks, whatever stands before or behind them."""
     assert Command.parse(text).check
 
 
@@ -43,7 +42,6 @@ def test_check_is_recognised(text: str) -> None:
     ],
 )
 def test_other_command_is_no_check(text: str) -> None:
-    """The name of a check in a message, an address or a path makes none."""
     assert not Command.parse(text).check
 
 
@@ -61,9 +59,8 @@ def test_other_command_is_no_check(text: str) -> None:
     ],
 )
 def test_check_of_everything_is_recognised(text: str, check: str, wide: bool) -> None:
-    """A check is known by its name, and is of everything where nothing is chosen."""
-    found = Command.parse(text)
-    assert (found.check, found.checks_all) == (check, wide)
+    command = Command.parse(text)
+    assert (command.check, command.checks_all) == (check, wide)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +74,6 @@ def test_check_of_everything_is_recognised(text: str, check: str, wide: bool) ->
     ],
 )
 def test_reading_command_is_read_only(text: str) -> None:
-    """A command whose every program shows something only looks."""
     assert Command.parse(text).is_read_only
 
 
@@ -94,12 +90,11 @@ def test_reading_command_is_read_only(text: str) -> None:
     ],
 )
 def test_writing_command_is_not_read_only(text: str) -> None:
-    """A command that writes somewhere, or runs anything else, does something."""
     assert not Command.parse(text).is_read_only
 
 
 @pytest.mark.parametrize(
-    ("text", "tells"),
+    ("text", "is_own"),
     [
         ("pytest -q 2>&1", True),
         ("a && b || exit 1", True),
@@ -111,13 +106,12 @@ def test_writing_command_is_not_read_only(text: str) -> None:
         ('rg "a|b"', True),
     ],
 )
-def test_own_exit_code_is_recognised(text: str, tells: bool) -> None:
-    """An exit code tells nothing where another program's is the last one."""
-    assert Command.parse(text).has_own_exit_code is tells
+def test_own_exit_code_is_recognised(text: str, is_own: bool) -> None:
+    """The exit code of a pipe is that of its last program."""
+    assert Command.parse(text).has_own_exit_code is is_own
 
 
-def test_repetition_has_same_core() -> None:
-    """What a command's output is piped through does not make it another command."""
+def test_piping_the_output_does_not_make_another_command() -> None:
     cores = {
         Command.parse(text).core
         for text in ("make  check", "make check 2>&1 | tail -3", "make check 2>/dev/null")
@@ -128,5 +122,4 @@ def test_repetition_has_same_core() -> None:
 
 @given(st.text("ab '\"|&;<>\n-=EOF\\$("))
 def test_any_text_is_classified(text: str) -> None:
-    """Any text is some command."""
     assert Command.parse(text).text == text

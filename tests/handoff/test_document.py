@@ -14,44 +14,39 @@ from brimline.handoff import MAX_DOCUMENT_BYTES, Document, read_document
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A document."""
     path = tmp_path / "handoff.md"
     path.write_text("Go on with the parser.\r\nÜber alles.\n", "utf-8", newline="")
     return path
 
 
 def refused(path: str | Path, owner: int | None = None) -> InvalidHandoff:
-    """Why a path is no handoff."""
+    """The reason why a path is refused."""
     with pytest.raises(InvalidHandoff) as raised:
         read_document(path, owner=owner)
     return raised.value
 
 
 def test_document_has_text_hash_and_time(file: Path) -> None:
-    """A document has its text, the hash and size of its bytes, its place and its time."""
     os.utime(file, (5, 7))
-    taken = read_document(file)
+    document = read_document(file)
     data = file.read_bytes()
-    assert taken == Document(
+    assert document == Document(
         str(file), data.decode(), sha256(data).hexdigest(), len(data), modified=7.0
     )
 
 
 def test_document_from_stored_text_is_equal(file: Path) -> None:
-    """A document from a stored text equals the one that was read."""
-    taken = read_document(str(file))
-    assert Document.of(taken.text, taken.path, taken.modified) == taken
+    document = read_document(str(file))
+    assert Document.of(document.text, document.path, document.modified) == document
 
 
-def test_later_changes_do_not_matter(file: Path) -> None:
-    """Later writes to the file do not change the document."""
-    taken = read_document(file)
+def test_later_writes_do_not_change_the_document(file: Path) -> None:
+    document = read_document(file)
     file.write_text("Something else.")
-    assert "parser" in taken.text
+    assert "parser" in document.text
 
 
 def test_relative_path_becomes_absolute(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path is stored as an absolute one."""
     monkeypatch.chdir(file.parent)
     assert read_document(file.name).path == str(file)
 
@@ -67,7 +62,6 @@ def test_too_large_file_is_refused(file: Path) -> None:
 
 
 def test_link_is_refused(file: Path, tmp_path: Path) -> None:
-    """A link is not followed, whatever it leads to."""
     link = tmp_path / "link"
     for target in (file, tmp_path / "nowhere", link):
         link.symlink_to(target)
@@ -76,49 +70,43 @@ def test_link_is_refused(file: Path, tmp_path: Path) -> None:
 
 
 def test_linked_folder_is_accepted(file: Path, tmp_path: Path) -> None:
-    """The folders above a document may be links: those of a system are."""
+    """System folders may be links."""
     below = tmp_path / "below"
     below.symlink_to(tmp_path, target_is_directory=True)
     assert read_document(below / file.name).path == str(below / file.name)
 
 
-def test_special_file_is_refused(tmp_path: Path) -> None:
-    """Folders and pipes are refused without blocking."""
+def test_folder_or_pipe_is_refused_without_blocking(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (tmp_path, pipe):
         assert refused(path).reason == "not a regular file"
 
 
-def test_file_of_other_user_is_refused(file: Path) -> None:
-    """A file of another user is refused, and both are named."""
+def test_file_of_other_user_is_refused_and_both_are_named(file: Path) -> None:
     here = os.geteuid()
     reason = f"it belongs to another user (expected uid {here + 1}, got {here})"
     assert refused(file, owner=here + 1).reason == reason
 
 
 def test_missing_file_is_refused(tmp_path: Path) -> None:
-    """A missing or invalid path is refused."""
     assert refused(tmp_path / "nowhere").reason == "No such file or directory"
     assert refused("a\0b").reason == "not a valid path"
 
 
 @pytest.mark.usefixtures("ordinary")
 def test_unreadable_file_is_refused(file: Path) -> None:
-    """A file without read permission is refused."""
     file.chmod(0)
     assert refused(file).reason == "Permission denied"
 
 
 @pytest.mark.parametrize("data", [b"", b" \n\t\n"])
 def test_empty_file_is_refused(file: Path, data: bytes) -> None:
-    """An empty document is refused."""
     file.write_bytes(data)
     assert refused(file).reason == "it is empty"
 
 
-def test_binary_file_is_refused(file: Path) -> None:
-    """Invalid UTF-8 is refused with its position, not replaced."""
+def test_invalid_utf_8_is_refused_with_its_position(file: Path) -> None:
     file.write_bytes(b"ab\xff")
     assert refused(file).reason == "invalid UTF-8 at byte 2"
     file.write_bytes(b"abc\0")
@@ -126,27 +114,24 @@ def test_binary_file_is_refused(file: Path) -> None:
 
 
 LINUX = pytest.mark.skipif(
-    sys.platform != "linux", reason="needs a file whose size is not told: /proc"
+    sys.platform != "linux", reason="needs a file whose size is unknown: /proc"
 )
 
 
 @LINUX
 def test_file_changed_during_read_is_refused() -> None:
-    """A file whose size or time changed during the read is refused."""
     assert refused("/proc/self/status").reason == "it changed while it was read"
 
 
 @LINUX
-def test_growing_file_is_refused() -> None:
-    """A file that grows is not read beyond the limit."""
+def test_growing_file_is_not_read_beyond_the_limit() -> None:
     ways = (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE)
-    held = [mmap.mmap(-1, mmap.PAGESIZE, prot=ways[number % 2]) for number in range(1_500)]
+    mappings = [mmap.mmap(-1, mmap.PAGESIZE, prot=ways[number % 2]) for number in range(1_500)]
     assert refused("/proc/self/smaps").reason == "too large: more than 262,144 bytes"
-    for one in held:
-        one.close()
+    for mapping in mappings:
+        mapping.close()
 
 
 @LINUX
-def test_read_error_is_refused() -> None:
-    """A read error is reported with its reason."""
+def test_read_error_is_reported_with_its_reason() -> None:
     assert refused("/proc/self/mem").reason == "Input/output error"

@@ -1,4 +1,4 @@
-"""A draft is made from what was said and done, fits its room, and survives any transcript."""
+"""Drafts: their sections, their bounds, and malformed transcripts."""
 
 import json
 from collections.abc import Iterable
@@ -14,12 +14,23 @@ from brimline.handoff.digest import MAX_TEXT_BYTES, digest_transcript, shorten
 from brimline.usage import estimate
 from hypothesis_examples import examples
 
-from .made import EPOCH, FIXTURES, VALUES, Json, answers, asked, broken, runs, said, uses
+from .records import (
+    EPOCH,
+    FIXTURES,
+    VALUES,
+    Json,
+    broken,
+    command_run,
+    reply_record,
+    tool_result,
+    tool_use,
+    user_record,
+)
 
 SCENE = [
-    asked("Fix the parser.\nIt fails on empty input."),
-    uses("1", "TodoWrite", todos=[{"content": "Write a test", "status": "completed"}]),
-    uses(
+    user_record("Fix the parser.\nIt fails on empty input."),
+    tool_use("1", "TodoWrite", todos=[{"content": "Write a test", "status": "completed"}]),
+    tool_use(
         "2",
         "TodoWrite",
         todos=[
@@ -28,15 +39,17 @@ SCENE = [
             {"content": "Fix parse()", "status": "in_progress"},
         ],
     ),
-    uses("3", "Edit", file_path="/home/dev/project/src/parse.py", old_string="a", new_string="b"),
-    answers("3", "The file was updated."),
-    uses("4", "Write", file_path="/etc/other.toml", content="x"),
-    answers("4", "Written."),
-    *runs("pytest -q", "E   IndexError\n2 failed in 0.1s", failed=True),
-    *runs("git add -A", ""),
-    asked("Also look at lists."),
-    uses("5", "ExitPlanMode", plan="1. Guard the loop.\n2. Test it."),
-    said("I will guard the loop first."),
+    tool_use(
+        "3", "Edit", file_path="/home/dev/project/src/parse.py", old_string="a", new_string="b"
+    ),
+    tool_result("3", "The file was updated."),
+    tool_use("4", "Write", file_path="/etc/other.toml", content="x"),
+    tool_result("4", "Written."),
+    *command_run("pytest -q", "E   IndexError\n2 failed in 0.1s", failed=True),
+    *command_run("git add -A", ""),
+    user_record("Also look at lists."),
+    tool_use("5", "ExitPlanMode", plan="1. Guard the loop.\n2. Test it."),
+    reply_record("I will guard the loop first."),
 ]
 
 WHOLE = """\
@@ -86,32 +99,28 @@ Text that looks like a credential is replaced by `***`.
 
 
 def test_draft_has_all_sections() -> None:
-    """A draft has all sections of a session."""
     assert draft_handoff(SCENE, "claude", where="/home/dev/.claude/x.jsonl", session="abc") == WHOLE
 
 
 def test_transcript_without_content_gives_no_draft() -> None:
-    """A transcript in which nothing was said or done gives no draft."""
     assert draft_handoff([], "claude") == ""
     assert draft_handoff([b'{"type":"mode"}', b"", b"no JSON"], "claude") == ""
 
 
 def test_unknown_agent_raises() -> None:
-    """An unknown agent raises."""
     with pytest.raises(UnknownAgent):
         draft_handoff([], "emacs")
 
 
-def test_credentials_are_masked() -> None:
-    """Credentials are masked in messages, commands, outputs and errors."""
+def test_credentials_are_masked_in_messages_commands_outputs_and_errors() -> None:
     key = "sk-ant-" + "0123456789abcdef"
     records = [
-        asked(f"Use {key}."),
-        asked(f"No, use {key}!"),
-        *runs(f"curl -H 'x-api-key: {key}' h", f"refused {key}", failed=True),
-        *runs(f"KEY={key} make test", f"used {key}"),
-        uses("9", "TodoWrite", todos=[{"content": f"Revoke {key}"}]),
-        said(f"I used {key}"),
+        user_record(f"Use {key}."),
+        user_record(f"No, use {key}!"),
+        *command_run(f"curl -H 'x-api-key: {key}' h", f"refused {key}", failed=True),
+        *command_run(f"KEY={key} make test", f"used {key}"),
+        tool_use("9", "TodoWrite", todos=[{"content": f"Revoke {key}"}]),
+        reply_record(f"I used {key}"),
     ]
     text = draft_handoff(records, "claude")
     assert "0123456789" not in text
@@ -120,75 +129,70 @@ def test_credentials_are_masked() -> None:
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_credential_at_cut_is_not_shown(side: int) -> None:
-    """No part of a credential at a cut is kept."""
     key = "sk-ant-0123456789abcdef"
     for length in range(8_165, 8_195):
         padding = "x " * (length // 2) + "y" * (length % 2)
         filler = " z" * 20_000
         words = f"{padding} {key} {filler}" if side else f"{filler} {key} {padding}"
-        text = redact(digest_transcript([asked(words)], "claude").first_prompt)
+        text = redact(digest_transcript([user_record(words)], "claude").first_prompt)
         assert "0123" not in text
         assert "cdef" not in text
 
 
 @given(st.text("a é\n", max_size=40).map(lambda part: part * 900))
 def test_shortened_text_is_bounded(text: str) -> None:
-    """A shortened text is bounded, and shortening it again changes nothing."""
+    """Shortening it again changes nothing."""
     once = shorten(text)
     assert len(once.encode()) <= MAX_TEXT_BYTES
     assert shorten(once) == once
 
 
-def test_checks_come_before_other_commands() -> None:
-    """Checks come first, the latest first, and those left out are counted."""
-    records = [asked("Go.")]
+def test_checks_come_first_and_omitted_commands_are_counted() -> None:
+    records = [user_record("Go.")]
     for number in range(30):
-        records += runs(f"git tag v{number}", "")
-    records += [*runs("make check", "all well"), *runs("git push", "")]
+        records += command_run(f"git tag v{number}", "")
+    records += [*command_run("make check", "all well"), *command_run("git push", "")]
     text = draft_handoff(records, "claude")
-    shown = [line for line in text.split("\n") if line.startswith("- ok")]
-    assert shown[:3] == ["- ok: `make check`: all well", "- ok: `git push`", "- ok: `git tag v29`"]
-    assert len(shown) == 12
+    lines = [line for line in text.split("\n") if line.startswith("- ok")]
+    assert lines[:3] == ["- ok: `make check`: all well", "- ok: `git push`", "- ok: `git tag v29`"]
+    assert len(lines) == 12
     assert "- and 20 more" in text
 
 
 @pytest.mark.parametrize("middle", ["So and so. " * 900, "So and so. " * 9_000, "é" * 90_000])
 def test_long_message_keeps_both_ends(middle: str) -> None:
-    """A long message shows its beginning, a gap and its end."""
-    text = draft_handoff([asked(f"Begin here. {middle} End there.")], "claude")
+    text = draft_handoff([user_record(f"Begin here. {middle} End there.")], "claude")
     assert "> Begin here." in text
     assert "> [...]\n" in text
     assert "End there.\n" in text
 
 
 def test_unused_room_is_given_to_other_sections() -> None:
-    """Room that one section leaves is used by others."""
-    text = draft_handoff([asked("First. " * 2_000)], "claude")
+    text = draft_handoff([user_record("First. " * 2_000)], "claude")
     assert estimate(text) > MAX_DRAFT_TOKENS // 2
 
 
-def test_files_changed_since_a_time() -> None:
-    """Files changed after a time, or at an unknown time, are returned."""
-    untimed = answers("7", "ok", timestamp=None)
-    records = [*SCENE, uses("7", "Write", file_path="/untimed"), untimed]
+def test_files_changed_since_a_time_or_at_an_unknown_time_are_returned() -> None:
+    untimed = tool_result("7", "ok", timestamp=None)
+    records = [*SCENE, tool_use("7", "Write", file_path="/untimed"), untimed]
     before = ("/home/dev/project/src/parse.py", "/etc/other.toml", "/untimed")
     assert files_changed_since(records, "claude", EPOCH - 1) == before
     assert files_changed_since(records, "claude", EPOCH) == ("/untimed",)
 
 
 def recorded() -> list[Json]:
-    """Every recorded transcript in lines, and every scene that was made up."""
-    found: list[Json] = [json.loads(line) for line in SCENE]
+    """Every recorded transcript in lines, and every generated scene."""
+    records: list[Json] = [json.loads(line) for line in SCENE]
     for path in sorted(FIXTURES.glob("*/tool-loop/home/**/*.jsonl")):
-        found += [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    return found
+        records += [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return records
 
 
 RECORDS = recorded()
 
 
 def bounded(records: Iterable[bytes], agent: str = "claude") -> None:
-    """Check that a draft of these is bounded, and that nothing is raised."""
+    """Check that a draft of these is bounded and raises nothing."""
     assert (
         estimate(draft_handoff(records, agent, where="x" * 900, session="y" * 900))
         < MAX_DRAFT_TOKENS
@@ -197,38 +201,37 @@ def bounded(records: Iterable[bytes], agent: str = "claude") -> None:
 
 @given(st.lists(broken(RECORDS), max_size=8))
 def test_malformed_records_give_a_draft(records: list[bytes]) -> None:
-    """Any transcript gives a bounded draft, and raises nothing."""
     for agent in agent_names():
         bounded(records, agent)
 
 
 TEXTS = st.text("ab é😀\n`>#-'\"|", max_size=30).map(lambda part: part * 60)
 RECORD = st.one_of(
-    TEXTS.map(asked),
-    TEXTS.map(said),
-    st.tuples(TEXTS, VALUES).map(lambda pair: uses(pair[0], "Bash", command=pair[0], more=pair[1])),
-    TEXTS.map(lambda word: uses("x", "Write", file_path=word)),
-    TEXTS.map(lambda word: uses("x", "ExitPlanMode", plan=word)),
-    TEXTS.map(lambda word: uses("x", "TodoWrite", todos=[{"content": word}] * 9)),
-    st.tuples(TEXTS, TEXTS, st.booleans()).map(lambda told: answers(*told)),
+    TEXTS.map(user_record),
+    TEXTS.map(reply_record),
+    st.tuples(TEXTS, VALUES).map(
+        lambda pair: tool_use(pair[0], "Bash", command=pair[0], more=pair[1])
+    ),
+    TEXTS.map(lambda word: tool_use("x", "Write", file_path=word)),
+    TEXTS.map(lambda word: tool_use("x", "ExitPlanMode", plan=word)),
+    TEXTS.map(lambda word: tool_use("x", "TodoWrite", todos=[{"content": word}] * 9)),
+    st.tuples(TEXTS, TEXTS, st.booleans()).map(lambda parts: tool_result(*parts)),
 )
 
 
 @given(st.lists(RECORD, max_size=30))
-def test_draft_is_bounded(records: list[bytes]) -> None:
-    """A draft is bounded, however long the session."""
+def test_draft_of_any_session_is_bounded(records: list[bytes]) -> None:
     bounded(records)
 
 
 @examples(20)
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), min_size=12, max_size=14))
 def test_draft_with_full_sections_is_bounded(commands: list[tuple[str, str, bool]]) -> None:
-    """A draft with full sections is bounded, and ends with the session."""
-    records = [asked("a\n" * 9_000), asked("b" * 9_000), said("é" * 9_000)]
-    records += [uses("p", "ExitPlanMode", plan="c\n\n" * 900)]
+    records = [user_record("a\n" * 9_000), user_record("b" * 9_000), reply_record("é" * 9_000)]
+    records += [tool_use("p", "ExitPlanMode", plan="c\n\n" * 900)]
     for number, (command, output, failed) in enumerate(commands):
-        records += runs(f"make check {number} {command}", output + "\n" + "z" * 300, failed)
+        records += command_run(f"make check {number} {command}", output + "\n" + "z" * 300, failed)
         file = f"/home/dev/project/{'d' * 200}{number}"
-        records += [uses("w", "Write", file_path=file), answers("w", "")]
+        records += [tool_use("w", "Write", file_path=file), tool_result("w", "")]
     bounded(records)
     assert "## Session\n- transcript: here" in draft_handoff(records, "claude", where="here")

@@ -10,37 +10,33 @@ import pytest
 from brimline.handoff import draft_handoff, iter_records
 from brimline.handoff.digest import digest_transcript
 
-from .made import FIXTURES, encoded
+from .records import FIXTURES, encoded
 
 SESSION = "ses_00000000000100000000000000"
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> str:
-    """The database of a recorded session of opencode."""
     path = tmp_path / "opencode.db"
     script = next((FIXTURES / "opencode/tool-loop/home").rglob("*.sql"))
-    with closing(sqlite3.connect(path)) as made:
-        made.executescript(script.read_text("utf-8"))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script.read_text("utf-8"))
     return str(path)
 
 
 def transcript(agent: str) -> str:
-    """The main transcript of a recorded session."""
     return str(min((FIXTURES / agent / "tool-loop/home").rglob("*.jsonl")))
 
 
 @pytest.mark.parametrize("agent", ["pi", "gemini"])
 def test_recorded_session_is_drafted(agent: str) -> None:
-    """A recorded session tells the words and the commands."""
     text = draft_handoff(iter_records(transcript(agent)), agent)
     assert "## First user message\n> Go.\n" in text
     assert "> All done.\n" in text
     assert "- ok: `echo two`\n- ok: `echo one`\n" in text
 
 
-def test_recorded_database_is_drafted(database: str) -> None:
-    """A session in opencode's database tells the same, and another one nothing."""
+def test_recorded_database_is_drafted_by_session(database: str) -> None:
     text = draft_handoff(iter_records(database, SESSION), "opencode")
     assert "## First user message\n> Go.\n" in text
     assert "- ok: `echo two`\n- ok: `echo one`\n" in text
@@ -51,7 +47,7 @@ def test_recorded_database_is_drafted(database: str) -> None:
 
 
 def test_recorded_export_is_digested() -> None:
-    """What `opencode export` prints is read as a document."""
+    """The output of `opencode export`."""
     notes = digest_transcript(
         iter_records(str(FIXTURES / "opencode/auto-compact/export.json")), "opencode"
     )
@@ -60,22 +56,22 @@ def test_recorded_export_is_digested() -> None:
 
 
 def test_pi_tools_are_digested() -> None:
-    """Changes and failures of Pi are told, and a call that failed."""
     call = {"type": "toolCall", "id": "1", "name": "edit", "arguments": {"path": "/a"}}
     shell = {"type": "toolCall", "id": "2", "name": "bash", "arguments": {"command": "make"}}
-    told = [
+    messages = [
         {"role": "assistant", "content": [call, shell]},
         {"role": "toolResult", "toolCallId": "1", "content": [{"type": "text", "text": "ok"}]},
         {"role": "toolResult", "toolCallId": "2", "isError": True, "content": "boom"},
         {"role": "assistant", "content": "", "errorMessage": "overloaded"},
     ]
-    notes = digest_transcript([encoded({"type": "message", "message": one}) for one in told], "pi")
+    notes = digest_transcript(
+        [encoded({"type": "message", "message": message}) for message in messages], "pi"
+    )
     assert list(notes.changed_files) == ["/a"]
     assert [failure.output for failure in notes.failures.values()] == ["boom", "overloaded"]
 
 
 def test_gemini_tools_are_digested() -> None:
-    """Changes, to-dos and exit codes of Gemini CLI are told, of its older documents too."""
     failed = {"output": "Output: boom\nExit Code: 1"}
     tools = [
         {"id": "1", "name": "write_file", "args": {"file_path": "/a"}, "status": "success"},
@@ -98,7 +94,6 @@ def test_gemini_tools_are_digested() -> None:
 
 
 def test_gemini_error_is_resolved_by_reply() -> None:
-    """A call that failed is an error until one works."""
     failed = encoded({"type": "error", "content": "Quota exceeded."})
     notes = digest_transcript([failed], "gemini")
     assert [failure.output for failure in notes.failures.values()] == ["Quota exceeded."]
@@ -110,8 +105,7 @@ def test_gemini_error_is_resolved_by_reply() -> None:
     )
 
 
-def test_gemini_document_is_digested(tmp_path: Path) -> None:
-    """An older chat is one document; one that is cut off tells nothing."""
+def test_gemini_document_is_digested_unless_it_is_truncated(tmp_path: Path) -> None:
     path = tmp_path / "session-1.json"
     messages = [{"type": "user", "content": "Go."}, {"type": "gemini", "content": "Done."}]
     path.write_text(json.dumps({"sessionId": "1", "messages": messages}))
@@ -122,23 +116,22 @@ def test_gemini_document_is_digested(tmp_path: Path) -> None:
 
 
 def test_opencode_tools_are_digested() -> None:
-    """Changes, to-dos, exit codes and errors of opencode are told; what it adds is not."""
-    done = {"status": "completed", "input": {"filePath": "/a"}, "time": {"end": 5_000}}
+    completed = {"status": "completed", "input": {"filePath": "/a"}, "time": {"end": 5_000}}
     failed = {"status": "completed", "input": {"command": "make"}, "metadata": {"exit": 2}}
     listed = {"status": "completed", "input": {"todos": [{"content": "Later"}]}}
     parts = [
-        {"type": "tool", "tool": "write", "callID": "1", "state": done},
+        {"type": "tool", "tool": "write", "callID": "1", "state": completed},
         {"type": "tool", "tool": "bash", "callID": "2", "state": failed | {"output": "boom"}},
         {"type": "tool", "tool": "todowrite", "callID": "3", "state": listed},
     ]
     error = {"name": "APIError", "data": {"message": "overloaded"}}
-    told: list[object] = [
+    records: list[object] = [
         {"info": {"role": "user"}, "parts": [{"type": "text", "text": "x", "synthetic": True}]},
         {"info": {"role": "user"}, "parts": [{"type": "text", "text": "Go."}]},
         {"info": {"role": "assistant"}, "parts": parts},
         {"info": {"role": "assistant", "error": error}, "parts": []},
     ]
-    notes = digest_transcript(map(encoded, told), "opencode")
+    notes = digest_transcript(map(encoded, records), "opencode")
     assert notes.first_prompt == "Go."
     assert notes.changed_files == {"/a": 5.0}
     assert [failure.output for failure in notes.failures.values()] == ["boom", "overloaded"]

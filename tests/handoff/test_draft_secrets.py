@@ -1,4 +1,4 @@
-"""No draft of any agent shows a credential, wherever in the transcript it stands."""
+"""No draft of any agent shows a credential, wherever it is in the transcript."""
 
 from collections.abc import Callable
 from random import Random
@@ -9,18 +9,18 @@ from brimline.handoff import draft_handoff, iter_records
 from brimline.handoff.digest import MAX_OUTPUT_BYTES, strip_noise
 
 from .canaries import Canary, canaries, leaked
-from .made import (
+from .records import (
     FIXTURES,
-    answers,
-    asked,
-    codex,
-    codex_answers,
-    codex_calls,
-    codex_said,
+    codex_call,
+    codex_message,
+    codex_output,
+    codex_record,
+    command_run,
     encoded,
-    runs,
-    said,
-    uses,
+    reply_record,
+    tool_result,
+    tool_use,
+    user_record,
 )
 
 Scene = Callable[[str], list[bytes]]
@@ -29,15 +29,15 @@ Scene = Callable[[str], list[bytes]]
 def claude_scene(text: str) -> list[bytes]:
     """A session of Claude Code with a text in each place that drafts show."""
     return [
-        asked(f"First: {text}"),
-        asked(f"Then: {text}"),
-        uses("1", "TodoWrite", todos=[{"content": f"Do: {text}"}]),
-        uses("2", "ExitPlanMode", plan=f"Plan: {text}"),
-        uses("3", "Write", file_path=f"/tmp/{text}"),
-        answers("3", "ok"),
-        *runs(f"make test {text}", f"boom\n{text}", failed=True),
-        *runs(f"deploy\n{text}", "ok"),
-        said(f"Last: {text}"),
+        user_record(f"First: {text}"),
+        user_record(f"Then: {text}"),
+        tool_use("1", "TodoWrite", todos=[{"content": f"Do: {text}"}]),
+        tool_use("2", "ExitPlanMode", plan=f"Plan: {text}"),
+        tool_use("3", "Write", file_path=f"/tmp/{text}"),
+        tool_result("3", "ok"),
+        *command_run(f"make test {text}", f"boom\n{text}", failed=True),
+        *command_run(f"deploy\n{text}", "ok"),
+        reply_record(f"Last: {text}"),
     ]
 
 
@@ -45,15 +45,15 @@ def codex_scene(text: str) -> list[bytes]:
     """The same of Codex; a file's name in a patch is one line."""
     name = "x" if "\n" in text else text
     return [
-        codex_said("user", f"First: {text}"),
-        codex_said("user", f"Then: {text}"),
-        codex_calls("1", "update_plan", plan=[{"step": f"Do: {text}", "status": "pending"}]),
-        codex_calls("2", "exec_command", cmd=f"make test\n{text}"),
-        codex_answers("2", f"Process exited with code 1\nboom\n{text}"),
-        codex({"type": "custom_tool_call", "name": "apply_patch", "call_id": "3",
+        codex_message("user", f"First: {text}"),
+        codex_message("user", f"Then: {text}"),
+        codex_call("1", "update_plan", plan=[{"step": f"Do: {text}", "status": "pending"}]),
+        codex_call("2", "exec_command", cmd=f"make test\n{text}"),
+        codex_output("2", f"Process exited with code 1\nboom\n{text}"),
+        codex_record({"type": "custom_tool_call", "name": "apply_patch", "call_id": "3",
                "input": f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch"}),
-        codex_answers("3", "Exit code: 0\nSuccess", "custom_tool_call_output"),
-        codex_said("assistant", f"Last: {text}"),
+        codex_output("3", "Exit code: 0\nSuccess", "custom_tool_call_output"),
+        codex_message("assistant", f"Last: {text}"),
     ]  # fmt: skip
 
 
@@ -92,12 +92,12 @@ def gemini_scene(text: str) -> list[bytes]:
 
 def opencode_scene(text: str) -> list[bytes]:
     """The same of opencode."""
-    done = {"status": "completed", "input": {"filePath": text}, "time": {"end": 5_000}}
+    completed = {"status": "completed", "input": {"filePath": text}, "time": {"end": 5_000}}
     failed = {"status": "completed", "input": {"command": f"make test\n{text}"},
               "metadata": {"exit": 2}, "output": f"boom\n{text}"}  # fmt: skip
     listed = {"status": "completed", "input": {"todos": [{"content": f"Do: {text}"}]}}
     parts = [
-        {"type": "tool", "tool": "write", "callID": "1", "state": done},
+        {"type": "tool", "tool": "write", "callID": "1", "state": completed},
         {"type": "tool", "tool": "bash", "callID": "2", "state": failed},
         {"type": "tool", "tool": "todowrite", "callID": "3", "state": listed},
         {"type": "text", "text": f"Last: {text}"},
@@ -121,8 +121,8 @@ SCENES: dict[str, Scene] = {
 
 
 @pytest.mark.parametrize("agent", SCENES)
-def test_scene_shows_its_text(agent: str) -> None:
-    """What is no credential is shown in every place, so that the test below looks at them all."""
+def test_scene_shows_ordinary_text_in_every_place(agent: str) -> None:
+    """Shows that the test below covers every place."""
     text = draft_handoff(SCENES[agent]("ordinary-words"), agent)
     assert text.count("ordinary-words") >= 5
     assert text.count("***") == 1  # the title's
@@ -130,16 +130,15 @@ def test_scene_shows_its_text(agent: str) -> None:
 
 @pytest.mark.parametrize("agent", SCENES)
 def test_no_draft_shows_a_credential(agent: str) -> None:
-    """No part of a made-up credential of any kind is readable in a draft."""
-    found: list[Canary] = list(canaries(Random(7)))
-    shown = {canary.kind: draft_handoff(SCENES[agent](canary.text), agent) for canary in found}
-    assert all(shown.values())
-    assert not [canary.kind for canary in found if leaked(canary.secret, shown[canary.kind])]
+    samples: list[Canary] = list(canaries(Random(7)))
+    drafts = {canary.kind: draft_handoff(SCENES[agent](canary.text), agent) for canary in samples}
+    assert all(drafts.values())
+    assert not [canary.kind for canary in samples if leaked(canary.secret, drafts[canary.kind])]
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "pi"])
 def test_drafts_of_recorded_sessions_hide_nothing(agent: str) -> None:
-    """Recorded sessions have no credentials, and nothing in their drafts is masked."""
+    """Recorded sessions contain no credentials."""
     paths = sorted((FIXTURES / agent).rglob("home/**/*.jsonl"))
     drafts = [
         draft_handoff(iter_records(str(path)), agent, where="x", session="y") for path in paths
@@ -148,9 +147,8 @@ def test_drafts_of_recorded_sessions_hide_nothing(agent: str) -> None:
     assert all(text.count("***") <= 1 for text in drafts)
 
 
-def test_credential_at_the_cut_of_an_output() -> None:
-    """Of a credential that the kept end of an output begins in nothing is shown."""
+def test_credential_at_the_cut_of_an_output_is_not_shown() -> None:
     secret = "gh" + "p_" + "".join(Random(1).choices("abcdefgh12345678", k=36))
-    for kept in range(1, 60):
-        output = f"before {secret} " + "x" * (MAX_OUTPUT_BYTES - kept)
+    for kept_chars in range(1, 60):
+        output = f"before {secret} " + "x" * (MAX_OUTPUT_BYTES - kept_chars)
         assert not leaked(secret, strip_noise(output)) or secret in strip_noise(output)

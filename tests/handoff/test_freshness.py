@@ -1,18 +1,16 @@
-"""How much happened since a handoff was written, and when that makes it old."""
+"""How much happened since a handoff, and when that makes it old."""
 
 import pytest
 
 from brimline.handoff import MAX_FRESH_CALLS, MAX_FRESH_FILES, Freshness, compute_freshness
 
 
-def test_calls_and_files_are_counted() -> None:
-    """Calls are those between then and now, files those that were changed."""
+def test_calls_and_files_since_the_handoff_are_counted() -> None:
     assert compute_freshness(10, 13, ("a", "b")) == Freshness(calls=3, files=2)
 
 
 @pytest.mark.parametrize(("then", "now"), [(None, 3), (3, None), (10, 4)])
-def test_unknown_counts_stay_unknown(then: int | None, now: int | None) -> None:
-    """What was not counted, or fell, is unknown and not 0."""
+def test_unknown_or_decreased_counts_are_unknown(then: int | None, now: int | None) -> None:
     assert compute_freshness(then, now) == Freshness(None, None)
 
 
@@ -29,6 +27,7 @@ def test_unknown_counts_stay_unknown(then: int | None, now: int | None) -> None:
         (None, None, None),
     ],
 )
-def test_old_document_is_recognised(calls: int | None, files: int | None, old: bool | None) -> None:
-    """A document is old after too many calls or files; unknown calls leave it unknown."""
+def test_document_is_old_after_too_many_calls_or_files(
+    calls: int | None, files: int | None, old: bool | None
+) -> None:
     assert Freshness(calls, files).is_old is old

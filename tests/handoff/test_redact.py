@@ -12,7 +12,7 @@ from brimline.handoff import redact
 
 from .canaries import FORMS, canaries, leaked
 
-# Put together here, so that nobody's scanner takes this file for a leak.
+# Assembled here, so that no secret scanner takes this file for a leak.
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -71,8 +71,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
         ("docker login -u me -p hunter2 host", "docker login -u me -p *** host"),
     ],
 )
-def test_credential_is_masked(text: str, left: str) -> None:
-    """A credential is masked, and what stands around it is left."""
+def test_credential_is_masked_and_its_surroundings_are_left(text: str, left: str) -> None:
     assert redact(text) == left
 
 
@@ -145,7 +144,6 @@ def test_credential_is_masked(text: str, left: str) -> None:
     ],
 )
 def test_ordinary_text_is_left(text: str) -> None:
-    """Ordinary text is left as it is."""
     assert redact(text) == text
 
 
@@ -155,56 +153,48 @@ PIECES = ("password", "token", "DB_KEY", "=", ":", " ", "\n", "'", '"', "`", "x"
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))
 def test_any_name_of_a_secret_is_found(text: str) -> None:
-    """The same for what names and values can be put together to."""
     assert redact(redact(text)) == redact(text)
 
 
 @given(st.text("sk-ghp_= :@/'\"pasword\n" + LETTERS[:3]))
-def test_any_text_is_redacted_once(text: str) -> None:
-    """Any text can be masked, and a masked one stays as it is."""
+def test_redacting_twice_changes_nothing(text: str) -> None:
     assert redact(redact(text)) == redact(text)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_canary_leaks(seed: int) -> None:
-    """No part of a made-up credential is readable, whatever its kind and whatever is around it."""
-    for around in ("{}", "Before.\n{}\nAfter.", "  {}\r\n", "é: {}\né"):
+def test_no_part_of_a_generated_credential_is_readable(seed: int) -> None:
+    for template in ("{}", "Before.\n{}\nAfter.", "  {}\r\n", "é: {}\né"):
         for canary in canaries(Random(seed)):
-            shown = redact(around.format(canary.text))
-            assert not leaked(canary.secret, shown), (canary.kind, shown)
+            redacted = redact(template.format(canary.text))
+            assert not leaked(canary.secret, redacted), (canary.kind, redacted)
 
 
-def test_canaries_of_every_kind() -> None:
-    """There are enough kinds, and none is listed twice."""
+def test_generated_credentials_are_of_enough_different_kinds() -> None:
     assert len({kind for kind, _, _ in FORMS}) == len(FORMS) >= 60
 
 
-def test_all_canaries_in_one_text() -> None:
-    """Credentials do not hide each other when many stand in one text."""
-    found = list(canaries(Random(9)))
-    shown = redact("\n\n".join(canary.text for canary in found))
-    assert not [canary.kind for canary in found if leaked(canary.secret, shown)]
+def test_credentials_do_not_hide_each_other_in_one_text() -> None:
+    samples = list(canaries(Random(9)))
+    redacted = redact("\n\n".join(canary.text for canary in samples))
+    assert not [canary.kind for canary in samples if leaked(canary.secret, redacted)]
 
 
 def test_lines_around_a_secret_are_readable() -> None:
-    """A mask ends with its secret: the lines before and after it can be read."""
     for canary in canaries(Random(3)):
         if canary.kind not in ("gcp", "ssh"):  # keys without a last line are masked to the end
-            shown = redact(f"First line.\n{canary.text}\n\nLast line.")
-            assert shown.startswith("First line.\n"), canary.kind
-            assert shown.endswith("\n\nLast line."), (canary.kind, shown)
+            redacted = redact(f"First line.\n{canary.text}\n\nLast line.")
+            assert redacted.startswith("First line.\n"), canary.kind
+            assert redacted.endswith("\n\nLast line."), (canary.kind, redacted)
 
 
 @pytest.mark.parametrize("size", [300, 3_000, 30_000])
 def test_long_secret_is_masked_to_its_end(size: int) -> None:
-    """The bounds of the rules leave nothing of a secret that is longer than they are."""
     word = "".join(Random(size).choices(LETTERS, k=size))
     for text in (f"sk-{word}", f"password: {word}", f"DB_PASSWORD={word}", f"Bearer {word}1"):
         assert not leaked(word, redact(text)[:200] + redact(text)[-200:]), text[:20]
 
 
-def test_key_with_line_numbers() -> None:
-    """A private key with line numbers is masked, also without its first line."""
+def test_private_key_with_line_numbers_is_masked() -> None:
     lines = ["".join(Random(n).choices(LETTERS, k=64)) for n in range(4)]
     end = "-----END PRIVATE " + "KEY-----"
     for sign in ("→", "\t", ": ", "|"):
@@ -216,13 +206,13 @@ def test_key_with_line_numbers() -> None:
         assert not leaked(lines[1], redact(text)), redact(text)
 
 
-def test_lower_case_of_another_length() -> None:
-    """A letter whose lower case is longer does not move the mask."""
+def test_letter_with_a_longer_lower_case_does_not_move_the_mask() -> None:
     assert redact("İİİ password=hunter2 İ") == "İİİ password=*** İ"
 
 
 def test_rules_are_loaded_when_needed() -> None:
-    """A program that redacts nothing does not pay for the rules."""
     code = "import sys, brimline.handoff; print([m for m in sys.modules if 'secret' in m])"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "brimline.handoff.secret" not in shown.stdout
+    completed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "brimline.handoff.secret" not in completed.stdout

@@ -28,12 +28,11 @@ UNBOUNDED = 2**32 - 1
 
 
 def compiled(rule: SecretRule) -> re.Pattern[str]:
-    """The rule's pattern."""
     return re.compile(rule.regex, re.IGNORECASE if rule.ignore_case else 0)
 
 
 def repeats(parsed: Any) -> Iterator[int]:
-    """How often each repetition in a pattern may be taken at most."""
+    """The maximum of each repetition in a pattern."""
     items: Any = getattr(parsed, "data", parsed)
     if not isinstance(items, tuple | list):
         return
@@ -45,8 +44,7 @@ def repeats(parsed: Any) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_rule_is_well_formed(rule: SecretRule) -> None:
-    """A rule compiles, has its group and a keyword, in lower case if the rule ignores case."""
+def test_rule_compiles_with_its_group_and_a_keyword(rule: SecretRule) -> None:
     assert rule.group <= compiled(rule).groups
     assert rule.keywords
     assert all(rule.keywords)
@@ -58,25 +56,22 @@ def test_rule_is_well_formed(rule: SecretRule) -> None:
 def test_no_rule_repeats_without_bound(rule: SecretRule) -> None:
     """Each attempt to match reads a bounded part of the text."""
     parser = cast("Any", re)._parser
-    found = list(repeats(parser.parse(rule.regex)))
-    assert all(most <= 4 * WINDOW_CHARS for most in found)
+    maxima = list(repeats(parser.parse(rule.regex)))
+    assert all(most <= 4 * WINDOW_CHARS for most in maxima)
 
 
 @pytest.mark.parametrize("text", ["a+", "(?:b*)c", "x{3,}"])
-def test_unbounded_repetition_is_seen(text: str) -> None:
-    """The check above sees a repetition without a bound, however deep."""
+def test_check_sees_a_nested_unbounded_repetition(text: str) -> None:
     assert max(repeats(cast("Any", re)._parser.parse(text))) >= UNBOUNDED
 
 
-def test_ids_are_unique() -> None:
-    """A rule can be told by its id."""
+def test_rule_ids_are_unique() -> None:
     assert len({rule.id for rule in RULES}) == len(RULES)
 
 
 @examples(400)
 @given(st.data())
-def test_prefilter_loses_no_match(data: st.DataObject) -> None:
-    """What a pattern matches has a keyword of its rule, so that the rule is tried on it."""
+def test_every_match_contains_a_keyword_of_its_rule(data: st.DataObject) -> None:
     rule = data.draw(st.sampled_from(load_imported_rules()))
     text = data.draw(st.from_regex(compiled(rule), fullmatch=True))
     long_enough = len(text) >= SECRET_WORD_CHARS
@@ -85,7 +80,6 @@ def test_prefilter_loses_no_match(data: st.DataObject) -> None:
 
 
 def test_data_names_its_origin_and_licence() -> None:
-    """The data file says what it was made from, and the licence is beside it."""
     data = Path(brimline.__file__).parent / "data"
     assert '"made_from": "detect-secrets 1.' in (data / "secret_rules.json").read_text("utf-8")
     licence = (data / "LICENSES" / "detect-secrets.txt").read_text("utf-8")
@@ -95,17 +89,15 @@ def test_data_names_its_origin_and_licence() -> None:
 
 @given(st.text("ab\n", max_size=60), st.integers(0, 3))
 def test_every_keyword_is_in_a_line_that_is_tried(text: str, spaces: int) -> None:
-    """The lines with a keyword are found, each once and in order."""
     whole = f"{text}{' ' * spaces}ab{text}"
     lines = list(SearchedText(whole).lines_with("ab", ignore_case=False))
-    wanted = {found.start() for found in re.finditer("ab", whole)}
+    wanted = {match.start() for match in re.finditer("ab", whole)}
     assert all(any(start <= place < end for start, end in lines) for place in wanted)
     assert lines == sorted(set(lines))
 
 
 @pytest.mark.parametrize("distance", [0, WINDOW_CHARS - 5, WINDOW_CHARS, 2 * WINDOW_CHARS, 9_999])
 def test_secret_anywhere_in_a_long_line_is_found(distance: int) -> None:
-    """Where the parts of a long line meet nothing is lost."""
     secret = "gh" + "p_" + "a1B2c3D4" * 5
     text = "ghp_ " + "x" * distance + " " + secret + " y" * 3_000
     rule = next(rule for rule in RULES if rule.id == "github")
@@ -113,14 +105,12 @@ def test_secret_anywhere_in_a_long_line_is_found(distance: int) -> None:
     assert (place, place + len(secret)) in list(rule.find_spans(SearchedText(text)))
 
 
-def test_lengths_fit() -> None:
-    """A long word is a word that may be a secret."""
+def test_long_word_may_be_a_secret() -> None:
     assert LONG_WORD_CHARS >= SECRET_WORD_CHARS
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9))))
-def test_merged(pairs: list[tuple[int, int]]) -> None:
-    """Merged places cover the same characters, in order and apart."""
+def test_merged_places_cover_the_same_characters_in_order(pairs: list[tuple[int, int]]) -> None:
     spans = [(start, start + size) for start, size in pairs]
     whole = merge_spans(spans)
     assert {n for a, b in spans for n in range(a, b)} == {n for a, b in whole for n in range(a, b)}

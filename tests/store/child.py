@@ -1,4 +1,4 @@
-"""What the tests start as processes of their own: `python child.py TASK FILE`."""
+"""Tasks that the tests run in their own processes: `python child.py TASK FILE`."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ SESSIONS, CALLS = 150, 20
 
 
 async def fire(path: Path) -> None:
-    """Wait for a line, fire every level of one cycle, and tell which had an effect."""
+    """Wait for a line, fire every level of one cycle, and print which had an effect."""
     name = sys.stdin.readline().strip()
     store = await SqliteStore.open(path)
     fired: list[int] = []
@@ -41,7 +41,7 @@ async def fire(path: Path) -> None:
 
 
 async def acknowledge(path: Path) -> None:
-    """Write without end, one kind after the other, and tell each number once it is kept."""
+    """Write forever, one kind after the other, and print each number once it is stored."""
     store = await SqliteStore.open(path)
     number = 0
     while True:
@@ -63,7 +63,7 @@ def _numbered(number: int) -> list[Write]:
 
 
 async def forget(path: Path) -> None:
-    """Fill a store with sessions, tell that it is full, and forget them all."""
+    """Fill a store with sessions, report that it is full, and delete them all."""
     store = await SqliteStore.open(path)
     for number in range(SESSIONS):
         row = SessionRow(str(number), "claude", 1.0)
@@ -81,7 +81,7 @@ async def fill(path: Path) -> None:
 
 
 async def fill_lightly(path: Path) -> None:
-    """The same with calls, which are written in the event loop's own thread."""
+    """The same with calls."""
     await _fill(path, _calls)
 
 
@@ -90,13 +90,13 @@ async def _fill(path: Path, two: Callable[[int], list[Write]]) -> None:
     store = await SqliteStore.open(path)
     await store.write([PutSession(SessionRow("s", "claude", 1.0))])
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limits[1]))
-    number, told = await _until_full(store, two)
+    number, refusal = await _until_full(store, two)
     refused = [await _refused(store, two(number)), await _refused(store, [ForgetSessions(2.0)])]
     meanwhile = len(await store.messages()) + len(await store.calls("s"))
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     after = await store.write(two(number))
     await store.close()
-    print(json.dumps([number, told, refused, meanwhile, after]))
+    print(json.dumps([number, refusal, refused, meanwhile, after]))
 
 
 async def _until_full(store: SqliteStore, two: Callable[[int], list[Write]]) -> tuple[int, str]:

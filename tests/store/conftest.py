@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where a store can be, in a folder that is not there yet."""
+    """The path of a store in a folder that does not exist yet."""
     return tmp_path / "state" / "brimline.db"

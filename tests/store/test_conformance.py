@@ -1,4 +1,4 @@
-"""The shipped suite, for every store there is."""
+"""The shipped conformance suite, for every store."""
 
 import asyncio
 import itertools
@@ -14,7 +14,7 @@ from brimline.testing.store import CHECKS, PAIR_CHECKS, Check, Make, PairCheck
 
 @pytest.fixture(params=["memory", "sqlite"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """What makes a new, empty store."""
+    """A function that makes a new, empty store."""
     names = itertools.count()
 
     async def memory() -> Store:
@@ -27,8 +27,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_store(check: Check, make: Make) -> None:
-    """Every store passes every check of the suite."""
+def test_store_passes_the_conformance_check(check: Check, make: Make) -> None:
     asyncio.run(_checked(check, make))
 
 
@@ -37,9 +36,9 @@ async def _checked(check: Check, make: Make) -> None:
 
 
 @pytest.mark.parametrize("check", PAIR_CHECKS, ids=lambda check: check.__name__)
-def test_two_stores_on_one_file(check: PairCheck, tmp_path: Path) -> None:
-    """Two SQLite stores on one file pass every check for pairs."""
-
+def test_two_stores_on_one_file_pass_the_conformance_check(
+    check: PairCheck, tmp_path: Path
+) -> None:
     async def pair() -> tuple[Store, Store]:
         path = tmp_path / "brimline.db"
         return await SqliteStore.open(path), await SqliteStore.open(path)
@@ -50,7 +49,6 @@ def test_two_stores_on_one_file(check: PairCheck, tmp_path: Path) -> None:
     asyncio.run(checked())
 
 
-def test_every_check_names_its_property() -> None:
-    """Each check of the suite says in a docstring what holds."""
+def test_every_conformance_check_has_a_docstring() -> None:
     assert all(check.__doc__ for check in (*CHECKS, *PAIR_CHECKS))
     assert len({check.__name__ for check in CHECKS}) == len(CHECKS)

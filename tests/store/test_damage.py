@@ -1,4 +1,4 @@
-"""Damage to the store's file is found, the file is kept, and the user is told."""
+"""Damage to the store's file is detected, the file is kept, and the user is informed."""
 
 import asyncio
 import logging
@@ -36,28 +36,25 @@ T = TypeVar("T")
 
 
 async def queue_messages(store: Store, first: int = 0) -> None:
-    """Queue ten messages."""
     await store.write([QueueMessage(message(str(number))) for number in range(first, first + 10)])
 
 
 async def count_messages(store: Store) -> int:
-    """Return how many messages there are."""
     return len(await store.messages())
 
 
 def problems(path: Path) -> list[StoreProblem]:
-    """Return what a user is shown."""
+    """The problems that a user is shown."""
     return open_problems(path.parent, time.time())
 
 
 def only_problem(path: Path) -> StoreProblem:
-    """Return the one problem that was reported."""
     (problem,) = problems(path)
     return problem
 
 
 def kept_file(problem: StoreProblem) -> Path:
-    """Return the file that was set aside."""
+    """The file that was set aside."""
     assert problem.kept is not None
     assert problem.kept in problem.what
     return Path(problem.kept)
@@ -66,7 +63,7 @@ def kept_file(problem: StoreProblem) -> Path:
 def while_open(
     path: Path, use: Callable[[SqliteStore], Awaitable[T]], check_budget_s: float = CHECK_BUDGET_S
 ) -> T:
-    """Use a store that was checked for so long when it was opened, and close it."""
+    """Use a store that was opened with this check budget, and close it."""
 
     async def run() -> T:
         store = await SqliteStore.open(path, check_budget_s)
@@ -82,7 +79,7 @@ def while_open(
 
 
 def test_empty_file_is_reported_and_kept(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A file of 0 bytes is what a crash or a full disk leaves of a store: that is no new store."""
+    """A crash or a full disk leaves a file of 0 bytes; that is no new store."""
     path.parent.mkdir()
     path.touch()
     with caplog.at_level(logging.WARNING, "brimline.store"):
@@ -94,14 +91,14 @@ def test_empty_file_is_reported_and_kept(path: Path, caplog: pytest.LogCaptureFi
 
 
 def test_empty_file_with_a_log_keeps_both(path: Path) -> None:
-    """The log beside an empty file may have data: it is kept, and not applied to the new file."""
+    """The log may contain data: it is kept, and not applied to the new file."""
     path.parent.mkdir()
     path.touch()
     log = path.with_name("brimline.db-wal")
     log.write_bytes(b"data" * 100)
     assert on(path, count_messages) == 0
-    kept = kept_file(only_problem(path))
-    assert kept.with_name(f"{kept.name}-wal").read_bytes() == b"data" * 100
+    moved = kept_file(only_problem(path))
+    assert moved.with_name(f"{moved.name}-wal").read_bytes() == b"data" * 100
 
 
 def test_log_without_its_database_is_not_applied_to_a_new_one(path: Path) -> None:
@@ -119,7 +116,6 @@ def test_log_without_its_database_is_not_applied_to_a_new_one(path: Path) -> Non
 
 
 def test_new_store_reports_nothing(path: Path) -> None:
-    """The first start is no problem, and neither is the next."""
     on(path, queue_messages)
     assert on(path, count_messages) == 10
     assert problems(path) == []
@@ -141,11 +137,11 @@ except StoreFailed:
 
 
 def test_store_that_could_not_be_created_leaves_no_empty_file(path: Path) -> None:
-    """A store appears at its path when it is complete, so that an empty file is always damage."""
+    """A store appears at its path when it is complete, so an empty file is always damage."""
     path.parent.mkdir()
     words = [sys.executable, "-c", CREATE_ON_A_FULL_DISK, str(path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == "failed\n"
+    completed = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert completed.stdout == "failed\n"
     assert list(path.parent.iterdir()) == []
     assert on(path, count_messages) == 0
     assert problems(path) == []
@@ -161,7 +157,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("script", FOREIGN.values(), ids=FOREIGN)
 def test_database_of_another_program_is_not_changed(path: Path, script: str) -> None:
-    """It is moved aside as it is, and the user is told where it is and how to move it back."""
+    """It is moved aside, and the user learns where it is and how to move it back."""
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(script)
@@ -174,22 +170,20 @@ def test_database_of_another_program_is_not_changed(path: Path, script: str) -> 
     assert on(path, count_messages) == 10
 
 
-def test_log_of_another_program_goes_along(path: Path) -> None:
-    """A foreign database that is in use keeps the log beside it, with what is only there."""
+def test_log_of_another_program_is_moved_with_its_database(path: Path) -> None:
     path.parent.mkdir()
-    with closing(sqlite3.connect(path)) as other:
-        other.execute("PRAGMA journal_mode = WAL")
-        other.execute("CREATE TABLE theirs (a)")
-        other.execute("INSERT INTO theirs VALUES (1)")
-        other.commit()
+    with closing(sqlite3.connect(path)) as foreign:
+        foreign.execute("PRAGMA journal_mode = WAL")
+        foreign.execute("CREATE TABLE theirs (a)")
+        foreign.execute("INSERT INTO theirs VALUES (1)")
+        foreign.commit()
         on(path, count_messages)
-        kept = kept_file(only_problem(path))
-        with closing(sqlite3.connect(kept)) as connection:
+        moved = kept_file(only_problem(path))
+        with closing(sqlite3.connect(moved)) as connection:
             assert connection.execute("SELECT a FROM theirs").fetchall() == [(1,)]
 
 
-def test_store_is_marked_as_ours(path: Path) -> None:
-    """The header of the file names the program that it belongs to."""
+def test_file_header_names_brimline(path: Path) -> None:
     on(path, count_messages)
     assert int.from_bytes(path.read_bytes()[68:72], "big") == APPLICATION_ID == 0x4252494D
 
@@ -267,7 +261,6 @@ CONTENT_DAMAGE = [damage_text, damage_page, wrong_type, damage_free_list]
 
 @pytest.mark.parametrize("damage", CONTENT_DAMAGE)
 def test_damaged_content_is_found_at_start(path: Path, damage: Callable[[Path], None]) -> None:
-    """A store that is checked within the time for that is never opened with damage."""
     fill(path)
     damage(path)
     before = path.read_bytes()
@@ -281,7 +274,7 @@ def test_damaged_content_is_found_at_start(path: Path, damage: Callable[[Path], 
 def test_damaged_content_is_found_in_the_background(
     path: Path, damage: Callable[[Path], None]
 ) -> None:
-    """What there was no time to check at start is found by the check of the whole file."""
+    """The start had no time to check the whole file."""
     fill(path)
     damage(path)
 
@@ -300,7 +293,6 @@ def test_damaged_content_is_found_in_the_background(
 
 
 def test_intact_store_passes_the_check(path: Path) -> None:
-    """A store with rows of every kind is not taken for damaged."""
     fill(path)
 
     async def check(store: SqliteStore) -> None:
@@ -313,7 +305,7 @@ def test_intact_store_passes_the_check(path: Path) -> None:
 
 
 def test_check_ends_with_the_store(path: Path) -> None:
-    """A store that is closed does not wait for the whole check, and nothing is left open."""
+    """Closing does not wait for the whole check, and leaves nothing open."""
     fill(path)
 
     async def begin(store: SqliteStore) -> None:
@@ -327,7 +319,7 @@ def test_check_ends_with_the_store(path: Path) -> None:
 
 
 def test_damage_found_by_a_read_is_acted_on(path: Path) -> None:
-    """An error while reading is not repeated forever: the file is set aside when it is closed."""
+    """The file is set aside when it is closed."""
     fill(path)
     damage_text(path)
 
@@ -342,7 +334,7 @@ def test_damage_found_by_a_read_is_acted_on(path: Path) -> None:
 
 
 def test_damage_found_before_a_crash_is_acted_on_at_start(path: Path) -> None:
-    """The note outlives the process: the next start needs no time to find the damage again."""
+    """The record outlives the process."""
     fill(path)
     path.with_name("brimline.db.doubt").write_text("malformed")
     assert on(path, count_messages) == 0
@@ -371,7 +363,7 @@ def move_database(path: Path) -> None:
 
 @pytest.mark.parametrize("delete", [delete_database, delete_everything, move_database])
 def test_deleted_file_is_written_again(path: Path, delete: Callable[[Path], None]) -> None:
-    """All that was acknowledged before and after the file was deleted is at its path again."""
+    """Nothing that was acknowledged before or after the deletion is lost."""
 
     async def lose(store: SqliteStore) -> None:
         await queue_messages(store)
@@ -388,21 +380,21 @@ def test_deleted_file_is_written_again(path: Path, delete: Callable[[Path], None
 
 
 def test_replaced_file_is_used_and_the_old_data_kept(path: Path, tmp_path: Path) -> None:
-    """A user who puts a backup in place gets it; the data until then is kept beside it."""
-    other = tmp_path / "backup" / "brimline.db"
-    on(other, queue_messages)
+    """A user who restores a backup gets it; the data until then is kept beside it."""
+    backup = tmp_path / "backup" / "brimline.db"
+    on(backup, queue_messages)
 
     async def replace(store: SqliteStore) -> None:
         await queue_messages(store, first=100)
         await queue_messages(store, first=200)
-        other.replace(path)
+        backup.replace(path)
         await queue_messages(store, first=300)
         assert "replaced" in str(store.find_problem())
 
     while_open(path, replace)
     assert on(path, count_messages) == 10
-    kept = kept_file(only_problem(path))
-    assert on(kept, count_messages) == 30
+    moved = kept_file(only_problem(path))
+    assert on(moved, count_messages) == 30
 
 
 def truncate(path: Path) -> None:
@@ -412,13 +404,13 @@ def truncate(path: Path) -> None:
 
 def copy_foreign_database(path: Path) -> None:
     """Copy a larger database of another program over the file."""
-    other = path.parent.parent / "other.db"
-    with closing(sqlite3.connect(other)) as connection:
+    foreign = path.parent.parent / "other.db"
+    with closing(sqlite3.connect(foreign)) as connection:
         connection.execute("CREATE TABLE theirs (a)")
         connection.execute("INSERT INTO theirs VALUES (zeroblob(1000000))")
         connection.commit()
     with path.open("r+b") as file:
-        file.write(other.read_bytes())
+        file.write(foreign.read_bytes())
 
 
 def copy_garbage(path: Path) -> None:
@@ -429,7 +421,7 @@ def copy_garbage(path: Path) -> None:
 
 @pytest.mark.parametrize("overwrite", [truncate, copy_foreign_database, copy_garbage])
 def test_overwritten_file_is_set_aside(path: Path, overwrite: Callable[[Path], None]) -> None:
-    """The file is left as the other program wrote it, and nothing is written to it any more."""
+    """It stays as the other program wrote it."""
     on(path, queue_messages)
 
     async def lose(store: SqliteStore) -> bytes:
@@ -448,7 +440,7 @@ def test_overwritten_file_is_set_aside(path: Path, overwrite: Callable[[Path], N
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 def test_deleted_log_loses_nothing(path: Path, suffix: str) -> None:
-    """What is only in the log is written to the database when the store is closed."""
+    """The log's content is written to the database on close."""
 
     async def lose(store: SqliteStore) -> None:
         await queue_messages(store)
@@ -473,12 +465,10 @@ def test_deleted_folder_is_not_created_again(path: Path) -> None:
     assert not path.parent.exists()
 
 
-def test_growing_store_is_in_place(path: Path) -> None:
-    """What a store itself does to its file is no problem."""
-
+def test_growth_of_the_store_is_no_problem(path: Path) -> None:
     async def grow(store: SqliteStore) -> None:
         for number in range(20):
-            calls = [PutCall(call(f"{number}-{one}", one)) for one in range(500)]
+            calls = [PutCall(call(f"{number}-{index}", index)) for index in range(500)]
             await store.write(calls)
             assert store.find_problem() is None
 
@@ -490,19 +480,16 @@ def test_growing_store_is_in_place(path: Path) -> None:
 
 
 def problem(at: float, kept: Path | None = None) -> StoreProblem:
-    """A problem at a time."""
     return StoreProblem(at, "It broke.", None if kept is None else str(kept), "Do this.")
 
 
 def test_problem_is_shown_for_seven_days(tmp_path: Path) -> None:
-    """A problem that nobody does anything about is shown for a week."""
     report_problem(tmp_path, problem(1_000.0))
     assert open_problems(tmp_path, 1_000.0 + SHOWN_FOR_S) == [problem(1_000.0)]
     assert open_problems(tmp_path, 1_001.0 + SHOWN_FOR_S) == []
 
 
-def test_problem_is_dismissed_with_the_kept_file(tmp_path: Path) -> None:
-    """A user who removed the kept file is not told of it any more."""
+def test_deleting_the_kept_file_dismisses_the_problem(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.touch()
     report_problem(tmp_path, problem(1_000.0, kept))
@@ -511,18 +498,18 @@ def test_problem_is_dismissed_with_the_kept_file(tmp_path: Path) -> None:
     assert open_problems(tmp_path, 1_000.0) == []
 
 
-def test_last_problems_are_recorded(tmp_path: Path) -> None:
-    """The file stays small, and is for its owner alone."""
+def test_record_of_problems_is_bounded_and_private(tmp_path: Path) -> None:
     for number in range(MAX_KEPT + 5):
         report_problem(tmp_path, problem(1_000.0 + number))
-    shown = open_problems(tmp_path, 1_000.0)
-    assert [one.at for one in shown] == [1_005.0 + number for number in range(MAX_KEPT)]
+    recorded = open_problems(tmp_path, 1_000.0)
+    assert [problem_.at for problem_ in recorded] == [
+        1_005.0 + number for number in range(MAX_KEPT)
+    ]
     assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b'[{"at": "x"}]', b"\xff"])
 def test_unreadable_record_is_replaced(tmp_path: Path, data: bytes) -> None:
-    """A damaged record hides no later problem."""
     (tmp_path / FILE_NAME).write_bytes(data)
     assert open_problems(tmp_path, 1_000.0) == []
     report_problem(tmp_path, problem(1_000.0))
@@ -532,7 +519,6 @@ def test_unreadable_record_is_replaced(tmp_path: Path, data: bytes) -> None:
 def test_problem_that_cannot_be_recorded_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log says at least what happened."""
     with caplog.at_level(logging.WARNING, "brimline.store"):
         report_problem(tmp_path / "missing", problem(1_000.0))
     assert "It broke. Do this." in caplog.text

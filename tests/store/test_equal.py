@@ -1,4 +1,4 @@
-"""Whatever is written, in whatever order: SQLite keeps what memory keeps."""
+"""SQLite and memory hold the same after any sequence of writes."""
 
 import asyncio
 import tempfile
@@ -43,7 +43,7 @@ KINDS = st.sampled_from(["level", "compacted"])
 
 
 def maybe(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    """Also unknown."""
+    """The value, or None."""
     return st.none() | strategy
 
 
@@ -141,7 +141,7 @@ WRITES: st.SearchStrategy[Write] = st.one_of(
 
 
 async def everything(store: Store) -> list[object]:
-    """All that can be read, without the numbers that a store may give as it likes."""
+    """Everything that can be read, without numbers that a store may choose."""
     waiting, messages = await store.pending_messages(), await store.messages()
     assert [row for row in messages if row.state in ("queued", "handed")] == waiting
     read = await asyncio.gather(
@@ -183,7 +183,7 @@ class Equal(RuleBasedStateMachine):
 
     @rule(writes=st.lists(WRITES, max_size=6))
     def write(self, writes: list[Write]) -> None:
-        """Every write has the same effect on both, and changes the same sessions."""
+        """A write has the same effect on both, and changes the same sessions."""
         self._runner.run(self._write(writes))
 
     async def _write(self, writes: list[Write]) -> None:
@@ -193,12 +193,12 @@ class Equal(RuleBasedStateMachine):
 
     @rule(lists=st.lists(st.lists(WRITES, max_size=3), max_size=4))
     def write_at_once(self, lists: list[list[Write]]) -> None:
-        """Lists that are handed in at the same time have the effect of one after the other."""
+        """Concurrent lists have the effect of sequential ones."""
         self._runner.run(self._write_at_once(lists))
 
     async def _write_at_once(self, lists: list[list[Write]]) -> None:
-        one = await asyncio.gather(*map(self._sqlite.write, lists))
-        assert one == await asyncio.gather(*map(self._memory.write, lists))
+        results = await asyncio.gather(*map(self._sqlite.write, lists))
+        assert results == await asyncio.gather(*map(self._memory.write, lists))
 
     @rule()
     def reopen(self) -> None:
@@ -215,7 +215,6 @@ class Equal(RuleBasedStateMachine):
         assert await everything(self._sqlite) == await everything(self._memory)
 
     def teardown(self) -> None:
-        """Leave nothing behind."""
         self._runner.run(self._sqlite.close())
         self._runner.close()
         self._folder.cleanup()

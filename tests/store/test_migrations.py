@@ -31,31 +31,26 @@ RELEASED = sorted((Path(__file__).parent / "versions").glob("*.sql"))
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to an empty database."""
-    made = connect(tmp_path / "x.db")
-    yield made
-    made.close()
+    opened = connect(tmp_path / "x.db")
+    yield opened
+    opened.close()
 
 
 def shape(connection: sqlite3.Connection) -> set[tuple[str, str]]:
-    """Every table and index with its SQL."""
     rows = connection.execute("SELECT name, coalesce(sql, '') FROM sqlite_master")
     return set(rows.fetchall())
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """The version that a database says it has."""
     return connection.execute("PRAGMA user_version").fetchone()[0]
 
 
-def test_there_is_a_database_of_each_version() -> None:
-    """Each version has its database among the fixtures, so that none is forgotten."""
+def test_every_version_has_a_fixture_database() -> None:
     assert [file.stem for file in RELEASED] == [str(n + 1) for n in range(len(MIGRATIONS))]
 
 
 @pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
-def test_from_a_released_version(file: Path, path: Path) -> None:
-    """What an older Brimline wrote is there when a newer one opens it."""
+def test_data_of_an_older_version_is_readable(file: Path, path: Path) -> None:
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(file.read_text("utf-8"))
@@ -76,8 +71,7 @@ def test_from_a_released_version(file: Path, path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
-def test_writing_to_a_released_version(file: Path, path: Path) -> None:
-    """What a newer Brimline can write is written to what an older one made; numbers go on."""
+def test_migrated_database_takes_new_writes_and_continues_numbering(file: Path, path: Path) -> None:
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(file.read_text("utf-8"))
@@ -94,8 +88,10 @@ def test_writing_to_a_released_version(file: Path, path: Path) -> None:
         assert await store.write(writes) == [True] * 3
         assert await store.threads("s") == [row]
         assert (await store.compactions("s"))[-1] == ended
-        assert [(one.id, one.order) for one in await store.pending_messages("s")] == [("m2", 2)]
-        assert [one.id for one in await store.last_handoffs()] == ["h"]
+        assert [(queued.id, queued.order) for queued in await store.pending_messages("s")] == [
+            ("m2", 2)
+        ]
+        assert [queued.id for queued in await store.last_handoffs()] == ["h"]
         assert [id for _, id in await store.changes(mark)] == ["s"]
         assert await store.write([ForgetSessions(10.0), EventKey("e", 9.0)]) == [True, False]
         assert await store.messages() == await store.changes() == []
@@ -104,8 +100,7 @@ def test_writing_to_a_released_version(file: Path, path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
-def test_released_version_is_marked(file: Path, path: Path) -> None:
-    """A store without the mark of our files is recognised by its tables, and gets the mark."""
+def test_unmarked_store_is_recognised_by_its_tables_and_marked(file: Path, path: Path) -> None:
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(file.read_text("utf-8"))
@@ -119,20 +114,20 @@ def test_released_version_is_marked(file: Path, path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", range(len(MIGRATIONS) + 1))
-def test_step_by_step(connection: sqlite3.Connection, first: int, tmp_path: Path) -> None:
-    """From any version on the outcome is the same."""
+def test_migration_from_any_version_gives_the_same_schema(
+    connection: sqlite3.Connection, first: int, tmp_path: Path
+) -> None:
     migrate(connection, "x", MIGRATIONS[:first])
     assert version(connection) == first
     migrate(connection, "x")
     assert version(connection) == len(MIGRATIONS)
-    other = connect(tmp_path / "y.db")
-    migrate(other, "y")
-    assert shape(connection) == shape(other)
-    other.close()
+    second = connect(tmp_path / "y.db")
+    migrate(second, "y")
+    assert shape(connection) == shape(second)
+    second.close()
 
 
 def test_tables_have_a_column_for_each_field(connection: sqlite3.Connection) -> None:
-    """What is written and what the schema has agree."""
     migrate(connection, "x")
     for table in (SESSIONS, *SESSION_TABLES):
         rows = connection.execute(f"PRAGMA table_info({table.name})")
@@ -145,8 +140,9 @@ STEPS: tuple[Step, ...] = (
 )
 
 
-def test_step_that_fails(connection: sqlite3.Connection) -> None:
-    """A step that fails leaves the database as it was, and the next try goes on from there."""
+def test_failed_migration_changes_nothing_and_can_be_repeated(
+    connection: sqlite3.Connection,
+) -> None:
     migrate(connection, "x", STEPS[:1])
     before = shape(connection)
     with pytest.raises(sqlite3.OperationalError, match="no such table: nowhere"):
@@ -157,18 +153,18 @@ def test_step_that_fails(connection: sqlite3.Connection) -> None:
     assert connection.execute("SELECT a FROM one").fetchall() == [("x",)]
 
 
-def test_newest_is_left_alone(connection: sqlite3.Connection, tmp_path: Path) -> None:
-    """A database of the newest version is opened while somebody else writes to it."""
+def test_newest_version_opens_while_another_process_writes(
+    connection: sqlite3.Connection, tmp_path: Path
+) -> None:
     migrate(connection, "x", STEPS)
     connection.execute("BEGIN IMMEDIATE")
-    other = connect(tmp_path / "x.db")
-    migrate(other, "x", STEPS)
-    other.close()
+    second = connect(tmp_path / "x.db")
+    migrate(second, "x", STEPS)
+    second.close()
     connection.execute("ROLLBACK")
 
 
-def test_beyond_the_newest(connection: sqlite3.Connection) -> None:
-    """A version that is not known is refused."""
+def test_newer_version_is_refused(connection: sqlite3.Connection) -> None:
     migrate(connection, "x", STEPS)
     with pytest.raises(NewerStore, match="expected a store of version 1 or older, found version 2"):
         migrate(connection, "x", STEPS[:1])

@@ -1,4 +1,4 @@
-"""Real processes on one file: at once, killed, and with a disk that is full."""
+"""Real processes on one file: concurrent, killed, and on a full disk."""
 
 import asyncio
 import json
@@ -20,25 +20,25 @@ CHILD = Path(__file__).parent / "child.py"
 
 
 def start(task: str, path: Path) -> "subprocess.Popen[str]":
-    """A process of its own on the store in a file."""
+    """Start a task on the store in a file."""
     command = [sys.executable, str(CHILD), task, str(path)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def fire_at_once(path: Path, processes: int) -> list[list[int]]:
-    """Which levels each of some processes fired with an effect."""
+    """The levels that each of several processes fired with an effect."""
     children = [start("fire", path) for _ in range(processes)]
     for number, child in enumerate(children):
         assert child.stdin is not None
         child.stdin.write(f"{number}\n")
         child.stdin.flush()
-    told = [child.communicate()[0] for child in children]
+    outputs = [child.communicate()[0] for child in children]
     assert [child.returncode for child in children] == [0] * processes
-    return [json.loads(text) for text in told]
+    return [json.loads(text) for text in outputs]
 
 
-def kept(path: Path) -> tuple[list[str], list[str]]:
-    """The ids of the calls and of the messages in a store."""
+def stored_ids(path: Path) -> tuple[list[str], list[str]]:
+    """The ids of the stored calls and messages."""
 
     async def look() -> tuple[list[str], list[str]]:
         store = await SqliteStore.open(path)
@@ -49,8 +49,8 @@ def kept(path: Path) -> tuple[list[str], list[str]]:
     return asyncio.run(look())
 
 
-def everything(path: Path) -> list[str]:
-    """What `acknowledge` has written, of each kind by its number."""
+def stored_numbers(path: Path) -> list[str]:
+    """The numbers that `acknowledge` has written, by kind."""
 
     async def look() -> list[str]:
         store = await SqliteStore.open(path)
@@ -58,17 +58,17 @@ def everything(path: Path) -> list[str]:
         await store.close()
         return [row.id for row in sessions] + [str(row.cycle) for row in compactions]
 
-    calls, messages = kept(path)
+    calls, messages = stored_ids(path)
     return calls + messages + asyncio.run(look())
 
 
-def held(path: Path) -> list[int]:
-    """How much `forget` has left, of each kind."""
+def stored_counts(path: Path) -> list[int]:
+    """The number of rows that `forget` has left, by kind."""
 
     async def look() -> list[int]:
         store = await SqliteStore.open(path)
         sessions = await store.sessions()
-        calls = [row for one in sessions for row in await store.calls(one.id)]
+        calls = [row for row_ in sessions for row in await store.calls(row_.id)]
         rows = [sessions, calls, await store.messages(), await store.changes()]
         await store.close()
         return [len(some) for some in rows]
@@ -76,28 +76,25 @@ def held(path: Path) -> list[int]:
     return asyncio.run(look())
 
 
-def test_processes_that_fire_the_same_signals(tmp_path: Path) -> None:
-    """Each signal is fired by one process alone, and has one message; all make the file at once."""
+def test_signal_fired_by_several_processes_has_one_message(tmp_path: Path) -> None:
     fired = fire_at_once(tmp_path / "state" / "brimline.db", 3)
     assert Counter(level for levels in fired for level in levels) == Counter(range(LEVELS))
-    _, messages = kept(tmp_path / "state" / "brimline.db")
+    _, messages = stored_ids(tmp_path / "state" / "brimline.db")
     expected = {f"{name} {level}" for name, levels in enumerate(fired) for level in levels}
     assert set(messages) == expected
     assert len(messages) == LEVELS
 
 
-def test_processes_that_find_a_broken_file(tmp_path: Path) -> None:
-    """One of them puts it aside, and nobody puts the new one aside."""
+def test_broken_file_is_set_aside_by_one_process(tmp_path: Path) -> None:
     path = tmp_path / "brimline.db"
     path.write_bytes(b"no database at all" * 1_000)
     fired = fire_at_once(path, 3)
-    assert sum(map(len, fired)) == LEVELS == len(kept(path)[1])
+    assert sum(map(len, fired)) == LEVELS == len(stored_ids(path)[1])
     assert len(list(tmp_path.glob("brimline.db.broken-*"))) == 1
 
 
 @pytest.mark.parametrize("after", [1, 40, 333])
-def test_killed(tmp_path: Path, after: int) -> None:
-    """What was acknowledged before a kill -9 is there afterwards, and nothing is half there."""
+def test_acknowledged_writes_survive_a_kill(tmp_path: Path, after: int) -> None:
     path = tmp_path / "brimline.db"
     child = start("acknowledge", path)
     assert child.stdout is not None
@@ -107,38 +104,38 @@ def test_killed(tmp_path: Path, after: int) -> None:
     child.communicate()
     numbers = [int(line) for line in acknowledged if line.endswith("\n")]
     assert len(numbers) >= after
-    there = sorted(map(int, everything(path)))
+    there = sorted(map(int, stored_numbers(path)))
     assert there[: len(numbers)] == numbers
     assert len(there) <= len(numbers) + 1
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.002, 0.005, 0.02])
-def test_killed_while_it_forgets(tmp_path: Path, pause: float) -> None:
-    """All is forgotten or nothing is, whenever the process ends; what was told is so."""
+def test_killed_deletion_is_complete_or_absent(tmp_path: Path, pause: float) -> None:
     path = tmp_path / "brimline.db"
     child = start("forget", path)
     assert child.stdout is not None
     assert child.stdout.readline() == "full\n"
     time.sleep(pause)
     child.kill()
-    told = child.stdout.read()
+    output = child.stdout.read()
     child.communicate()
     nothing, all_of_it = [0] * 4, [SESSIONS, SESSIONS * CALLS, SESSIONS * CALLS, SESSIONS]
-    assert held(path) in ([nothing] if told else [nothing, all_of_it])
+    assert stored_counts(path) in ([nothing] if output else [nothing, all_of_it])
 
 
 @pytest.mark.parametrize("task", ["fill", "fill_lightly"])
-def test_full_disk(tmp_path: Path, task: str) -> None:
-    """A full disk is a clear error, nothing is half kept, and with room again writing goes on."""
+def test_full_disk_is_an_error_without_partial_writes_and_recovers(
+    tmp_path: Path, task: str
+) -> None:
     path = tmp_path / "brimline.db"
-    told, _ = start(task, path).communicate()
-    number, error, refused, meanwhile, after = json.loads(told)
+    output, _ = start(task, path).communicate()
+    number, error, refused, meanwhile, after = json.loads(output)
     assert number > 3
     assert str(path) in error
     assert "disk full" in error
     assert refused == [True, True]
     assert meanwhile == number * 2
     assert after == [True, True]
-    expected = {f"{one} {half}" for one in range(number + 1) for half in "ab"}
-    calls, messages = kept(path)
+    expected = {f"{index} {half}" for index in range(number + 1) for half in "ab"}
+    calls, messages = stored_ids(path)
     assert {*calls, *messages} == expected

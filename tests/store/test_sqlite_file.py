@@ -1,4 +1,4 @@
-"""The SQLite file: whose it is, of which version, and what happens when it is broken."""
+"""The SQLite file: permissions, version, and recovery from damage."""
 
 import fcntl
 import logging
@@ -23,17 +23,16 @@ from .using import on
 
 
 async def write_some(store: Store) -> list[bool]:
-    """Ten messages, so that there is something to lose."""
+    """Write ten messages, so that there is something to lose."""
     return await store.write([QueueMessage(message(str(number))) for number in range(10)])
 
 
 async def count(store: Store) -> int:
-    """How many messages there are."""
     return len(await store.messages())
 
 
 def broken(path: Path) -> list[Path]:
-    """What was put aside, without the files that SQLite keeps beside a database."""
+    """The files that were set aside, without SQLite's own files."""
     return [
         file
         for file in path.parent.glob(f"{path.name}.broken-*")
@@ -41,9 +40,7 @@ def broken(path: Path) -> list[Path]:
     ]
 
 
-def test_for_its_owner_alone(path: Path) -> None:
-    """The folder is made with mode 0700, and every file in it has 0600."""
-
+def test_folder_has_mode_0700_and_files_0600(path: Path) -> None:
     async def modes(store: Store) -> set[int]:
         await write_some(store)
         return {file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
@@ -52,8 +49,7 @@ def test_for_its_owner_alone(path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_file_that_others_could_read(path: Path) -> None:
-    """A file that was open to others is closed to them; a folder that is there stays as it is."""
+def test_readable_file_is_closed_to_others_and_an_existing_folder_unchanged(path: Path) -> None:
     path.parent.mkdir(mode=0o755)
     on(path, count)
     path.chmod(0o644)
@@ -62,15 +58,13 @@ def test_a_file_that_others_could_read(path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o755
 
 
-def test_kept_after_closing(path: Path) -> None:
-    """What was written is there when the file is opened again."""
+def test_written_data_is_there_after_reopening(path: Path) -> None:
     assert on(path, write_some) == [True] * 10
     assert on(path, write_some) == [False] * 10
     assert [file.name for file in path.parent.iterdir()] == ["brimline.db"]
 
 
-def test_newer_version(path: Path) -> None:
-    """What a newer Brimline wrote is refused with both versions, and left as it is."""
+def test_file_of_a_newer_version_is_refused_and_unchanged(path: Path) -> None:
     on(path, write_some)
     newer = len(MIGRATIONS) + 1
     with closing(sqlite3.connect(path)) as connection:
@@ -88,37 +82,35 @@ Damage: TypeAlias = Callable[[bytes], bytes]
 
 
 def garbage(data: bytes) -> bytes:
-    """No database."""
     return b"garbage" * len(data)
 
 
 def cut(data: bytes) -> bytes:
-    """The first half."""
     return data[: len(data) // 2]
 
 
 def scratched(data: bytes) -> bytes:
-    """Everything behind the first two pages overwritten."""
+    """Everything after the first two pages overwritten."""
     return data[:8_192] + b"\xff" * (len(data) - 8_192)
 
 
 def flipped(data: bytes) -> bytes:
-    """A byte turned round here and there, also in the text of the schema."""
+    """Bits flipped in some bytes, also in the text of the schema."""
     return bytes(b ^ 0xFF if at >= 4_096 and at % 997 == 108 else b for at, b in enumerate(data))
 
 
 def unwritable(data: bytes) -> bytes:
-    """A head that says that a newer SQLite alone may write to it."""
+    """A header that allows writing only to a newer SQLite."""
     return data[:18] + b"\3" + data[19:]
 
 
 def unreadable(data: bytes) -> bytes:
-    """A head that says that a newer SQLite alone may read it."""
+    """A header that allows reading only to a newer SQLite."""
     return data[:44] + b"\xff" + data[45:]
 
 
 def misspelt(data: bytes) -> bytes:
-    """A letter of a column's name turned into another."""
+    """One letter of a column's name changed."""
     return data.replace(b"handed_at REAL", b"handed_ut REAL")
 
 
@@ -126,8 +118,9 @@ DAMAGES = [garbage, cut, scratched, flipped, unwritable, unreadable, misspelt]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_broken_file(path: Path, damage: Damage, caplog: pytest.LogCaptureFixture) -> None:
-    """A broken file is put aside as it is, with a warning, and a new one is begun."""
+def test_broken_file_is_set_aside_with_a_warning_and_replaced(
+    path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
+) -> None:
     on(path, write_some)
     damaged = damage(path.read_bytes())
     path.write_bytes(damaged)
@@ -140,8 +133,7 @@ def test_broken_file(path: Path, damage: Damage, caplog: pytest.LogCaptureFixtur
     assert on(path, count) == 10
 
 
-def test_broken_twice(path: Path) -> None:
-    """What was put aside is never overwritten."""
+def test_file_that_was_set_aside_is_never_overwritten(path: Path) -> None:
     for content in (b"one" * 1_000, b"two" * 1_000):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
@@ -149,19 +141,17 @@ def test_broken_twice(path: Path) -> None:
     assert {file.read_bytes()[:3] for file in broken(path)} == {b"one", b"two"}
 
 
-def test_broken_while_somebody_has_it_open(path: Path) -> None:
-    """What SQLite keeps beside the file goes with it: the new one does not take it for its own."""
+def test_sqlite_files_beside_a_broken_file_are_set_aside_with_it(path: Path) -> None:
     on(path, write_some)
-    with closing(connect(path)) as other:
-        other.execute("INSERT INTO once (key, at) VALUES ('e', 1.0)")
+    with closing(connect(path)) as connection:
+        connection.execute("INSERT INTO once (key, at) VALUES ('e', 1.0)")
         path.write_bytes(b"garbage" * 1_000)
         assert on(path, count) == 0
         (aside,) = broken(path)
         assert aside.with_name(f"{aside.name}-wal").exists()
 
 
-def test_one_puts_it_aside(path: Path, tmp_path: Path) -> None:
-    """Who comes second to a broken file waits, and takes the new one."""
+def test_second_process_waits_and_uses_the_new_file(path: Path, tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"garbage" * 1_000)
     handle = os.open(path.parent, os.O_RDONLY)
@@ -181,19 +171,18 @@ VERSION = range(60, 64)  # The version in the header: damage there looks like a 
 
 
 def spoiled(data: bytes, seed: int) -> bytes:
-    """A file with some bytes changed: in its head, in its schema, or anywhere."""
-    chance, made = random.Random(seed), bytearray(data)
+    """A file with some bytes changed: in its header, in its schema, or anywhere."""
+    chance, changed = random.Random(seed), bytearray(data)
     schema = data.index(b"CREATE TABLE sessions")
-    begin, end = chance.choice([(0, 100), (schema, schema + 2_000), (0, len(made))])
+    begin, end = chance.choice([(0, 100), (schema, schema + 2_000), (0, len(changed))])
     for _ in range(chance.choice([1, 4, 40])):
         at = chance.randrange(begin, end)
-        made[at] = made[at] if at in VERSION else chance.randrange(256)
-    return bytes(made)
+        changed[at] = changed[at] if at in VERSION else chance.randrange(256)
+    return bytes(changed)
 
 
 @pytest.mark.slow
-def test_any_damage(path: Path) -> None:
-    """Whatever bytes are damaged, a store is opened; what it comes upon later it has mended."""
+def test_store_opens_after_any_damage(path: Path) -> None:
     on(path, write_some)
     good = path.read_bytes()
     aside = 0
@@ -208,8 +197,7 @@ def test_any_damage(path: Path) -> None:
     assert 100 < aside < 300
 
 
-def test_read_only_folder(path: Path, ordinary: None) -> None:
-    """A folder that may not be written to is a clear error that names the file."""
+def test_read_only_folder_is_an_error_that_names_the_file(path: Path, ordinary: None) -> None:
     path.parent.mkdir()
     path.parent.chmod(0o500)
     with pytest.raises(StoreFailed, match="you may write to the file") as caught:
@@ -219,8 +207,7 @@ def test_read_only_folder(path: Path, ordinary: None) -> None:
     assert on(path, count) == 0
 
 
-def test_file_in_a_folder_that_became_read_only(path: Path, ordinary: None) -> None:
-    """A file that is there cannot be used either without the files that SQLite puts beside it."""
+def test_file_in_a_read_only_folder_is_an_error(path: Path, ordinary: None) -> None:
     on(path, write_some)
     path.parent.chmod(0o500)
     with pytest.raises(StoreFailed, match="you may write to the file"):
@@ -229,16 +216,14 @@ def test_file_in_a_folder_that_became_read_only(path: Path, ordinary: None) -> N
     assert on(path, count) == 10
 
 
-def test_no_file(path: Path) -> None:
-    """A folder in the place of the file is a clear error, and is not put aside."""
+def test_folder_in_place_of_the_file_is_an_error_and_stays(path: Path) -> None:
     path.mkdir(parents=True)
     with pytest.raises(StoreFailed, match="directory"):
         on(path, count)
     assert path.is_dir()
 
 
-def test_fifo_in_place_of_the_file(path: Path) -> None:
-    """A FIFO there is a clear error, and is not waited for."""
+def test_fifo_in_place_of_the_file_is_an_error_without_blocking(path: Path) -> None:
     path.parent.mkdir()
     os.mkfifo(path)
     with pytest.raises(StoreFailed, match="not a regular file"):

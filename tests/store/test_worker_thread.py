@@ -9,8 +9,7 @@ import pytest
 from brimline.store.sqlite.worker_thread import WorkerThread
 
 
-def test_jobs_run_in_one_thread() -> None:
-    """Jobs are run in one other thread, in order, and `end` too."""
+def test_jobs_run_in_order_in_one_other_thread() -> None:
     threads: list[str] = []
 
     def run(jobs: Sequence[int]) -> list[int]:
@@ -29,9 +28,7 @@ def test_jobs_run_in_one_thread() -> None:
     assert set(threads) == {"mine"}
 
 
-def test_exception_is_raised_where_it_is_waited_for() -> None:
-    """An unexpected exception is raised for all jobs of its batch; the next batch is run."""
-
+def test_exception_is_raised_for_its_batch_and_the_next_batch_runs() -> None:
     def run(jobs: Sequence[int]) -> list[float]:
         return [1 / job for job in jobs]
 
@@ -46,8 +43,7 @@ def test_exception_is_raised_where_it_is_waited_for() -> None:
     assert asyncio.run(use()) == 0.25
 
 
-def test_jobs_submitted_meanwhile_are_one_batch() -> None:
-    """Jobs that are submitted while a batch is under way are the next one, up to its limit."""
+def test_jobs_submitted_during_a_batch_are_the_next_one() -> None:
     batches: list[list[int]] = []
     go = threading.Event()
 
@@ -60,11 +56,11 @@ def test_jobs_submitted_meanwhile_are_one_batch() -> None:
         worker = WorkerThread[int, int]("mine", run, lambda: None, max_batch=3)
         first = asyncio.ensure_future(worker.submit(0))
         await asyncio.sleep(0.01)
-        others = [asyncio.ensure_future(worker.submit(job)) for job in range(1, 6)]
+        later_jobs = [asyncio.ensure_future(worker.submit(job)) for job in range(1, 6)]
         await asyncio.sleep(0)
         go.set()
         await worker.close()
-        await asyncio.gather(first, *others)
+        await asyncio.gather(first, *later_jobs)
 
     asyncio.run(use())
     assert batches == [[0], [1, 2, 3], [4, 5]]

@@ -1,4 +1,4 @@
-"""The thread that writes: together, durably, and each list wholly or not at all."""
+"""The writer thread: batched, durable, and each list wholly or not at all."""
 
 import asyncio
 import sqlite3
@@ -68,16 +68,16 @@ REFUSED: list[Write] = [
 
 @pytest.fixture
 def connection(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a new store's file."""
     prepare(path)
-    made = connect(path)
-    yield made
-    made.close()
+    opened = connect(path)
+    yield opened
+    opened.close()
 
 
 @pytest.mark.parametrize("write", [*LIGHT, *WEIGHTY], ids=lambda write: type(write).__name__)
-def test_durability(path: Path, connection: sqlite3.Connection, write: Write) -> None:
-    """What must outlive a power cut is written with FULL, the rest with NORMAL."""
+def test_important_writes_use_full_and_others_normal_synchronisation(
+    path: Path, connection: sqlite3.Connection, write: Write
+) -> None:
     writer = Writer(path, connection)
     full, normal = 2, 1
     for writes in ([write], [fire("x")], [write], [LIGHT[0]], [write], [LIGHT[0], write]):
@@ -86,9 +86,9 @@ def test_durability(path: Path, connection: sqlite3.Connection, write: Write) ->
         assert level == (full if set(map(type, writes)) & set(map(type, WEIGHTY)) else normal)
 
 
-def test_lists_that_wait_are_one_transaction(path: Path, connection: sqlite3.Connection) -> None:
-    """What waits while another process writes is one transaction, with one mark."""
-
+def test_waiting_lists_are_one_transaction_with_one_mark(
+    path: Path, connection: sqlite3.Connection
+) -> None:
     async def write(store: Store) -> int:
         connection.execute("BEGIN IMMEDIATE")
         lists = [[PutCall(call(str(number), number))] for number in range(50)]
@@ -104,9 +104,7 @@ def test_lists_that_wait_are_one_transaction(path: Path, connection: sqlite3.Con
 
 
 @pytest.mark.parametrize("write", REFUSED, ids=lambda write: type(write).__name__)
-def test_what_cannot_be_kept(path: Path, write: Write) -> None:
-    """A list with a value that cannot be kept has no effect; those beside it have theirs."""
-
+def test_list_with_an_invalid_value_has_no_effect_and_others_do(path: Path, write: Write) -> None:
     async def use(store: Store) -> None:
         good = [[QueueMessage(message(f"good {number}"))] for number in range(4)]
         bad: list[Write] = [EventKey("e", 1.0), QueueMessage(message("bad")), write]
@@ -124,31 +122,34 @@ def test_what_cannot_be_kept(path: Path, write: Write) -> None:
     on(path, use)
 
 
-def test_changes_of_a_list_that_failed(path: Path, connection: sqlite3.Connection) -> None:
-    """What a list that failed would have changed, or forgotten, leaves no trace among changes."""
-    good, other = PutSession(session("good", 1.0)), PutSession(session("other", 9.0))
-    lists = [[good], [other, ForgetSessions(5.0), REFUSED[0]], [PutCall(call("c", 1))]]
+def test_failed_list_leaves_no_trace_among_the_changes(
+    path: Path, connection: sqlite3.Connection
+) -> None:
+    good, second = PutSession(session("good", 1.0)), PutSession(session("other", 9.0))
+    lists = [[good], [second, ForgetSessions(5.0), REFUSED[0]], [PutCall(call("c", 1))]]
     outcomes = Writer(path, connection).write_all(lists)
     assert [isinstance(outcome, StoreFailed) for outcome in outcomes] == [False, True, False]
     assert [id for _, id in query.changes(connection, 0)] == ["good", "s"]
 
 
-def test_locked_by_somebody_else(path: Path, connection: sqlite3.Connection) -> None:
-    """A file that stays locked is a clear error, and written to again when it is free."""
-    other = connect(path)
+def test_locked_file_is_an_error_until_it_is_free(
+    path: Path, connection: sqlite3.Connection
+) -> None:
+    locker = connect(path)
     connection.execute("PRAGMA busy_timeout = 0")
-    other.execute("BEGIN IMMEDIATE")
+    locker.execute("BEGIN IMMEDIATE")
     writer = Writer(path, connection)
     (outcome,) = writer.write_all([[fire("m")]])
     assert isinstance(outcome, StoreFailed)
     assert str(outcome).endswith("Nothing was written: another program keeps the file locked.")
-    other.execute("ROLLBACK")
-    other.close()
+    locker.execute("ROLLBACK")
+    locker.close()
     assert writer.write_all([[fire("m")]]) == [[True]]
 
 
-def test_transaction_that_fails(path: Path, connection: sqlite3.Connection) -> None:
-    """Where the transaction fails nothing of any list is kept, and the next one is carried out."""
+def test_failed_transaction_stores_nothing_and_the_next_one_works(
+    path: Path, connection: sqlite3.Connection
+) -> None:
     writer = Writer(path, connection)
     connection.execute("ALTER TABLE calls RENAME TO gone")
     outcomes = writer.write_all([[fire("m")], [PutCall(call("c", 1))]])
@@ -157,8 +158,7 @@ def test_transaction_that_fails(path: Path, connection: sqlite3.Connection) -> N
     assert writer.write_all([[fire("m")], [PutCall(call("c", 1))]]) == [[True], [True]]
 
 
-def test_events_of_long_ago(path: Path, connection: sqlite3.Connection) -> None:
-    """The last events are remembered, as many as are promised; the file does not grow for ever."""
+def test_number_of_remembered_events_is_bounded(path: Path, connection: sqlite3.Connection) -> None:
     writer = Writer(path, connection)
     writer.write_all([[EventKey("a", 1.0)], [EventKey("b", 1.0)]])
     last = MAX_EVENT_KEYS + PRUNE_EVERY
@@ -170,13 +170,11 @@ def test_events_of_long_ago(path: Path, connection: sqlite3.Connection) -> None:
             [False],
         ]
     assert writer.write_all([[EventKey("c", 1.0)], [EventKey("b", 1.0)]]) == [[True], [False]]
-    kept = connection.execute("SELECT key FROM once ORDER BY place").fetchall()
-    assert (kept[0], kept[-1], len(kept)) == (("b",), ("c",), PRUNE_EVERY + 1)
+    keys = connection.execute("SELECT key FROM once ORDER BY place").fetchall()
+    assert (keys[0], keys[-1], len(keys)) == (("b",), ("c",), PRUNE_EVERY + 1)
 
 
-def test_caller_that_does_not_wait(path: Path) -> None:
-    """A caller that is cancelled harms nobody; what it handed in may be carried out."""
-
+def test_cancelled_caller_does_not_affect_others(path: Path) -> None:
     async def use(store: Store) -> set[str]:
         tasks = [asyncio.create_task(store.write([QueueMessage(message(id))])) for id in "abc"]
         await asyncio.sleep(0)
@@ -189,9 +187,7 @@ def test_caller_that_does_not_wait(path: Path) -> None:
     assert {"a", "c"} <= on(path, use)
 
 
-def test_closing_finishes_what_waits(path: Path) -> None:
-    """What was handed in before closing is carried out; afterwards nothing is taken."""
-
+def test_close_finishes_pending_writes_and_refuses_new_ones(path: Path) -> None:
     async def use() -> None:
         store = await SqliteStore.open(path)
         tasks = [
@@ -208,9 +204,7 @@ def test_closing_finishes_what_waits(path: Path) -> None:
     asyncio.run(use())
 
 
-def test_loop_that_ended_first(path: Path) -> None:
-    """A program that ends without closing the store loses nothing that was acknowledged."""
-
+def test_acknowledged_writes_survive_an_exit_without_close(path: Path) -> None:
     async def use() -> SqliteStore:
         store = await SqliteStore.open(path)
         await store.write([QueueMessage(message("m"))])

@@ -1,4 +1,4 @@
-"""How the tests use the store in a file."""
+"""Helpers that use a store in a file."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ CHECK_BUDGET_S = 60.0  # a busy machine is slow, and not wrong
 
 
 def on(path: Path, use: Callable[[Store], Awaitable[T]]) -> T:
-    """What comes of using the store in a file, which is opened and closed for it."""
+    """Run a coroutine function with the store in a file; returns its result."""
 
     async def used() -> T:
         store = await SqliteStore.open(path, CHECK_BUDGET_S)

@@ -1,1 +1,1 @@
-"""All sessions of a machine."""
+"""Surveys of all sessions of a machine."""

@@ -9,5 +9,4 @@ from .machine import Machine
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    """A machine with nothing on it."""
     return Machine(tmp_path)

@@ -1,4 +1,4 @@
-"""A home folder with Claude Code's transcripts in it, made by hand."""
+"""A home folder with generated transcripts of Claude Code."""
 
 import json
 import os
@@ -14,18 +14,18 @@ NOON = 1_794_657_600  # 2026-11-14, 12:00 UTC
 
 
 def packed(record: Json) -> bytes:
-    """A record as the client writes it, a line."""
+    """A record as a line."""
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
 def clock(second: int) -> str:
-    """The time so many seconds after noon, any number of days on."""
+    """The time this many seconds after noon, possibly on a later day."""
     day, second = divmod(second + 43_200, 86_400)
     return f"2026-11-{14 + day:02}T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
 
 
 def record(kind: str, second: int = 0, uuid: str = "u", **fields: Any) -> Json:
-    """A record of Claude Code, in its order: it ends with what no other record has."""
+    """A record of Claude Code in its field order."""
     head = {
         "parentUuid": None,
         "isSidechain": False,
@@ -44,7 +44,7 @@ def call(
     model: str | None = "claude-sonnet-4-5",
     **fields: Any,
 ) -> bytes:
-    """A call that had all but 600 tokens of its prompt from the cache."""
+    """A call whose prompt came from the cache except for 600 tokens."""
     usage = {
         "input_tokens": 3,
         "cache_creation_input_tokens": 597,
@@ -56,13 +56,12 @@ def call(
     return packed(record("assistant", second, **fields))
 
 
-def told(text: str = "x", second: int = 0, **fields: Any) -> bytes:
-    """A user's record."""
+def user_record(text: str = "x", second: int = 0, **fields: Any) -> bytes:
     return packed(record("user", second, message={"role": "user", "content": text}, **fields))
 
 
 def compaction(second: int = 0, **fields: Any) -> bytes:
-    """A compaction: its boundary and its summary."""
+    """A compaction: its boundary record and its summary record."""
     metadata = {"trigger": "auto", "preTokens": 167_000}
     boundary = {"subtype": "compact_boundary", "compactMetadata": metadata}
     message = {"role": "user", "content": "This session is being continued."}
@@ -71,13 +70,13 @@ def compaction(second: int = 0, **fields: Any) -> bytes:
     )
 
 
-def of_agent(agent: str) -> Json:
-    """What every record of a subagent has."""
+def subagent_fields(agent: str) -> Json:
+    """The fields of every record of a subagent."""
     return {"isSidechain": True, "agentId": agent}
 
 
 class Machine:
-    """A machine's home, its cache folder, and Claude Code's files in it."""
+    """A home, its cache folder, and Claude Code's files in it."""
 
     def __init__(self, root: Path) -> None:
         self.home, self.cache = root / "home", root / "cache"
@@ -86,20 +85,19 @@ class Machine:
         self.places = Places(self.home, {})
 
     def session(self, name: str, *lines: bytes, folder: str = "-project") -> Path:
-        """Write a session's own transcript."""
         return self._write(self.projects / folder / f"{name}.jsonl", lines)
 
     def subagent(self, session: str, agent: str, *lines: bytes, folder: str = "-project") -> Path:
-        """Write a subagent's transcript, where newer clients put it."""
+        """Write a subagent's transcript where newer clients put it."""
         path = self.projects / folder / session / "subagents" / f"agent-{agent}.jsonl"
         return self._write(path, lines)
 
-    def loose(self, agent: str, *lines: bytes, folder: str = "-project") -> Path:
-        """Write a subagent's transcript, where older clients put it: beside the sessions."""
+    def older_subagent(self, agent: str, *lines: bytes, folder: str = "-project") -> Path:
+        """Write a subagent's transcript where older clients put it: beside the sessions."""
         return self._write(self.projects / folder / f"agent-{agent}.jsonl", lines)
 
-    def found(self) -> list[Transcript]:
-        """All transcripts, in the order of their paths."""
+    def transcripts(self) -> list[Transcript]:
+        """All transcripts in the order of their paths."""
         return sorted(find_transcripts(self.places), key=lambda transcript: transcript.path)
 
     def _write(self, path: Path, lines: Iterable[bytes]) -> Path:
@@ -110,7 +108,7 @@ class Machine:
 
 
 def overwrite_head(path: Path, old: bytes, new: bytes) -> None:
-    """Change bytes in place: the file keeps its id, its size, its end and its time."""
+    """Change bytes in place: the file keeps its id, size, end and time."""
     assert len(old) == len(new)
     data = path.read_bytes()
     status = path.stat()

@@ -1,4 +1,4 @@
-"""What is packed is what is unpacked, whatever a session holds."""
+"""Unpacked sessions equal the packed ones."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,8 +33,7 @@ others: st.SearchStrategy[AnyEvent] = (
 
 
 @given(st.lists(calls | others), st.builds(Cursor, counts, st.binary(max_size=9)))
-def test_round_trip(events: list[AnyEvent], cursor: Cursor) -> None:
-    """A session comes back as it was, its calls in their order."""
+def test_unpacked_session_equals_the_packed_one(events: list[AnyEvent], cursor: Cursor) -> None:
     saved = SavedSession(cursor, fold(Session(agent="claude"), events), Tally(records=3))
     back = decode_session(encode_session(saved))
     assert back == saved
@@ -42,7 +41,6 @@ def test_round_trip(events: list[AnyEvent], cursor: Cursor) -> None:
         assert list(back.session.threads[name].calls) == list(thread.calls)
 
 
-def test_every_field_is_kept() -> None:
-    """A field that a call or its usage gets is not forgotten here."""
+def test_codec_knows_every_field_of_call_and_usage() -> None:
     fields = {*Call.__struct_fields__, *Usage.__struct_fields__} - {"usage"}
     assert set(ROW) == fields

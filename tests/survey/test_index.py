@@ -1,4 +1,4 @@
-"""What is known of transcripts: nothing is read twice, nothing is counted twice."""
+"""The index of transcripts: nothing is read twice, nothing is counted twice."""
 
 import os
 import signal
@@ -25,19 +25,19 @@ from brimline.survey.state_file import FILE_NAME
 from brimline.tracker import Thread
 from brimline.transcripts.source import Transcript
 
-from .machine import NOON, Machine, call, compaction, of_agent, overwrite_head, told
+from .machine import NOON, Machine, call, compaction, overwrite_head, subagent_fields, user_record
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 LATER = NOON + 60
 
 
-def learned(machine: Machine, tails: bool = False) -> TranscriptIndex:
-    """What is known after one run: the state is loaded, brought up to date, and saved."""
+def update_index(machine: Machine, tails: bool = False) -> TranscriptIndex:
+    """Load the index, update it, and save it."""
     transcript_index = TranscriptIndex.load(machine.cache)
-    found = machine.found()
-    transcript_index.update(found, tails)
-    transcript_index.dedupe_calls(found, agent_names())
+    transcripts = machine.transcripts()
+    transcript_index.update(transcripts, tails)
+    transcript_index.dedupe_calls(transcripts, agent_names())
     transcript_index.save()
     return transcript_index
 
@@ -50,19 +50,19 @@ def main(transcript_index: TranscriptIndex, transcript: Transcript) -> Thread:
 
 
 def ids(machine: Machine, number: int = 0) -> list[str]:
-    """The calls of a transcript after one more run."""
-    return list(main(learned(machine), machine.found()[number]).calls)
+    """The call ids of a transcript after one more run."""
+    return list(main(update_index(machine), machine.transcripts()[number]).calls)
 
 
 def counted(machine: Machine) -> list[int]:
-    """How many calls each transcript counts after one more run, in the order of their paths."""
-    transcript_index = learned(machine)
-    summaries = [transcript_index.summary(transcript) for transcript in machine.found()]
+    """The number of calls of each transcript after one more run, by path."""
+    transcript_index = update_index(machine)
+    summaries = [transcript_index.summary(transcript) for transcript in machine.transcripts()]
     return [sum(row.calls for row in summary.rows) for summary in summaries if summary]
 
 
 def append(path: Path, data: bytes) -> None:
-    """Let a file grow, a minute later."""
+    """Append to a file, a minute later."""
     with path.open("ab") as file:
         file.write(data)
     os.utime(path, (LATER, LATER))
@@ -71,46 +71,41 @@ def append(path: Path, data: bytes) -> None:
 # What is read.
 
 
-def test_unchanged_is_not_read(machine: Machine) -> None:
-    """A file that did not change is not read again: what was changed under it is not seen."""
-    path = machine.session("s1", call("m1"), *[told("x" * 100)] * 3)
+def test_unchanged_file_is_not_read_again(machine: Machine) -> None:
+    path = machine.session("s1", call("m1"), *[user_record("x" * 100)] * 3)
     assert ids(machine) == ["m1"]
     overwrite_head(path, b'"id":"m1"', b'"id":"zz"')
     assert ids(machine) == ["m1"]
 
 
-def test_nothing_new_is_not_saved(machine: Machine) -> None:
-    """Where nothing was learned, the state is not written again."""
+def test_unchanged_index_is_not_saved_again(machine: Machine) -> None:
     machine.session("s1", call("m1"))
-    learned(machine)
+    update_index(machine)
     before = (machine.cache / FILE_NAME).stat().st_ino
-    learned(machine)
+    update_index(machine)
     assert (machine.cache / FILE_NAME).stat().st_ino == before
 
 
-def test_only_the_new_part_is_read(machine: Machine) -> None:
-    """Of a file that grew only what is new is read."""
-    path = machine.session("s1", call("m1"), *[told("x" * 100)] * 3)
-    learned(machine)
+def test_only_the_appended_part_is_read(machine: Machine) -> None:
+    path = machine.session("s1", call("m1"), *[user_record("x" * 100)] * 3)
+    update_index(machine)
     overwrite_head(path, b'"id":"m1"', b'"id":"zz"')
     append(path, call("m2", 30_000, second=60))
     assert ids(machine) == ["m1", "m2"]
     append(path, compaction(70) + call("m3", 25_000, second=80))
-    thread = main(learned(machine), machine.found()[0])
+    thread = main(update_index(machine), machine.transcripts()[0])
     assert (list(thread.calls), thread.cycle) == (["m1", "m2", "m3"], 1)
 
 
-def test_touched_is_not_read(machine: Machine) -> None:
-    """A file with a new time and nothing new in it is not read again."""
-    path = machine.session("s1", call("m1"), *[told("x" * 100)] * 3)
-    learned(machine)
+def test_touched_file_is_not_read_again(machine: Machine) -> None:
+    path = machine.session("s1", call("m1"), *[user_record("x" * 100)] * 3)
+    update_index(machine)
     overwrite_head(path, b'"id":"m1"', b'"id":"zz"')
     os.utime(path, (LATER, LATER))
     assert ids(machine) == ["m1"]
 
 
-def test_last_line_still_being_written(machine: Machine) -> None:
-    """A line that is not complete is read when it is."""
+def test_incomplete_line_is_read_when_it_is_complete(machine: Machine) -> None:
     line = call("m2", 30_000)
     path = machine.session("s1", call("m1"), line[:100])
     assert ids(machine) == ["m1"]
@@ -120,79 +115,71 @@ def test_last_line_still_being_written(machine: Machine) -> None:
     assert ids(machine) == ["m1", "m2", "m3"]
 
 
-def test_truncated(machine: Machine) -> None:
-    """A file that was cut is read from its beginning."""
+def test_truncated_file_is_read_from_its_beginning(machine: Machine) -> None:
     path = machine.session("s1", call("m1"), call("m2"))
-    learned(machine)
+    update_index(machine)
     os.truncate(path, len(call("m1")))
     assert ids(machine) == ["m1"]
 
 
-def test_cut_and_grown(machine: Machine) -> None:
-    """Also when it is longer again than it was."""
+def test_truncated_file_that_grew_is_read_from_its_beginning(machine: Machine) -> None:
     path = machine.session("s1", call("m1"), call("m2"))
-    learned(machine)
+    update_index(machine)
     path.write_bytes(call("m5") + call("m6") + call("m7"))
     assert ids(machine) == ["m5", "m6", "m7"]
 
 
-def test_rotated(machine: Machine) -> None:
-    """Another file at the same path is read from its beginning."""
+def test_other_file_at_the_same_path_is_read_from_its_beginning(machine: Machine) -> None:
     path = machine.session("s1", call("m1"), call("m2"))
-    learned(machine)
+    update_index(machine)
     path.rename(path.with_suffix(".old"))
     machine.session("s1", call("m1"), call("m3"))
     assert ids(machine) == ["m1", "m3"]
 
 
-def test_replaced_in_place(machine: Machine) -> None:
-    """Other content of the same size in the same file is read."""
+def test_other_content_of_the_same_size_is_read(machine: Machine) -> None:
     path = machine.session("s1", call("m1"), call("m2"))
-    learned(machine)
+    update_index(machine)
     size = path.stat().st_size
     path.write_bytes(call("m3") + call("m4"))
     assert path.stat().st_size == size
     assert ids(machine) == ["m3", "m4"]
 
 
-def test_deleted(machine: Machine) -> None:
-    """A file that is gone is forgotten."""
+def test_deleted_file_is_forgotten(machine: Machine) -> None:
     path = machine.session("s1", call("m1"))
     machine.session("s2", call("m2"))
-    learned(machine)
-    before = machine.found()[0]
+    update_index(machine)
+    before = machine.transcripts()[0]
     path.unlink()
-    assert learned(machine).session(before) is None
+    assert update_index(machine).session(before) is None
     assert counted(machine) == [1]
 
 
-def test_deleted_state(machine: Machine) -> None:
-    """Without the state everything is read again, and is the same."""
+def test_everything_is_read_again_without_the_state_file(machine: Machine) -> None:
     machine.session("s1", call("m1"), call("m2"))
-    learned(machine)
+    update_index(machine)
     (machine.cache / FILE_NAME).unlink()
     assert ids(machine) == ["m1", "m2"]
 
 
-def test_gone_while_looking(machine: Machine) -> None:
-    """A file that goes between listing and reading is told, and the others are read."""
+def test_file_deleted_before_it_is_read_is_reported(machine: Machine) -> None:
     machine.session("s1", call("m1"))
-    gone = machine.session("s2", call("m2"))
-    found = machine.found()
-    gone.unlink()
+    deleted = machine.session("s2", call("m2"))
+    transcripts = machine.transcripts()
+    deleted.unlink()
     transcript_index = TranscriptIndex.load(machine.cache)
-    transcript_index.update(found)
-    assert list(main(transcript_index, found[0]).calls) == ["m1"]
-    assert transcript_index.session(found[1]) is None
-    assert transcript_index.summary(found[1]) is None
-    assert [str(gone) in problem for problem in transcript_index.problems] == [True]
+    transcript_index.update(transcripts)
+    assert list(main(transcript_index, transcripts[0]).calls) == ["m1"]
+    assert transcript_index.session(transcripts[1]) is None
+    assert transcript_index.summary(transcripts[1]) is None
+    assert [str(deleted) in problem for problem in transcript_index.problems] == [True]
 
 
-def test_empty_file(machine: Machine) -> None:
-    """A file with nothing in it is a session without a call."""
+def test_empty_file_is_a_session_without_calls(machine: Machine) -> None:
     machine.session("s1")
-    transcript_index = learned(machine)
-    transcript = machine.found()[0]
+    transcript_index = update_index(machine)
+    transcript = machine.transcripts()[0]
     session = transcript_index.session(transcript)
     assert session is not None
     assert session.threads == {}
@@ -202,18 +189,17 @@ def test_empty_file(machine: Machine) -> None:
     assert transcript_index.problems == []
 
 
-def test_progress(machine: Machine) -> None:
-    """Whoever wants to know is told how far it is, up to the end."""
+def test_progress_is_reported_up_to_the_end(machine: Machine) -> None:
     for number in range(5):
         machine.session(f"s{number}", *[call(f"m{number}-{i}") for i in range(20)])
     told_of: list[tuple[int, int]] = []
-    found = machine.found()
+    transcripts = machine.transcripts()
 
-    def tell(done: int, whole: int) -> None:
-        told_of.append((done, whole))
+    def tell(done_bytes: int, whole: int) -> None:
+        told_of.append((done_bytes, whole))
 
-    TranscriptIndex.load(machine.cache).update(found, progress=tell)
-    whole = sum(transcript.size for transcript in found)
+    TranscriptIndex.load(machine.cache).update(transcripts, progress=tell)
+    whole = sum(transcript.size for transcript in transcripts)
     assert told_of
     assert told_of == sorted(told_of)
     assert told_of[-1] == (whole, whole)
@@ -222,16 +208,14 @@ def test_progress(machine: Machine) -> None:
 # What is counted.
 
 
-def test_a_call_in_two_files(machine: Machine) -> None:
-    """A forked session's call counts once, in the file that had it first."""
+def test_call_of_a_fork_counts_in_the_first_file_only(machine: Machine) -> None:
     machine.session("b-old", call("m1", second=0), call("m2", second=1))
     machine.session("a-new", call("m1", second=10), call("m2", second=11), call("m3", second=12))
     assert counted(machine) == [1, 2]
     assert counted(machine) == [1, 2]
 
 
-def test_a_call_in_two_files_found_one_after_the_other(machine: Machine) -> None:
-    """Whichever is found first."""
+def test_call_of_a_fork_counts_once_in_any_order_of_discovery(machine: Machine) -> None:
     machine.session("a-new", call("m1", second=10), call("m3", second=12))
     assert counted(machine) == [2]
     path = machine.session("b-old", call("m1", second=0))
@@ -240,8 +224,7 @@ def test_a_call_in_two_files_found_one_after_the_other(machine: Machine) -> None
     assert counted(machine) == [0, 3]
 
 
-def test_owner_deleted(machine: Machine) -> None:
-    """When the file that a call was counted in is gone, it counts in the other."""
+def test_call_counts_in_the_fork_when_the_original_is_deleted(machine: Machine) -> None:
     old = machine.session("b-old", call("m1", second=0))
     machine.session("a-new", call("m1", second=10), call("m3", second=12))
     assert counted(machine) == [1, 1]
@@ -249,26 +232,24 @@ def test_owner_deleted(machine: Machine) -> None:
     assert counted(machine) == [2]
 
 
-def test_owner_deleted_and_one_agent_asked_for(machine: Machine) -> None:
-    """Also when only one agent's files are looked at."""
+def test_call_counts_in_the_fork_when_only_one_agent_is_read(machine: Machine) -> None:
     old = machine.session("b-old", call("m1", second=0))
     machine.session("a-new", call("m1", second=10), call("m3", second=12))
-    learned(machine)
+    update_index(machine)
     old.unlink()
     transcript_index = TranscriptIndex.load(machine.cache)
-    found = machine.found()
-    transcript_index.update(found)
-    transcript_index.dedupe_calls(found, ["claude"])
-    summary = transcript_index.summary(found[0])
+    transcripts = machine.transcripts()
+    transcript_index.update(transcripts)
+    transcript_index.dedupe_calls(transcripts, ["claude"])
+    summary = transcript_index.summary(transcripts[0])
     assert summary is not None
     assert sum(row.calls for row in summary.rows) == 2
 
 
-def test_a_part_does_not_forget_the_rest(machine: Machine) -> None:
-    """Where one agent was looked at, another's transcripts are not taken for gone."""
+def test_reading_one_agent_keeps_the_entries_of_others(machine: Machine) -> None:
     machine.session("s1", call("m1"))
-    path = machine.session("s2", call("m2"), *[told("x" * 100)] * 3)
-    learned(machine)
+    path = machine.session("s2", call("m2"), *[user_record("x" * 100)] * 3)
+    update_index(machine)
     transcript_index = TranscriptIndex.load(machine.cache)
     transcript_index.dedupe_calls([], ["codex"])
     transcript_index.save()
@@ -276,10 +257,11 @@ def test_a_part_does_not_forget_the_rest(machine: Machine) -> None:
     assert ids(machine, 1) == ["m2"]
 
 
-def test_subagents_calls_count(machine: Machine) -> None:
-    """A subagent's calls are its own file's."""
+def test_calls_of_a_subagent_count_in_its_own_file(machine: Machine) -> None:
     machine.session("s1", call("m1"))
-    machine.subagent("s1", "a1", call("m2", **of_agent("a1")), call("m3", **of_agent("a1")))
+    machine.subagent(
+        "s1", "a1", call("m2", **subagent_fields("a1")), call("m3", **subagent_fields("a1"))
+    )
     assert sorted(counted(machine)) == [1, 2]
 
 
@@ -287,7 +269,7 @@ def test_subagents_calls_count(machine: Machine) -> None:
 
 
 def with_hole(machine: Machine, name: str, size: int, *lines: bytes) -> Path:
-    """A transcript with so many NUL bytes, which need no place on a disk, before these lines."""
+    """A transcript with this many NUL bytes, which take no disk space, before these lines."""
     path = machine.session(name, call(f"{name}-first"))
     with path.open("r+b") as file:
         file.seek(0, os.SEEK_END)
@@ -298,30 +280,28 @@ def with_hole(machine: Machine, name: str, size: int, *lines: bytes) -> Path:
     return path
 
 
-def test_workers(machine: Machine) -> None:
-    """What several processes read is what one reads."""
+def test_several_processes_read_the_same_as_one(machine: Machine) -> None:
     part = ONE_PROCESS_MAX_BYTES // 4
     for number in range(5):
         with_hole(machine, f"s{number}", part, call(f"m{number}"))
-    assert sum(t.size for t in machine.found()) > ONE_PROCESS_MAX_BYTES
-    transcript_index = learned(machine)
-    found = [list(main(transcript_index, transcript).calls) for transcript in machine.found()]
-    assert found == [[f"s{number}-first", f"m{number}"] for number in range(5)]
+    assert sum(t.size for t in machine.transcripts()) > ONE_PROCESS_MAX_BYTES
+    transcript_index = update_index(machine)
+    calls = [list(main(transcript_index, transcript).calls) for transcript in machine.transcripts()]
+    assert calls == [[f"s{number}-first", f"m{number}"] for number in range(5)]
     assert transcript_index.problems == []
 
 
 def jobs(machine: Machine, count: int) -> list[ReadJob]:
-    """Jobs for as many sessions of a call each, one of which cannot be read."""
+    """Jobs for sessions of one call each, one of which cannot be read."""
     for number in range(count):
         machine.session(f"s{number:02}", call(f"m{number}"))
-    found = machine.found()
-    Path(found[1].path).unlink()
-    return [ReadJob(transcript, None) for transcript in found]
+    transcripts = machine.transcripts()
+    Path(transcripts[1].path).unlink()
+    return [ReadJob(transcript, None) for transcript in transcripts]
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4])
-def test_number_of_workers_changes_results(machine: Machine, workers: int) -> None:
-    """However many processes read, the results are the same, in the order of the jobs."""
+def test_results_are_in_job_order_for_any_number_of_workers(machine: Machine, workers: int) -> None:
     every = jobs(machine, 20)
     alone = list(read_all(every, 1))
     assert [result.path for result in alone] == [job.transcript.path for job in every]
@@ -329,21 +309,19 @@ def test_number_of_workers_changes_results(machine: Machine, workers: int) -> No
     assert list(read_all(every, workers)) == alone
 
 
-def test_usable_cores_out_of_range() -> None:
-    """There is at least one process, and not too many."""
+def test_number_of_workers_is_bounded() -> None:
     assert 1 <= usable_cores() <= MAX_WORKERS
 
 
 def die(job: ReadJob) -> ReadResult:
-    """Be killed in the middle of a job."""
+    """Kill this worker."""
     os.kill(os.getpid(), signal.SIGKILL)
     return read_transcript(job)
 
 
-def test_killed_worker_is_not_reported(
+def test_killed_worker_is_an_error_and_leaves_no_process(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A worker that dies is an error that says what to do, and no process is left."""
     every = jobs(machine, 5)
     monkeypatch.setattr(index, "read_transcript", die)
     with pytest.raises(WorkerFailed, match="try again"):
@@ -353,47 +331,52 @@ def test_killed_worker_is_not_reported(
         os.waitpid(-1, os.WNOHANG)
 
 
-def test_tails(machine: Machine) -> None:
-    """With much to read, a glance takes the ends; what was before is not known."""
+def test_only_the_ends_of_large_files_are_read(machine: Machine) -> None:
     with_hole(machine, "s1", TAILS_ABOVE_BYTES, call("m1"), compaction(1), call("m2", 30_000))
     machine.session("s2", call("m3"))
-    found = machine.found()
-    transcript_index = learned(machine, tails=True)
-    assert [main(transcript_index, transcript).current for transcript in found] == ["m2", "m3"]
-    assert "s1-first" not in main(transcript_index, found[0]).calls
-    assert [transcript_index.is_fully_read(transcript) for transcript in found] == [False, False]
+    transcripts = machine.transcripts()
+    transcript_index = update_index(machine, tails=True)
+    assert [main(transcript_index, transcript).current for transcript in transcripts] == [
+        "m2",
+        "m3",
+    ]
+    assert "s1-first" not in main(transcript_index, transcripts[0]).calls
+    assert [transcript_index.is_fully_read(transcript) for transcript in transcripts] == [
+        False,
+        False,
+    ]
 
 
-def test_tails_of_what_is_known(machine: Machine) -> None:
-    """A file that was read before is read on, not glanced at."""
+def test_indexed_file_is_read_on_from_its_offset(machine: Machine) -> None:
     path = machine.session("s1", call("m1"))
-    learned(machine)
+    update_index(machine)
     append(path, call("m2", 30_000))
     with_hole(machine, "s2", TAILS_ABOVE_BYTES, call("m3"))
-    found = machine.found()
-    transcript_index = learned(machine, tails=True)
-    assert list(main(transcript_index, found[0]).calls) == ["m1", "m2"]
-    assert [transcript_index.is_fully_read(transcript) for transcript in found] == [True, False]
+    transcripts = machine.transcripts()
+    transcript_index = update_index(machine, tails=True)
+    assert list(main(transcript_index, transcripts[0]).calls) == ["m1", "m2"]
+    assert [transcript_index.is_fully_read(transcript) for transcript in transcripts] == [
+        True,
+        False,
+    ]
 
 
-def test_tails_of_what_was_replaced(machine: Machine) -> None:
-    """A file that is another now is not taken for the one that was read whole."""
+def test_replaced_file_is_not_taken_for_the_indexed_one(machine: Machine) -> None:
     machine.session("s1", call("m1"), call("m2"))
-    learned(machine)
+    update_index(machine)
     (machine.projects / "-project" / "s1.jsonl").unlink()
     with_hole(machine, "s1", TAILS_ABOVE_BYTES, call("m3"))
-    found = machine.found()
-    transcript_index = learned(machine, tails=True)
-    assert main(transcript_index, found[0]).current == "m3"
-    assert not transcript_index.is_fully_read(found[0])
+    transcripts = machine.transcripts()
+    transcript_index = update_index(machine, tails=True)
+    assert main(transcript_index, transcripts[0]).current == "m3"
+    assert not transcript_index.is_fully_read(transcripts[0])
 
 
-def test_tails_of_what_is_gone(machine: Machine) -> None:
-    """A file that goes before its end is looked at is told."""
+def test_file_deleted_before_its_end_is_read_is_reported(machine: Machine) -> None:
     with_hole(machine, "s1", TAILS_ABOVE_BYTES, call("m1"))
-    found = machine.found()
-    Path(found[0].path).unlink()
+    transcripts = machine.transcripts()
+    Path(transcripts[0].path).unlink()
     transcript_index = TranscriptIndex.load(machine.cache)
-    transcript_index.update(found, tails=True)
+    transcript_index.update(transcripts, tails=True)
     assert len(transcript_index.problems) == 1
-    assert transcript_index.session(found[0]) is None
+    assert transcript_index.session(transcripts[0]) is None

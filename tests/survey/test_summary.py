@@ -1,4 +1,4 @@
-"""What a transcript adds up to: by day, model and tier; peaks and compactions by day."""
+"""Totals of a transcript by day, model and tier; peaks and compactions by day."""
 
 import time
 
@@ -21,48 +21,52 @@ SEEN = SessionSeen(
 )
 
 
-def called(
+def make_call(
     id: str,
     sent: int = 1_000,
     at: float | None = NOON,
     model: str | None = SONNET,
     thread: str = MAIN,
 ) -> Call:
-    """A call that sent so much, with 10 tokens of reply."""
+    """A call with this many prompt tokens and 10 tokens of reply."""
     return Call(id=id, usage=Usage(3, sent - 3, 0, 10), at=at, model=model, thread=thread)
 
 
 def session_of(*events: AnyEvent) -> Session:
-    """The session after these events."""
     return fold(Session(), [SEEN, *events])
 
 
 def rows(*events: AnyEvent) -> dict[tuple[str, str | None, int], UsageRow]:
     """The rows by day, model and tier."""
-    made = summarise(session_of(*events)).rows
-    found = {(row.day, row.model, row.tier): row for row in made}
-    assert len(found) == len(made)
-    return found
+    summary_rows = summarise(session_of(*events)).rows
+    rows_by_key = {(row.day, row.model, row.tier): row for row in summary_rows}
+    assert len(rows_by_key) == len(summary_rows)
+    return rows_by_key
 
 
 def day(at: float) -> str:
-    """The local day of a moment, the long way."""
+    """The local day of a time, computed by `datetime`."""
     year, month, number, *_ = time.localtime(at)
     return f"{year}-{month:02}-{number:02}"
 
 
-def test_facts() -> None:
-    """Whose it is, from when to when, and what the last call sent."""
-    made = summarise(session_of(called("m1", 1_000, NOON), called("m2", 3_000, NOON + 9, HAIKU)))
-    assert (made.session, made.project, made.version, made.model) == ("s1", "/p", "2.1.325", HAIKU)
-    assert (made.first, made.last, made.end_sent) == (NOON, NOON + 9, 3_000)
-    assert (made.ids, made.shared) == (b"m1\nm2", b"")
+def test_summary_has_session_times_and_last_prompt() -> None:
+    summary = summarise(
+        session_of(make_call("m1", 1_000, NOON), make_call("m2", 3_000, NOON + 9, HAIKU))
+    )
+    assert (summary.session, summary.project, summary.version, summary.model) == (
+        "s1",
+        "/p",
+        "2.1.325",
+        HAIKU,
+    )
+    assert (summary.first, summary.last, summary.end_sent) == (NOON, NOON + 9, 3_000)
+    assert (summary.ids, summary.shared) == (b"m1\nm2", b"")
 
 
-def test_nothing() -> None:
-    """A session without a call adds up to nothing, and nothing is not zero."""
-    made = summarise(Session())
-    assert (made.rows, made.ids, made.end_sent, made.first, made.model) == (
+def test_session_without_calls_has_unknown_figures() -> None:
+    summary = summarise(Session())
+    assert (summary.rows, summary.ids, summary.end_sent, summary.first, summary.model) == (
         (),
         b"",
         None,
@@ -71,111 +75,107 @@ def test_nothing() -> None:
     )
 
 
-def test_by_day_and_model() -> None:
-    """Calls are added up by their local day and their model."""
-    found = rows(
-        called("m1", 1_000, NOON),
-        called("m2", 2_000, NOON + 1),
-        called("m3", 4_000, NOON + DAY),
-        called("m4", 8_000, NOON + DAY, HAIKU),
-        called("m5", 16_000, NOON),
+def test_calls_are_summed_by_local_day_and_model() -> None:
+    rows_by_key = rows(
+        make_call("m1", 1_000, NOON),
+        make_call("m2", 2_000, NOON + 1),
+        make_call("m3", 4_000, NOON + DAY),
+        make_call("m4", 8_000, NOON + DAY, HAIKU),
+        make_call("m5", 16_000, NOON),
     )
-    assert {key: row.usage.sent for key, row in found.items()} == {
+    assert {key: row.usage.sent for key, row in rows_by_key.items()} == {
         (day(NOON), SONNET, 0): 19_000,
         (day(NOON + DAY), SONNET, 0): 4_000,
         (day(NOON + DAY), HAIKU, 0): 8_000,
     }
-    first = found[day(NOON), SONNET, 0]
+    first = rows_by_key[day(NOON), SONNET, 0]
     assert (first.calls, first.usage.output, first.peak_sent) == (3, 30, 16_000)
 
 
-def test_tiers() -> None:
-    """A call whose prompt is above a threshold of its model's price is in another row."""
-    found = rows(called("m1", 200_000), called("m2", 200_001), called("m3", 150_000))
-    assert {key[2]: row.calls for key, row in found.items()} == {0: 2, 200_000: 1}
-    assert {key[2]: row.peak_sent for key, row in found.items()} == {0: 200_000, 200_000: 200_001}
+def test_call_above_a_price_threshold_is_in_another_row() -> None:
+    rows_by_key = rows(make_call("m1", 200_000), make_call("m2", 200_001), make_call("m3", 150_000))
+    assert {key[2]: row.calls for key, row in rows_by_key.items()} == {0: 2, 200_000: 1}
+    assert {key[2]: row.peak_sent for key, row in rows_by_key.items()} == {
+        0: 200_000,
+        200_000: 200_001,
+    }
 
 
-def test_peaks_by_day() -> None:
-    """Each day has its own peak."""
-    found = rows(
-        called("m1", 9_000), called("m2", 5_000, NOON + DAY), called("m3", 7_000, NOON + DAY)
+def test_each_day_has_its_own_peak() -> None:
+    rows_by_key = rows(
+        make_call("m1", 9_000),
+        make_call("m2", 5_000, NOON + DAY),
+        make_call("m3", 7_000, NOON + DAY),
     )
-    assert [row.peak_sent for row in found.values()] == [9_000, 7_000]
+    assert [row.peak_sent for row in rows_by_key.values()] == [9_000, 7_000]
 
 
-def test_compactions_by_day() -> None:
-    """A compaction counts on its own day, also on one without a call."""
-    found = rows(
-        called("m1", 100_000),
+def test_compaction_counts_on_its_own_day_even_without_calls() -> None:
+    rows_by_key = rows(
+        make_call("m1", 100_000),
         Compacted(at=NOON + 5),
-        called("m2", 20_000, NOON + 6),
+        make_call("m2", 20_000, NOON + 6),
         Compacted(at=NOON + DAY),
         Compacted(at=NOON + DAY + 5),
     )
-    assert {key[0]: row.compactions for key, row in found.items()} == {
+    assert {key[0]: row.compactions for key, row in rows_by_key.items()} == {
         day(NOON): 1,
         day(NOON + DAY): 2,
     }
-    later = found[day(NOON + DAY), SONNET, 0]
+    later = rows_by_key[day(NOON + DAY), SONNET, 0]
     assert (later.calls, later.usage.held, later.peak_sent) == (0, 0, None)
 
 
-def test_compaction_before_a_call() -> None:
-    """A file that begins with a compaction has one, on no model."""
-    found = rows(Compacted(at=NOON), called("m1", 5_000))
-    assert sum(row.compactions for row in found.values()) == 1
-    assert sum(row.calls for row in found.values()) == 1
+def test_compaction_before_the_first_call_has_no_model() -> None:
+    rows_by_key = rows(Compacted(at=NOON), make_call("m1", 5_000))
+    assert sum(row.compactions for row in rows_by_key.values()) == 1
+    assert sum(row.calls for row in rows_by_key.values()) == 1
 
 
-def test_no_time() -> None:
-    """A call without a time is on no day, and counts."""
-    found = rows(called("m1", at=None), called("m2", at=NOON), called("m3", at=None))
-    assert {key[0]: row.calls for key, row in found.items()} == {"unknown": 2, day(NOON): 1}
+def test_call_without_a_time_counts_on_no_day() -> None:
+    rows_by_key = rows(make_call("m1", at=None), make_call("m2", at=NOON), make_call("m3", at=None))
+    assert {key[0]: row.calls for key, row in rows_by_key.items()} == {"unknown": 2, day(NOON): 1}
 
 
-def test_no_model() -> None:
-    """A call on no model that is told counts."""
-    assert rows(called("m1", model=None))[day(NOON), None, 0].calls == 1
+def test_call_without_a_model_counts() -> None:
+    assert rows(make_call("m1", model=None))[day(NOON), None, 0].calls == 1
 
 
-def test_subagents_count_in_tokens_alone() -> None:
-    """Another thread in the same file adds tokens, and no peak and no compaction."""
-    found = rows(
-        called("m1", 5_000),
-        called("m2", 90_000, thread="a1"),
+def test_other_threads_add_tokens_but_no_peak_and_no_compaction() -> None:
+    rows_by_key = rows(
+        make_call("m1", 5_000),
+        make_call("m2", 90_000, thread="a1"),
         Compacted(at=NOON, thread="a1"),
     )
-    row = found[day(NOON), SONNET, 0]
+    row = rows_by_key[day(NOON), SONNET, 0]
     assert (row.calls, row.peak_sent, row.compactions) == (2, 5_000, 0)
 
 
-def test_own_thread() -> None:
-    """A subagent's file is about the subagent; another about main, wherever it stands."""
-    assert primary_thread(session_of(called("m1", thread="a1"))).name == "a1"
-    assert primary_thread(session_of(called("m1", thread="a1"), called("m2"))).name == MAIN
+def test_subagent_file_is_summarised_by_its_own_thread() -> None:
+    assert primary_thread(session_of(make_call("m1", thread="a1"))).name == "a1"
+    assert primary_thread(session_of(make_call("m1", thread="a1"), make_call("m2"))).name == MAIN
     assert primary_thread(Session()) == Thread(MAIN)
-    assert summarise(session_of(called("m1", 70_000, thread="a1"))).rows[0].peak_sent == 70_000
+    assert summarise(session_of(make_call("m1", 70_000, thread="a1"))).rows[0].peak_sent == 70_000
 
 
-def test_spent() -> None:
-    """Tokens billed over an unknown number of calls are tokens, and no calls."""
-    found = summarise(session_of(called("m1"), Spent(at=NOON, usage=Usage(5, 0, 0, 700)))).rows
-    assert sum(row.calls for row in found) == 1
-    assert sum((row.usage for row in found), ZERO).output == 710
+def test_billed_tokens_without_calls_add_tokens_only() -> None:
+    rows_by_key = summarise(
+        session_of(make_call("m1"), Spent(at=NOON, usage=Usage(5, 0, 0, 700)))
+    ).rows
+    assert sum(row.calls for row in rows_by_key) == 1
+    assert sum((row.usage for row in rows_by_key), ZERO).output == 710
 
 
-def test_without() -> None:
-    """Calls that another file has are in no row; the session's end is what it is."""
-    session = session_of(called("m1", 9_000), called("m2", 4_000))
-    made = summarise(session, frozenset({"m1"}))
-    assert (made.rows[0].calls, made.rows[0].peak_sent) == (1, 4_000)
-    assert (made.ids, made.shared, made.end_sent) == (b"m1\nm2", b"m1", 4_000)
+def test_calls_of_another_file_are_in_no_row() -> None:
+    session = session_of(make_call("m1", 9_000), make_call("m2", 4_000))
+    summary = summarise(session, frozenset({"m1"}))
+    assert (summary.rows[0].calls, summary.rows[0].peak_sent) == (1, 4_000)
+    assert (summary.ids, summary.shared, summary.end_sent) == (b"m1\nm2", b"m1", 4_000)
 
 
 moments = st.none() | st.floats(NOON - 3 * DAY, NOON + 3 * DAY)
 calls = st.builds(
-    called,
+    make_call,
     st.integers(0, 40).map(str),
     st.sampled_from([3, 500, 200_000, 200_001, 250_000]),
     moments,
@@ -185,9 +185,8 @@ calls = st.builds(
 
 
 @given(st.lists(calls))
-def test_rows_are_the_calls(made: list[Call]) -> None:
-    """However the calls are mixed, every row has just the calls of its day, model and tier."""
-    session = session_of(*made)
+def test_every_row_sums_exactly_its_calls(generated: list[Call]) -> None:
+    session = session_of(*generated)
     unique = [call for thread in session.threads.values() for call in thread.calls.values()]
     summary = summarise(session)
     assert sum(row.calls for row in summary.rows) == len(unique)
@@ -204,17 +203,14 @@ def test_rows_are_the_calls(made: list[Call]) -> None:
 
 
 @given(st.floats(0, 2_000_000_000))
-def test_days(at: float) -> None:
-    """The day of a moment is the local calendar's."""
+def test_day_is_that_of_the_local_calendar(at: float) -> None:
     assert day_of_moment(at) == day(at)
 
 
-def test_no_day() -> None:
-    """No moment, no day."""
+def test_no_time_has_no_day() -> None:
     assert day_of_moment(None) == "unknown"
 
 
 @pytest.mark.parametrize("at", [NOON, NOON + 0.5])
-def test_day_of_the_same_quarter(at: float) -> None:
-    """Asked twice, the answer is the same."""
+def test_day_of_a_time_is_the_same_when_repeated(at: float) -> None:
     assert day_of_moment(at) == day_of_moment(at) == day(at)

@@ -9,7 +9,7 @@ from brimline.settings import Settings
 from brimline.survey.status import survey_sessions
 from brimline.tui.files import TranscriptFiles
 from brimline.windows import NO_OVERRIDES
-from survey.machine import NOON, Machine, call, compaction, of_agent
+from survey.machine import NOON, Machine, call, compaction, subagent_fields
 
 from .app_driver import Seen, files_in, look_at, watch
 
@@ -19,7 +19,7 @@ def machine(tmp_path: Path) -> Machine:
     """A machine with a session that was compacted, its subagent, and another session."""
     made = Machine(tmp_path)
     made.session("s1", call("m1", 120_000), compaction(5), call("m2", 54_000, second=9))
-    made.subagent("s1", "a1", call("m3", 20_000, second=7, **of_agent("a1")))
+    made.subagent("s1", "a1", call("m3", 20_000, second=7, **subagent_fields("a1")))
     made.session("s2", call("n1", 150_000, sessionId="s2", cwd="/srv/other"))
     return made
 

@@ -1,4 +1,4 @@
-"""Records as the clients write them, made up."""
+"""Generated records as the clients write them."""
 
 import json
 from pathlib import Path
@@ -24,11 +24,11 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | float | bool | None"
 
 
 @st.composite
-def broken(draw: st.DrawFn, found: list[Json]) -> bytes:
-    """Bytes, any JSON, or a record with one of its values, however deep, replaced."""
+def broken(draw: st.DrawFn, records: list[Json]) -> bytes:
+    """Bytes, any JSON, or a record with one value, however deep, replaced."""
     if draw(st.booleans()):
         return draw(st.binary() | VALUES.map(encoded))
-    return encoded(_replaced(draw, draw(st.sampled_from(found))))
+    return encoded(_replaced(draw, draw(st.sampled_from(records))))
 
 
 def _replaced(draw: st.DrawFn, value: Json) -> Json:
@@ -42,7 +42,6 @@ def _replaced(draw: st.DrawFn, value: Json) -> Json:
 
 
 def encoded(value: object) -> bytes:
-    """A record as a line."""
     return json.dumps(value).encode()
 
 
@@ -53,48 +52,47 @@ def claude(kind: str, content: object, **more: object) -> bytes:
     return encoded({"type": kind, "message": message, **place, **more})
 
 
-def asked(text: str, **more: object) -> bytes:
-    """The user's words."""
+def user_record(text: str, **more: object) -> bytes:
     return claude("user", text, **more)
 
 
-def said(text: str, **more: object) -> bytes:
-    """The agent's words."""
+def reply_record(text: str, **more: object) -> bytes:
     return claude("assistant", [{"type": "text", "text": text}], **more)
 
 
-def uses(id: str, name: str, **given: object) -> bytes:
-    """A tool that Claude Code uses."""
-    return claude("assistant", [{"type": "tool_use", "id": id, "name": name, "input": given}])
+def tool_use(id: str, name: str, **arguments: object) -> bytes:
+    return claude("assistant", [{"type": "tool_use", "id": id, "name": name, "input": arguments}])
 
 
-def answers(id: str, text: object, failed: bool = False, **more: object) -> bytes:
-    """What it answers."""
+def tool_result(id: str, text: object, failed: bool = False, **more: object) -> bytes:
     block = {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed}
     return claude("user", [block], **more)
 
 
-def runs(command: str, output: str, failed: bool = False) -> list[bytes]:
+def command_run(command: str, output: str, failed: bool = False) -> list[bytes]:
     """A command of Claude Code and its output."""
-    return [uses(command, "Bash", command=command), answers(command, output, failed)]
+    return [tool_use(command, "Bash", command=command), tool_result(command, output, failed)]
 
 
-def codex(payload: object, kind: str = "response_item") -> bytes:
-    """A record of a rollout."""
+def codex_record(payload: object, kind: str = "response_item") -> bytes:
     return encoded({"timestamp": AT, "type": kind, "payload": payload})
 
 
-def codex_said(role: str, text: str) -> bytes:
-    """A message of a rollout."""
-    return codex({"type": "message", "role": role, "content": [{"type": "text", "text": text}]})
+def codex_message(role: str, text: str) -> bytes:
+    return codex_record(
+        {"type": "message", "role": role, "content": [{"type": "text", "text": text}]}
+    )
 
 
-def codex_calls(id: str, name: str, **given: object) -> bytes:
-    """A function that Codex calls."""
-    call = {"type": "function_call", "name": name, "arguments": json.dumps(given), "call_id": id}
-    return codex(call)
+def codex_call(id: str, name: str, **arguments: object) -> bytes:
+    call = {
+        "type": "function_call",
+        "name": name,
+        "arguments": json.dumps(arguments),
+        "call_id": id,
+    }
+    return codex_record(call)
 
 
-def codex_answers(id: str, output: object, kind: str = "function_call_output") -> bytes:
-    """What it answers."""
-    return codex({"type": kind, "call_id": id, "output": output})
+def codex_output(id: str, output: object, kind: str = "function_call_output") -> bytes:
+    return codex_record({"type": kind, "call_id": id, "output": output})
