@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from brimline.server.sockets import LOCK_NAME, InstanceLock
+from brimline.server.sockets import LOCK_NAME, hold_instance_lock
 from brimline.settings import socket_path
 from server.running import Running
 
@@ -117,7 +117,7 @@ def test_unresponsive_daemon_is_reported_as_running(
 ) -> None:
     state = tmp_path / "state"
     state.mkdir()
-    with InstanceLock(state / LOCK_NAME):
+    with hold_instance_lock(state / LOCK_NAME):
         completed = user.run(*words, BRIMLINE_STATE_DIR=str(state))
     assert completed.code == 2
     assert (

@@ -14,7 +14,7 @@ import pytest
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.protocol import encode_request
-from brimline.server.sockets import InstanceLock
+from brimline.server.sockets import hold_instance_lock
 
 from .terminal import PATIENCE_S, User
 
@@ -61,7 +61,7 @@ def silent(user: User) -> str:
 @pytest.mark.slow
 def test_unresponsive_lock_holder_is_named_by_every_command(user: User, tmp_path: Path) -> None:
     user.env["BRIMLINE_STATE_DIR"] = str(tmp_path)
-    with InstanceLock(tmp_path / "lock"):
+    with hold_instance_lock(tmp_path / "lock"):
         assert user.run("serve", "--status") == (3, silent(user), "")
         assert user.run("serve", "--stop") == (2, "", f"brimline: {silent(user)}")
         assert user.run("serve") == (2, "", f"brimline: {silent(user)}")

@@ -17,8 +17,8 @@ from brimline.server.sockets import (
     DEFAULT_PORT,
     HOST,
     LOCK_WAIT_S,
-    InstanceLock,
     find_unresponsive,
+    hold_instance_lock,
     listen_tcp,
     listen_unix,
 )
@@ -48,8 +48,8 @@ def test_one_holds_it(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     assert find_unresponsive(lock) is None
     lock.write_text("1234567890")
-    with InstanceLock(lock):
-        with pytest.raises(AlreadyRunning, match=str(tmp_path)), InstanceLock(lock):
+    with hold_instance_lock(lock):
+        with pytest.raises(AlreadyRunning, match=str(tmp_path)), hold_instance_lock(lock):
             pass
         holds = find_unresponsive(lock)
         assert holds is not None
@@ -57,7 +57,7 @@ def test_one_holds_it(tmp_path: Path) -> None:
         assert f"process {os.getpid()} holds {lock}, but the daemon does not answer\n" in str(holds)
         assert f"stop it: `kill -9 {os.getpid()}`." in str(holds)
     assert find_unresponsive(lock) is None
-    with InstanceLock(lock):
+    with hold_instance_lock(lock):
         pass
 
 
@@ -81,7 +81,7 @@ def test_who_asks_is_no_holder(tmp_path: Path) -> None:
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         threading.Timer(LOCK_WAIT_S / 4, fcntl.flock, (held, fcntl.LOCK_UN)).start()
-        with InstanceLock(lock):
+        with hold_instance_lock(lock):
             assert find_unresponsive(lock) is not None
 
 

@@ -37,7 +37,6 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The agent and its project."""
         return f"{self.agent} in {Path(self.project).name}" if self.project else self.agent
 
 
@@ -56,9 +55,9 @@ def clear_failure_notice(request: ClearRequest, project: str | None = None) -> N
     )
 
 
-async def send_notice(notice: Notice, settings: Notify, state: Path) -> None:
+async def send_notice(notice: Notice, settings: Notify) -> None:
     """Send a notice by all transports at once; failures are logged, never raised."""
-    sends = dict(_transports(notice, settings, state))
+    sends = dict(_transports(notice, settings))
     results = await asyncio.gather(*sends.values(), return_exceptions=True)
     for name, result in zip(sends, results, strict=True):
         if isinstance(result, TransportFailed | OSError):
@@ -68,15 +67,15 @@ async def send_notice(notice: Notice, settings: Notify, state: Path) -> None:
 
 
 class NoticeSender:
-    """Sends notices in the background; `state` is the daemon's folder."""
+    """Sends notices in the background."""
 
-    def __init__(self, settings: Notify, state: Path) -> None:
-        self._settings, self._state = settings, state
+    def __init__(self, settings: Notify) -> None:
+        self._settings = settings
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, notice: Notice) -> None:
         """Start to send a notice, and return at once."""
-        task = asyncio.create_task(send_notice(notice, self._settings, self._state))
+        task = asyncio.create_task(send_notice(notice, self._settings))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -89,12 +88,10 @@ class NoticeSender:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _transports(
-    notice: Notice, settings: Notify, state: Path
-) -> Iterator[tuple[str, Awaitable[None]]]:
+def _transports(notice: Notice, settings: Notify) -> Iterator[tuple[str, Awaitable[None]]]:
     if (settings.bell or settings.osc9) and notice.pane is not None:
         text = f"{notice.title}: {notice.text}" if settings.osc9 else None
-        yield "terminal", ring_terminal(notice.pane, state, settings.bell, text)
+        yield "terminal", ring_terminal(notice.pane, settings.bell, text)
     if settings.desktop:
         yield "desktop", show_on_desktop(notice.title, notice.text)
     if settings.webhook:

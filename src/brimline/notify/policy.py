@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from brimline.agents import display_name
 from brimline.events import MAIN
@@ -28,25 +27,18 @@ class NoticePolicy:
     """Reports the signals that the user asked for in the settings."""
 
     def __init__(
-        self, settings: Notify, rules: Rules, state: Path, clock: Callable[[], float] = time.time
+        self,
+        settings: Notify,
+        rules: Rules,
+        sender: NoticeSender,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._settings = settings
-        self._rules = rules
-        self._clock = clock
-        self._sender = NoticeSender(settings, state)
+        self._settings, self._rules, self._sender, self._clock = settings, rules, sender, clock
 
     def report_signal(self, signal: SignalRow, session: SessionState) -> None:
         """Send a notice about a signal if the user wants it."""
         if self._is_wanted(signal, session) and self._is_recent(signal, session):
-            self._sender.send(self.build_notice(signal, session))
-
-    def send(self, notice: Notice) -> None:
-        """Send a notice about anything else."""
-        self._sender.send(notice)
-
-    async def close(self) -> None:
-        """Wait a moment for notices that are being sent."""
-        await self._sender.close()
+            self._sender.send(_build_notice(signal, session))
 
     def _is_wanted(self, signal: SignalRow, session: SessionState) -> bool:
         wanted = self._settings.of
@@ -57,28 +49,28 @@ class NoticePolicy:
         return "any level" in wanted or ("level" in wanted and is_last)
 
     def _is_recent(self, signal: SignalRow, session: SessionState) -> bool:
-        """A level is as old as the call that reached it; other signals have a time of their own."""
+        """A level is as old as the call that reached it; other signals have their own time."""
         at = session.last_readings[signal.thread].at if signal.kind == "level" else None
         return self._clock() - (at if at is not None else signal.at) < MAX_SIGNAL_AGE_S
 
-    def build_notice(self, signal: SignalRow, session: SessionState) -> Notice:
-        """Return the notice about a signal."""
-        reading = session.last_readings[signal.thread]
-        window = reading.window.tokens if reading.window else None
-        subject = f"{display_name(session.agent)} {session.id[:8]}"
-        if signal.thread != MAIN:
-            subject = f"A subagent of {subject}"
-        place = f" in {session.project}" if session.project else ""
-        text = KIND_TEXTS.get(signal.kind, f"has reached level {signal.level:g}")
-        return Notice(
-            kind=signal.kind,
-            session=session.id,
-            agent=session.agent,
-            project=session.project,
-            text=f"{subject}{place} {text}. {context_line(signal.sent, window)}".strip(),
-            at=signal.at,
-            percent=signal.percent,
-            sent=signal.sent,
-            window=window,
-            pane=session.pane,
-        )
+
+def _build_notice(signal: SignalRow, session: SessionState) -> Notice:
+    reading = session.last_readings[signal.thread]
+    window = reading.window.tokens if reading.window else None
+    subject = f"{display_name(session.agent)} {session.id[:8]}"
+    if signal.thread != MAIN:
+        subject = f"A subagent of {subject}"
+    place = f" in {session.project}" if session.project else ""
+    text = KIND_TEXTS.get(signal.kind, f"has reached level {signal.level:g}")
+    return Notice(
+        kind=signal.kind,
+        session=session.id,
+        agent=session.agent,
+        project=session.project,
+        text=f"{subject}{place} {text}. {context_line(signal.sent, window)}".strip(),
+        at=signal.at,
+        percent=signal.percent,
+        sent=signal.sent,
+        window=window,
+        pane=session.pane,
+    )

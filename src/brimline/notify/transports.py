@@ -8,12 +8,11 @@ import stat
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from brimline._version import __version__
 from brimline.observations import Pane
-from brimline.tmux.pane import remove_controls, tty_of
+from brimline.tmux.pane import find_tty, remove_controls
 
 WEBHOOK_TIMEOUT_S = 5.0
 COMMAND_TIMEOUT_S = 10.0
@@ -32,9 +31,9 @@ class TransportFailed(Exception):
     """A notice could not be sent."""
 
 
-async def ring_terminal(pane: Pane, state: Path, bell: bool, text: str | None) -> None:
+async def ring_terminal(pane: Pane, bell: bool, text: str | None) -> None:
     """Ring the bell of a pane's terminal and show a text; raises TransportFailed or OSError."""
-    tty = await asyncio.to_thread(tty_of, pane, state)
+    tty = await asyncio.to_thread(find_tty, pane)
     if tty is None:
         raise TransportFailed("the pane is gone")
     _write(tty, (b"\a" if bell else b"") + (b"" if text is None else osc9_sequence(text)))
@@ -128,13 +127,11 @@ async def _post_once(url: SplitResult, body: bytes) -> int:
         status_line = (await reader.readline()).split()
     finally:
         writer.close()
-    if (
-        len(status_line) < 2
-        or not status_line[0].startswith(b"HTTP/")
-        or not status_line[1].isdigit()
-    ):
-        raise TransportFailed("the webhook did not answer with HTTP")
-    return int(status_line[1])
+    match status_line:
+        case [version, status, *_] if version.startswith(b"HTTP/") and status.isdigit():
+            return int(status)
+        case _:
+            raise TransportFailed("the webhook did not answer with HTTP")
 
 
 def _request(url: SplitResult, body: bytes) -> bytes:

@@ -20,6 +20,7 @@ from brimline.hooks.spool import take, take_dropped
 from brimline.monitor.monitor import Monitor
 from brimline.monitor.rules import Rules
 from brimline.monitor.session_state import SessionState
+from brimline.notify.notices import NoticeSender
 from brimline.notify.policy import NoticePolicy
 from brimline.server.allocator import use_one_arena
 from brimline.server.api.access import AccessControl, PageLinks
@@ -27,8 +28,7 @@ from brimline.server.api.app import DaemonRoutes, HookRoutes, create_app
 from brimline.server.api.broadcast import ChangeBroadcaster
 from brimline.server.api.event_stream import StreamRoutes
 from brimline.server.api.history import HistoryRoutes, read_history
-from brimline.server.api.legacy_endpoints import LEGACY_PATHS as LEGACY_PATHS
-from brimline.server.api.legacy_endpoints import LegacyRoutes
+from brimline.server.api.legacy_endpoints import LEGACY_PATHS, LegacyRoutes
 from brimline.server.api.responses import Routes
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
@@ -45,7 +45,7 @@ from brimline.server.local_environment import LocalEnvironment, parent_sessions
 from brimline.server.port_file import read_port, write_port
 from brimline.server.retry import Work, growing_pauses, run_forever
 from brimline.server.secret import load_or_create_secret
-from brimline.server.sockets import HOST, LOCK_NAME, InstanceLock, listen_tcp, listen_unix
+from brimline.server.sockets import HOST, LOCK_NAME, hold_instance_lock, listen_tcp, listen_unix
 from brimline.server.store_watch import StoreWatch
 from brimline.server.tcp_peer import TcpPeers
 from brimline.server.tmux_wiring import TmuxWiring
@@ -55,7 +55,6 @@ from brimline.store.base import Store
 from brimline.store.failures import StoreFailed
 from brimline.store.problems import open_problems
 from brimline.store.sqlite import SqliteStore
-from brimline.tmux.message_delivery import MessageDelivery
 from brimline.transcripts.source import Places
 
 LOGGER = logging.getLogger("brimline.server")
@@ -75,13 +74,10 @@ class Daemon:
     """
 
     def __init__(self, places: Places, settings: Settings, port: int | None) -> None:
-        self._places = places
-        self._settings = settings
-        self._port = port
+        self._places, self._settings, self._port = places, settings, port
         self.state = state_dir(places.env, places.home)
         self._since = time.time()
         self._dropped = 0
-        self._dispatcher: HookDispatcher | None = None
         self._http: uvicorn.Server | None = None
         self._links = PageLinks()
         self._stopped = False
@@ -111,47 +107,54 @@ class Daemon:
             await store.close()
 
     async def _serve(self, store: SqliteStore, ready: Callable[[str], None]) -> None:
-        last = read_port(self.state)
-        tcp_socket = listen_tcp(self._port, last)  # first: it fails if the port is taken
+        # First of all, because it fails if the port is taken.
+        tcp_socket = listen_tcp(self._port, read_port(self.state))
         self._port = port = int(tcp_socket.getsockname()[1])
         write_port(self.state, port)
         access = AccessControl(load_or_create_secret(self.state), port, self._links)
         peers = TcpPeers.open()
         limits = ConnectionLimits(peers, raise_descriptor_limit())
         rules = Rules.of_settings(self._settings)
-        notices = NoticePolicy(self._settings.notify, rules, self.state)
+        notices = NoticeSender(self._settings.notify)
+        policy = NoticePolicy(self._settings.notify, rules, notices)
         tmux = TmuxWiring(store, self._places, self.state, notices)
         environment = LocalEnvironment(
-            self._places, self.state, notices.report_signal, tmux.clearer.holds_messages
+            self._places, self.state, policy.report_signal, tmux.clearer.holds_messages
         )
         monitor = Monitor(store, time.time, rules, environment)
         views = Views(store, monitor, rules)
         status_lines = StatusLines(monitor, views, self._settings, UserStatusLine(self.state))
-        self._dispatcher = desk = HookDispatcher(
+        dispatcher = HookDispatcher(
             monitor, status_lines, tmux.clearer, parent_sessions(self._places)
         )
         await tmux.clearer.load()
         with suppress(StoreFailed, OSError):  # logged when `_poll_spool` tries again
-            await self._process_spool(desk)
+            await self._process_spool(dispatcher)
         await tmux.clearer.resume()
-        hooks = HookSocket(self._socket("hook"), desk)
+        hooks = HookSocket(self._socket_path("hook"), dispatcher)
         hooks.open()
-        application = self._application(store, monitor, views, desk, tmux, access)
+        application = self._application(store, monitor, views, dispatcher, tmux, access)
         self._http = create_server(application, limits)
         stop_on_signals(self.stop)
         self._http.should_exit = self._stopped
         _warm_up()
-        unix_socket = listen_unix(self._socket("http"))
+        unix_socket = listen_unix(self._socket_path("http"))
         ready(access.page_link())
-        background_work = self._background_work(monitor, desk, tmux.message_delivery(monitor))
-        background_work["socket check"] = partial(
-            self._stop_when_unreachable, hooks.is_there, unix_socket.is_reachable
-        )
-        watch = StoreWatch(store, self._restart)
-        background_work["store file check"] = watch.watch_file
-        background_work["store content check"] = watch.check_content
+        since = time.time() - seconds(self._settings.since)
+        store_watch = StoreWatch(store, self._restart)
+        background_work: dict[str, Work] = {
+            "spool reader": partial(self._poll_spool, dispatcher),
+            "transcript watcher": TranscriptWatcher(self._places, monitor, since).run,
+            "removal of old sessions": partial(self._forget_old_sessions, monitor),
+            "message delivery to tmux panes": tmux.message_delivery(monitor).run,
+            "socket check": partial(
+                self._stop_when_unreachable, hooks.is_there, unix_socket.is_reachable
+            ),
+            "store file check": store_watch.watch_file,
+            "store content check": store_watch.check_content,
+        }
         tasks = [
-            asyncio.create_task(run_forever(what, work)) for what, work in background_work.items()
+            asyncio.create_task(run_forever(name, work)) for name, work in background_work.items()
         ]
         try:
             await self._http.serve(sockets=[tcp_socket, unix_socket])
@@ -172,56 +175,37 @@ class Daemon:
         store: Store,
         monitor: Monitor,
         views: Views,
-        desk: HookDispatcher,
-        panes: TmuxWiring,
+        dispatcher: HookDispatcher,
+        tmux: TmuxWiring,
         access: AccessControl,
     ) -> Starlette:
         cache = cache_dir(self._settings, self._places.env, self._places.home)
         encoded = SessionCache(store, views)
         parts: list[Routes] = [
-            DaemonRoutes(self.status, self.stop, access),
-            SessionRoutes(store, monitor, views, encoded, panes.clearer),
+            DaemonRoutes(partial(self._status, dispatcher), self.stop, access),
+            SessionRoutes(store, monitor, views, encoded, tmux.clearer),
             HistoryRoutes(store, partial(read_history, self._places, cache)),
             StreamRoutes(encoded, ChangeBroadcaster(encoded, self._stopping)),
             LegacyRoutes(store, monitor),
-            HookRoutes(desk),
+            HookRoutes(dispatcher),
         ]
         is_open = self._settings.daemon.context_usage_without_secret
         open_paths = LEGACY_PATHS if is_open else ()
         return create_app(store, parts, PageRoutes().routes(), access, open_paths)
 
-    def _background_work(
-        self, monitor: Monitor, desk: HookDispatcher, mail: MessageDelivery
-    ) -> dict[str, Work]:
-        """Return what runs in the background, by the name that the log gives it."""
-        since = time.time() - seconds(self._settings.since)
-        return {
-            "spool reader": partial(self._poll_spool, desk),
-            "transcript watcher": TranscriptWatcher(self._places, monitor, since).run,
-            "removal of old sessions": partial(self._forget_old_sessions, monitor),
-            "message delivery to tmux panes": mail.run,
-        }
-
-    def _socket(self, name: str) -> Path:
+    def _socket_path(self, name: str) -> Path:
         return socket_path(self.state, os.getuid(), name)
 
-    @property
-    def address(self) -> str:
-        """The URL of the page and the API."""
-        return f"http://{HOST}:{self._port}"
-
-    def status(self) -> DaemonStatus:
-        """Return what `GET /v1/daemon` serves."""
-        desk = self._dispatcher
+    def _status(self, dispatcher: HookDispatcher) -> DaemonStatus:
         return DaemonStatus(
             version=__version__,
             pid=os.getpid(),
             since=self._since,
-            address=self.address,
-            heard=desk.request_count if desk else 0,
-            malformed=desk.malformed if desk else 0,
+            address=f"http://{HOST}:{self._port}",
+            heard=dispatcher.request_count,
+            malformed=dispatcher.malformed,
             dropped=self._dropped,
-            hooks=desk.last_contact if desk else {},
+            hooks=dispatcher.last_contact,
             problems=open_problems(self.state, time.time()),
         )
 
@@ -252,12 +236,12 @@ class Daemon:
             self._restarting = True
         self._end_serving()
 
-    async def _poll_spool(self, desk: HookDispatcher) -> None:
+    async def _poll_spool(self, dispatcher: HookDispatcher) -> None:
         while True:
             await asyncio.sleep(SPOOL_INTERVAL_S)
-            await self._process_spool(desk)
+            await self._process_spool(dispatcher)
 
-    async def _process_spool(self, desk: HookDispatcher) -> None:
+    async def _process_spool(self, dispatcher: HookDispatcher) -> None:
         """Process what hook clients spooled while no daemon answered, in order.
 
         If the store fails, the batch is processed again; observations that are stored already
@@ -265,14 +249,14 @@ class Daemon:
         """
         while (batch := await asyncio.to_thread(take, self.state)) is not None:
             for request in batch:
-                await desk.handle(request, late=True)
-            desk.malformed += batch.skipped
+                await dispatcher.handle(request, late=True)
+            dispatcher.malformed += batch.skipped
             batch.finish()
         self._dropped += take_dropped(self.state)
 
-    async def _stop_when_unreachable(self, *found: Callable[[], bool]) -> None:
+    async def _stop_when_unreachable(self, *checks: Callable[[], bool]) -> None:
         """Stop when a socket was removed, so that another daemon can be started."""
-        while all(each() for each in found):
+        while all(is_reachable() for is_reachable in checks):
             await asyncio.sleep(SOCKET_CHECK_INTERVAL_S)
         if not self._stopping():
             LOGGER.warning("socket removed from %s, shutting down", self.state)
@@ -290,10 +274,10 @@ class Daemon:
 @contextmanager
 def _lock_state_folder(state: Path) -> Generator[None, None, None]:
     """Lock the state folder, which is created if missing; raises StoreFailed or UnsafeFolder."""
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
             make_private_folder(state)
-            held.enter_context(InstanceLock(state / LOCK_NAME))
+            stack.enter_context(hold_instance_lock(state / LOCK_NAME))
         except OSError as error:
             raise StoreFailed(str(state), error.strerror or str(error), UNWRITABLE_HINT) from error
         yield

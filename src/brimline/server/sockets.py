@@ -2,7 +2,8 @@
 
 import os
 import socket
-from contextlib import ExitStack, suppress
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,9 +17,8 @@ DEFAULT_PORT = 8420
 ANY_PORT = 0
 BACKLOG = 128
 
-LOCK_NAME = "lock"  # its name in the state folder
+LOCK_NAME = "lock"  # in the state folder
 LOCK_WAIT_S = 0.2  # `find_unresponsive` in another process holds it for a moment
-
 MAX_PID_BYTES = 20
 
 FileIdentity: TypeAlias = tuple[int, int, int]
@@ -36,23 +36,17 @@ class DaemonUnresponsive(NotRunning):
         self.hint = f"If it just started or is busy, wait a moment; else stop it: `{kill}`."
 
 
-class InstanceLock:
-    """The lock that a daemon holds while it runs."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._stack = ExitStack()
-
-    def __enter__(self) -> None:
+@contextmanager
+def hold_instance_lock(path: Path) -> Generator[None]:
+    """Hold the lock of a running daemon, with our process id in it; raises AlreadyRunning."""
+    with ExitStack() as stack:
         try:
-            file = self._stack.enter_context(locked_file(self._path, LOCK_WAIT_S))
+            file = stack.enter_context(locked_file(path, LOCK_WAIT_S))
         except TimeoutError:
-            raise AlreadyRunning(str(self._path.parent)) from None
+            raise AlreadyRunning(str(path.parent)) from None
         os.ftruncate(file, 0)
         os.write(file, b"%d\n" % os.getpid())
-
-    def __exit__(self, *raised: object) -> None:
-        self._stack.close()
+        yield
 
 
 def find_unresponsive(path: Path) -> DaemonUnresponsive | None:
@@ -99,29 +93,26 @@ def _bind_tcp(port: int) -> socket.socket:
 
 
 class ListeningSocket(socket.socket):
-    """A Unix socket that knows whether its path still leads to it."""
+    """A Unix socket for this user alone, which knows whether its path still leads to it."""
 
-    path = Path()
-    file: FileIdentity | None = None
-
-    def open(self, path: Path) -> None:
-        """Listen at a path, for this user alone."""
+    def __init__(self, path: Path) -> None:
+        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
             self.bind(str(path))
             self.listen(BACKLOG)
         finally:
             os.umask(before)
-        self.path, self.file = path, _file_identity(path)
+        self.path, self._file = path, _file_identity(path)
 
     def is_reachable(self) -> bool:
         """Whether its path still leads to it."""
         current = _file_identity(self.path)
-        return self.file is not None and current is not None and self.file[:2] == current[:2]
+        return self._file is not None and current is not None and self._file[:2] == current[:2]
 
     def unlink(self) -> None:
         """Remove its path, unless another socket has taken it."""
-        if self.file is not None and self.file == _file_identity(self.path):
+        if self._file is not None and self._file == _file_identity(self.path):
             self.path.unlink(missing_ok=True)
 
 
@@ -132,9 +123,7 @@ def listen_unix(path: Path) -> ListeningSocket:
     """
     make_private_folder(path.parent, strict=path.parent == short_socket_folder(os.getuid()))
     path.unlink(missing_ok=True)
-    server = ListeningSocket(socket.AF_UNIX, socket.SOCK_STREAM)
-    server.open(path)
-    return server
+    return ListeningSocket(path)
 
 
 def _file_identity(path: Path) -> FileIdentity | None:

@@ -7,9 +7,7 @@ from pathlib import Path
 from brimline.agents import agent_names
 from brimline.monitor.clear_handover import record_continuation
 from brimline.monitor.monitor import Monitor
-from brimline.notify.notices import clear_failure_notice
-from brimline.notify.policy import NoticePolicy
-from brimline.observations import Pane
+from brimline.notify.notices import NoticeSender, clear_failure_notice
 from brimline.server.local_environment import hooks_installed_at
 from brimline.store.base import Store
 from brimline.store.rows import SessionRow
@@ -24,11 +22,8 @@ from brimline.transcripts.source import Places
 class TmuxWiring:
     """Creates the session clearer and the message delivery."""
 
-    def __init__(self, store: Store, places: Places, state: Path, notices: NoticePolicy) -> None:
-        self._store = store
-        self._places = places
-        self._state = state
-        self._notices = notices
+    def __init__(self, store: Store, places: Places, state: Path, notices: NoticeSender) -> None:
+        self._store, self._places, self._state, self._notices = store, places, state, notices
         self._typist = Typist(state)
         self.clearer = SessionClearer(state, self._typist, time.time, self._on_clear_end)
 
@@ -41,21 +36,18 @@ class TmuxWiring:
             return hooks_installed_at(self._state, row.agent, row.project) is not None
 
         def is_compacting(session: str) -> bool:
-            watched = monitor.state_of(session)
-            return watched is not None and watched.compacting
+            state = monitor.state_of(session)
+            return state is not None and state.compacting
 
         return MessageDelivery(
             self._store,
             self._typist,
             time.time,
             has_hooks,
-            self._find_pane,
+            lambda row: find_pane(row.agent, row.project, self._places.env, os.getuid()),
             is_compacting,
             monitor.refresh_message,
         )
-
-    def _find_pane(self, row: SessionRow) -> Pane | None:
-        return find_pane(row.agent, row.project, self._places.env, os.getuid())
 
     async def _on_clear_end(self, request: ClearRequest) -> None:
         """Notify the user of a failure; move messages to the new session after a success."""

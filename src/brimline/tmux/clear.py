@@ -35,7 +35,6 @@ from brimline.tmux.screen import conversation_hashes, is_cleared
 from brimline.tmux.typist import STATE_REASONS, PaneView, Typist, remove_blanks
 
 COMMAND = "/clear"
-
 NOT_CONFIRMED = f"{COMMAND} was typed, but no hook confirmed it"
 PROMPTED = "the user sent another prompt before the turn ended"
 DOCUMENT_GONE = "the document no longer exists"
@@ -86,24 +85,23 @@ class SessionClearer:
 
     @property
     def has_requests(self) -> bool:
-        """Whether any session is to be cleared."""
         return bool(self._requests)
 
     async def observe(self, observation: Observation) -> None:
-        """Process what a hook reports; subagents' hooks are ignored."""
-        if observation.thread != MAIN or self._is_of_earlier_turn(observation):
+        """Process what a hook reports; hooks of subagents and of earlier turns are ignored."""
+        session, kind = observation.session, observation.kind
+        request = self._requests.get(session)
+        is_earlier = request is not None and observation.is_late and observation.at <= request.at
+        if observation.thread != MAIN or is_earlier:
             return
-        match observation.kind:
-            case "prompt":
-                await self.on_prompt(observation.session)
-            case "stopped":
-                await self.on_turn_end(observation.session)
-            case "cleared":
-                await self.on_cleared(observation.session, observation.pane)
-            case "ended":
-                await self.on_session_end(observation.session)
-            case _:
-                pass
+        if kind == "prompt":
+            await self.on_prompt(session)
+        elif kind == "stopped":
+            await self.on_turn_end(session)
+        elif kind == "cleared":
+            await self.on_cleared(session, observation.pane)
+        elif kind == "ended":
+            await self.on_session_end(session)
 
     async def on_prompt(self, session: str) -> None:
         """Cancel the request of a session that is not cleared yet."""
@@ -121,8 +119,8 @@ class SessionClearer:
     async def on_cleared(self, session: str, pane: Pane | None = None) -> None:
         """Record a confirmed clear; a session with a new id is recognised by its pane."""
         for old, request in list(self._requests.items()):
-            is_started = request.step in ("clearing", "prompting")
-            if is_started and (old == session or request.pane == pane):
+            is_this = old == session or request.pane == pane
+            if is_this and request.step in ("clearing", "prompting"):
                 confirmation = self._confirmations[old]
                 await self._save(replace(request, after=session))
                 confirmation.set()
@@ -153,7 +151,7 @@ class SessionClearer:
                 self._start_task(session, self._resume(request))
 
     async def close(self) -> None:
-        """Stop all requests where they are; the next daemon resumes them."""
+        """Stop all requests at their present step; the next daemon resumes them."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -163,11 +161,6 @@ class SessionClearer:
         """Wait until requests wait for hooks alone."""
         while tasks := list(self._tasks.values()):
             await asyncio.wait(tasks)
-
-    def _is_of_earlier_turn(self, observation: Observation) -> bool:
-        """Whether a spooled observation is older than the session's request."""
-        request = self._requests.get(observation.session)
-        return request is not None and observation.is_late and observation.at <= request.at
 
     def _start_task(self, session: str, work: Awaitable[None]) -> None:
         self._cancel_task(session)
@@ -279,8 +272,11 @@ class SessionClearer:
         except TimeoutError:
             return False
 
-    async def _set_step(self, session: str, step: ClearStep) -> ClearRequest:
-        request = replace(self._requests[session], step=step, since=self._clock(), rows=())
+    async def _set_step(
+        self, session: str, step: ClearStep, reason: str | None = None
+    ) -> ClearRequest:
+        now = self._clock()
+        request = replace(self._requests[session], step=step, since=now, why=reason, rows=())
         await self._save(request)
         return request
 
@@ -295,10 +291,7 @@ class SessionClearer:
             await asyncio.to_thread(save_request, self._state, request)
 
     async def _end(self, session: str, step: ClearStep, reason: str | None = None) -> None:
-        request = replace(
-            self._requests[session], step=step, since=self._clock(), why=reason, rows=()
-        )
-        await self._save(request)
-        if self._requests[session] is request:  # no new request was made meanwhile
+        request = await self._set_step(session, step, reason)
+        if self._requests[session] is request:  # not replaced by a new request
             del self._requests[session], self._confirmations[session]
         await self._on_end(request)

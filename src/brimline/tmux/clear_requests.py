@@ -35,7 +35,6 @@ class ClearRequest(msgspec.Struct, frozen=True):
 
     @property
     def prompt(self) -> str:
-        """The first prompt of the cleared session."""
         return continuation_prompt(self.path)
 
 

@@ -41,10 +41,10 @@ class ComposerBox(msgspec.Struct, frozen=True):
 
 def read_composer(agent: str, screen: Screen) -> Composer:
     """Return what an agent's composer contains; unknown unless the screen matches for certain."""
-    patterns = capabilities_of(agent).composer
-    box = _find_box(patterns, screen) if patterns is not None else None
-    if patterns is None or box is None:
+    composer = _find_composer(agent, screen)
+    if composer is None:
         return UNKNOWN
+    patterns, box = composer
     text = "\n".join(row.text_from(box.left) for row in screen.rows[box.top : box.bottom]).strip()
     if text and not _is_placeholder(patterns, screen, box, text):
         return Composer("typed", text)
@@ -58,18 +58,18 @@ def read_composer(agent: str, screen: Screen) -> Composer:
 
 def has_queued(agent: str, screen: Screen) -> bool:
     """Whether a prompt of the user waits above the composer to be read by the agent."""
-    patterns = capabilities_of(agent).composer
-    box = _find_box(patterns, screen) if patterns is not None else None
-    if patterns is None or box is None:
+    composer = _find_composer(agent, screen)
+    if composer is None:
         return False
+    patterns, box = composer
     rows = screen.rows_text(max(0, box.top - STATUS_ROWS), box.bottom)
     return _search(patterns.queued, rows)
 
 
-def _find_box(patterns: ComposerPatterns, screen: Screen) -> ComposerBox | None:
-    """Find the composer that the cursor is in."""
-    cursor = screen.cursor_y
-    if patterns.cursor_visible and not screen.cursor_visible:
+def _find_composer(agent: str, screen: Screen) -> tuple[ComposerPatterns, ComposerBox] | None:
+    """Find the composer that the cursor is in, and its patterns."""
+    patterns, cursor = capabilities_of(agent).composer, screen.cursor_y
+    if patterns is None or (patterns.cursor_visible and not screen.cursor_visible):
         return None
     for top in range(cursor, max(-1, cursor - MAX_COMPOSER_ROWS), -1):
         # Trailing blanks are not part of a row's text, and the pattern may end in some.
@@ -86,7 +86,7 @@ def _find_box(patterns: ComposerPatterns, screen: Screen) -> ComposerBox | None:
         return None
     if not all(re.fullmatch(patterns.rest, screen.row(row)) for row in range(top + 1, bottom)):
         return None
-    return ComposerBox(top, bottom, start.end())
+    return patterns, ComposerBox(top, bottom, start.end())
 
 
 def _is_placeholder(

@@ -36,7 +36,6 @@ class MessageDelivery:
         self._typed: set[str] = set()  # ids that are not yet stored as delivered
 
     async def run(self) -> None:
-        """Deliver messages until cancelled."""
         while True:
             await self.deliver_pending()
             await asyncio.sleep(DELIVERY_INTERVAL_S)

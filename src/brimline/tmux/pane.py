@@ -70,10 +70,6 @@ class TmuxPane:
         """Press a key, by tmux's name for it."""
         self._run("send-keys", "-N", str(times), key)
 
-    def tty(self) -> str | None:
-        """Return the path of the pane's terminal."""
-        return self._run("display-message", "-p", "#{pane_tty}") or None
-
     def _run(self, name: str, *arguments: str) -> str:
         return run_tmux(self._pane.socket, name, "-t", self._pane.id, *arguments)
 
@@ -86,8 +82,8 @@ def lock_pane(pane: Pane, state: Path, timeout_s: float) -> Generator[TmuxPane]:
         yield TmuxPane(pane, state)
 
 
-def tty_of(pane: Pane, state: Path) -> str | None:
+def find_tty(pane: Pane) -> str | None:
     """Return the path of a pane's terminal; None if tmux or the pane is gone."""
     with suppress(CommandFailed):
-        return TmuxPane(pane, state).tty()
+        return run_tmux(pane.socket, "display-message", "-t", pane.id, "-p", "#{pane_tty}") or None
     return None

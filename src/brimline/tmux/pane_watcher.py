@@ -33,7 +33,6 @@ class PaneWatcher:
         self._typist, self._clock, self._timings = typist, clock, timings
 
     async def view(self, request: ClearRequest) -> PaneView:
-        """Return what the pane shows now."""
         return await self._typist.view(request.pane, request.agent)
 
     async def wait_until_idle(self, request: ClearRequest) -> PaneView:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -38,11 +38,10 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Its text without trailing blanks."""
+        """The text without trailing blanks."""
         return self.text_from(0).rstrip()
 
     def text_from(self, column: int) -> str:
-        """Its text from a column on."""
         return "".join(cell.char for cell in self.cells if cell.column >= column)
 
 
@@ -56,7 +55,6 @@ class Screen(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of all rows."""
         return self.rows_text(0, len(self.rows))
 
     def rows_text(self, start: int, end: int) -> str:
@@ -70,10 +68,7 @@ class Screen(msgspec.Struct, frozen=True):
 
 def parse_screen(lines: Iterable[str], x: int, y: int, cursor_visible: bool = True) -> Screen:
     """Parse the output of `tmux capture-pane -p -e`."""
-    return Screen(tuple(_parse_rows(lines)), x, y, cursor_visible)
-
-
-def _parse_rows(lines: Iterable[str]) -> Iterator[Row]:
+    rows: list[Row] = []
     dim = False  # attributes continue into the next row
     for line in lines:
         cells: list[ScreenCell] = []
@@ -84,7 +79,8 @@ def _parse_rows(lines: Iterable[str]) -> Iterator[Row]:
             elif part[2] is not None:
                 cells.append(ScreenCell(part[2], column, dim))
                 column += cell_width(part[2])
-        yield Row(tuple(cells))
+        rows.append(Row(tuple(cells)))
+    return Screen(tuple(rows), x, y, cursor_visible)
 
 
 def _is_dim_after(codes: str, dim: bool) -> bool:

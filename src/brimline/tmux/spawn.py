@@ -16,8 +16,7 @@ from brimline.tmux.clear_requests import continuation_prompt
 from brimline.tmux.command import run_tmux
 from brimline.tmux.pane import pane_from_environment
 
-# A variable that begins like this tells a program inside which session it runs.
-SESSION_PREFIX = "BRIMLINE_SESSION"
+SESSION_PREFIX = "BRIMLINE_SESSION"  # of the variables that name the session of a process
 
 
 class ClientCommand(msgspec.Struct, frozen=True):
@@ -28,7 +27,6 @@ class ClientCommand(msgspec.Struct, frozen=True):
 
     @property
     def shell_line(self) -> str:
-        """The command as a line for a shell."""
         return f"cd {shlex.quote(self.folder)} && {shlex.join(self.arguments)}"
 
 
@@ -67,7 +65,7 @@ def exec_client(command: ClientCommand, env: Mapping[str, str]) -> NoReturn:
 
 
 def without_agent_variables(env: Mapping[str, str]) -> dict[str, str]:
-    """Remove the variables that tell a program inside which agent it runs."""
+    """Remove the variables from which a program knows that it runs inside an agent."""
     every = [agent.capabilities for agent in all_agents()]
     inside = (SESSION_PREFIX, *(prefix for one in every for prefix in one.inside_prefixes))
     user = tuple(prefix for one in every for prefix in one.user_prefixes)

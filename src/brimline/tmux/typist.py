@@ -45,14 +45,13 @@ class SubmitResult(msgspec.Struct, frozen=True):
 
 
 class PaneView(msgspec.Struct, frozen=True):
-    """A pane's composer and screen at one moment; no screen in copy mode or without a pane."""
+    """A pane's composer and screen; no screen in copy mode, or if the pane is gone."""
 
     composer: Composer
     screen: Screen | None = None
 
     @property
     def is_gone(self) -> bool:
-        """Whether the pane no longer exists."""
         return self.screen is None and self.composer == UNKNOWN
 
 
@@ -64,14 +63,10 @@ class Typist:
 
     async def view(self, pane: Pane, agent: str) -> PaneView:
         """Return what a pane shows now; an unknown composer if the pane or tmux is gone."""
-
-        def view() -> PaneView:
-            try:
-                return view_pane(TmuxPane(pane, self._state), agent)
-            except CommandFailed:
-                return PaneView(UNKNOWN)
-
-        return await asyncio.to_thread(view)
+        try:
+            return await asyncio.to_thread(view_pane, TmuxPane(pane, self._state), agent)
+        except CommandFailed:
+            return PaneView(UNKNOWN)
 
     async def submit(
         self,
@@ -127,8 +122,7 @@ class _Submission:
     """One text on its way into a locked pane."""
 
     def __init__(self, pane: TmuxPane, agent: str, text: str, timeout_s: float) -> None:
-        self._pane, self._agent, self._text = pane, agent, text
-        self._timeout_s = timeout_s
+        self._pane, self._agent, self._text, self._timeout_s = pane, agent, text, timeout_s
         self._started = time.monotonic()
 
     def run(self) -> SubmitResult:
@@ -206,9 +200,8 @@ def _is_scrolled_end(shown: str, text: str) -> bool:
     end, whole = remove_blanks(shown), remove_blanks(text)
     first_row = remove_blanks(shown.partition("\n")[0])
     hidden = len(whole) - len(end)
-    return (
-        len(end) >= SCROLLED_PROOF_CHARS and hidden >= len(first_row) // 2 and whole.endswith(end)
-    )
+    is_long_enough = len(end) >= SCROLLED_PROOF_CHARS and hidden >= len(first_row) // 2
+    return is_long_enough and whole.endswith(end)
 
 
 def _ends_at_cursor(screen: Screen, text: str) -> bool:
@@ -219,5 +212,4 @@ def _ends_at_cursor(screen: Screen, text: str) -> bool:
 
 
 def remove_blanks(text: str) -> str:
-    """Remove blanks and line breaks."""
     return "".join(text.split())
