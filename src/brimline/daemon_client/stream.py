@@ -54,7 +54,6 @@ class DaemonClient:
         self._timeout_s = timeout_s
 
     async def request(self, method: str, target: str, body: bytes = b"") -> DaemonResponse:
-        """Send a request and return its response."""
         try:
             async with (
                 asyncio.timeout(self._timeout_s),

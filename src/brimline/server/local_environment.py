@@ -23,8 +23,8 @@ ParentSessions: TypeAlias = CachedReads[str | None, str | None]  # by project
 _SettingsKey: TypeAlias = tuple[str, str | None, EnvironmentVariables | None]
 _HooksKey: TypeAlias = tuple[str, str | None]
 
-# Variables of an agent that tell where its client compacts, or where its settings are; the daemon
-# has others, or none.
+# Variables that change where an agent's client compacts or where its settings are; the daemon's own
+# differ.
 CLIENT_ENV_VARS = frozenset(name.decode() for name in exchange.SETTINGS_VARIABLES)
 
 
@@ -38,8 +38,7 @@ class LocalEnvironment(MonitorEnvironment):
         on_signal: Callable[[SignalRow, SessionState], None],
         suppresses: Callable[[str], bool],
     ) -> None:
-        self._on_signal = on_signal
-        self._suppresses = suppresses
+        self._on_signal, self._suppresses = on_signal, suppresses
         self._settings = CachedReads(_settings_reader(places), NO_CLIENT_SETTINGS)
         self._hooked: CachedReads[_HooksKey, float | None] = CachedReads(
             lambda key: hooks_installed_at(state, *key), None
@@ -59,7 +58,6 @@ class LocalEnvironment(MonitorEnvironment):
         return self._settings.get((agent, project, env))
 
     def hooks_installed_at(self, agent: str, project: str | None) -> float | None:
-        """Return when an agent's hooks were installed or last changed."""
         return self._hooked.get((agent, project))
 
     def is_muted(self, session: str) -> bool:
@@ -67,7 +65,6 @@ class LocalEnvironment(MonitorEnvironment):
         return self._suppresses(session)
 
     def on_signal(self, signal: SignalRow, state: SessionState) -> None:
-        """Report a new signal to the user."""
         self._on_signal(signal, state)
 
 
@@ -104,9 +101,8 @@ def hooks_installed_at(state: Path, agent: str, project: str | None) -> float | 
     except (InvalidSettings, OSError):
         return None
     root = os.path.realpath(project) if project else None
-    own = [
-        path
-        for path, kept in files.items()
-        if kept.agent == agent and (kept.scope == "user" or str(Path(path).parent.parent) == root)
-    ]
-    return since if own else None
+    is_installed = any(
+        entry.agent == agent and (entry.scope == "user" or str(Path(path).parent.parent) == root)
+        for path, entry in files.items()
+    )
+    return since if is_installed else None

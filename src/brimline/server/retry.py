@@ -12,9 +12,7 @@ from brimline.store.failures import StoreFailed
 LOGGER = logging.getLogger("brimline.server")
 
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 30.0  # each pause is twice the last
-
 REPEAT_AFTER_S = 3_600.0  # for the same warning
-
 MAX_REMEMBERED = 1_000
 
 Work = Callable[[], Awaitable[None]]

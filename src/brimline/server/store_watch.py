@@ -2,23 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+
+from brimline.store.sqlite import SqliteStore
 
 WATCH_EVERY_S = 1.0
 FIRST_CHECK_AFTER_S = 5.0  # after the daemon has read the transcripts at its start
 CHECK_EVERY_S = 86_400.0
-
-
-class WatchedStore(Protocol):
-    """A store in a file that others can delete, replace or damage."""
-
-    def find_problem(self) -> str | None:
-        """Return what happened to the file, if anything, at little cost."""
-        ...
-
-    async def check_content(self) -> None:
-        """Read the whole file; damage is what `find_problem` returns from then on."""
-        ...
 
 
 class StoreWatch:
@@ -29,12 +18,11 @@ class StoreWatch:
 
     def __init__(
         self,
-        store: WatchedStore,
+        store: SqliteStore,
         react: Callable[[str], None],
         first_check_after_s: float = FIRST_CHECK_AFTER_S,
     ) -> None:
-        self._store = store
-        self._react = react
+        self._store, self._react = store, react
         self._first_check_after_s = first_check_after_s
 
     async def watch_file(self) -> None:
@@ -44,7 +32,7 @@ class StoreWatch:
         self._react(problem)
 
     async def check_content(self) -> None:
-        """Check the whole content regularly."""
+        """Check the whole content regularly; damage is what `watch_file` sees from then on."""
         await asyncio.sleep(self._first_check_after_s)
         while True:
             await self._store.check_content()

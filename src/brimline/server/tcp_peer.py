@@ -60,7 +60,6 @@ class TcpPeers:
         return None
 
     def close(self) -> None:
-        """Close the netlink socket."""
         self._netlink.close()
 
     def is_ours(self, connection: socket.socket) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -19,21 +19,13 @@ from brimline.server.retry import RateLimitedLog, is_transient
 from brimline.survey.files import find_transcripts
 from brimline.transcripts.source import Places, Transcript
 
-if TYPE_CHECKING:
-    from watchfiles.main import FileChange
-
 WATCH_STEP_MS, DEBOUNCE_MS = 100, 400
-
 FOLDER_CHECK_S = 5.0  # look for new folders: an agent's first session
-
 POLL_INTERVAL_S = 2.0  # of all folders, if they cannot be watched
-
 WATCH_RETRY_S = 60.0
-
 OBSERVE_RETRY_S = 5.0  # after a failure, unless the transcript changes first
 
-TranscriptKey: TypeAlias = tuple[str, str | None, str]  # path, session, thread
-
+TranscriptKey: TypeAlias = tuple[str, str, str]  # path, session, thread
 FileVersion: TypeAlias = tuple[int, float]  # size, time of the last write
 
 
@@ -48,11 +40,8 @@ class TranscriptWatcher:
         folder_check_s: float = FOLDER_CHECK_S,
         threads: ReadThreads = SHARED_READS,
     ) -> None:
-        self._places = places
-        self._threads = threads
-        self._monitor = monitor
-        self._since = since
-        self._folder_check_s = folder_check_s
+        self._places, self._monitor, self._since = places, monitor, since
+        self._folder_check_s, self._threads = folder_check_s, threads
         self._known: dict[TranscriptKey, FileVersion] = {}
         self._failed: dict[TranscriptKey, tuple[FileVersion, float]] = {}
         self._files: dict[str, Transcript] = {}
@@ -60,7 +49,6 @@ class TranscriptWatcher:
         self._log = RateLimitedLog()
 
     async def run(self) -> None:
-        """Watch until cancelled."""
         while True:
             folders = await self._threads.run(self._find_folders)
             await self._observe_agents(set(folders.values()))
@@ -74,27 +62,32 @@ class TranscriptWatcher:
 
     def _find_folders(self) -> dict[str, str]:
         """Return existing folders and their agents; a folder inside another is watched with it."""
-        found = {
+        folders = {
             os.path.realpath(folder): agent
             for agent in agents_present(self._places)
             for folder in source(agent).folders(self._places)
             if Path(folder).is_dir()
         }
-        return {path: agent for path, agent in found.items() if not _is_inside_any(path, found)}
+        return {
+            path: agent
+            for path, agent in folders.items()
+            if not any(_is_below(path, other) for other in folders)
+        }
 
     async def _changes(self, folders: Iterable[str]) -> AsyncIterator[set[str]]:
         """Yield changed paths until the folders changed, or cannot be watched."""
         watched, stop = sorted(folders), threading.Event()
         if not watched or time.monotonic() < self._watch_again_at:
-            await asyncio.sleep(
+            pause_s = (
                 min(POLL_INTERVAL_S, self._folder_check_s) if watched else self._folder_check_s
             )
+            await asyncio.sleep(pause_s)
             return
         end = time.monotonic() + self._folder_check_s
         try:
             changes = self._watch(watched, stop)
-            while (found := await asyncio.to_thread(next, changes, None)) is not None:
-                yield {path for _, path in found}
+            while (batch := await asyncio.to_thread(next, changes, None)) is not None:
+                yield {path for _, path in batch}
                 if time.monotonic() > end:
                     folders = await self._threads.run(self._find_folders)
                     if set(folders) != set(watched):
@@ -106,7 +99,7 @@ class TranscriptWatcher:
         finally:
             stop.set()
 
-    def _watch(self, folders: list[str], stop: threading.Event) -> "Iterator[set[FileChange]]":
+    def _watch(self, folders: list[str], stop: threading.Event) -> Iterator[set[tuple[Any, str]]]:
         from watchfiles import watch
 
         return watch(
@@ -141,8 +134,12 @@ class TranscriptWatcher:
             await self._observe_agents(set(folders.values()))
 
     async def _observe_agents(self, agents: set[str]) -> None:
-        found = [each for agent in sorted(agents) for each in await self._find_transcripts(agent)]
-        for transcript in sorted(found, key=lambda each: each.modified):
+        transcripts = [
+            transcript
+            for agent in sorted(agents)
+            for transcript in await self._find_transcripts(agent)
+        ]
+        for transcript in sorted(transcripts, key=lambda each: each.modified):
             await self._observe(transcript)
 
     async def _find_transcripts(self, agent: str) -> list[Transcript]:
@@ -154,45 +151,41 @@ class TranscriptWatcher:
             return []
 
     async def _observe_file(self, path: str) -> None:
-        known = self._files[path]
         try:
             status = await self._threads.run(partial(os.stat, path))
         except OSError:
             return
         size, modified = status.st_size, status.st_mtime
-        await self._observe(msgspec.structs.replace(known, size=size, modified=modified))
+        await self._observe(
+            msgspec.structs.replace(self._files[path], size=size, modified=modified)
+        )
 
     async def _observe(self, transcript: Transcript) -> None:
-        if transcript.modified < self._since or transcript.session is None:
+        session = transcript.session
+        if transcript.modified < self._since or session is None:
             return
-        key, now = (
-            (transcript.path, transcript.session, transcript.thread),
+        key, version = (
+            (transcript.path, session, transcript.thread),
             (transcript.size, transcript.modified),
         )
-        if self._known.get(key) == now or self._is_postponed(key, now):
+        failed, retry_at = self._failed.get(key, (None, 0.0))
+        is_postponed = failed == version and time.monotonic() < retry_at
+        if self._known.get(key) == version or is_postponed:
             return
         if transcript.size:
             real_path = await self._threads.run(partial(os.path.realpath, transcript.path))
             self._files[real_path] = transcript
         try:
-            await self._monitor.observe(_observation(transcript, transcript.session))
+            await self._monitor.observe(_observation(transcript, session))
+            must_retry = self._monitor.is_behind(session)
         except Exception as error:  # noqa: BLE001 - other transcripts are not affected
             self._log.warn(f"cannot process {transcript.path}, will retry", error)
-            if is_transient(error):
-                self._failed[key] = now, time.monotonic() + OBSERVE_RETRY_S
-            else:  # retried when it changes
-                self._known[key] = now
-        else:
+            must_retry = is_transient(error)
+        if must_retry:
+            self._failed[key] = version, time.monotonic() + OBSERVE_RETRY_S
+        else:  # observed again when it changes
             self._failed.pop(key, None)
-            if self._monitor.is_behind(transcript.session):
-                self._failed[key] = now, time.monotonic() + OBSERVE_RETRY_S
-            else:
-                self._known[key] = now
-
-    def _is_postponed(self, key: TranscriptKey, version: FileVersion) -> bool:
-        """Whether observing this version failed a moment ago."""
-        failed, until = self._failed.get(key, (None, 0.0))
-        return failed == version and time.monotonic() < until
+            self._known[key] = version
 
 
 def _observation(transcript: Transcript, session: str) -> Observation:
@@ -209,7 +202,3 @@ def _observation(transcript: Transcript, session: str) -> Observation:
 
 def _is_below(path: str, folder: str) -> bool:
     return path.startswith(folder + os.sep)
-
-
-def _is_inside_any(path: str, folders: Iterable[str]) -> bool:
-    return any(_is_below(path, other) for other in folders)

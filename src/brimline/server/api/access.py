@@ -2,7 +2,7 @@
 
 A browser gets the cookie by a link that works once. Cookies do not know ports: a page that another
 user serves on another port of 127.0.0.1 is sent ours too, so the peer's user is checked as well,
-on systems that tell it (tcp_peer.py).
+on systems that report it (tcp_peer.py).
 """
 
 import hmac
@@ -59,15 +59,12 @@ class AccessControl:
         return f"{self._cookie_name}={self._page_token.decode()}; {fields}"
 
     def has_secret(self, authorization: bytes | None) -> bool:
-        """Return whether an Authorization header carries the secret."""
         return hmac.compare_digest(_bearer_token(authorization), self._secret)
 
     def has_hook_token(self, authorization: bytes | None) -> bool:
-        """Return whether an Authorization header carries the token of HTTP hooks."""
         return hmac.compare_digest(_bearer_token(authorization), self._hook_token)
 
     def has_cookie(self, cookies: bytes | None) -> bool:
-        """Return whether a Cookie header has the page's cookie."""
         try:
             morsel = SimpleCookie((cookies or b"").decode("latin-1")).get(self._cookie_name)
         except CookieError:

@@ -56,9 +56,7 @@ class DaemonRoutes:
     def __init__(
         self, status: Callable[[], DaemonStatus], stop: Callable[[], None], access: AccessControl
     ) -> None:
-        self._status = status
-        self._stop = stop
-        self._access = access
+        self._status, self._stop, self._access = status, stop, access
 
     async def health(self, request: Request) -> Response:
         return json_response(Health("ok"))
@@ -85,8 +83,8 @@ class HookRoutes:
                  dict[str, Any], dict[str, Any]),
     )  # fmt: skip
 
-    def __init__(self, desk: HookDispatcher) -> None:
-        self._dispatcher = desk
+    def __init__(self, dispatcher: HookDispatcher) -> None:
+        self._dispatcher = dispatcher
         self._log = RateLimitedLog()
 
     async def hook(self, request: Request) -> Response:
@@ -99,14 +97,13 @@ class HookRoutes:
             body=await request.body(),
         )
         answer = await self._dispatcher.handle(hook_request)
-        after = None
+        response = Response(answer.text or b"{}", media_type="application/json")
         if answer.wants_ack:
             is_delivered = not await request.is_disconnected()
-            after = BackgroundTask(
+            response.background = BackgroundTask(
                 record_delivery, self._dispatcher, answer, is_delivered, self._log
             )
-        text = answer.text or b"{}"
-        return Response(text, media_type="application/json", background=after)
+        return response
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (

@@ -17,15 +17,15 @@ from brimline.store.failures import StoreFailed
 
 POLL_INTERVAL_S = 0.5  # changes in this time are sent together
 HEARTBEAT_S = 15.0  # without changes, a comment is sent
-MAX_BACKLOG_BYTES = 4 << 20  # frames kept for slow viewers, for all of them together
+MAX_BACKLOG_BYTES = 4 << 20  # of the frames for slow viewers, for all of them together
 ALIVE = b": alive\n\n"
 
 
 class ChangeBroadcaster:
     """One poll of the store and one list of frames for any number of viewers.
 
-    The poll runs only while there are viewers. A viewer that falls behind the frames that are kept
-    gets whole views instead, so nothing is buffered for it.
+    The poll runs only while there are viewers. A viewer that falls behind the backlog gets
+    whole views instead, so nothing is buffered for it.
     """
 
     def __init__(

@@ -33,6 +33,5 @@ class Turns:
         self._lock = asyncio.Lock()
 
     async def take(self) -> None:
-        """Wait for this task's turn."""
         async with self._lock:
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The endpoints of the original design, kept for its scripts."""
+"""The endpoints of the original design, for its scripts."""
 
 import msgspec
 from starlette.requests import Request
@@ -13,12 +13,9 @@ from brimline.store.base import Store
 from brimline.store.rows import SessionRow, ThreadRow
 from brimline.usage import MAX_TOKENS, Tokens, Usage
 
-LEGACY_PATHS = (
-    "/hooks/context-usage",
-    "/sessions/",
-)  # opened by `daemon.context_usage_without_secret`
-
-MAX_PERCENT = 200.0  # more is not a percentage
+# Opened by the setting `daemon.context_usage_without_secret`.
+LEGACY_PATHS = ("/hooks/context-usage", "/sessions/")
+MAX_PERCENT = 200.0  # more is not a percentage: some clients post a time
 
 
 class ContextUsage(msgspec.Struct, frozen=True):
@@ -49,7 +46,7 @@ class LegacySession(msgspec.Struct, frozen=True):
     last_handoff_path: str | None
 
 
-EVENTS: dict[str | None, tuple[ObservationKind, str]] = {
+EVENTS: dict[str, tuple[ObservationKind, str]] = {
     "compaction": ("compacting", "compaction_logged"),
     "compaction_complete": ("compacted", "compaction_complete"),
     "context_reset": ("cleared", "context_reset"),
@@ -71,73 +68,63 @@ class LegacyRoutes:
         self._monitor = monitor
 
     async def context_usage(self, request: Request) -> Response:
-        """Process a reading or an event."""
         usage = await read_body(request, ContextUsage)
         row = await self._store.session(usage.session_id) if usage.session_id else None
         if row is None:
             return json_response(UsageTaken("unknown_session"))
-        main = await self._main(row.id)
+        main = await self._main_thread(row.id)
         if usage.event is not None:
-            return json_response(UsageTaken(await _event(self._monitor, row.agent, usage, main)))
+            return json_response(UsageTaken(await self._observe_event(row, usage.event, main)))
         if (sent := _sent(usage, main)) is not None:
-            await self._monitor.observe(_usage(row.agent, usage, sent, self._monitor.now()))
+            now = self._monitor.now()
+            observation = Observation(
+                id=f"{row.id}-usage-{now!r}",
+                agent=row.agent,
+                session=row.id,
+                kind="status",
+                at=now,
+                usage=Usage(sent, 0, 0, usage.total_output_tokens),
+                window=_window(usage),
+            )
+            await self._monitor.observe(observation)
         return json_response(UsageTaken("ok", usage.used_percentage))
 
     async def session(self, request: Request, row: SessionRow) -> Response:
-        main = await self._main(row.id)
-        paths = [one.path for one in await self._store.handoffs(row.id) if not one.draft]
-        return json_response(
-            LegacySession(row.id, main.sent if main else None, next(iter(paths), None))
-        )
+        main = await self._main_thread(row.id)
+        handoffs = await self._store.handoffs(row.id)
+        path = next((handoff.path for handoff in handoffs if not handoff.draft), None)
+        return json_response(LegacySession(row.id, main.sent if main else None, path))
 
-    async def _main(self, session: str) -> ThreadRow | None:
+    async def _observe_event(self, row: SessionRow, event: str, main: ThreadRow | None) -> str:
+        """Process an event, and return its status."""
+        kind, status = EVENTS.get(event, (None, "unknown_event"))
+        if kind is not None:
+            if kind == "compacting" and (main is None or not main.calls):
+                kind = "compacted"  # there is no transcript to report its end
+            now, id = self._monitor.now(), row.id
+            await self._monitor.observe(
+                Observation(f"{id}-{event}-{now!r}", row.agent, id, kind, now)
+            )
+        return status
+
+    async def _main_thread(self, session: str) -> ThreadRow | None:
         """Return the main thread from the store, which a former daemon may have written."""
         threads = await self._store.threads(session)
         return next((row for row in threads if row.thread == MAIN), None)
 
 
-async def _event(monitor: Monitor, agent: str, usage: ContextUsage, main: ThreadRow | None) -> str:
-    what, status = EVENTS.get(usage.event, (None, "unknown_event"))
-    if what is not None:
-        now, session = monitor.now(), usage.session_id or ""
-        what = "compacted" if what == "compacting" and _has_no_transcript(main) else what
-        await monitor.observe(
-            Observation(f"{session}-{usage.event}-{now!r}", agent, session, what, now)
-        )
-    return status
-
-
-def _has_no_transcript(main: ThreadRow | None) -> bool:
-    """Whether there is no transcript to report the end of a compaction."""
-    return main is None or not main.calls
-
-
 def _sent(usage: ContextUsage, main: ThreadRow | None) -> int | None:
     """Return what the last call sent: the script posts a total or a percentage."""
     total = usage.total_input_tokens if usage.total_input_tokens is not None else usage.total_tokens
-    if total is not None or not usage.used_percentage:
+    if total is not None:
         return total
-    size = _window(usage) or (main.window if main else None)
-    return round(usage.used_percentage * size / 100) if size and _is_percentage(usage) else None
-
-
-def _is_percentage(usage: ContextUsage) -> bool:
-    """Whether the percentage is plausible: some clients post a time instead."""
-    return usage.used_percentage is not None and 0 < usage.used_percentage <= MAX_PERCENT
+    percent = usage.used_percentage
+    window = _window(usage) or (main.window if main else None)
+    if not window or percent is None or not 0 < percent <= MAX_PERCENT:
+        return None
+    return round(percent * window / 100)
 
 
 def _window(usage: ContextUsage) -> int | None:
     size = usage.context_window_size
     return size if size is not None and 0 < size <= MAX_TOKENS else None
-
-
-def _usage(agent: str, usage: ContextUsage, sent: int, now: float) -> Observation:
-    return Observation(
-        id=f"{usage.session_id}-usage-{now!r}",
-        agent=agent,
-        session=usage.session_id or "",
-        kind="status",
-        at=now,
-        usage=Usage(sent, 0, 0, usage.total_output_tokens),
-        window=_window(usage),
-    )

@@ -31,7 +31,6 @@ class LoadLimit:
         self._waiting = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request when a slot is free."""
         if scope["type"] != "http" or scope["path"] in STREAMS:
             await self._app(scope, receive, send)
         elif self._slots.locked() and self._waiting >= self._max_waiting:
@@ -81,12 +80,10 @@ class _Client:
         self._first: asyncio.Task[Message] | None = None
 
     async def has_gone(self) -> bool:
-        """Return whether the client has hung up."""
         self._first = asyncio.ensure_future(self._receive())  # type: ignore[arg-type]
         await asyncio.wait([self._first], timeout=0)
         return self._first.done() and self._first.result()["type"] == "http.disconnect"
 
     async def receive(self) -> Message:
-        """Return the next message of the request."""
         first, self._first = self._first, None
         return await (self._receive() if first is None else first)

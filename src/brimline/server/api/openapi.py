@@ -50,7 +50,6 @@ SECURITY_SCHEMES = {
 
 
 def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """Return the OpenAPI document of these endpoints."""
     types = [
         each
         for endpoint in endpoints

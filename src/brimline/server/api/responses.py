@@ -40,7 +40,6 @@ class RequestRefused(Exception):
 
 
 def unknown_session(id: str) -> RequestRefused:
-    """Return the error for an unknown session."""
     return RequestRefused(404, f"no session {id!r}", SESSIONS_HINT)
 
 

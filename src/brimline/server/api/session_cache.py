@@ -78,7 +78,6 @@ class SessionCache:
             await self._encode(await self._store.changes(self.mark), background=True)
 
     def get(self, id: str) -> EncodedSession | None:
-        """One session as it was encoded last."""
         return self._sessions.get(id)
 
     def changed_after(self, mark: int, seen_since: float = 0.0) -> list[tuple[int, str]]:

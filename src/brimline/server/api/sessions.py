@@ -95,16 +95,11 @@ class SessionRoutes:
         clock: Callable[[], float] = time.time,
         threads: ReadThreads = SHARED_READS,
     ) -> None:
-        self._store = store
-        self._monitor = monitor
-        self._views = views
-        self._cache = cache
-        self._threads = threads
-        self._clearer = clearer
-        self._clock = clock
+        self._store, self._monitor, self._views, self._cache = store, monitor, views, cache
+        self._clearer, self._clock, self._threads = clearer, clock, threads
 
     async def sessions(self, request: Request) -> Response:
-        """Sessions seen since a time, the last seen first."""
+        """Return the sessions seen since a time, the last seen first."""
         seen_since = read_since(request, DEFAULT_SINCE, self._clock())
         await self._cache.refresh()
         return _array_response(self._cache.seen_since(seen_since), self._cache.turns)
@@ -119,21 +114,21 @@ class SessionRoutes:
         return json_response(await self._views.timeline(row.id))
 
     async def formulas(self, request: Request, row: SessionRow) -> Response:
-        """The result of each historic formula after each call of the main thread."""
+        """Return the result of each historic formula after each call of the main thread."""
         calls = await self._store.calls(row.id, MAIN)
         return json_response(
             formula_series([Usage(c.input, c.cache_read, c.cache_write, c.output) for c in calls])
         )
 
     async def messages(self, request: Request) -> Response:
-        """All messages of one session, which may be unknown yet."""
+        """Return all messages of one session, which may be unknown yet."""
         messages = await self._store.messages(request.path_params["id"])
         return json_response([with_expiry(each, self._clock()) for each in messages])
 
     async def waiting(self, request: Request) -> Response:
-        """Pending messages of all sessions, in order."""
-        found = [with_expiry(each, self._clock()) for each in await self._store.pending_messages()]
-        return json_response([each for each in found if each.state != "expired"])
+        pending = await self._store.pending_messages()
+        messages = [with_expiry(each, self._clock()) for each in pending]
+        return json_response([each for each in messages if each.state != "expired"])
 
     async def send(self, request: Request) -> Response:
         """Queue a message; the session may be unknown yet."""
@@ -151,19 +146,15 @@ class SessionRoutes:
         return json_response(Sent(id), 201)
 
     async def cancel(self, request: Request) -> Response:
-        """Cancel a pending message."""
         session, id = request.path_params["id"], request.path_params["message"]
-        found = [each for each in await self._store.messages(session) if each.id == id]
-        if not found:
-            raise RequestRefused(
-                404,
-                f"session {session} has no message {id!r}",
-                "Run `brimline inbox` to list messages.",
-            )
-        return json_response(Cancelled(await self._monitor.cancel(found[0])))
+        for message in await self._store.messages(session):
+            if message.id == id:
+                return json_response(Cancelled(await self._monitor.cancel(message)))
+        problem = f"session {session} has no message {id!r}"
+        raise RequestRefused(404, problem, "Run `brimline inbox` to list messages.")
 
     async def handoffs(self, request: Request) -> Response:
-        """The handoffs of one session, which may be unknown yet."""
+        """Return the handoffs of one session, which may be unknown yet."""
         id = request.path_params["id"]
         handoffs = await self._store.handoffs(id)
         if not handoffs and await self._store.session(id) is None:
@@ -171,7 +162,6 @@ class SessionRoutes:
         return json_response(HandoffView(handoffs))
 
     async def hand_over(self, request: Request) -> Response:
-        """Read a document and store it."""
         new = await read_body(request, NewHandoff)
         document = await self._read_document(new.path)
         row = await self._monitor.hand_over(_session_id(request), document, new.author)
@@ -182,26 +172,24 @@ class SessionRoutes:
         new = await read_body(request, NewClear)
         if self._clearer is None:
             raise RequestRefused(422, "demo sessions cannot be cleared")
-        watched = self._monitor.state_of(row.id)
-        pane = new.pane or (watched.pane if watched else None)
+        state = self._monitor.state_of(row.id)
+        pane = new.pane or (state.pane if state else None)
         if pane is None:
-            raise RequestRefused(
-                422, f"the tmux pane of {row.id} is unknown", "Use `--spawn` instead."
-            )
+            problem = f"the tmux pane of {row.id} is unknown"
+            raise RequestRefused(422, problem, "Use `--spawn` instead.")
         document = await self._read_document(new.path)
         clear_request = await self._clearer.request_clear(row.id, row.agent, pane, document)
         return json_response(clear_request, 201)
 
     async def _read_document(self, path: str) -> Document:
-        """Read a document in a thread; raises InvalidHandoff."""
+        """Read a document in a thread; raises InvalidHandoff, or RequestRefused."""
+        if not Path(path).is_absolute():
+            raise RequestRefused(422, f"the path must be absolute: {path!r}")
         try:
-            return await self._threads.run(
-                partial(read_document, _check_absolute(path)), HANDOFF_WAIT_S
-            )
+            return await self._threads.run(partial(read_document, path), HANDOFF_WAIT_S)
         except TimeoutError as error:
-            raise InvalidHandoff(
-                path, str(error), "Check that its file system is reachable."
-            ) from error
+            hint = "Check that its file system is reachable."
+            raise InvalidHandoff(path, str(error), hint) from error
 
     async def events(self, request: Request) -> Response:
         """Store events in order; respond when they are stored."""
@@ -229,19 +217,18 @@ class SessionRoutes:
 
 def _array_response(items: Sequence[bytes], turns: Turns) -> Response:
     """Return a JSON array of encoded items, sent in pieces."""
+
+    def parts() -> Iterator[bytes]:
+        yield b"["
+        for place, item in enumerate(items):
+            yield b"," + item if place else item
+        yield b"]"
+
     commas = max(0, len(items) - 1)
     headers = {"content-length": str(sum(map(len, items)) + commas + len(b"[]"))}
-    pieces = in_pieces(_array_parts(items), turns)
-    return StreamingResponse(pieces, headers=headers, media_type="application/json")
-
-
-def _array_parts(items: Sequence[bytes]) -> Iterator[bytes]:
-    separator = b"["
-    for item in items:
-        yield separator
-        yield item
-        separator = b","
-    yield b"]" if items else b"[]"
+    return StreamingResponse(
+        in_pieces(parts(), turns), headers=headers, media_type="application/json"
+    )
 
 
 def _session_id(request: Request) -> str:
@@ -250,10 +237,3 @@ def _session_id(request: Request) -> str:
     if not id.strip():
         raise RequestRefused(422, f"invalid session id: {id!r}", SESSIONS_HINT)
     return id
-
-
-def _check_absolute(path: str) -> str:
-    """Return an absolute path; raises RequestRefused for a relative one."""
-    if not Path(path).is_absolute():
-        raise RequestRefused(422, f"the path must be absolute: {path!r}")
-    return path

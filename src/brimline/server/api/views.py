@@ -141,7 +141,6 @@ class Views:
         return state.calls if state else None
 
     async def handoff_status(self, session: str) -> HandoffStatus:
-        """Return the state of a session's last handoff."""
         handoffs = await self._store.last_handoffs(session)
         return _handoff_status(handoffs[0] if handoffs else None, self.known_calls(session))
 
@@ -169,7 +168,6 @@ class Views:
         return sample(main.sents_of_cycle) if main else []
 
     async def timeline(self, session: str) -> Timeline:
-        """Return a session's calls, compactions, signals, messages and handoffs."""
         now = self._monitor.now()
         return Timeline(
             calls=await self._store.calls(session),
