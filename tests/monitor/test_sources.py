@@ -8,8 +8,9 @@ import msgspec
 
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Compacting, Ended
 from brimline.handoff import Document
-from brimline.monitor.session_state import RestoredPosition, SessionState
+from brimline.monitor.session_state import SessionState
 from brimline.observations import Observation, Reply
+from brimline.store.rows import ThreadRow
 from brimline.transcripts.source import Transcript
 from brimline.usage import Usage
 
@@ -488,7 +489,8 @@ def test_thrash_is_reported_to_the_parent(tmp_path: Path) -> None:
 
 def test_stored_calls_are_not_missed_hooks_before_the_transcript_is_read() -> None:
     async def go() -> None:
-        state = SessionState("claude", "s1", RestoredPosition(calls=500))
+        state = SessionState("claude", "s1")
+        state.restore(ThreadRow("s1", MAIN, 0, 0, "transcript", "measured", calls=500), 1.0)
         await state.apply(Observation("1", "claude", "s1", "wrote", 1.0, thread="subagent"))
         assert state.calls_without_hook == 0
 

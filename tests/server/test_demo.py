@@ -152,12 +152,12 @@ def test_it_plays_by_the_clock() -> None:
     async def played() -> tuple[int, int]:
         player = Player(MemoryStore(), asyncio.get_running_loop().time, speed=LAP_S / 0.2)
         await player.begin()
-        once = player.heard
+        once = player.observed
         running = asyncio.create_task(player.run())
-        while player.heard < 2 * len(build_story()):
+        while player.observed < 2 * len(build_story()):
             await asyncio.sleep(0.01)
         running.cancel()
-        return once, player.heard
+        return once, player.observed
 
     once, twice = asyncio.run(played())
     assert once < len(build_story()) < twice

@@ -1,1 +1,1 @@
-"""A daemon whose sessions are recorded and made up: nothing of the user's is read or written."""
+"""A daemon with sample sessions: it neither reads nor writes files of the user."""

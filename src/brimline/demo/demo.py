@@ -103,7 +103,7 @@ class Demo:
             pid=os.getpid(),
             since=self._since,
             address=self.address,
-            heard=self._player.heard,
+            heard=self._player.observed,
             malformed=0,
             dropped=0,
             demo=True,

@@ -35,7 +35,7 @@ class Player:
         self._begun = 0.0
         self._next = 0
         self._playing: float | None = None
-        self.heard = 0
+        self.observed = 0
         self.monitor = Monitor(store, self.now, RULES)
         self._recovery = HandoffRecovery(store, self.now)
 
@@ -105,10 +105,10 @@ class Player:
         return Document.of(step.text, step.path, self.now())
 
     def _observation(self, step: ObserveStep) -> Observation:
-        self.heard += 1
+        self.observed += 1
         session = step.session
         return Observation(
-            id=f"demo-{self.heard}",
+            id=f"demo-{self.observed}",
             agent=session.agent,
             session=session.id,
             kind=step.what,

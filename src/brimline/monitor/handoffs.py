@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -93,7 +94,7 @@ class HandoffRecovery:
         return row
 
     def draft_before_compaction(self, state: SessionState, transcript: str, at: float) -> None:
-        """Prepare for a compaction that is about to begin, in the background.
+        """Start to prepare for a compaction that is about to begin.
 
         Without a document of the agent it is drafted; else the files changed since are counted.
         """
@@ -119,9 +120,8 @@ class HandoffRecovery:
     def _start_preparation(
         self, state: SessionState, transcript: str, at: float, cycle: int, calls: int
     ) -> None:
-        before = self._preparing.get(state.id)
-        if before is not None:
-            before.task.cancel()
+        if state.id in self._preparing:
+            self._preparing[state.id].task.cancel()
         self._changed.pop(state.id, None)
         when = HandoffMoment(at, cycle, calls)
         task = asyncio.create_task(self._prepare(state, transcript, when))
@@ -194,16 +194,14 @@ def _calls_before(state: SessionState) -> int:
     return last.calls if last and last.cycle == state.cycle - 1 else state.calls
 
 
-def _draft_text(state: SessionState, transcript: str) -> str:
-    try:
+def _draft_text(state: SessionState, transcript: str) -> str | None:
+    with suppress(OSError, UnreadableTranscript, UnknownAgent):
         return draft_handoff(iter_records(transcript, state.id), state.agent, where=transcript)
-    except (OSError, UnreadableTranscript, UnknownAgent):
-        return ""
+    return None
 
 
 def _count_changed_files(state: SessionState, transcript: str, since: float) -> int | None:
     """Return how many files the agent's tools changed since a time; None if unknown."""
-    try:
+    with suppress(OSError, UnreadableTranscript, UnknownAgent):
         return len(files_changed_since(iter_records(transcript, state.id), state.agent, since))
-    except (OSError, UnreadableTranscript, UnknownAgent):
-        return None
+    return None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from brimline.events import MAIN, AnyEvent, Call, Cleared, Compacted, Trigger, WindowReported
-from brimline.monitor.session_state import RestoredPosition, SessionState
+from brimline.monitor.session_state import SessionState
 from brimline.monitor.signal_history import SignalHistory
 from brimline.policy.signals import LevelMeasure, figure_of
 from brimline.store.base import Store
@@ -19,18 +19,16 @@ async def restore_session(
 ) -> tuple[SessionState, SignalHistory]:
     """Return a session's state and signals, which are new if the store does not have it."""
     history = SignalHistory(await store.signals(session), await store.handoffs(session))
-    row = await store.session(session)
+    state, row = SessionState(agent, session), await store.session(session)
     if row is None:
-        return SessionState(agent, session), history
-    threads = await store.threads(session)
-    main = [thread for thread in threads if thread.thread == MAIN]
-    past = max(((thread.cycle, thread.seq, thread.calls) for thread in main), default=())
-    state = SessionState(agent, session, RestoredPosition(*past))
+        return state, history
+    state.is_new = False
     state.model, state.project, state.parent = row.model, row.project, row.parent
     state.ended_at = row.ended_at if row.has_ended else None
-    for thread in main:
-        state.restore(thread, row.seen_at)
-        history.note_figure(thread.cycle, figure_of(thread, of))
+    threads = await store.threads(session)
+    for main in (thread for thread in threads if thread.thread == MAIN):
+        state.restore(main, row.seen_at)
+        history.note_figure(main.cycle, figure_of(main, of))
     if row.transcript is None:  # no file has its events: they are replayed from the store
         calls, compactions = await store.calls(session), await store.compactions(session)
         state.files.add_events(_replay_rows(calls, compactions, threads))

@@ -1,7 +1,6 @@
 """The state machine of one session: its files, and what its hooks reported before them."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from brimline.events import MAIN
 from brimline.monitor.client_reported import ClientReported
@@ -18,14 +17,6 @@ NO_THREAD = Thread(MAIN)
 MAX_COMPACTION_S = 300.0  # a client that repeats its figure for longer does not compact
 
 
-class RestoredPosition(NamedTuple):
-    """Where a session was by the store: cycle, sequence number, calls."""
-
-    cycle: int = 0
-    seq: int = 0
-    calls: int = 0
-
-
 class SessionState:
     """One session. Its cycle never goes back: hooks report a compaction before the transcript.
 
@@ -33,10 +24,10 @@ class SessionState:
     compaction yet, what is held is unknown.
     """
 
-    def __init__(self, agent: str, session: str, past: RestoredPosition | None = None) -> None:
+    def __init__(self, agent: str, session: str) -> None:
         self.agent, self.id = agent, session
-        self.cycle, self.seq, self._known_calls = past or RestoredPosition()
-        self.is_new = past is None
+        self.cycle = self.seq = self._stored_calls = 0
+        self.is_new = True
         self.compacting = self.cleared = False
         self.model: str | None = None
         self.version: str | None = None
@@ -55,6 +46,7 @@ class SessionState:
 
     def restore(self, row: ThreadRow, seen_at: float) -> None:
         """Restore the main thread from its row."""
+        self.cycle, self.seq, self._stored_calls = row.cycle, row.seq, row.calls
         self.compacting, self._compacting_at = row.state == "compacting", seen_at
         self._cycle_at_compaction = row.cycle
         self.client.restore(row, self.model)
@@ -64,7 +56,7 @@ class SessionState:
         self._update_description(observation)
         if observation.transcript:
             self.files.set_transcript(observation.transcript)
-        calls, cycle = self.calls or self._known_calls, self.cycle
+        calls, cycle = self.calls or self._stored_calls, self.cycle
         if observation.events:
             self.files.add_events(observation.events)
         await self.files.catch_up(observation.file)

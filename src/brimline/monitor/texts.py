@@ -49,7 +49,7 @@ FIELDS: tuple[str, ...] = (
 
 
 class TemplateValues(msgspec.Struct, frozen=True):
-    """What the fields of a template are made from."""
+    """The values that a template's fields show."""
 
     session: str
     project: str | None

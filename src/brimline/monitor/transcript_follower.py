@@ -15,7 +15,7 @@ from brimline.bounded_reads import SHARED_READS, ReadThreads
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN, AnyEvent
 from brimline.tracker import Session, drop_stored_calls, fold, refers_to_dropped_call
-from brimline.transcripts.source import START, Cursor, Reader, Transcript
+from brimline.transcripts.source import START, Cursor, Transcript
 
 READ_ERRORS = (OSError, UnreadableTranscript)
 
@@ -48,24 +48,16 @@ def read_on_from(transcript: Transcript, before: Progress) -> Progress | None:
 def _read_on(transcript: Transcript, before: Progress, seen: tuple[int, float]) -> Progress:
     """Read on; from the start if the file is another one, or refers to dropped calls."""
     size, stamp = seen
+    nothing_read = Progress(Session(agent=transcript.agent))
     if size and before.seen and (size < before.cursor.offset or stamp != before.seen[1]):
-        return _read_from_start(transcript, seen)
-    reader = _reader(transcript, before.cursor)
+        before = nothing_read
+    reader = source(transcript.agent).read(transcript, before.cursor, how="quick")
     events: Iterable[AnyEvent] = reader
     if any(thread.dropped.count for thread in before.session.threads.values()):
         events = list(reader)
         if refers_to_dropped_call(before.session, events):
-            return _read_from_start(transcript, seen)
+            return _read_on(transcript, nothing_read, seen)
     return Progress(fold(before.session, events), reader.cursor, seen)
-
-
-def _read_from_start(transcript: Transcript, seen: tuple[int, float]) -> Progress:
-    reader = _reader(transcript, START)
-    return Progress(fold(Session(agent=transcript.agent), reader), reader.cursor, seen)
-
-
-def _reader(transcript: Transcript, cursor: Cursor) -> Reader:
-    return source(transcript.agent).read(transcript, cursor, how="quick")
 
 
 class TranscriptFollower:
@@ -88,7 +80,6 @@ class TranscriptFollower:
 
     @property
     def session(self) -> Session:
-        """The session as read so far."""
         return self._progress.session
 
     @property
@@ -96,19 +87,19 @@ class TranscriptFollower:
         """Whether a read took too long and is still pending."""
         return self._pending is not None
 
-    async def catch_up(self, found: Transcript | None = None) -> bool:
+    async def catch_up(self, transcript: Transcript | None = None) -> bool:
         """Read what was appended; return whether anything was.
 
         A file that cannot be read, or not in time, changes nothing; a read that hangs is waited for
         once, and goes on. A file that was replaced, or is shorter, is read from its beginning.
         """
-        if found is not None:
-            self._transcript = found
+        if transcript is not None:
+            self._transcript = transcript
         late = self._pending is not None
         if not await self._wait_for_read():
             return False
         changed = self._take_result()
-        if late:  # that read began at an earlier moment
+        if late:  # that read began before this call
             changed = (await self._wait_for_read() and self._take_result()) or changed
         return changed
 
@@ -193,10 +184,10 @@ class SessionFiles:
         """Add events that are in no file."""
         self._pushed, self._session = fold(self._pushed, events), None
 
-    async def catch_up(self, found: Transcript | None = None) -> None:
-        """Read on in the session's own file, and in another one that was found."""
-        new = found is not None and await self._follower_of(found).catch_up(found)
-        if self.transcript is not None and (found is None or found.path != self.transcript):
+    async def catch_up(self, other: Transcript | None = None) -> None:
+        """Read on in the session's own file, and in another one that changed."""
+        new = other is not None and await self._follower_of(other).catch_up(other)
+        if self.transcript is not None and (other is None or other.path != self.transcript):
             new = await self._followers[self.transcript, ""].catch_up() or new
         if new:
             self._session = None
@@ -225,10 +216,11 @@ class SessionFiles:
             self._session = None
         return [name for each in released for name in each.session.threads]
 
-    def _follower_of(self, found: Transcript) -> TranscriptFollower:
+    def _follower_of(self, transcript: Transcript) -> TranscriptFollower:
         """Return the follower of a file, or of a thread in a database."""
-        key = (found.path, "" if found.size else f"{found.session}/{found.thread}")
-        return self._followers.setdefault(key, TranscriptFollower(found))
+        thread = "" if transcript.size else f"{transcript.session}/{transcript.thread}"
+        key = (transcript.path, thread)
+        return self._followers.setdefault(key, TranscriptFollower(transcript))
 
     @property
     def session(self) -> Session:

@@ -1,7 +1,7 @@
-"""The schema, step by step: a database is brought to the newest version when it is opened.
+"""The schema as a list of steps: a database is migrated to the newest version when it is opened.
 
-A step is never changed once it was released; a new one is put below it. Names that SQL keeps to
-itself are quoted as PostgreSQL does it.
+A released step is never changed; a new one is added below it. Reserved words of SQL are quoted as
+in PostgreSQL.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from brimline.store.sqlite.header import APPLICATION_ID
 
 Step: TypeAlias = tuple[str, ...]
 
-# A session may be heard of after its threads and messages, so no foreign key points at it.
+# A session may be stored after its threads and messages, so no foreign key points at it.
 _FIRST: Step = (
     """
     CREATE TABLE sessions (
@@ -134,10 +134,10 @@ _FIRST: Step = (
     """,
 )
 
-# A hook reads what waits and which document was the last, and writes that it was there: that is
-# to touch few pages. So the text of a document stands last, behind what is read without it, and
-# `once` and `changes` have no more trees than they need. `given` keeps the highest mark where
-# the session that had it is forgotten: a mark is never given twice.
+# A hook reads pending messages and the last document, and writes that it was there: this should
+# touch few pages. So the text of a document is the last column, behind those that are read without
+# it, and `once` and `changes` have no more B-trees than they need. `given` keeps the highest mark
+# when the session that had it is deleted: a mark is never used twice.
 _SECOND: Step = (
     "ALTER TABLE threads ADD COLUMN model TEXT",
     """
@@ -230,7 +230,7 @@ _SECOND: Step = (
     "INSERT INTO given VALUES (0)",
 )
 
-# The calls of a session that was not heard of yet were counted by nobody: that is no 0.
+# The number of calls of an unknown session is unknown, not 0.
 _THIRD: Step = (
     "ALTER TABLE handoffs RENAME TO handoffs_2",
     "DROP INDEX handoffs_of_session",
@@ -262,23 +262,23 @@ _FOURTH: Step = (
 
 _FIFTH: Step = (f"PRAGMA application_id = {APPLICATION_ID}",)
 
-# What brings a database from version 0, which is empty, to the newest: a step for each.
+# Each step migrates to the next version; version 0 is an empty database.
 MIGRATIONS: tuple[Step, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 
 
 def migrate(connection: sqlite3.Connection, place: str, steps: Sequence[Step] = MIGRATIONS) -> None:
-    """Bring a database to the newest version in one transaction; NewerStore where it is beyond it.
+    """Migrate a database in one transaction; raises NewerStore if its version is unknown.
 
-    Two processes may try at once: one does it, the other waits and finds it done.
+    If two processes try at once, the second one waits and has nothing left to do.
     """
     if _version(connection) == len(steps):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        found = _version(connection)
-        if found > len(steps):
-            raise NewerStore(place, found, len(steps))
-        for statement in (text for step in steps[found:] for text in step):
+        version = _version(connection)
+        if version > len(steps):
+            raise NewerStore(place, version, len(steps))
+        for statement in (text for step in steps[version:] for text in step):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")

@@ -1,6 +1,6 @@
 """The SQL statements of writes. Keys and `ON CONFLICT` make them idempotent.
 
-They are for SQLite 3.26; where PostgreSQL has the same syntax, that is used.
+The syntax is that of SQLite 3.26, and of PostgreSQL as far as possible.
 """
 
 from collections.abc import Callable, Iterable

@@ -40,7 +40,7 @@ QueryJob: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]  # a query and 
 
 
 class SqliteStore:
-    """Everything in one file, also for several processes at once; made by `SqliteStore.open`."""
+    """A store in one file, which several processes may share; `SqliteStore.open` creates it."""
 
     def __init__(
         self,
