@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.hooks.protocol import encode_request, parse_reply
+from brimline.testing.hook_frames import encode_request, parse_reply
 from serving import Daemon
 
 RECONNECT_S = 0.002

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import msgspec
 
 from brimline.agents.hook_adapter import HookRequest, RequestKind
-from brimline.hooks.protocol import encode_request, parse_reply
 from brimline.server.hooks.hook_socket import ACK
 from brimline.server.secret import read_secret
 from brimline.settings import socket_path
+from brimline.testing.hook_frames import encode_request, parse_reply
 
 BOOTS, DAEMONS = 5, 5
 """How often a daemon is booted for its time, and how many are measured; medians are shown."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.hooks.protocol import encode_request
 from brimline.server.sockets import hold_instance_lock
+from brimline.testing.hook_frames import encode_request
 
 from .terminal import PATIENCE_S, User
 

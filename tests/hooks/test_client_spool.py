@@ -14,7 +14,7 @@ import pytest
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client import offline
-from brimline.hooks.protocol import encode_request
+from brimline.testing.hook_frames import encode_request
 
 from .agent import MAX_RUN_S, Agent, ClientResult
 

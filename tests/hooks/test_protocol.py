@@ -12,11 +12,10 @@ from brimline.hooks.protocol import (
     InvalidFrame,
     Sizes,
     encode_reply,
-    encode_request,
     parse_line,
-    parse_reply,
     parse_request,
 )
+from brimline.testing.hook_frames import encode_request, parse_reply
 
 HEADER = b"kind=hook\0agent=claude\0id=12-3\0pid=3\0"
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client import offline
-from brimline.hooks.protocol import encode_request
 from brimline.hooks.spool import Batch, take, take_dropped
+from brimline.testing.hook_frames import encode_request
 
 bodies = st.binary() | st.sampled_from(
     [b"BRIMLINE 1 ", b"BRIMLINE 1 5 5\n", b"\nBRIMLINE 1 1 0\nx"]

@@ -20,9 +20,9 @@ from urllib.parse import quote
 
 from brimline.agents.hook_adapter import HookRequest, RequestKind
 from brimline.hooks.client import client
-from brimline.hooks.protocol import encode_request, parse_reply
 from brimline.server.hooks.hook_socket import ACK
 from brimline.settings import socket_path
+from brimline.testing.hook_frames import encode_request, parse_reply
 
 PATIENCE = 20.0
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.hooks.protocol import encode_request, parse_reply_parts
 from brimline.monitor.hook_reply import SENT_AGAIN
 from brimline.server.hooks.hook_socket import ACK
+from brimline.testing.hook_frames import encode_request, parse_reply_parts
 from hooks.agent import TRIES, Agent, ClientResult, compile_client, compiled_client, python_client
 from hooks.daemon import Behaviour
 from hooks.daemon import Daemon as Interposed

@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 import pytest
 
 from brimline.agents.hook_adapter import HookRequest
-from brimline.hooks.protocol import encode_request, parse_reply
 from brimline.server.hooks.hook_socket import ACK
+from brimline.testing.hook_frames import encode_request, parse_reply
 
 from .running import PATIENCE, Running
 from .test_daemon import SESSION, call, hook_input, said, status_input

@@ -14,7 +14,6 @@ import uvloop
 
 from brimline.agents.hook_adapter import HookRequest
 from brimline.hooks.client.exchange import MAX_REPLY_BYTES
-from brimline.hooks.protocol import encode_request, parse_reply, parse_reply_parts
 from brimline.hooks.receipt import decode_receipt
 from brimline.observations import Reply
 from brimline.server import retry
@@ -23,6 +22,7 @@ from brimline.server.hooks.dispatcher import Answer, HookDispatcher
 from brimline.server.hooks.hook_socket import ACK, HookSocket
 from brimline.server.sockets import ListeningSocket
 from brimline.store.failures import StoreFailed
+from brimline.testing.hook_frames import encode_request, parse_reply, parse_reply_parts
 
 REQUEST = encode_request(HookRequest("hook", "claude", "1-1", 1, {"TERM": "xterm"}, b"{}"))
 LARGE = b"x" * 900_000

@@ -124,7 +124,7 @@ def _programs(command: str) -> list[list[str]]:
 
 
 def _find_check(words: list[str]) -> tuple[str, list[str]] | None:
-    """The name and arguments of a check, or None.
+    """Return the name and arguments of a check, or None.
 
     It may stand behind others: `uv run --no-sync pytest`, `timeout 60 go test`.
     """
@@ -140,7 +140,7 @@ def _find_check(words: list[str]) -> tuple[str, list[str]] | None:
 
 
 def _find_task(words: list[str], start: int) -> int | None:
-    """The position of a task's name, as in `npm run test:ci`."""
+    """Return the position of a task's name, as in `npm run test:ci`."""
     for place, word in enumerate(words[start : start + MAX_CHECK_POSITION], start):
         if TASKS.intersection(re.split(r"[:_-]", word)):
             return place

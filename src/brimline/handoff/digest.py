@@ -68,7 +68,6 @@ class ToolUse(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Its name in a draft."""
         return self.command.text if self.command else " ".join([self.tool, *self.files])
 
 
@@ -111,7 +110,6 @@ class TranscriptDigest:
         self._running = BoundedDict[str, ToolUse](MAX_ENTRIES)  # by job
 
     def add(self, piece: Piece) -> None:
-        """Take in one piece of content."""
         match piece:
             case UserText(text):
                 self._add_prompt(shorten(text.strip()))
@@ -220,7 +218,7 @@ def digest_transcript(records: Iterable[bytes], agent: str) -> TranscriptDigest:
 
 
 def strip_noise(output: str) -> str:
-    """The end of an output without colours and the client's own lines.
+    """Return the end of an output, without colours and the client's own lines.
 
     It begins at a word, because half a credential would not be recognised.
     """
@@ -238,6 +236,6 @@ def shorten(text: str) -> str:
 
 
 def _from_word(text: str) -> str:
-    """The text from the first space on, if there is one soon."""
+    """Return the text from the first space on, if there is one soon."""
     space = _SPACE.search(text, 0, MAX_WORD_CHARS)
     return text[space.start() :] if space else text

@@ -40,7 +40,7 @@ class Document(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, text: str, path: str, modified: float) -> "Document":
-        """A document from a text that is known already: a stored one, or a draft."""
+        """Return a document from a text: a stored one, or a draft."""
         data = text.encode("utf-8", "replace")
         return cls(path, text, sha256(data).hexdigest(), len(data), modified)
 

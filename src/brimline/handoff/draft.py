@@ -117,7 +117,7 @@ def _fit_sections(title: str, sections: list[DraftSection]) -> str:
 
 
 def _quotation(text: str) -> Body:
-    """A text as a quotation; its middle is cut out if it is too long."""
+    """Quote a text; its middle is cut out if it is too long."""
     words = redact(text).strip()
 
     def body(room: int) -> str:
@@ -131,7 +131,7 @@ def _quotation(text: str) -> Body:
 def _bullet_list(
     items: Sequence[ItemT], render: Callable[[ItemT], str], most: int = MAX_ENTRIES
 ) -> Body:
-    """As many items as fit, and the number of those left out."""
+    """List as many items as fit, and the number of those left out."""
     bullets = [f"- {render(item)}" for item in items[:most]]
 
     def body(room: int) -> str:
@@ -145,7 +145,7 @@ def _bullet_list(
 
 
 def _lines_that_fit(items: list[str], room: int) -> list[str]:
-    """The first lines that fit, with a line break after each."""
+    """Return the first lines that fit, with a line break after each."""
     ends = accumulate(UTF8.size(item) + 1 for item in items)
     return items[: sum(end <= room + 1 for end in ends)]
 
@@ -166,7 +166,7 @@ def _render_todo(todo: Todo) -> str:
 
 
 def _relative_path(file: str, folder: str) -> str:
-    """A file's path relative to the agent's folder, if it is below that."""
+    """Return a path relative to the agent's folder, if it is below that."""
     rest = file.removeprefix(folder)
     return rest[1:] if folder and rest != file and rest.startswith(("/", "\\")) else file
 

@@ -18,7 +18,7 @@ class Freshness(msgspec.Struct, frozen=True):
 
     @property
     def is_old(self) -> bool | None:
-        """Whether more than MAX_FRESH_CALLS or MAX_FRESH_FILES came after it; None is unknown."""
+        """Whether there were more than MAX_FRESH_CALLS or MAX_FRESH_FILES; None is unknown."""
         if self.calls is not None and self.calls > MAX_FRESH_CALLS:
             return True
         if self.files is not None and self.files > MAX_FRESH_FILES:

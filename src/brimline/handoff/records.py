@@ -65,7 +65,7 @@ def _read_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _read_tail(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """The lines of the end; the first is incomplete, and skipped as malformed."""
+    """Yield the lines of the end; the first is incomplete, and skipped as malformed."""
     file.seek(max(HEAD_BYTES, size - MAX_WHOLE_FILE_BYTES + HEAD_BYTES))
     lines = Lines(file, chunk_bytes=CHUNK_BYTES)
     yield from lines
@@ -73,7 +73,7 @@ def _read_tail(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def _read_messages(data: bytes) -> Iterator[bytes]:
-    """The messages of a document; none if it is malformed."""
+    """Yield the messages of a document; none if it is malformed."""
     try:
         messages = _document.decode(data).messages
     except MALFORMED:
@@ -82,7 +82,7 @@ def _read_messages(data: bytes) -> Iterator[bytes]:
 
 
 def _read_database(path: str, session: str) -> Iterator[bytes]:
-    """Each part with its message, in the shape of an export."""
+    """Yield each part with its message, in the shape of an export."""
     after: tuple[object, ...] = (-1, "", "")
     while page := ask(path, lambda database, after=after: _query_page(database, session, after)):
         for *_, info, part in page:

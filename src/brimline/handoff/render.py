@@ -9,7 +9,6 @@ from brimline.handoff.truncate import UTF16
 from brimline.inbox import MAX_CONTEXT_CHARS
 
 TOKEN_CHARS = 32  # hexadecimal digits in a delimiter
-
 MAX_NAME_CHARS = 120
 MAX_PATH_CHARS = 500
 
@@ -34,7 +33,7 @@ def render_handoff(
     draft: bool = False,
     token: str | None = None,
 ) -> str:
-    """The text to inject, of at most MAX_CONTEXT_CHARS.
+    """Return the text to inject, of at most MAX_CONTEXT_CHARS.
 
     Its delimiters contain a token that does not occur in the document: the given one, or one made
     from the document's hash. `calls_before` counts the calls from the document to the compaction,
@@ -57,7 +56,7 @@ def render_handoff(
 
 
 def _assemble(head: str, text: str, end: str, mark: str, path: str) -> str:
-    """Head, text and end; the middle of a text that is too long is replaced by a note."""
+    """Join head, text and end; the middle of a text that is too long is replaced by a note."""
     room = MAX_CONTEXT_CHARS - UTF16.size(head) - UTF16.size(end)
     whole = UTF16.size(text)
     if whole > room:
@@ -75,7 +74,7 @@ def _gap_line(mark: str, missing: int, whole: int, path: str) -> str:
 
 
 def _unused_token(token: str, text: str) -> str:
-    """The token if it is a word that the text does not contain, else one hashed from both."""
+    """Return the token if it is a word that is not in the text, else a hash of both."""
     mark = token
     while not mark.isalnum() or len(mark) > TOKEN_CHARS or mark in text:
         mark = sha256(f"{mark}\0{text}".encode("utf-8", "replace")).hexdigest()[:TOKEN_CHARS]
@@ -117,7 +116,7 @@ def _time_text(at: float, now: float) -> str:
 
 
 def _age_text(seconds: float) -> str:
-    """An age in words; never negative, even if the clock was set back."""
+    """Return an age in words; never negative, even if the clock was set back."""
     for size, noun in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= size:
             return f"{_pluralize(int(seconds // size), noun)} ago"

@@ -64,7 +64,7 @@ _NO_VALUES = frozenset(("and", "argument", "flag", "for", "from", "if", "in", "i
 
 
 def find_names(lower: str) -> list[int]:
-    """The positions of NAME_WORDS in a text in lower case, in order."""
+    """Return the positions of NAME_WORDS in a text in lower case, in order."""
     places: list[int] = []
     for word in NAME_WORDS:
         place = lower.find(word)
@@ -75,7 +75,7 @@ def find_names(lower: str) -> list[int]:
 
 
 def find_named_values(text: str, lower: str, places: list[int]) -> Iterator[Span]:
-    """The values of names such as `password` and `API_KEY` at the given places."""
+    """Yield the values of names such as `password` and `API_KEY` at the given places."""
     done = 0
     for place in places:
         # A value can hold names of its own; it is masked whole, and not read again for each.
@@ -87,7 +87,7 @@ def find_named_values(text: str, lower: str, places: list[int]) -> Iterator[Span
 
 
 def find_option_values(text: str, lower: str) -> Iterator[Span]:
-    """The values of options such as `--token`."""
+    """Yield the values of options such as `--token`."""
     place = lower.find("--")
     while place >= 0:
         end = place + 2
@@ -122,13 +122,13 @@ def _value_span(text: str, lower: str, match: re.Match[str]) -> Span | None:
 
 
 def is_key_of_secret(text: str, lower: str, place: int) -> bool:
-    """Whether `key` is part of `API_KEY` or `private key`, not of `sort_key` or by itself."""
+    """Return whether `key` is part of `API_KEY` or `private key`, not of `sort_key`."""
     is_constant = text.startswith("_KEY", place - 1)
     return is_constant or _KEY_KIND.search(lower, max(0, place - 14), place) is not None
 
 
 def _shell_end(text: str, match: re.Match[str], end: int) -> int:
-    """The end of a value in the environment of a command: `&`, `,` and `;` belong to it."""
+    """Return the end of a value in a command's environment, with `&`, `,` and `;`."""
     if text[match.start("name") : match.end("name")].isupper():
         rest = _REST.match(text, end)
         return rest.end() if rest else end
@@ -136,7 +136,7 @@ def _shell_end(text: str, match: re.Match[str], end: int) -> int:
 
 
 def _single_word(text: str, name: str, place: int, match: re.Match[str]) -> Span | None:
-    """A single word: the last of its line, or one with a digit, so that sentences are skipped."""
+    """Return a word that is the last of its line or has a digit: sentences are skipped."""
     word = _WORD.match(text, place)
     if not word:
         return None
@@ -167,7 +167,7 @@ def _unless_harmless(text: str, name: str, start: int, end: int) -> Span | None:
 
 
 def _repeats_name(text: str, match: re.Match[str], span: Span) -> bool:
-    """Whether a value repeats its name, as in `client.apiKey = api_key`."""
+    """Return whether a value repeats its name, as in `client.apiKey = api_key`."""
     before = _NAME_BEFORE.search(text, max(0, match.start() - 80), match.end("name"))
     name = before[1].rpartition(".")[2] if before else ""
     return name.replace("_", "").lower() == text[slice(*span)].replace("_", "").lower().rstrip(";,")
@@ -204,7 +204,7 @@ _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{2,}\Z")
 
 
 def find_random_values(text: str) -> Iterator[Span]:
-    """Random-looking values of any name, except those of ids and checksums."""
+    """Yield random-looking values of any name, except those of ids and checksums."""
     for match in _ASSIGNED.finditer(text):
         value = match[1]
         if not is_random(value) and not _HEX.match(value):
@@ -219,7 +219,7 @@ def find_random_values(text: str) -> Iterator[Span]:
 
 
 def is_random(value: str) -> bool:
-    """Whether a value looks like a key: no hexadecimal number, path, name or identifier."""
+    """Return whether a value looks like a key: no hexadecimal number, path or name."""
     if _PATH.match(value) or not _KEY_CHARACTERS.match(value):
         return False
     # Paths, UUIDs and names of branches have short parts; signs are rare in a key.

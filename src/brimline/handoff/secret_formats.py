@@ -16,7 +16,7 @@ _QUOTE = r"(?:\\?['\"])?"  # around a key or a value in JSON, also in JSON withi
 
 
 def _prefix(id: str, *prefixes: str, rest: str = _RANDOM) -> SecretRule:
-    """A secret that begins with one of these prefixes."""
+    """Return a rule for a secret that begins with one of these prefixes."""
     either = "|".join(map(re.escape, prefixes))
     return SecretRule(id, prefixes, rf"(?<![A-Za-z0-9])(?:{either}){rest}", in_word=True)
 
@@ -24,7 +24,7 @@ def _prefix(id: str, *prefixes: str, rest: str = _RANDOM) -> SecretRule:
 def _within(
     id: str, *keywords: str, regex: str, ignore_case: bool = False, more_lines: bool = False
 ) -> SecretRule:
-    """A format whose only group is the secret."""
+    """Return a rule for a format whose only group is the secret."""
     return SecretRule(id, keywords, regex, 1, ignore_case, more_lines=more_lines)
 
 

@@ -68,7 +68,7 @@ _END_OF_SENTENCE = re.compile(
 
 
 def find_prose_secrets(searched: SearchedText, places: list[int]) -> Iterator[Span]:
-    """The values in sentences about secrets, given the places of their names."""
+    """Yield the values in sentences about secrets, given the places of their names."""
     text = searched.text
     for place in places:
         for match in _sentences(text, place):
@@ -98,7 +98,7 @@ def _sentences(text: str, place: int) -> Iterator[re.Match[str]]:
 
 
 def _strong_word_beside(searched: SearchedText, place: int) -> Span | None:
-    """A word next to a name, as in lists and tables, that must be a secret."""
+    """Return a word next to a name, as in lists and tables, that must be a secret."""
     text = searched.text
     match = _BESIDE.match(text, place)
     # `PASS: TestX` is the result of a test.
@@ -133,21 +133,21 @@ def _secret_word(text: str, match: re.Match[str], name: str) -> Span | None:
 
 
 def _may_be_quoted(value: str, name: str) -> bool:
-    """Whether a quoted value looks like a secret, and not like quoted code."""
+    """Return whether a quoted value looks like a secret, and not like quoted code."""
     if value.startswith("***") or " " in value or value.lower() in _ORDINARY:
         return False
     return (name.startswith("pass") and value.isalnum()) or _has_odd_character(value, name)
 
 
 def _is_unusual(word: str) -> bool:
-    """Whether a word is unusual in a sentence about passwords."""
+    """Return whether a word is unusual in a sentence about passwords."""
     lower = word.lower()
     is_ordinary = lower in _ORDINARY or lower.endswith(_ENDINGS)
     return len(word) >= 4 and word.isalnum() and not is_ordinary
 
 
 def _has_odd_character(word: str, name: str) -> bool:
-    """Whether a word has digits or signs like a password, unlike numbers and names."""
+    """Return whether a word has digits or signs like a password, unlike numbers."""
     if not any(map(str.isdigit, word)) and not any(sign in word for sign in "!#$%^&*?"):
         return False
     if word.isdigit():

@@ -42,11 +42,11 @@ class SearchedText:
         self._words = long_words.decode("ascii")
 
     def may_hold(self, keyword: str) -> bool:
-        """Whether a keyword is part of a word that is long enough for a secret."""
+        """Return whether a keyword is part of a word that is long enough for a secret."""
         return keyword in self._words
 
     def lines_with(self, keyword: str, *, ignore_case: bool) -> Iterator[Span]:
-        """The lines with a keyword, each once; of a long line the part around it."""
+        """Yield the lines with a keyword, each once; of a long line the part near it."""
         where = self.lower if ignore_case else self.text
         place = where.find(keyword)
         while place >= 0:
@@ -55,7 +55,7 @@ class SearchedText:
             place = where.find(keyword, max(place + 1, min(end, place + WINDOW_CHARS)))
 
     def lines_with_long_words(self) -> Iterator[Span]:
-        """The lines with a long word, each once; of a long line the part around it."""
+        """Yield the lines with a long word, each once; of a long line the part near it."""
         place = done = 0
         for word in self._words.split("\n"):
             if len(word) < LONG_WORD_CHARS:
@@ -68,7 +68,7 @@ class SearchedText:
             place += len(word)
 
     def line_around(self, place: int) -> Span:
-        """The line at a place, or what is near the place if the line is long.
+        """Return the line at a place, of a long line the part near it.
 
         It begins with the preceding line break, which some patterns match.
         """
@@ -92,7 +92,6 @@ class SecretRule(msgspec.Struct, frozen=True):
     more_lines: bool = False
 
     def find_spans(self, searched: SearchedText) -> Iterator[Span]:
-        """Yield the spans of secrets in a text."""
         for start, end in self._lines(searched):
             more = MORE_LINES_CHARS if self.more_lines else 0
             yield from self._spans_between(searched.text, start, end + more)
@@ -163,7 +162,7 @@ def _compile_rule(regex: str, ignore_case: bool) -> re.Pattern[str]:
 
 
 def _lower_in_place(text: str) -> str:
-    """The text in lower case, with every character at its position."""
+    """Return the text in lower case, with every character at its position."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower

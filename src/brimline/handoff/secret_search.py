@@ -25,7 +25,7 @@ MIN_KEY_LINE_CHARS = 32
 
 
 def find_secrets(text: str) -> list[Span]:
-    """The spans of credentials in a text, sorted and disjoint."""
+    """Return the spans of credentials in a text, sorted and disjoint."""
     return merge_spans([span for span in _find_spans(text) if span[0] < span[1]])
 
 
@@ -44,7 +44,7 @@ def _find_spans(text: str) -> Iterator[Span]:
 
 
 def _find_private_keys(text: str) -> Iterator[Span]:
-    """Private keys in PEM, also if the beginning or the end was cut off."""
+    """Yield private keys in PEM, also if the beginning or the end was cut off."""
     place = 0
     while begin := _BEGIN.search(text, place):
         place = begin.end()
@@ -61,7 +61,7 @@ def _find_private_keys(text: str) -> Iterator[Span]:
 
 
 def _first_key_line(text: str, limit: int, place: int) -> int | None:
-    """The start of the lines of a key before its last line; None if there are none."""
+    """Return the start of a key's lines before its last line; None if there are none."""
     first, longest = None, 0
     while place > limit:
         line_start = max(limit, text.rfind("\n", limit, place - 1) + 1)

@@ -13,19 +13,18 @@ class TextMeasure(msgspec.Struct, frozen=True):
     width: int
 
     def size(self, text: str) -> int:
-        """The number of units."""
         return len(self._encode(text)) // self.width
 
     def first(self, text: str, most: int) -> str:
-        """The beginning, of at most `most` units."""
+        """Return the beginning, of at most `most` units."""
         return self._decode(self._encode(text[: max(0, most)])[: max(0, most) * self.width])
 
     def last(self, text: str, most: int) -> str:
-        """The end, of at most `most` units."""
+        """Return the end, of at most `most` units."""
         return self._decode(self._encode(text[-most:])[-most * self.width :]) if most > 0 else ""
 
     def elide(self, text: str, most: int, gap: str) -> str:
-        """The text, or its beginning, the gap and its end, of at most `most` units together."""
+        """Return the text in at most `most` units, with a gap in the middle if it is longer."""
         if self.size(text) <= most:
             return text
         room = max(0, most - self.size(gap))

@@ -37,7 +37,6 @@ MAX_HEADER_BYTES = 24 << 10
 _KINDS: dict[bytes, RequestKind] = {kind.encode(): kind for kind in get_args(RequestKind)}
 
 _REQUEST_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9}) ([0-9]{1,9})\n")
-_REPLY_LINE = re.compile(rb"BRIMLINE 1 ([0-9]{1,9})(?: ([0-9]{1,9}))?\n")
 _HEADER = re.compile(
     rb"kind=(hook|statusline|delivered)\0agent=([^\0]+)\0id=([0-9]{1,20}-[0-9]{1,10})\0pid=([0-9]{1,10})\0"
     rb"((?:[^\0]*\0)*)"
@@ -103,16 +102,6 @@ def _parse_env(entries: bytes) -> dict[str, str]:
     return {name[len(_ENV) :]: value for name, _, value in pairs if name.startswith(_ENV)}
 
 
-def encode_request(request: HookRequest) -> bytes:
-    """Return a request as it goes over the socket and into the spool."""
-    entries = [f"kind={request.kind}", f"agent={request.agent}", f"id={request.id}"]
-    entries.append(f"pid={request.pid}")
-    entries += [WANTS_RECEIPT.decode().rstrip("\0")] if request.wants_receipt else []
-    entries += [f"{_ENV}{name}={value}" for name, value in request.env.items()]
-    header = "".join(f"{entry}\0" for entry in entries).encode()
-    return b"%b%d %d\n%b%b" % (PREFIX, len(header), len(request.body), header, request.body)
-
-
 def encode_reply(text: bytes, receipt: bytes = b"") -> bytes:
     """Return a reply as it goes over the socket; raises InvalidFrame if it is too large."""
     size = max(len(text), len(receipt))
@@ -120,23 +109,3 @@ def encode_reply(text: bytes, receipt: bytes = b"") -> bytes:
         raise InvalidFrame(f"expected a reply of at most {MAX_REPLY_BYTES} bytes: got {size}")
     receipt_size = b" %d" % len(receipt) if receipt else b""
     return b"%b%d%b\n%b%b" % (PREFIX, len(text), receipt_size, text, receipt)
-
-
-def parse_reply(data: bytes) -> bytes | None:
-    """Return the text of a reply, None if it is incomplete; raises InvalidFrame."""
-    parts = parse_reply_parts(data)
-    return None if parts is None else parts[0]
-
-
-def parse_reply_parts(data: bytes) -> tuple[bytes, bytes] | None:
-    """Return the text and the receipt of a reply, None if it is incomplete; InvalidFrame."""
-    line, newline, rest = data.partition(b"\n")
-    if not newline and len(line) < MAX_LINE_BYTES:
-        return None
-    match = _REPLY_LINE.fullmatch(line + newline)
-    if match is None or max(sizes := [int(size or 0) for size in match.groups()]) > MAX_REPLY_BYTES:
-        raise InvalidFrame(f"expected `BRIMLINE 1 <bytes>`: got {line[:MAX_LINE_BYTES]!r}")
-    text, receipt = sizes
-    if len(rest) < text + receipt:
-        return None
-    return rest[:text], rest[text : text + receipt]

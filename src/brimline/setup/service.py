@@ -23,13 +23,26 @@ UNIT_NAME = "brimline.service"
 LABEL = "brimline.serve"
 COMMAND_TIMEOUT_S = 20.0
 
-USER_VARIABLES = (  # a service manager does not pass them on
-    "PATH",
-    "LANG",
-    "BRIMLINE_CONFIG",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-)
+# A service manager does not pass them on.
+USER_VARIABLES = ("PATH", "LANG", "BRIMLINE_CONFIG", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
+
+UNIT_HEAD = """\
+# Written by `brimline setup --service`; `--service --remove` removes it.
+[Unit]
+Description=Brimline, which watches the context windows of AI coding agents
+
+[Service]
+Type=exec"""
+UNIT_TAIL = """\
+WorkingDirectory=/
+Restart=on-failure
+RestartSec=5
+# 2: another daemon runs, so do not retry.
+RestartPreventExitStatus=2
+
+[Install]
+WantedBy=default.target
+"""
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -137,26 +150,8 @@ def _unit(path: Path, words: Words, env: Mapping[str, str]) -> str:
         problem = f"systemd allows no quotes or backslashes in the path of a program: got {program}"
         raise InvalidSettings(str(path), "service", problem)
     command = " ".join([_quote(path, program), *rest])
-    lines = [
-        "# Written by `brimline setup --service`; `--service --remove` removes it.",
-        "[Unit]",
-        "Description=Brimline, which watches the context windows of AI coding agents",
-        "",
-        "[Service]",
-        "Type=exec",
-        f"ExecStart={command}",
-        *(f"Environment={_quote(path, f'{name}={value}')}" for name, value in env.items()),
-        "WorkingDirectory=/",
-        "Restart=on-failure",
-        "RestartSec=5",
-        "# 2: another daemon runs, so do not retry.",
-        "RestartPreventExitStatus=2",
-        "",
-        "[Install]",
-        "WantedBy=default.target",
-        "",
-    ]
-    return "\n".join(lines)
+    variables = [f"Environment={_quote(path, f'{name}={value}')}" for name, value in env.items()]
+    return "\n".join([UNIT_HEAD, f"ExecStart={command}", *variables, UNIT_TAIL])
 
 
 def _quote(path: Path, text: str) -> str:

@@ -45,11 +45,34 @@ class LockedFile:
         for _ in range(MAX_TRIES):
             before = read_if_exists(self._target, self._path)
             after = edit(before)
-            with _translate_errors(self._path, "written"):
-                private = after is not None and holds_secret(after)
-                if after == before or _replace_if_unchanged(self._target, before, after, private):
-                    return before, after
+            private = after is not None and holds_secret(after)
+            if after == before or self._replace_if_unchanged(before, after, private):
+                return before, after
         raise InvalidSettings(str(self._path), "file", "other programs keep changing it")
+
+    def _replace_if_unchanged(
+        self, before: bytes | None, after: bytes | None, private: bool
+    ) -> bool:
+        """Replace the file if its content is still `before`; returns whether it was."""
+        target, draft = self._target, None
+        with _translate_errors(self._path, "written"):
+            if after is not None:
+                draft = write_draft(target, after, private=private, like=target, sync=True)
+            try:
+                if read_if_exists(target, self._path) != before:
+                    return False
+                with suppress(FileNotFoundError):
+                    # Raises for a file that its owner made read-only: a rename would replace it.
+                    os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK))
+                if draft is None:
+                    target.unlink(missing_ok=True)
+                else:
+                    draft.replace(target)
+            finally:
+                if draft is not None:
+                    draft.unlink(missing_ok=True)
+            sync_folder(target.parent)
+        return True
 
     def save_backup(self, content: bytes) -> None:
         """Write a content to the backup beside the file, with the file's mode and owner."""
@@ -118,15 +141,9 @@ def remove_empty_folders(path: Path, top: Path) -> None:
 
 def read_if_exists(path: Path, name: Path | None = None) -> bytes | None:
     """Read a regular file, None if there is none; raises InvalidSettings for anything else."""
-    with _translate_errors(name or path, "read"):
-        return _read(path)
-
-
-def _read(path: Path) -> bytes | None:
-    try:
+    with _translate_errors(name or path, "read"), suppress(FileNotFoundError):
         return read_regular_file(path, MAX_FILE_BYTES)
-    except FileNotFoundError:
-        return None
+    return None
 
 
 @contextmanager
@@ -176,31 +193,3 @@ def _is_acquired(descriptor: int, lock: Path) -> bool:
 
 def _find_drafts(target: Path, path: Path) -> list[Path]:
     return [*find_drafts(target), *find_drafts(backup_path(path))]
-
-
-def _replace_if_unchanged(
-    target: Path, before: bytes | None, after: bytes | None, private: bool
-) -> bool:
-    """Replace a file if its content is still `before`; returns whether it was."""
-    draft = None
-    if after is not None:
-        draft = write_draft(target, after, private=private, like=target, sync=True)
-    try:
-        if _read(target) != before:
-            return False
-        _check_writable(target)
-        if draft is None:
-            target.unlink(missing_ok=True)
-        else:
-            draft.replace(target)
-    finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
-    sync_folder(target.parent)
-    return True
-
-
-def _check_writable(target: Path) -> None:
-    """Raise OSError for a file that its owner made read-only: a rename would replace it."""
-    with suppress(FileNotFoundError):
-        os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK))

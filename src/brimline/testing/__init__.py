@@ -1,1 +1,1 @@
-"""What we ship for tests: a fake model API for real clients, and the suite that a store passes."""
+"""Shipped for tests: a fake model API, the suite that a store passes, frames of the hook socket."""
