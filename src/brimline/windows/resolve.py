@@ -24,6 +24,7 @@ LimitOrigin: TypeAlias = Literal[
     "set", "reported", "configured", "learned", "known", "off", "not enforced"
 ]
 REPORTED = "reported by the client"
+LONG_WINDOW = 1_000_000  # of a model whose id has the suffix for a long context
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -130,6 +131,8 @@ def _catalogue_window(known: ResolveContext) -> Window | None:
     row = find_model(known.model) if known.model else None
     if not row or not row.window:
         return None
+    if (known.model or "").lower().endswith(LONG_CONTEXT_SUFFIX) and row.window < LONG_WINDOW:
+        return Window(LONG_WINDOW, "catalogue", f"the model's id ends with {LONG_CONTEXT_SUFFIX}")
     return Window(row.window, "catalogue", row.origin or catalogue().made_from)
 
 

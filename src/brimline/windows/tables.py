@@ -7,8 +7,13 @@ from typing import Literal
 
 import msgspec
 
-DATE_SUFFIX = re.compile(r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest)$")
+DATE_SUFFIX = re.compile(r"([-@]\d{8}|-\d{4}-\d{2}-\d{2}|[-@]latest|@default)$")
 LONG_CONTEXT_SUFFIX = "[1m]"  # marks a long window, behind a model's id
+
+# Bedrock writes a region and the maker before an id, and a revision behind it:
+# `us.anthropic.claude-sonnet-4-5-20250929-v1:0`. OpenRouter adds a variant: `qwen3-coder:free`.
+BEDROCK_PREFIX = re.compile(r"^(?:[a-z]{2,6}(?:-gov)?\.)?[a-z0-9]+\.(?=[a-z])")
+REVISION_SUFFIX = re.compile(r"(?:-v\d+)?(?::[a-z0-9]+)*$")
 
 
 class Price(msgspec.Struct, frozen=True, array_like=True):
@@ -107,8 +112,20 @@ def _read_data(name: str) -> bytes:
     return Path(__file__).parent.with_name("data").joinpath(name).read_bytes()
 
 
+@cache
 def normalize_model(model: str) -> str:
-    """A model's id in lower case, without the provider's path and the mark of a long window."""
+    """A model's id as its maker writes it.
+
+    Without the path, ARN or region of a provider, its revision, and the mark of a long window; in
+    lower case, and Claude's versions with hyphens.
+    """
+    name = _without_path(model)
+    if ":" in name or BEDROCK_PREFIX.match(name):
+        name = REVISION_SUFFIX.sub("", BEDROCK_PREFIX.sub("", name))
+    return name.replace(".", "-") if name.startswith("claude-") else name
+
+
+def _without_path(model: str) -> str:
     return model.lower().removesuffix(LONG_CONTEXT_SUFFIX).rpartition("/")[2]
 
 
@@ -122,9 +139,12 @@ def model_aliases(model: str) -> tuple[str, ...]:
 @cache
 def find_model(model: str) -> Model | None:
     """The catalogue's row: the exact id, the id without its date, then the longest prefix."""
-    name, table = normalize_model(model), catalogue()
-    row = table.exact.get(name) or table.exact.get(DATE_SUFFIX.sub("", name))
-    if row:
-        return row
-    fitting = [prefix for prefix in table.prefix if name.startswith(prefix)]
-    return table.prefix[max(fitting, key=len)] if fitting else None
+    table = catalogue()
+    names = (_without_path(model), normalize_model(model))
+    for name in (*names, *(DATE_SUFFIX.sub("", name) for name in names)):
+        if name in table.exact:
+            return table.exact[name]
+    for name in names:
+        if fitting := [prefix for prefix in table.prefix if name.startswith(prefix)]:
+            return table.prefix[max(fitting, key=len)]
+    return None
