@@ -114,7 +114,8 @@ def figures(session: Session) -> dict[str, object]:
         "total": thread.total,
         "model": thread.model,
         "models": thread.models,
-        "learned": thread.learned,
+        "compacted_at": thread.compacted_at,
+        "sustained_sent": thread.sustained_sent,
         "sents": thread.sents_of_cycle,
         "cycles": [thread.cycle_of(place) for place in held],
         "held": list(thread.calls_from(held.start)),
@@ -181,7 +182,9 @@ def test_limit_that_dropped_compactions_teach() -> None:
     for event in events:
         short = without_old_calls(fold(short, [event]))
     assert len(short.threads[MAIN].compactions) == 2
-    assert short.threads[MAIN].learned == 155 == fold(Session(), events).threads[MAIN].learned
+    whole = fold(Session(), events)
+    assert whole.threads[MAIN].compacted_at == (170, 155, 180, 190, 175)
+    assert short.threads[MAIN].compacted_at == whole.threads[MAIN].compacted_at
 
 
 def test_events_that_grow_on_refer_to_nothing_dropped() -> None:

@@ -394,9 +394,8 @@ def test_copy_is_no_fall() -> None:
     assert thread.compactions == ()
 
 
-def test_learned() -> None:
-    """A limit is learned from the last five automatic compactions: the lowest."""
-    assert Thread(MAIN).learned is None
+def test_only_automatic_compactions_without_an_overflow_show_the_limit() -> None:
+    assert Thread(MAIN).compacted_at == ()
     events: list[AnyEvent] = [RECORDING]
     for before in (100, 160, 170, 155, 180, 190):
         events.append(Compacted(trigger="auto", before=before))
@@ -404,8 +403,18 @@ def test_learned() -> None:
         Compacted(trigger="manual", before=5),
         Compacted(before=6),
         Compacted(trigger="auto"),
+        Compacted(trigger="auto", before=500, overflow=True),
     ]
-    assert thread_of(*events).learned == 155
+    assert thread_of(*events).compacted_at == (160, 170, 155, 180, 190)
+
+
+def test_sustained_is_what_three_calls_in_a_row_sent() -> None:
+    calls = [call(str(n), sent) for n, sent in enumerate((100, 180, 175, 190))]
+    assert thread_of(RECORDING, *calls[:3]).sustained_sent == 100
+    assert thread_of(RECORDING, *calls).sustained_sent == 175
+    assert thread_of(RECORDING, *calls[:3], Compacted(), calls[3]).sustained_sent == 100
+    other = call("x", 900, model="claude-opus-5-5")
+    assert thread_of(RECORDING, *calls, other).sustained_sent == 0
 
 
 def test_after_is_not_told_by_a_later_fall() -> None:
@@ -571,17 +580,15 @@ def test_streaming() -> None:
 
 
 def test_known_of() -> None:
-    """What a thread tells of itself; a limit learned elsewhere goes before its own."""
     told = ClientSettings(limit=5)
     session = session_of(
         RECORDING, call("a", 9_000), Compacted(trigger="auto", before=9_500), call("b", 100)
     )
-    known = resolve_context(session, session.threads[MAIN], told, None)
+    known = resolve_context(session, session.threads[MAIN], told)
     assert (known.agent, known.model, known.version) == ("claude", "claude-sonnet-4-5", "2.1.325")
-    assert (known.most_sent, known.learned, known.settings) == (9_000, 9_500, told)
-    assert resolve_context(session, session.threads[MAIN], NO_CLIENT_SETTINGS, 7).learned == 7
-    empty = resolve_context(Session(), Thread(MAIN), NO_CLIENT_SETTINGS, None)
-    assert (empty.model, empty.most_sent, empty.learned) == (None, 0, None)
+    assert (known.most_sent, known.compacted_at, known.settings) == (9_000, (9_500,), told)
+    empty = resolve_context(Session(), Thread(MAIN), NO_CLIENT_SETTINGS)
+    assert (empty.model, empty.most_sent, empty.compacted_at) == (None, 0, ())
 
 
 @pytest.mark.parametrize(

@@ -427,16 +427,16 @@ def test_set_window_is_kept() -> None:
 
 
 def test_limit_order() -> None:
-    """Set > reported > the client's settings > learned > the client's default > unknown."""
+    """Set > reported > the client's settings > the client's rule > learned > unknown."""
     told = ClientSettings(limit=120_000, place="config.toml")
     known = msgspec.structs.replace(
-        claude(), reported_limit=150_000, learned=140_000, settings=told
+        claude(), reported_limit=150_000, compacted_at=(140_000,), settings=told
     )
     assert limit(known, Overrides(limits={"claude": 99_000})) == (99_000, "set")
     assert limit(known) == (150_000, "reported")
     unreported = msgspec.structs.replace(known, reported_limit=None)
     assert limit(unreported) == (120_000, "configured")
-    assert limit(msgspec.structs.replace(claude(), learned=140_000)) == (140_000, "learned")
+    assert limit(msgspec.structs.replace(claude(), compacted_at=(140_000,))) == (167_000, "known")
     assert limit(claude()) == (167_000, "known")
     assert limit(ResolveContext(model="claude-sonnet-4-5")) is None
     assert limit(ResolveContext(agent="pi", model="my-local-model")) is None
@@ -449,7 +449,7 @@ def test_limit_that_needs_no_window() -> None:
     assert limit(msgspec.structs.replace(unknown, reported_limit=6_000)) == (6_000, "reported")
     told = ClientSettings(limit=7_000)
     assert limit(msgspec.structs.replace(unknown, settings=told)) == (7_000, "configured")
-    assert limit(msgspec.structs.replace(unknown, learned=8_000)) == (8_000, "learned")
+    assert limit(msgspec.structs.replace(unknown, compacted_at=(8_000,))) == (8_000, "learned")
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_not_enforced() -> None:
 def test_switched_off() -> None:
     """Auto-compaction switched off: the limit is the window and says so."""
     told = ClientSettings(auto_compact=False, limit=5, place="Claude Code's settings")
-    known = msgspec.structs.replace(claude(), settings=told, learned=5)
+    known = msgspec.structs.replace(claude(), settings=told, compacted_at=(5, 5, 5))
     assert limit_of(known, window_of(known)) == Limit(
         200_000, "off", "auto-compaction is off, set in Claude Code's settings: the window"
     )
@@ -512,7 +512,7 @@ def test_switched_on() -> None:
 def test_configured_auto_compact_window(model: str, base: int, tokens: int) -> None:
     """The user's auto-compact window, bounded by the window, less 33,000."""
     told = ClientSettings(auto_compact_windows={"*": base}, place="Claude Code's settings")
-    known = msgspec.structs.replace(claude(model), settings=told, learned=1)
+    known = msgspec.structs.replace(claude(model), settings=told, compacted_at=(1, 1, 1))
     assert limit(known) == (tokens, "configured")
     found = limit_of(known, window_of(known))
     assert found is not None
@@ -601,10 +601,33 @@ def test_opencode_limit() -> None:
     assert limit(ResolveContext("opencode", "gpt-5", "1.18.18")) == (252_000, "known")
 
 
-def test_learned_limit() -> None:
-    """What the client was seen to do goes before what it is known to do."""
-    found = limit_of(msgspec.structs.replace(claude(), learned=155_193), window_of(claude()))
-    assert found == Limit(155_193, "learned", "the lowest of the last automatic compactions seen")
+@pytest.mark.parametrize(
+    ("compacted_at", "expected"),
+    [
+        pytest.param((155_193,), (167_000, "known"), id="one proves nothing"),
+        pytest.param((120_000, 150_000, 160_000), (167_000, "known"), id="they differ"),
+        pytest.param((213_002, 100_612, 100_700, 101_009), (101_009, "learned"), id="they agree"),
+        pytest.param((198_000, 198_050, 198_095), (167_000, "known"), id="above the rule"),
+        pytest.param((166_000, 166_500, 166_900), (167_000, "known"), id="as the rule says"),
+    ],
+)
+def test_compactions_that_agree_lower_the_limit_and_none_raises_it(
+    compacted_at: tuple[int, ...], expected: tuple[int, str]
+) -> None:
+    assert limit(msgspec.structs.replace(claude(), compacted_at=compacted_at)) == expected
+
+
+def test_limit_without_a_rule_is_the_median_of_the_compactions() -> None:
+    known = ResolveContext(agent="pi", model="my-local-model", compacted_at=(9, 38, 40, 41, 90))
+    assert limit(known) == (40, "learned")
+
+
+def test_calls_above_a_limit_disprove_the_limit_and_not_the_window() -> None:
+    known = msgspec.structs.replace(claude(), most_sent=198_998, sustained=170_000)
+    assert window(known) == (200_000, "client")
+    assert limit(known) == (200_000, "not enforced")
+    compacted = msgspec.structs.replace(known, compacted_at=(168_000,))
+    assert limit(compacted) == (167_000, "known")
 
 
 @pytest.mark.parametrize(

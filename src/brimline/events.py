@@ -78,13 +78,15 @@ class Compacted(Event, frozen=True):
     """The client compacted; the occupancy is unknown until the next call.
 
     `before` is what the context held by the client's own figure, `after` its estimate of what is
-    left. Events with the same time are the same compaction.
+    left. Events with the same time are the same compaction. `overflow`: the API had refused a
+    request that was too long, so that this is no sign of where the client compacts.
     """
 
     thread: str = MAIN
     trigger: Trigger | None = None
     before: Tokens | None = None
     after: Tokens | None = None
+    overflow: bool = False
 
 
 class Trimmed(Event, frozen=True):

@@ -262,8 +262,9 @@ def test_null_info_is_no_call() -> None:
 def test_compaction_has_its_estimate() -> None:
     """The zero token_count after a compaction tells it again with its `after`, and is no call."""
     found = events(*SESSION)
-    told = Compacted(at=SECONDS, trigger="auto")
-    assert of(found, Compacted) == [told, Compacted(at=SECONDS, trigger="auto", after=400)]
+    at_once = Compacted(at=SECONDS, trigger="auto", before=2_060)
+    again = Compacted(at=SECONDS, trigger="auto", before=2_060, after=400)
+    assert of(found, Compacted) == [at_once, again]
     assert [call.usage.sent for call in calls(found)] == [1_000, 2_000, 700, 800]
 
 
@@ -307,11 +308,11 @@ def test_compaction_call_is_a_call() -> None:
         count(estimate(400), asked),
     )
     assert [call.id for call in calls(found)] == ["resp_1"]
-    assert of(found, Compacted)[-1] == Compacted(at=SECONDS, after=400)
+    assert of(found, Compacted)[-1] == Compacted(at=SECONDS, before=930, after=400)
 
 
 def test_compaction_amid_calls_is_automatic() -> None:
-    """A call in the same turn that did not write the summary shows that nobody asked for it."""
+    """A call in the same turn that did not write the summary is the one that triggered it."""
     first, second = tokens(800, 20), tokens(900, 30)
     found = events(
         meta(),
@@ -321,7 +322,7 @@ def test_compaction_amid_calls_is_automatic() -> None:
         line("compacted", {"compaction_response_id": "resp_2"}),
         event("task_complete"),
     )
-    assert of(found, Compacted) == [Compacted(at=SECONDS, trigger="auto")]
+    assert of(found, Compacted) == [Compacted(at=SECONDS, trigger="auto", before=820)]
 
 
 def test_compaction_apart_from_the_calls_is_automatic() -> None:
@@ -334,7 +335,7 @@ def test_compaction_apart_from_the_calls_is_automatic() -> None:
         line("compacted", {"compaction_response_id": "resp_9"}),
         event("task_complete"),
     )
-    assert of(found, Compacted) == [Compacted(at=SECONDS, trigger="auto")]
+    assert of(found, Compacted) == [Compacted(at=SECONDS, trigger="auto", before=820)]
 
 
 def test_window_is_reported_when_it_changes() -> None:

@@ -738,6 +738,18 @@ def entry(message: Json, *parts: Json) -> Json:
     return {"info": message, "parts": list(parts)}
 
 
+def test_compaction_after_an_overflow_says_so(tmp_path: Path) -> None:
+    request: Json = {"type": "compaction", "auto": True, "overflow": True}
+    transcript = exported(
+        tmp_path / "x.json",
+        entry(prompt(id="msg_3"), request),
+        entry(reply(50, id="msg_4", summary=True, parentID="msg_3")),
+    )
+    events, _ = read(transcript)
+    compaction = Compacted(at=1.5, trigger="auto", overflow=True)
+    assert [e for e in events if isinstance(e, Compacted)] == [compaction]
+
+
 def test_an_export(tmp_path: Path) -> None:
     """Calls and compactions, as in the database; an export that did not change tells nothing."""
     finish: Json = {"type": "step-finish", "id": "prt_1", "tokens": tokens(10)}

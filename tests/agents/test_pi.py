@@ -500,6 +500,11 @@ def test_stream_compaction() -> None:
     ]
 
 
+def test_stream_compaction_after_an_overflow_says_so() -> None:
+    ended = {"type": "compaction_end", "reason": "overflow", "result": {"tokensBefore": 26}}
+    assert fed(SOURCE.stream(), [ended]) == [Compacted(trigger="auto", before=26, overflow=True)]
+
+
 def test_stream_compaction_that_was_asked_for() -> None:
     """A compaction that the user asked for is manual; one without reason is neither."""
     ended = {"type": "compaction_end", "reason": "manual", "result": {"tokensBefore": 26}}

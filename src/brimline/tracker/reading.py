@@ -63,7 +63,6 @@ def resolve_context(
     session: Session,
     thread: Thread,
     settings: ClientSettings,
-    learned: int | None,
     model: str | None = None,
     most_sent: int = 0,
 ) -> ResolveContext:
@@ -82,7 +81,8 @@ def resolve_context(
         version=session.version,
         reported=reported,
         most_sent=max(thread.most_sent, most_sent),
-        learned=thread.learned if learned is None else learned,
+        compacted_at=thread.compacted_at,
+        sustained=thread.sustained_sent,
         settings=settings,
     )
 
@@ -93,12 +93,11 @@ def read(
     source: str,
     overrides: Overrides = NO_OVERRIDES,
     settings: ClientSettings = NO_CLIENT_SETTINGS,
-    learned: int | None = None,
     model: str | None = None,
     most_sent: int = 0,
 ) -> Reading:
-    """Return the reading of a thread; the last four arguments are for `resolve_context`."""
-    known = resolve_context(session, thread, settings, learned, model, most_sent)
+    """Return the reading of a thread; the last three arguments are for `resolve_context`."""
+    known = resolve_context(session, thread, settings, model, most_sent)
     window = window_of(known, overrides)
     limit = limit_of(known, window, overrides)
     now = thread.current_call

@@ -9,7 +9,14 @@ import msgspec
 
 from brimline.events import AnyEvent, Call, Rewound
 from brimline.tracker.call_history import CallHistory, CallSums
-from brimline.tracker.state import LEARNED_COMPACTIONS, Compaction, DroppedCalls, Session, Thread
+from brimline.tracker.state import (
+    LEARNED_COMPACTIONS,
+    Compaction,
+    DroppedCalls,
+    Session,
+    Thread,
+    held_at_trigger,
+)
 
 MAX_SENTS = 256  # sampled from the dropped calls of the present cycle
 
@@ -107,9 +114,9 @@ def _automatic(
     """Return `before` of the last automatic compactions by model: limits are learned from these."""
     automatic = dict(dropped.automatic)
     for each in compactions:
-        if each.trigger == "auto" and each.before is not None:
-            befores = (*automatic.get(each.model, ()), each.before)
-            automatic[each.model] = befores[-LEARNED_COMPACTIONS:]
+        if held := held_at_trigger(each):
+            recent = (*automatic.get(each.model, ()), held)
+            automatic[each.model] = recent[-LEARNED_COMPACTIONS:]
     return automatic
 
 

@@ -25,6 +25,7 @@ SYNTHETIC = "<synthetic>"  # the model of a reply that the client wrote itself: 
 
 # A fall below this share, and by more than this many tokens, is an unrecorded compaction.
 FALL_TO, FALL_BY = 0.7, 10_000
+SUSTAINED_CALLS = 3  # calls in a row above a limit that show that it is not enforced
 
 
 def fold(session: Session, events: Iterable[AnyEvent]) -> Session:
@@ -103,6 +104,7 @@ class _ThreadDraft:
         self._edits, self._edited = thread.edits, thread.edited
         self._clears = thread.clears
         self._dropped = thread.dropped
+        self._recent, self._sustained = thread.recent_sents, thread.sustained
 
     @property
     def _call_count(self) -> int:
@@ -124,6 +126,8 @@ class _ThreadDraft:
             self._edited,
             self._clears,
             self._dropped,
+            self._recent,
+            self._sustained,
         )
 
     def call(self, call: Call, infer: bool) -> None:
@@ -135,6 +139,7 @@ class _ThreadDraft:
                 self._infer_compaction(call)
             if self._compactions and self._current is None:
                 self._set_after(call)
+            self._note_sent(call)
             self._current = id
             self._compacting = self._ended = False
         elif not call.final and self._calls[id].final:
@@ -142,6 +147,16 @@ class _ThreadDraft:
         self._calls.put(call)
         if call.at is not None:
             self._at = call.at
+
+    def _note_sent(self, call: Call) -> None:
+        last = self._calls.last
+        if last is not None and last.model != call.model:
+            self._recent = ()
+        self._recent = (*self._recent[1 - SUSTAINED_CALLS :], call.usage.sent)
+        if len(self._recent) == SUSTAINED_CALLS:
+            least = min(self._recent)
+            if least > self._sustained.get(call.model, 0):
+                self._sustained = {**self._sustained, call.model: least}
 
     def apply(self, event: AnyEvent) -> None:
         match event:
@@ -172,6 +187,7 @@ class _ThreadDraft:
             self._at = event.at
 
     def _start_cycle(self) -> None:
+        self._recent = ()
         self._cycle += 1
         self._current = None
         self._compacting = False
@@ -185,7 +201,9 @@ class _ThreadDraft:
         before = event.before
         if before is None and self._current is not None:
             before = self._calls[self._current].usage.held
-        self._add_compaction(event.at, event.trigger, before, event.after)
+        self._add_compaction(
+            event.at, event.trigger, before, event.after, overflow=event.overflow
+        )
 
     def _add_compaction(
         self,
@@ -194,11 +212,14 @@ class _ThreadDraft:
         before: int | None,
         after: int | None,
         inferred: bool = False,
+        overflow: bool = False,
     ) -> None:
         last = self._calls[self._current] if self._current is not None else self._calls.last
         model = last.model if last else None
         self._compactions.append(
-            Compaction(at, trigger, before, after, self._call_count, self._cycle, model, inferred)
+            Compaction(
+                at, trigger, before, after, self._call_count, self._cycle, model, inferred, overflow
+            )
         )
         self._start_cycle()
 

@@ -16,6 +16,7 @@ class Compaction(msgspec.Struct, frozen=True):
 
     `before` is what the context held by the client, else by the last call; `after` is what the next
     call sent, else the client's estimate. `inferred`: it has no record, but the occupancy fell.
+    `overflow`: the API had refused a request that was too long.
     """
 
     at: float | None
@@ -26,6 +27,12 @@ class Compaction(msgspec.Struct, frozen=True):
     cycle: int = 0
     model: str | None = None
     inferred: bool = False
+    overflow: bool = False
+
+
+def held_at_trigger(made: Compaction) -> int | None:
+    """What was held when the client compacted by itself; None if it had to, after an overflow."""
+    return made.before if made.trigger == "auto" and not made.overflow else None
 
 
 class DroppedCalls(msgspec.Struct, frozen=True):
@@ -61,7 +68,9 @@ class Thread(msgspec.Struct, frozen=True):
 
     `current` is the id of the call that shows what is held now; None: unknown. `window` is what the
     client reported for this thread. `edits` counts the calls whose prompt the API itself cut,
-    `edited` is the last of them. `clears`: the number of calls before each clear.
+    `edited` is the last of them. `clears`: the number of calls before each clear. `recent_sents` is
+    what the last calls sent, at most three since a compaction, a clear or a change of the model;
+    `sustained` is the most that three in a row sent at least, by model.
     """
 
     name: str
@@ -78,6 +87,8 @@ class Thread(msgspec.Struct, frozen=True):
     edited: str | None = None
     clears: tuple[int, ...] = ()
     dropped: DroppedCalls = NO_CALLS_DROPPED
+    recent_sents: tuple[int, ...] = ()
+    sustained: dict[str | None, int] = msgspec.field(default_factory=dict[str | None, int])
 
     @property
     def call_count(self) -> int:
@@ -156,13 +167,17 @@ class Thread(msgspec.Struct, frozen=True):
         return tuple(model for model in used if model is not None)
 
     @property
-    def learned(self) -> int | None:
-        """The lowest point of the model's last automatic compactions: the limit is not above it."""
+    def compacted_at(self) -> tuple[int, ...]:
+        """What the context held at the present model's last automatic compactions."""
         model = self.last.model if self.last else None
-        automatic = [c for c in self.compactions if c.trigger == "auto" and c.model == model]
-        in_memory = [c.before for c in automatic if c.before is not None]
-        befores = (*self.dropped.automatic.get(model, ()), *in_memory)
-        return min(befores[-LEARNED_COMPACTIONS:], default=None)
+        held = (held_at_trigger(made) for made in self.compactions if made.model == model)
+        seen = (*self.dropped.automatic.get(model, ()), *(each for each in held if each))
+        return seen[-LEARNED_COMPACTIONS:]
+
+    @property
+    def sustained_sent(self) -> int:
+        """What three calls in a row on the present model sent at least, without a compaction."""
+        return self.sustained.get(self.last.model if self.last else None, 0)
 
     @property
     def most_sent(self) -> int:

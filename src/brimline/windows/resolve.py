@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from statistics import median_low
 from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -24,6 +25,9 @@ LimitOrigin: TypeAlias = Literal[
     "set", "reported", "configured", "learned", "known", "off", "not enforced"
 ]
 REPORTED = "reported by the client"
+# Automatic compactions that replace a rule: so many in a row, this close to each other. Codex's are
+# up to a quarter below its rule, Claude Code's within 1 %.
+CONSISTENT_COMPACTIONS, CONSISTENT_WITHIN = 3, 0.02
 LONG_WINDOW = 1_000_000  # of a model whose id has the suffix for a long context
 
 
@@ -78,8 +82,9 @@ NO_OVERRIDES = Overrides()
 class ResolveContext(msgspec.Struct, frozen=True):
     """What is known about a thread whose window and limit are resolved.
 
-    `most_sent` is the most that the thread ever sent: a smaller window is then wrong. `learned` is
-    the lowest occupancy at which the client recently compacted by itself.
+    `most_sent` is the most that the thread ever sent: a smaller window is then wrong.
+    `compacted_at` is what it held when the client last compacted by itself, oldest first. Three
+    calls in a row sent `sustained` or more, without a compaction.
     """
 
     agent: str | None = None
@@ -88,7 +93,8 @@ class ResolveContext(msgspec.Struct, frozen=True):
     reported: int | None = None
     reported_limit: int | None = None
     most_sent: int = 0
-    learned: int | None = None
+    compacted_at: tuple[int, ...] = ()
+    sustained: int = 0
     settings: ClientSettings = NO_CLIENT_SETTINGS
 
 
@@ -163,9 +169,10 @@ def _all_sizes() -> frozenset[int]:
 def limit_of(
     known: ResolveContext, window: Window | None, overrides: Overrides = NO_OVERRIDES
 ) -> Limit | None:
-    """The limit: set > reported > the client's settings > learned > the client's default > unknown.
+    """The limit: set > reported > the client's settings > the client's rule > learned > unknown.
 
-    If compaction is off or not enforced, it is the window, with that origin.
+    If compaction is off or not enforced, it is the window, with that origin. Compactions that were
+    seen lower the limit of a rule if the last ones agree; they never raise it.
     """
     if tokens := _override(overrides.limits, known):
         return Limit(tokens, "set", "set in Brimline's settings")
@@ -173,8 +180,8 @@ def limit_of(
         return Limit(known.reported_limit, "reported", REPORTED)
     limit = _configured_tokens(known, window) or (
         (_configured_limit(known, window) if window else None)
+        or (_expected_limit(known, window) if window else None)
         or _learned_limit(known)
-        or (_default_limit(known, window) if window else None)
     )
     return limit if limit and limit.tokens > 0 else None
 
@@ -215,9 +222,26 @@ def _configured_limit(known: ResolveContext, window: Window) -> Limit | None:
 
 
 def _learned_limit(known: ResolveContext) -> Limit | None:
-    if known.learned is None:
+    if not known.compacted_at:
         return None
-    return Limit(known.learned, "learned", "the lowest of the last automatic compactions seen")
+    tokens = median_low(known.compacted_at)
+    return Limit(tokens, "learned", "the median of the last automatic compactions seen")
+
+
+def _expected_limit(known: ResolveContext, window: Window) -> Limit | None:
+    """The limit of the client's rule, unless what the client did disproves it."""
+    rule = _default_limit(known, window)
+    if rule is None:
+        return None
+    last = known.compacted_at[-CONSISTENT_COMPACTIONS:]
+    agree = len(last) == CONSISTENT_COMPACTIONS and max(last) <= (1 + CONSISTENT_WITHIN) * min(last)
+    if agree and max(last) < (1 - CONSISTENT_WITHIN) * rule.tokens:
+        why = f"the last {len(last)} automatic compactions, below {rule.tokens:,}: {rule.why}"
+        return Limit(max(last), "learned", why)
+    if not known.compacted_at and rule.tokens < known.sustained:
+        why = f"calls above {rule.tokens:,} without a compaction, it may be off: the window"
+        return Limit(window.tokens, "not enforced", why)
+    return rule
 
 
 def _default_limit(known: ResolveContext, window: Window) -> Limit | None:

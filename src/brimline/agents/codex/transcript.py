@@ -59,7 +59,8 @@ class Memory(msgspec.Struct, omit_defaults=True):
     parent's; a file that `continues` another does not repeat it. `counted` is the total of the last
     token_count, `billed` and `billed_total` the last token_usage_record. `calls` counts the turn's
     calls, None outside a turn; `asked` tells whether the user said something in it; `turns` has for
-    each such turn the call before it. `pending` is a compaction whose estimate may still come.
+    each such turn the call before it. `held` is what the last two calls held. `pending` is a
+    compaction whose estimate may still come.
     """
 
     own: str | None = None
@@ -78,6 +79,7 @@ class Memory(msgspec.Struct, omit_defaults=True):
     asked: bool = False
     call: str | None = None
     turns: list[str | None] = msgspec.field(default_factory=list[str | None])
+    held: tuple[int, ...] = ()
     pending: Compacted | None = None
 
 
@@ -238,6 +240,7 @@ class RolloutParser:
     def _call(self, line: CodexLine, name: str, usage: Usage) -> Events:
         memory = self._memory
         memory.call, memory.pending = name, None
+        memory.held = (*memory.held[-1:], usage.held)
         if memory.calls is not None:
             memory.calls += 1
         at, thread = parse_time(line.timestamp), memory.thread
@@ -256,10 +259,23 @@ class RolloutParser:
         if self._copied(line):
             return ()
         made = Compacted(
-            at=parse_time(line.timestamp), thread=self._memory.thread, trigger=self._trigger(wrote)
+            at=parse_time(line.timestamp),
+            thread=self._memory.thread,
+            trigger=self._trigger(wrote),
+            before=self._held_at_trigger(wrote),
         )
-        self._memory.pending = made
+        self._memory.pending, self._memory.held = made, ()
         return (made,)
+
+    def _held_at_trigger(self, wrote: str | None) -> int | None:
+        """What the call held that triggered a compaction: the last but the one that wrote it.
+
+        Not every version says which one wrote it: it sends no more than the one before it held.
+        """
+        held = self._memory.held
+        if wrote is not None and len(held) > 1:
+            held = held[:1] if wrote == self._memory.call else held[1:]
+        return max(held, default=None)
 
     def _trigger(self, wrote: str | None) -> Trigger | None:
         """A compaction that the user asks for is a turn of its own: any other is automatic.

@@ -60,12 +60,13 @@ class OpencodeMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """A part of a message; `tokens` in a step-finish, `auto` in a compaction."""
+    """A part of a message; `tokens` in a step-finish, `auto` and `overflow` in a compaction."""
 
     type: str
     id: str | None = None
     tokens: OpencodeTokens | None = None
     auto: bool | None = None
+    overflow: bool = False
 
 
 class Revert(msgspec.Struct, frozen=True):

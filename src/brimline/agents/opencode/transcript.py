@@ -37,7 +37,7 @@ class SessionParser:
             msgspec.msgpack.decode(carry, type=TranscriptCarry) if carry else TranscriptCarry()
         )
         self._session, self._thread = session, thread
-        self._asked: dict[str, Trigger] = {}
+        self._requests: dict[str, Part] = {}  # compactions by the message that asked for them
 
     def carry(self) -> bytes:
         """What a later parser must know."""
@@ -77,17 +77,21 @@ class SessionParser:
         """Remember who asked for the compaction that a message is, if it is one."""
         for part in parts:
             if part.type == COMPACTION and part.auto is not None:
-                self._asked[id] = "auto" if part.auto else "manual"
+                self._requests[id] = part
 
     def _compacted(self, id: str, message: OpencodeMessage, thread: str) -> Sequence[AnyEvent]:
         if not message.compacted or id in self._carry.compacted:
             return ()
         self._carry.compacted.append(id)
         at = seconds(message.time.completed or message.time.created)
-        trigger = self._asked.pop(message.parent or "", None)
+        request = self._requests.pop(message.parent or "", None)
+        trigger: Trigger | None = None
+        if request is not None:
+            trigger = "auto" if request.auto else "manual"
+        overflow = request is not None and request.overflow
         return (
             Ended(at=at, thread=thread),
-            Compacted(at=at, thread=self._thread, trigger=trigger),
+            Compacted(at=at, thread=self._thread, trigger=trigger, overflow=overflow),
         )
 
     def _summarising(self) -> str:

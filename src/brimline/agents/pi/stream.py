@@ -88,6 +88,7 @@ def _compacted(line: Printed) -> Events:
         trigger=_trigger(line.reason),
         before=result.tokens_before,
         after=result.estimated_tokens_after,
+        overflow=line.reason == "overflow",
     )
     cost = result.usage
     return (done,) if cost is None or cost.blank else (Spent(usage=cost.usage()), done)
