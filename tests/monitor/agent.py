@@ -68,10 +68,10 @@ class Agent:
         with self.path.open("a") as file:
             file.write(json.dumps(whole, separators=(",", ":")) + "\n")
 
-    def call(self, sent: int, output: int = 10) -> None:
+    def call(self, sent: int, output: int = 10, model: str = MODEL) -> None:
         """Append a model call to the transcript."""
         usage = {"input_tokens": sent, "output_tokens": output}
-        message = {"id": f"msg_{next(self._numbers)}", "model": MODEL, "usage": usage}
+        message = {"id": f"msg_{next(self._numbers)}", "model": model, "usage": usage}
         self.write_record(type="assistant", timestamp="2026-11-15T10:00:00.000Z", message=message)
 
     def boundary(self) -> None:
@@ -104,10 +104,10 @@ class Agent:
         await self.monitor.mark_delivered(reply)
         return reply
 
-    async def status(self, sent: int | None, window: int = 200_000) -> Reply:
+    async def status(self, sent: int | None, window: int = 200_000, model: str = MODEL) -> Reply:
         """Send a status line; `sent` is None before the first call."""
         usage = None if sent is None else Usage(sent, 0, 0, 0)
-        return await self.observe("status", usage=usage, window=window, model=MODEL)
+        return await self.observe("status", usage=usage, window=window, model=model)
 
     def reading(self) -> tuple[int | None, str, int]:
         """Return sent tokens, state and cycle."""

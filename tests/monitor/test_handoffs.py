@@ -6,9 +6,16 @@ from pathlib import Path
 import pytest
 
 from brimline.handoff.document import Document
+from brimline.monitor import handoffs
 from brimline.observations import ObservationKind
 
 from .agent import Agent
+
+
+@pytest.fixture(autouse=True)
+def wait_for_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let hooks wait until a draft is ready, however busy the machine is."""
+    monkeypatch.setattr(handoffs, "READY_WAIT_S", 10.0)
 
 
 def start_agent(folder: Path) -> Agent:

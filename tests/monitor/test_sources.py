@@ -495,3 +495,40 @@ def test_stored_calls_are_not_missed_hooks_before_the_transcript_is_read() -> No
         assert state.calls_without_hook == 0
 
     asyncio.run(go())
+
+
+def test_what_another_model_sent_does_not_change_the_window_after_a_switch(tmp_path: Path) -> None:
+    """After /model the client reports the last call with the new model's id and window."""
+
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        long = "claude-opus-5-5"
+        for sent in (300_000, 174_000):
+            agent.call(sent, model=long)
+            await agent.status(sent, 1_000_000, model=long)
+        assert agent.monitor.reading("s1").percent == 17.4
+        await agent.status(174_000, 200_000)
+        switched = agent.monitor.reading("s1")
+        assert (switched.percent, switched.window and switched.window.tokens) == (87.0, 200_000)
+        assert [signal.level for signal in await agent.store.signals("s1")] == [65.0]
+        agent.new_monitor()
+        await agent.status(174_000, 200_000)
+        assert agent.monitor.reading("s1").percent == 87.0
+        agent.call(176_000)
+        await agent.observe("tool")
+        assert agent.monitor.reading("s1").percent == 88.0
+
+    asyncio.run(go())
+
+
+def test_window_is_disproved_by_what_its_own_model_sent_after_a_switch(tmp_path: Path) -> None:
+    async def go() -> None:
+        agent = Agent(tmp_path)
+        agent.call(150_000, model="claude-opus-5-5")
+        await agent.status(150_000, 200_000)
+        await agent.status(210_000, 200_000)
+        window = agent.monitor.reading("s1").window
+        assert window is not None
+        assert (window.tokens, window.origin) == (1_000_000, "observed")
+
+    asyncio.run(go())

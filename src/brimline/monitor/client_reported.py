@@ -8,6 +8,7 @@ from brimline.policy.sources import AGREED, Comparison, compare
 from brimline.store.rows import ThreadRow
 from brimline.tracker import Thread
 from brimline.usage import Usage
+from brimline.windows import is_same_model
 
 MAX_REORDER_S = 5.0  # a status line may overtake another by this much
 
@@ -19,6 +20,7 @@ class ClientReported:
 
     `call` is None if the client reports nothing held: before a call, and after a compaction, when
     it reports 0. `most_sent` is the most of a call of the present model: its window is no smaller.
+    After a switch of the model the client reports the last call under the new one's id.
     """
 
     def __init__(self) -> None:
@@ -28,6 +30,7 @@ class ClientReported:
         self.comparison: Comparison = AGREED
         self.most_sent = 0
         self._model: str | None = None
+        self._sent_before: int | None = None  # by the last call under another model
         self._calls = self._cycle = 0
 
     def restore(self, row: ThreadRow, model: str | None) -> None:
@@ -38,7 +41,9 @@ class ClientReported:
         usage = Usage(row.sent, 0, 0, max(0, (row.held or 0) - row.sent))
         self.call = Call(at=row.at, id=CALL_ID, usage=usage, model=model)
         self.source, self.window, self._cycle = source, row.window, row.cycle
-        self.most_sent, self._model = row.sent, model
+        self._model = model
+        if row.window is None or row.sent <= row.window:
+            self.most_sent = row.sent
 
     def update(self, observation: Observation, model: str | None, main: Thread, cycle: int) -> None:
         """Apply a report of the client; one that is older than the last is ignored."""
@@ -48,14 +53,24 @@ class ClientReported:
         if observation.usage is None or not observation.usage.sent:
             self.call = None
             return
-        self.most_sent = max(self.most_sent if model == self._model else 0, observation.usage.sent)
+        before = self._model or (main.last.model if main.last else None)
+        if not is_same_model(model, before):
+            self._sent_before = self._last_sent(main)
+            self.most_sent = 0
         self._model = model
+        if observation.usage.sent != self._sent_before:
+            self.most_sent, self._sent_before = max(self.most_sent, observation.usage.sent), None
         if not self._is_known(observation.usage, model, main, cycle):
             self.call = Call(at=observation.at, id=CALL_ID, usage=observation.usage, model=model)
             self.source, self._calls, self._cycle = observation.usage_source, main.call_count, cycle
         last = main.current_call if main.cycle == cycle else None
         seen = last.usage.sent if last else None
         self.comparison = compare(self.comparison, observation.usage.sent, seen, observation.at)
+
+    def _last_sent(self, main: Thread) -> int | None:
+        """Return what the last call sent, as reported or as the transcript has it."""
+        last = self.call or main.current_call
+        return last.usage.sent if last else None
 
     def _is_known(self, usage: Usage, model: str | None, main: Thread, cycle: int) -> bool:
         """Return whether the client repeats its report, with no call since."""
@@ -92,8 +107,9 @@ class ClientReported:
         if self.call is None or main.call_count > self._calls:
             return None
         last = main.current_call if main.cycle == cycle else None
-        known = last is not None and last.usage.sent == self.call.usage.sent
-        return None if known else self.call
+        if last is None or last.usage.sent != self.call.usage.sent:
+            return self.call
+        return None if is_same_model(self.call.model, last.model) else self.call
 
 
 def _is_older(observation: Observation, known: float) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from brimline.events import MAIN, Call, is_compaction_thread
 from brimline.tracker import Reading, Session, Thread, read
-from brimline.windows import ClientSettings, Overrides
+from brimline.windows import ClientSettings, Overrides, is_same_model
 
 TRANSCRIPT = "transcript"
 SUMMARY_THREAD_PREFIX = "acompact-"  # Claude Code's name of a thread that only writes a summary
@@ -67,6 +67,9 @@ class Snapshot(NamedTuple):
         thread = self.session.threads.get(name) or Thread(name)
         if name != MAIN:
             return read(session, thread, TRANSCRIPT, overrides, self.settings)
+        model = thread.last.model if thread.last else self.model
+        if self.client_call and not is_same_model(self.client_call.model, model):
+            model = self.client_call.model
         return read(
             session,
             self._main_thread(thread),
@@ -74,7 +77,8 @@ class Snapshot(NamedTuple):
             overrides,
             self.settings,
             model=self.model,
-            most_sent=self.client_most_sent,
+            # Without the client's call: after a switch of the model it was sent under the old one.
+            most_sent=max(thread.most_sent_by(model), self.client_most_sent),
         )
 
     def _main_thread(self, thread: Thread) -> Thread:

@@ -64,11 +64,12 @@ def resolve_context(
     thread: Thread,
     settings: ClientSettings,
     model: str | None = None,
-    most_sent: int = 0,
+    most_sent: int | None = None,
 ) -> ResolveContext:
     """Return what is known about a thread's window and limit.
 
-    `model` is the model before the first call; `most_sent` is the most that the client reported.
+    `model` is the model before the first call; `most_sent` is the most that a call of it sent, if
+    the thread does not have that.
     """
     last = thread.last
     model = (last.asked_for or last.model) if last else model
@@ -80,7 +81,7 @@ def resolve_context(
         model=model,
         version=session.version,
         reported=reported,
-        most_sent=max(thread.most_sent, most_sent),
+        most_sent=thread.most_sent if most_sent is None else most_sent,
         compacted_at=thread.compacted_at,
         sustained=thread.sustained_sent,
         settings=settings,
@@ -94,7 +95,7 @@ def read(
     overrides: Overrides = NO_OVERRIDES,
     settings: ClientSettings = NO_CLIENT_SETTINGS,
     model: str | None = None,
-    most_sent: int = 0,
+    most_sent: int | None = None,
 ) -> Reading:
     """Return the reading of a thread; the last three arguments are for `resolve_context`."""
     known = resolve_context(session, thread, settings, model, most_sent)

@@ -201,9 +201,7 @@ class _ThreadDraft:
         before = event.before
         if before is None and self._current is not None:
             before = self._calls[self._current].usage.held
-        self._add_compaction(
-            event.at, event.trigger, before, event.after, overflow=event.overflow
-        )
+        self._add_compaction(event.at, event.trigger, before, event.after, overflow=event.overflow)
 
     def _add_compaction(
         self,

@@ -182,7 +182,9 @@ class Thread(msgspec.Struct, frozen=True):
     @property
     def most_sent(self) -> int:
         """The most that a call of the present model sent: its window is not smaller."""
-        model = self.last.model if self.last else None
+        return self.most_sent_by(self.last.model if self.last else None)
+
+    def most_sent_by(self, model: str | None) -> int:
         in_memory = self.calls.sums.most_sent
         return max(self.dropped.most_sent.get(model, 0), in_memory.get(model, 0))
 

@@ -22,6 +22,7 @@ from brimline.windows.tables import (
     catalogue,
     clients,
     find_model,
+    is_same_model,
     model_aliases,
     normalize_model,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "catalogue",
     "clients",
     "find_model",
+    "is_same_model",
     "limit_of",
     "model_aliases",
     "normalize_model",

@@ -136,6 +136,13 @@ def model_aliases(model: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((model, name, DATE_SUFFIX.sub("", name))))
 
 
+def is_same_model(first: str | None, second: str | None) -> bool:
+    """Whether two ids name one model: in other forms, or one with its date; None fits every id."""
+    if first is None or second is None:
+        return True
+    return model_aliases(first)[-1] == model_aliases(second)[-1]
+
+
 @cache
 def find_model(model: str) -> Model | None:
     """The catalogue's row: the exact id, the id without its date, then the longest prefix."""
