@@ -22,25 +22,26 @@ from .server import FakeModel
 PLACE = "{base_url}"
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    made = argparse.ArgumentParser(
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
         prog="python -m brimline.testing.fake_model",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--scenario", type=Path, help="JSON file of the replies")
-    made.add_argument("--log", type=Path, help="append one JSON line per answered call")
-    made.add_argument("--requests", type=Path, help="append one JSON line per request, whole")
-    made.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
-    made.add_argument("--fill", nargs=2, action="append", default=[], metavar=("TEMPLATE", "FILE"))
-    made.add_argument("client", nargs="*", help="the client and its arguments, after --")
-    return made
+    parser.add_argument("--scenario", type=Path, help="JSON file of the replies")
+    parser.add_argument("--log", type=Path, help="append one JSON line per answered call")
+    parser.add_argument("--requests", type=Path, help="append one JSON line per request, whole")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
+    parser.add_argument(
+        "--fill", nargs=2, action="append", default=[], metavar=("TEMPLATE", "FILE")
+    )
+    parser.add_argument("client", nargs="*", help="the client and its arguments, after --")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve, run the client, and give its exit code back."""
-    given = parser().parse_args(arguments)
+    given = build_parser().parse_args(arguments)
     scenario = load(given.scenario) if given.scenario else Scenario()
     with FakeModel(scenario, log=given.log, requests=given.requests, port=given.port) as model:
         for template, file in given.fill:

@@ -67,13 +67,13 @@ class BillingLog:
 
     @property
     def billed(self) -> tuple[Billed, ...]:
-        """Every call billed by this log since it was made."""
+        """Every call that this log billed."""
         with self._lock:
             return tuple(one for one in self._records if isinstance(one, Billed))
 
     @property
     def refused(self) -> tuple[Refused, ...]:
-        """Every call answered with an error since this log was made."""
+        """Every call that was answered with an error."""
         with self._lock:
             return tuple(one for one in self._records if isinstance(one, Refused))
 

@@ -42,8 +42,8 @@ class PrefixCache:
         marks = [place for place, one in enumerate(blocks) if one.ttl is not None]
         if not marks:
             return Split(input=_total(sizes))
-        found = self._longest(prefixes, marks)
-        read = min(self._known[prefixes[found]], sizes[found]) if found is not None else 0
+        longest = self._longest(prefixes, marks)
+        read = min(self._known[prefixes[longest]], sizes[longest]) if longest is not None else 0
         for place in marks:
             self._known[prefixes[place]] = sizes[place]
         return _split(blocks, sizes, marks, read)

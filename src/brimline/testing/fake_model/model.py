@@ -126,12 +126,12 @@ def _summary(prompt: Prompt, line: ScriptLine, split: Split) -> Summary | None:
     """The compaction in an answer, at the cost that the scenario gives."""
     if line.summary is None:
         return None
-    made, closed = line.reply.compaction, prompt.tokens + line.closed
-    if made is None:
+    compaction, closed = line.reply.compaction, prompt.tokens + line.closed
+    if compaction is None:
         usage = _usage(Reply(text=line.summary), split)
         return Summary(line.summary, usage, closed, alone=True)
-    usage = Usage(input=made.input, output=made.output)
-    return Summary(line.summary, usage, closed, alone=made.paused)
+    usage = Usage(input=compaction.input, output=compaction.output)
+    return Summary(line.summary, usage, closed, alone=compaction.paused)
 
 
 def _usage(reply: Reply, split: Split) -> Usage:

@@ -111,5 +111,5 @@ def load(path: Path) -> Scenario:
 
 
 def save(scenario: Scenario, path: Path) -> None:
-    """Write a scenario so that `load` gives it back."""
+    """Write a scenario that `load` can read."""
     path.write_bytes(msgspec.json.encode(scenario))

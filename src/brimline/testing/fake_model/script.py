@@ -98,9 +98,9 @@ class Script:
 
 def _filled(reply: Reply, prompt: Prompt) -> Reply:
     """The reply with the captured text of the request in its tool inputs."""
-    found = re.search(reply.capture, prompt.newest) if reply.capture is not None else None
-    if found is None:
+    match = re.search(reply.capture, prompt.newest) if reply.capture is not None else None
+    if match is None:
         return reply
-    text = msgspec.json.encode(reply.tools).decode().replace(CAPTURED, found[1])
+    text = msgspec.json.encode(reply.tools).decode().replace(CAPTURED, match[1])
     tools = msgspec.json.decode(text, type=tuple[ToolCall, ...])
     return msgspec.structs.replace(reply, tools=tools)

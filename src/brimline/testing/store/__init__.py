@@ -1,10 +1,10 @@
-"""What every store must do: a suite that any implementation can run.
+"""The conformance suite that every store passes.
 
     for check in CHECKS:
         await check(make)
 
-`make` gives a new, empty store. PAIR_CHECKS are for stores that several processes share: there
-`make` gives two stores on the same, empty place.
+`make` returns a new, empty store. PAIR_CHECKS are for stores that several processes share: their
+`make` returns two stores on the same, empty file.
 """
 
 from brimline.testing.store import compactions, forgetting, messages, pairs, rows

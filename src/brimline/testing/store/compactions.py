@@ -1,4 +1,4 @@
-"""Compactions: told of bit by bit, kept once for the cycle that they ended."""
+"""Compactions: reported in parts, stored once for the cycle that they ended."""
 
 from brimline.store.base import PutCompaction, Store
 from brimline.store.rows import CompactionRow
@@ -6,20 +6,20 @@ from brimline.testing.store.suite import check, compaction
 
 
 @check
-async def compaction_comes_back_whole(store: Store) -> None:
-    """Every field of a compaction is kept; a session need not be known for it."""
+async def compaction_is_stored_with_all_fields(store: Store) -> None:
+    """Every field of a compaction is stored, also before its session is."""
     row = CompactionRow("s", "main", 2, 1.5, "auto", 167_000, 2**40, "m", "1.0", inferred=True)
     bare = CompactionRow("s", "main", 0)
     assert await store.write([PutCompaction(row), PutCompaction(bare)]) == [True, True]
-    kept = await store.compactions("s")
-    assert kept == [bare, row]
-    assert [one.inferred for one in kept] == [False, True]
+    stored = await store.compactions("s")
+    assert stored == [bare, row]
+    assert [one.inferred for one in stored] == [False, True]
     assert [id for _, id in await store.changes()] == ["s"]
 
 
 @check
 async def compaction_is_filled_in(store: Store) -> None:
-    """What is None says nothing new; what is not replaces what was there."""
+    """A field that is None leaves the stored value; any other value replaces it."""
     await store.write([PutCompaction(compaction(before=150_000, trigger="auto"))])
     assert await store.write([PutCompaction(compaction(after=0, trigger="manual"))]) == [True]
     filled = compaction(before=150_000, after=0, trigger="manual")
@@ -28,35 +28,30 @@ async def compaction_is_filled_in(store: Store) -> None:
 
 @check
 async def compaction_with_nothing_new_has_no_effect(store: Store) -> None:
-    """A compaction that tells nothing new has no effect and is no change, in one list or later."""
+    """A compaction with nothing new has no effect and is no change, in one list or later."""
     put = PutCompaction(compaction(before=150_000, after=9_000))
     assert await store.write([put, put]) == [True, False]
-    told = await store.changes()
+    changes = await store.changes()
     less = PutCompaction(compaction(before=150_000))
     assert await store.write([put, less]) == [False, False]
-    assert await store.changes() == told
+    assert await store.changes() == changes
 
 
 @check
-async def compaction_is_inferred_until_a_record_tells(store: Store) -> None:
+async def inferred_compaction_becomes_recorded_once(store: Store) -> None:
     """`inferred` goes from set to not set, and never back."""
-    inferred, told = PutCompaction(compaction(inferred=True)), PutCompaction(compaction())
-    assert await store.write([inferred, inferred, told, inferred, told]) == [
-        True,
-        False,
-        True,
-        False,
-        False,
-    ]
-    (kept,) = await store.compactions()
-    assert kept.inferred is False
+    inferred, recorded = PutCompaction(compaction(inferred=True)), PutCompaction(compaction())
+    effects = await store.write([inferred, inferred, recorded, inferred, recorded])
+    assert effects == [True, False, True, False, False]
+    (stored,) = await store.compactions()
+    assert stored.inferred is False
     assert await store.write([PutCompaction(compaction(before=9, inferred=True))]) == [True]
     assert await store.compactions() == [compaction(before=9)]
 
 
 @check
-async def compactions_in_their_order(store: Store) -> None:
-    """Session, thread and cycle tell compactions apart; they are listed by these three."""
+async def compactions_are_listed_in_order(store: Store) -> None:
+    """Session, thread and cycle identify a compaction; they are listed by these three."""
     rows = [
         compaction(session="t"),
         compaction(cycle=10),

@@ -1,4 +1,4 @@
-"""Sessions that are forgotten: with all that is theirs, and nothing of anybody else's."""
+"""Old sessions are deleted with everything that belongs to them, and nothing else."""
 
 from brimline.store.base import (
     EventKey,
@@ -26,8 +26,8 @@ from brimline.testing.store.suite import (
 )
 
 
-def whole(id: str, seen_at: float) -> list[Write]:
-    """One of everything, for a session."""
+def all_writes(id: str, seen_at: float) -> list[Write]:
+    """Return one write of each kind for a session."""
     return [
         PutSession(session(id, seen_at)),
         PutThread(thread(3, 7, session=id)),
@@ -39,8 +39,8 @@ def whole(id: str, seen_at: float) -> list[Write]:
     ]
 
 
-async def held(store: Store, id: str) -> list[int]:
-    """How much there is of a session, of each kind."""
+async def count_rows(store: Store, id: str) -> list[int]:
+    """Return the number of rows of a session, of each kind."""
     rows = (
         await store.threads(id),
         await store.calls(id),
@@ -60,52 +60,49 @@ ALL = [1, 1, 1, 1, 1, 2, 2, 1, 1]
 
 
 @check
-async def forgotten_with_all_that_is_theirs(store: Store) -> None:
-    """Of a session that was last seen before the time nothing is left; of one seen then, all is."""
+async def session_is_forgotten_with_all_its_rows(store: Store) -> None:
+    """A session that was last seen before the time is deleted, one seen at the time is not."""
     for id, seen_at in (("old", 1.0), ("now", 5.0), ("older", 0.5)):
-        await store.write(whole(id, seen_at))
+        await store.write(all_writes(id, seen_at))
     assert await store.write([ForgetSessions(5.0)]) == [True]
-    assert await held(store, "old") == await held(store, "older") == NOTHING
-    assert await held(store, "now") == ALL
+    assert await count_rows(store, "old") == await count_rows(store, "older") == NOTHING
+    assert await count_rows(store, "now") == ALL
     assert [row.id for row in await store.sessions()] == ["now"]
 
 
 @check
-async def forgotten_once(store: Store) -> None:
-    """Where no session was last seen before the time nothing happens."""
-    await store.write(whole("old", 1.0))
-    assert await store.write([ForgetSessions(1.0), ForgetSessions(2.0), ForgetSessions(2.0)]) == [
-        False,
-        True,
-        False,
-    ]
+async def forgetting_has_an_effect_once(store: Store) -> None:
+    """If no session was last seen before the time, nothing happens."""
+    await store.write(all_writes("old", 1.0))
+    effects = await store.write([ForgetSessions(at) for at in (1.0, 2.0, 2.0)])
+    assert effects == [False, True, False]
     assert await store.write([ForgetSessions(2.0)]) == [False]
 
 
 @check
-async def not_forgotten_where_never_seen(store: Store) -> None:
-    """What came before its session was heard of waits for it."""
-    await store.write(whole("s", 1.0)[1:])
+async def rows_without_a_session_are_not_forgotten(store: Store) -> None:
+    """Rows that were stored before their session stay."""
+    await store.write(all_writes("s", 1.0)[1:])
     assert await store.write([ForgetSessions(9.0)]) == [False]
-    assert await held(store, "s") == [0, *ALL[1:]]
+    assert await count_rows(store, "s") == [0, *ALL[1:]]
 
 
 @check
-async def forgotten_without_a_trace_among_changes(store: Store) -> None:
-    """A forgotten session is no change any more, also where the same list told of it."""
-    await store.write(whole("now", 5.0))
-    told = await store.changes()
-    await store.write([*whole("old", 1.0), ForgetSessions(5.0)])
-    assert await store.changes() == told
-    await store.write(whole("old", 1.0))
+async def forgotten_session_is_not_among_changes(store: Store) -> None:
+    """A forgotten session is no longer a change, even if the same list wrote it."""
+    await store.write(all_writes("now", 5.0))
+    changes = await store.changes()
+    await store.write([*all_writes("old", 1.0), ForgetSessions(5.0)])
+    assert await store.changes() == changes
+    await store.write(all_writes("old", 1.0))
     await store.write([ForgetSessions(5.0)])
-    assert await store.changes() == told
+    assert await store.changes() == changes
 
 
 @check
-async def marks_go_on(store: Store) -> None:
-    """No mark is given twice: who goes on from that of a forgotten session misses nothing."""
-    await store.write(whole("old", 1.0))
+async def marks_are_never_used_twice(store: Store) -> None:
+    """A stream that continues from the mark of a forgotten session misses nothing."""
+    await store.write(all_writes("old", 1.0))
     ((last, _),) = await store.changes()
     await store.write([ForgetSessions(5.0)])
     await store.write([PutSession(session("new", 6.0))])
@@ -115,10 +112,10 @@ async def marks_go_on(store: Store) -> None:
 
 
 @check
-async def messages_go_on(store: Store) -> None:
-    """The order of messages grows on, also where the last one was forgotten."""
-    await store.write(whole("now", 9.0))
-    await store.write(whole("old", 1.0))
+async def message_order_grows_after_forgetting(store: Store) -> None:
+    """The order of messages grows, even if the last one was deleted."""
+    await store.write(all_writes("now", 9.0))
+    await store.write(all_writes("old", 1.0))
     last = (await store.messages())[-1].order
     await store.write([ForgetSessions(5.0), QueueMessage(message("m", session="now"))])
     assert (await store.messages())[-1].order > last
@@ -126,21 +123,21 @@ async def messages_go_on(store: Store) -> None:
 
 @check
 async def events_are_not_forgotten(store: Store) -> None:
-    """An event that was brought by a session that is forgotten has no effect again."""
-    await store.write([EventKey("e", 1.0), *whole("old", 1.0), ForgetSessions(5.0)])
-    assert await store.write([EventKey("e", 9.0), *whole("old", 9.0)]) == [False] * 8
-    assert await held(store, "old") == NOTHING
+    """An event of a forgotten session has no effect when it comes again."""
+    await store.write([EventKey("e", 1.0), *all_writes("old", 1.0), ForgetSessions(5.0)])
+    assert await store.write([EventKey("e", 9.0), *all_writes("old", 9.0)]) == [False] * 8
+    assert await count_rows(store, "old") == NOTHING
     assert await store.has_event("e") is True
 
 
 @check
-async def session_that_comes_back_begins_anew(store: Store) -> None:
-    """Nothing of before is in the way: cycles, signals and ids are free again."""
-    await store.write([PutSession(session("s", 3.0, title="before")), *whole("s", 3.0)])
+async def forgotten_session_starts_from_nothing(store: Store) -> None:
+    """A session that comes back may use all cycles, signals and ids again."""
+    await store.write([PutSession(session("s", 3.0, title="before")), *all_writes("s", 3.0)])
     await store.write(
         [MarkMessage("message to s", "delivered", ("queued",), 4.0), ForgetSessions(5.0)]
     )
-    assert await store.write([PutThread(thread(0, 0)), *whole("s", 2.0)]) == [True] * 8
+    assert await store.write([PutThread(thread(0, 0)), *all_writes("s", 2.0)]) == [True] * 8
     assert await store.session("s") == session("s", 2.0)
-    assert await held(store, "s") == ALL
+    assert await count_rows(store, "s") == ALL
     assert [id for _, id in await store.changes()] == ["s"]

@@ -1,4 +1,4 @@
-"""Signals and messages: said once, handed out in order, cancelled, delivered once."""
+"""Signals and messages: fired once, handed out in order, cancelled, delivered once."""
 
 import asyncio
 
@@ -19,8 +19,8 @@ from brimline.testing.store.suite import call, check, fire, message, signal, sta
 
 
 @check
-async def signal_is_said_once(store: Store) -> None:
-    """A signal that was said has no effect again, and its messages are not queued."""
+async def signal_fires_once(store: Store) -> None:
+    """A signal that has fired has no effect again, and its messages are not queued."""
     first, again = fire("m1"), fire("m2")
     assert await store.write([first, again]) == [True, False]
     assert await store.write([again]) == [False]
@@ -29,8 +29,8 @@ async def signal_is_said_once(store: Store) -> None:
 
 
 @check
-async def signal_is_told_by_its_key(store: Store) -> None:
-    """Session, thread, cycle, kind, level and arm tell signals apart; they stand in their order."""
+async def signal_is_identified_by_its_key(store: Store) -> None:
+    """Session, thread, cycle, kind, level and arm identify a signal; they are listed in order."""
     rows = [
         signal(),
         signal(session="t"),
@@ -47,19 +47,19 @@ async def signal_is_told_by_its_key(store: Store) -> None:
 
 
 @check
-async def signal_comes_back_whole(store: Store) -> None:
-    """Every field of a signal and of a message is kept."""
+async def signal_is_stored_with_all_fields(store: Store) -> None:
+    """Every field of a signal and of a message is stored."""
     row = SignalRow("s", "main", 3, "level", 1.5, 65.0, "text", 130_000, 65.1, arm=2)
     text = Message("m", "s", "t", 1.5, 0, "urgent", "user", "main", 3, 65.0, 9.5, "handed", 2.5)
     await store.write([RecordSignal(row, (text,))])
     assert await store.signals() == [row]
-    (kept,) = await store.messages()
-    assert kept == msgspec.structs.replace(text, order=kept.order)
+    (stored,) = await store.messages()
+    assert stored == msgspec.structs.replace(text, order=stored.order)
 
 
 @check
-async def signal_in_many_hands(store: Store) -> None:
-    """Of many that fire the same signal at the same time one has an effect."""
+async def signal_fires_once_for_concurrent_writers(store: Store) -> None:
+    """If many fire the same signal at the same time, one has an effect."""
     fires = [store.write([fire(f"m{place}")]) for place in range(20)]
     effects = await asyncio.gather(*fires)
     assert sorted(effects) == [[False]] * 19 + [[True]]
@@ -73,51 +73,52 @@ async def message_is_queued_once(store: Store) -> None:
     again = Message("m1", "s", "another text", 9.0)
     writes = [QueueMessage(message("m1")), QueueMessage(message("m2")), QueueMessage(again)]
     assert await store.write(writes) == [True, True, False]
-    kept = await store.messages("s")
-    assert [row.text for row in kept] == ["text of m1", "text of m2"]
+    stored = await store.messages("s")
+    assert [row.text for row in stored] == ["text of m1", "text of m2"]
 
 
 @check
-async def messages_in_their_order(store: Store) -> None:
-    """The store gives the order: growing over all sessions, whatever the message said."""
+async def messages_are_listed_in_order(store: Store) -> None:
+    """The store sets the order, which grows over all sessions; that of the message is ignored."""
     given = Message("m3", "s", "t", 0.5, order=-7)
     await store.write(
         [QueueMessage(message("m1")), RecordSignal(signal(), (message("m2", "t"), given))]
     )
     await store.write([QueueMessage(message("m0"))])
-    kept = await store.messages()
-    assert [row.id for row in kept] == ["m1", "m2", "m3", "m0"]
-    orders = [row.order for row in kept]
+    stored = await store.messages()
+    assert [row.id for row in stored] == ["m1", "m2", "m3", "m0"]
+    orders = [row.order for row in stored]
     assert orders == sorted(set(orders))
     assert [row.id for row in await store.messages("t")] == ["m2"]
 
 
 @check
-async def waiting_messages(store: Store) -> None:
-    """What is queued or handed waits, in its order; what became of the rest does not matter."""
-    became = ("handed", "delivered", "queued", "cancelled", "expired", "handed")
-    await store.write([QueueMessage(message(str(place))) for place in range(len(became))])
+async def pending_messages_are_queued_or_handed(store: Store) -> None:
+    """Messages that are queued or handed are pending, in their order; others are not."""
+    states_after = ("handed", "delivered", "queued", "cancelled", "expired", "handed")
+    await store.write([QueueMessage(message(str(place))) for place in range(len(states_after))])
     await store.write([QueueMessage(message("other", session="t"))])
     await store.write(
-        [MarkMessage(str(place), state, ("queued",), 2.0) for place, state in enumerate(became)]
+        [
+            MarkMessage(str(place), state, ("queued",), 2.0)
+            for place, state in enumerate(states_after)
+        ]
     )
     assert [row.id for row in await store.pending_messages("s")] == ["0", "2", "5"]
     assert [row.id for row in await store.pending_messages()] == ["0", "2", "5", "other"]
     assert await store.pending_messages("none") == []
-    kept = {row.id: row for row in await store.messages()}
-    assert [
-        kept[row.id] for row in await store.pending_messages()
-    ] == await store.pending_messages()
+    by_id = {row.id: row for row in await store.messages()}
+    assert all(row == by_id[row.id] for row in await store.pending_messages())
 
 
 @check
-async def end_of_cycle_cancels(store: Store) -> None:
-    """The level messages of a thread up to a cycle are cancelled; nobody else's are."""
+async def end_of_cycle_cancels_its_messages(store: Store) -> None:
+    """The level messages of a thread up to a cycle are cancelled, no others."""
     rows = [
         message("now", cycle=1),
         message("before", cycle=0),
         message("next", cycle=2),
-        message("somebody's", cycle=None),
+        message("no cycle", cycle=None),
         message("other thread", thread="agent-1"),
         message("no thread", thread=None),
         message("other session", session="t"),
@@ -129,8 +130,8 @@ async def end_of_cycle_cancels(store: Store) -> None:
 
 
 @check
-async def end_of_cycle_cancels_what_is_on_its_way(store: Store) -> None:
-    """A message that was handed out is cancelled too, one that was delivered or expired is not."""
+async def end_of_cycle_cancels_handed_messages(store: Store) -> None:
+    """A message that was handed out is cancelled, one that was delivered or expired is not."""
     ids = ("handed", "delivered", "expired")
     await store.write([QueueMessage(message(id)) for id in ids])
     await store.write([MarkMessage(id, id, ("queued",), 2.0) for id in ids])
@@ -144,52 +145,47 @@ async def end_of_cycle_cancels_what_is_on_its_way(store: Store) -> None:
 
 
 @check
-async def mark_compares_first(store: Store) -> None:
-    """A message goes to a state only from those that are named; `handed_at` is kept."""
+async def mark_has_an_effect_only_from_named_states(store: Store) -> None:
+    """A message changes its state only from those that are named; `handed_at` stays."""
     await store.write([QueueMessage(message("m"))])
-    hand, deliver = (
-        MarkMessage("m", "handed", ("queued",), 5.0),
-        MarkMessage("m", "delivered", ("handed",), 6.0),
-    )
+    hand = MarkMessage("m", "handed", ("queued",), 5.0)
+    deliver = MarkMessage("m", "delivered", ("handed",), 6.0)
     assert await store.write([deliver, hand, hand, deliver]) == [False, True, False, True]
-    assert await store.write(
-        [MarkMessage("m", "handed", (), 7.0), MarkMessage("none", "handed", ("queued",), 7.0)]
-    ) == [
-        False,
-        False,
-    ]
-    (kept,) = await store.messages()
-    assert (kept.state, kept.handed_at) == ("delivered", 5.0)
+    without_states = MarkMessage("m", "handed", (), 7.0)
+    unknown = MarkMessage("none", "handed", ("queued",), 7.0)
+    assert await store.write([without_states, unknown]) == [False, False]
+    (stored,) = await store.messages()
+    assert (stored.state, stored.handed_at) == ("delivered", 5.0)
 
 
 @check
-async def message_is_handed_to_one(store: Store) -> None:
-    """Of many that hand out the same message at the same time one has an effect."""
+async def message_is_handed_out_once_for_concurrent_writers(store: Store) -> None:
+    """If many hand out the same message at the same time, one has an effect."""
     await store.write([QueueMessage(message("m"))])
     marks = [MarkMessage("m", "handed", ("queued",), float(at)) for at in range(20)]
     effects = await asyncio.gather(*(store.write([mark]) for mark in marks))
     assert sorted(effects) == [[False]] * 19 + [[True]]
-    (kept,) = await store.messages()
-    assert effects[int(kept.handed_at or 0)] == [True]
+    (stored,) = await store.messages()
+    assert effects[int(stored.handed_at or 0)] == [True]
 
 
 @check
-async def message_is_handed_again_to_one(store: Store) -> None:
-    """Of two that saw the same message handed out at the same time, one hands it out again."""
+async def message_is_handed_out_again_once(store: Store) -> None:
+    """Of two that saw the same `handed_at`, one hands the message out again."""
     await store.write([QueueMessage(message("m")), MarkMessage("m", "handed", ("queued",), 1.1)])
     again = [
         MarkMessage("m", "handed", ("queued", "handed"), at, handed_at=1.1) for at in (40.0, 41.0)
     ]
     assert await store.write(again) == [True, False]
-    (kept,) = await store.messages()
-    assert kept.handed_at == 40.0
+    (stored,) = await store.messages()
+    assert stored.handed_at == 40.0
     unlike = MarkMessage("m", "queued", ("handed",), 42.0, handed_at=1.1)
     assert await store.write([unlike]) == [False]
 
 
 @check
-async def list_is_carried_out_in_order(store: Store) -> None:
-    """A later item of a list sees what an earlier one did."""
+async def list_is_applied_in_order(store: Store) -> None:
+    """A later write of a list sees the effect of an earlier one."""
     writes = [
         fire("m1"),
         CancelMessages("s", "main", 0),
@@ -202,7 +198,7 @@ async def list_is_carried_out_in_order(store: Store) -> None:
 
 @check
 async def lists_do_not_mix(store: Store) -> None:
-    """Lists that are written at the same time are carried out one after the other."""
+    """Lists that are written at the same time are applied one after the other."""
     lists = [[QueueMessage(message(f"{name}{place}")) for place in range(5)] for name in "abcdefgh"]
     await asyncio.gather(*(store.write(writes) for writes in lists))
     names = [row.id[0] for row in await store.messages()]
@@ -212,8 +208,8 @@ async def lists_do_not_mix(store: Store) -> None:
 
 
 @check
-async def messages_change_their_session(store: Store) -> None:
-    """A message changes the session that it is for, whoever's signal it is, and so do its marks."""
+async def message_marks_its_own_session_as_changed(store: Store) -> None:
+    """A message changes the session that gets it, not that of its signal; so do its marks."""
     await store.write([RecordSignal(signal(), (message("m", session="parent"),))])
     assert {id for _, id in await store.changes()} == {"s", "parent"}
     for write in (
@@ -226,8 +222,8 @@ async def messages_change_their_session(store: Store) -> None:
 
 
 @check
-async def message_is_moved(store: Store) -> None:
-    """It waits for another session in its order, and keeps all else; both sessions change."""
+async def message_is_moved_to_another_session(store: Store) -> None:
+    """It is pending for another session, in its order, otherwise as it was; both change."""
     await store.write(
         [QueueMessage(message("m1")), QueueMessage(message("m2")), QueueMessage(message("m3"))]
     )
@@ -241,16 +237,12 @@ async def message_is_moved(store: Store) -> None:
 
 
 @check
-async def message_that_is_not_moved(store: Store) -> None:
-    """One that is there already, is not queued any more, or is not known stays as it is."""
+async def message_is_not_moved_unless_queued(store: Store) -> None:
+    """A message that is there already, not queued or unknown stays as it is."""
     await store.write([QueueMessage(message("m1")), QueueMessage(message("m2"))])
     await store.write([MarkMessage("m1", "handed", ("queued",), 2.0)])
     before = await store.changes()
-    assert (
-        await store.write(
-            [MoveMessage("m1", "t"), MoveMessage("m2", "s"), MoveMessage("none", "t")]
-        )
-        == [False] * 3
-    )
+    moves = [MoveMessage("m1", "t"), MoveMessage("m2", "s"), MoveMessage("none", "t")]
+    assert await store.write(moves) == [False] * 3
     assert await store.messages("t") == []
     assert await store.changes() == before

@@ -1,4 +1,4 @@
-"""Two stores on the same place: keys decide between them as they do between two callers."""
+"""Two stores on the same file: keys decide between them as between two callers."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ ROUNDS = 20
 
 @pair_check
 async def one_sees_what_the_other_wrote(one: Store, other: Store) -> None:
-    """What one was acknowledged, the other reads; marks of changes are theirs together."""
+    """What one has written, the other reads; both have the same marks of changes."""
     await one.write([QueueMessage(message("m1"))])
     (mark, _), *_ = await other.changes()
     await other.write([QueueMessage(message("m2"))])
@@ -36,8 +36,8 @@ async def one_sees_what_the_other_wrote(one: Store, other: Store) -> None:
 
 
 @pair_check
-async def both_fire(one: Store, other: Store) -> None:
-    """A signal that both fire at the same time is said once, with one message."""
+async def signal_of_both_fires_once(one: Store, other: Store) -> None:
+    """A signal that both fire at the same time fires once, with one message."""
     for place in range(ROUNDS):
         writes = [[fire(f"{name} {place}", thread=str(place))] for name in ("one", "other")]
         effects = await asyncio.gather(one.write(writes[0]), other.write(writes[1]))
@@ -46,7 +46,7 @@ async def both_fire(one: Store, other: Store) -> None:
 
 
 @pair_check
-async def both_hand_out(one: Store, other: Store) -> None:
+async def message_of_both_is_handed_out_once(one: Store, other: Store) -> None:
     """A message that both hand out at the same time is handed out once."""
     await one.write([QueueMessage(message(str(place))) for place in range(ROUNDS)])
     for place in range(ROUNDS):
@@ -57,8 +57,8 @@ async def both_hand_out(one: Store, other: Store) -> None:
 
 
 @pair_check
-async def both_bring_an_event(one: Store, other: Store) -> None:
-    """An event that both bring has an effect once, with what follows it."""
+async def event_of_both_has_an_effect_once(one: Store, other: Store) -> None:
+    """An event that both write has an effect once, with the writes after it."""
     for place in range(ROUNDS):
         writes = [EventKey(str(place), 1.0), QueueMessage(message(str(place)))]
         effects = await asyncio.gather(one.write(writes), other.write(writes))
@@ -69,7 +69,7 @@ async def both_bring_an_event(one: Store, other: Store) -> None:
 
 @pair_check
 async def later_thread_counts(one: Store, other: Store) -> None:
-    """Of what both say of a thread the higher (cycle, seq) counts, whoever writes last."""
+    """If both write a thread, the higher (cycle, seq) counts, not the last write."""
     for seq in range(ROUNDS):
         newer, older = PutThread(thread(1, seq)), PutThread(thread(0, seq))
         await asyncio.gather(one.write([newer]), other.write([older]))
@@ -77,21 +77,21 @@ async def later_thread_counts(one: Store, other: Store) -> None:
 
 
 @pair_check
-async def both_tell_of_a_compaction(one: Store, other: Store) -> None:
-    """What each of the two tells of a compaction is kept; the same of both has an effect once."""
+async def compaction_of_both_is_merged(one: Store, other: Store) -> None:
+    """What each of the two reports of a compaction is stored; the same has an effect once."""
     for cycle in range(ROUNDS):
         before = PutCompaction(compaction(cycle=cycle, before=9, inferred=True))
         after = PutCompaction(compaction(cycle=cycle, after=3))
         writes = [one.write([before, after]), other.write([after])]
         effects = await asyncio.gather(*writes)
         assert sorted(effects) in ([[False], [True, True]], [[True], [True, False]])
-        (kept,) = (await other.compactions())[cycle:]
-        assert kept == compaction(cycle=cycle, before=9, after=3)
+        (stored,) = (await other.compactions())[cycle:]
+        assert stored == compaction(cycle=cycle, before=9, after=3)
 
 
 @pair_check
-async def nothing_new_to_either(one: Store, other: Store) -> None:
-    """What one has told is nothing new from the other; what the other has told since is no harm."""
+async def repeated_write_of_the_other_has_no_effect(one: Store, other: Store) -> None:
+    """A write has no effect if the other wrote the same last."""
     put, newer = PutSession(session(title="a")), PutSession(session(title="b"))
     assert await one.write([put]) == [True]
     assert await other.write([put]) == [False]
@@ -102,8 +102,8 @@ async def nothing_new_to_either(one: Store, other: Store) -> None:
 
 
 @pair_check
-async def both_forget(one: Store, other: Store) -> None:
-    """Of two that forget the same sessions one has an effect."""
+async def session_is_forgotten_once_by_both(one: Store, other: Store) -> None:
+    """If both forget the same sessions, one has an effect."""
     for place in range(ROUNDS):
         await one.write([PutSession(session(str(place), seen_at=place))])
         forget = [ForgetSessions(place + 1.0)]
@@ -114,7 +114,7 @@ async def both_forget(one: Store, other: Store) -> None:
 
 @pair_check
 async def one_forgets_what_the_other_knows(one: Store, other: Store) -> None:
-    """A session that one forgets begins anew for the other too, with marks that go on."""
+    """A session that one forgets is new for the other too, with marks that grow."""
     put = PutSession(session(title="a"))
     for _ in range(ROUNDS):
         assert await other.write([put, fire("m")]) == [True, True]

@@ -38,10 +38,10 @@ async def new_store_is_empty(store: Store) -> None:
 
 
 @check
-async def session_comes_back_whole(store: Store) -> None:
-    """Every field of a session is kept, any text as it is."""
-    told = ("h", "/p", "m", "1.0", TEXT, "/t", "other", 99.5, "next", 98.5)
-    row = SessionRow(TEXT, "codex", 1.25, *told)
+async def session_is_stored_with_all_fields(store: Store) -> None:
+    """Every field of a session is stored, any text unchanged."""
+    fields = ("h", "/p", "m", "1.0", TEXT, "/t", "other", 99.5, "next", 98.5)
+    row = SessionRow(TEXT, "codex", 1.25, *fields)
     assert await store.write([PutSession(row)]) == [True]
     assert await store.session(TEXT) == row
     assert await store.sessions() == [row]
@@ -49,15 +49,15 @@ async def session_comes_back_whole(store: Store) -> None:
 
 @check
 async def session_is_filled_in(store: Store) -> None:
-    """What is None says nothing new; what is not replaces what was there."""
+    """A field that is None leaves the stored value; any other value replaces it."""
     await store.write([PutSession(session(model="old", title="a title"))])
     assert await store.write([PutSession(session(model="new", project="/p"))]) == [True]
     assert await store.session("s") == session(model="new", title="a title", project="/p")
 
 
 @check
-async def session_is_never_seen_earlier(store: Store) -> None:
-    """`seen_at` does not go back, and what a late report tells besides still counts."""
+async def seen_at_never_goes_back(store: Store) -> None:
+    """`seen_at` does not go back; the other fields of a late report count."""
     await store.write([PutSession(session(seen_at=5.0))])
     assert await store.write([PutSession(session(seen_at=3.0, model="m"))]) == [True]
     assert await store.write([PutSession(session(seen_at=7.0))]) == [True]
@@ -66,18 +66,18 @@ async def session_is_never_seen_earlier(store: Store) -> None:
 
 @check
 async def session_with_nothing_new_has_no_effect(store: Store) -> None:
-    """A session that tells nothing new has no effect and is no change, in one list or later."""
+    """A session with nothing new has no effect and is no change, in one list or later."""
     put = PutSession(session(title=""))
     assert await store.write([put, put]) == [True, False]
-    told = await store.changes()
+    changes = await store.changes()
     assert await store.write([put]) == [False]
     assert await store.write([put, PutSession(session(seen_at=0.5))]) == [False, False]
-    assert await store.changes() == told
+    assert await store.changes() == changes
     assert await store.session("s") == put.row
 
 
 @check
-async def sessions_last_seen_first(store: Store) -> None:
+async def sessions_are_listed_last_seen_first(store: Store) -> None:
     """Sessions are listed with the last seen first."""
     seen = {"a": 2.0, "b": 9.0, "c": 5.0}
     await store.write([PutSession(session(id, at)) for id, at in seen.items()])
@@ -85,10 +85,10 @@ async def sessions_last_seen_first(store: Store) -> None:
 
 
 @check
-async def thread_comes_back_whole(store: Store) -> None:
-    """Every field of a thread is kept; a session need not be known for it."""
-    told = (1.5, 2, 3, 200_000, "set", 170_000, "learned", 0.1, 120.5, 0.2, 8, 9, "m")
-    row = ThreadRow("s", "main", 2, 7, "hook", "measured", *told)
+async def thread_is_stored_with_all_fields(store: Store) -> None:
+    """Every field of a thread is stored, also before its session is."""
+    fields = (1.5, 2, 3, 200_000, "set", 170_000, "learned", 0.1, 120.5, 0.2, 8, 9, "m")
+    row = ThreadRow("s", "main", 2, 7, "hook", "measured", *fields)
     bare = ThreadRow("s", "agent-1", 0, 0, "hook", "unknown")
     other = ThreadRow("t", "main", 0, 0, "hook", "unknown")
     assert await store.write([PutThread(one) for one in (row, other, bare)]) == [True] * 3
@@ -98,7 +98,7 @@ async def thread_comes_back_whole(store: Store) -> None:
 
 @check
 async def thread_is_ordered_by_cycle_and_seq(store: Store) -> None:
-    """The higher (cycle, seq) counts: neither the clock nor the order of arrival does."""
+    """The higher (cycle, seq) counts, not the clock or the order of arrival."""
     wanted = thread(cycle=1, seq=2, sent=5, at=1.0)
     assert await store.write([PutThread(wanted)]) == [True]
     for late in (thread(1, 1, at=9.0), thread(0, 99, at=9.0), thread(1, 2, sent=6, at=9.0)):
@@ -109,29 +109,29 @@ async def thread_is_ordered_by_cycle_and_seq(store: Store) -> None:
 
 
 @check
-async def call_comes_back_whole(store: Store) -> None:
-    """Every field of a call is kept, and large counts are."""
+async def call_is_stored_with_all_fields(store: Store) -> None:
+    """Every field of a call is stored, also large counts."""
     row = CallRow("s", "main", TEXT, 2**53 + 1, 0, 1, 2**40, 3, 4, "m", 1.5)
     await store.write([PutCall(row)])
     assert await store.calls("s", "main") == [row]
 
 
 @check
-async def call_is_kept_by_its_id(store: Store) -> None:
-    """The last copy of a call counts; the same again and an earlier one have no effect."""
+async def last_copy_of_a_call_counts(store: Store) -> None:
+    """A later copy replaces a call; the same again and an earlier one have no effect."""
     copies = [call("c", 1, output=1), call("c", 2, output=80), call("c", 2, output=90)]
     assert await store.write([PutCall(copy) for copy in copies]) == [True] * 3
     assert await store.write([PutCall(copies[2]), PutCall(copies[0])]) == [False, False]
     assert await store.calls("s") == [copies[2]]
     for model in ("m", "n", None):
-        told = msgspec.structs.replace(copies[2], model=model)
-        assert await store.write([PutCall(told), PutCall(told)]) == [True, False]
-        assert await store.calls("s") == [told]
+        changed = msgspec.structs.replace(copies[2], model=model)
+        assert await store.write([PutCall(changed), PutCall(changed)]) == [True, False]
+        assert await store.calls("s") == [changed]
 
 
 @check
-async def calls_in_their_order(store: Store) -> None:
-    """Calls are listed by thread, then by (cycle, seq), however they came."""
+async def calls_are_listed_in_order(store: Store) -> None:
+    """Calls are listed by thread, then by (cycle, seq), not as they were written."""
     rows = [call("d", 1, cycle=1), call("b", 2), call("c", 1), call("a", 1, thread="agent-1")]
     await store.write([PutCall(row) for row in rows])
     assert [row.call for row in await store.calls("s")] == ["a", "c", "b", "d"]
@@ -140,21 +140,21 @@ async def calls_in_their_order(store: Store) -> None:
 
 
 @check
-async def handoffs_last_first(store: Store) -> None:
-    """Documents are kept by their id as they were first; the last one written comes first."""
+async def handoffs_are_listed_last_first(store: Store) -> None:
+    """The first document of an id is stored; the last one written comes first."""
     one, two = handoff("one", at=9.0), handoff("two", at=1.0)
     draft = HandoffRow("three", "t", 1.5, "/p", "ff", TEXT, "draft", 2, 3, True, 4.5)
     writes = [PutHandoff(one), PutHandoff(two), PutHandoff(draft)]
     assert await store.write(writes) == [True, True, True]
     assert await store.write([PutHandoff(handoff("one", at=11.0))]) == [False]
     assert await store.handoffs("s") == [two, one]
-    (kept,) = await store.handoffs("t")
-    assert kept == draft
-    assert kept.draft is True
+    (stored,) = await store.handoffs("t")
+    assert stored == draft
+    assert stored.draft is True
 
 
 @check
-async def last_handoffs_without_their_text(store: Store) -> None:
+async def last_handoffs_have_no_text(store: Store) -> None:
     """The last document of a session, or of each with the last one first; the text is empty."""
     documents = [handoff("1"), handoff("2", "t", at=9.0), handoff("3", at=0.5), handoff("4", "u")]
     await store.write([PutHandoff(row) for row in documents])
@@ -167,22 +167,18 @@ async def last_handoffs_without_their_text(store: Store) -> None:
 
 
 @check
-async def handoff_is_used_again(store: Store) -> None:
-    """A document may be brought back after several compactions; the last time is kept."""
-    uses = [
-        UseHandoff("h", 5.0),
-        UseHandoff("h", 6.0),
-        UseHandoff("h", 5.5),
-        UseHandoff("none", 6.0),
-    ]
-    written = await store.write([PutHandoff(handoff("h")), *uses])
-    assert written == [True, True, True, False, False]
+async def last_use_of_a_handoff_is_stored(store: Store) -> None:
+    """A document may be re-injected after several compactions; the last time is stored."""
+    uses = [UseHandoff("h", at) for at in (5.0, 6.0, 5.5)]
+    uses.append(UseHandoff("none", 6.0))
+    effects = await store.write([PutHandoff(handoff("h")), *uses])
+    assert effects == [True, True, True, False, False]
     assert [row.used_at for row in await store.handoffs("s")] == [6.0]
 
 
 @check
-async def once_stops_what_follows(store: Store) -> None:
-    """An event that was there already has no effect, nor has what follows it in its list."""
+async def repeated_event_stops_its_list(store: Store) -> None:
+    """An event that is stored already has no effect, nor have the writes after it."""
     first = [EventKey("e", 1.0), PutCall(call("a", 1))]
     again = [PutCall(call("b", 2)), EventKey("e", 2.0), PutCall(call("c", 3)), EventKey("f", 2.0)]
     assert await store.write(first) == [True, True]
@@ -192,8 +188,8 @@ async def once_stops_what_follows(store: Store) -> None:
 
 
 @check
-async def event_is_known(store: Store) -> None:
-    """An event is known once it was brought; not where another one stopped its list."""
+async def has_event_is_true_once_stored(store: Store) -> None:
+    """An event is known once it was written, but not if another one stopped its list."""
     assert await store.has_event("e") is False
     await store.write([EventKey("e", 1.0), PutSession(session())])
     await store.write([PutCall(call("c", 1)), EventKey("e", 2.0), EventKey("after", 2.0)])
@@ -202,8 +198,8 @@ async def event_is_known(store: Store) -> None:
 
 
 @check
-async def once_in_many_hands(store: Store) -> None:
-    """Of many that bring the same event at the same time one has an effect."""
+async def event_has_an_effect_once_for_concurrent_writers(store: Store) -> None:
+    """If many write the same event at the same time, one has an effect."""
     lists = [[EventKey("e", 1.0), PutCall(call(f"c{place}", place))] for place in range(20)]
     effects = await asyncio.gather(*(store.write(writes) for writes in lists))
     assert sorted(effects) == [[False, False]] * 19 + [[True, True]]
@@ -212,7 +208,7 @@ async def once_in_many_hands(store: Store) -> None:
 
 @check
 async def reading_sees_what_was_written(store: Store) -> None:
-    """A read that begins after a write returned sees it, whoever else writes meanwhile."""
+    """A query after a write sees it, even if others write at the same time."""
 
     async def write_and_read(place: int) -> bool:
         await store.write([PutCall(call(f"c{place}", place))])
@@ -223,22 +219,22 @@ async def reading_sees_what_was_written(store: Store) -> None:
 
 @check
 async def changes_since_a_mark(store: Store) -> None:
-    """Each session that changed since a mark is told once, in the order of its last change."""
+    """Each session that changed since a mark is listed once, in the order of its last change."""
     for id in ("a", "b", "a"):
         await store.write([PutSession(session(id)), PutThread(thread(0, 0)), EventKey(id, 1.0)])
         await store.write([PutHandoff(handoff(f"{id} {len(await store.changes())}", id))])
-    told = await store.changes()
-    assert [id for _, id in told] == ["s", "b", "a"]
-    assert sorted({mark for mark, _ in told}) == [mark for mark, _ in told]
-    assert await store.changes(told[-1][0]) == []
-    assert await store.changes(told[0][0]) == told[1:]
+    changes = await store.changes()
+    assert [id for _, id in changes] == ["s", "b", "a"]
+    assert sorted({mark for mark, _ in changes}) == [mark for mark, _ in changes]
+    assert await store.changes(changes[-1][0]) == []
+    assert await store.changes(changes[0][0]) == changes[1:]
 
 
 @check
 async def no_effect_is_no_change(store: Store) -> None:
-    """What has no effect is no change."""
+    """A write without effect is not a change."""
     writes = [PutSession(session()), PutThread(thread(1, 1)), PutCall(call("c", 1))]
     await store.write(writes)
-    told = await store.changes()
+    changes = await store.changes()
     await store.write([*writes, PutThread(thread(0, 9)), UseHandoff("none", 1.0)])
-    assert await store.changes() == told
+    assert await store.changes() == changes

@@ -1,17 +1,17 @@
-"""How a check is declared, and the rows that the checks are made with."""
+"""The decorators that declare checks, and the rows that checks write."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import TypeAlias
 
 from brimline.inbox import Message, Urgency
+from brimline.policy.signals import SignalKind
 from brimline.store.base import RecordSignal, Store
 from brimline.store.rows import (
     CallRow,
     CompactionRow,
     HandoffRow,
     SessionRow,
-    SignalKind,
     SignalRow,
     ThreadRow,
 )
@@ -21,9 +21,9 @@ MakePair: TypeAlias = Callable[[], Awaitable[tuple[Store, Store]]]
 Check: TypeAlias = Callable[[Make], Awaitable[None]]
 PairCheck: TypeAlias = Callable[[MakePair], Awaitable[None]]
 
-CHECKS: list[Check] = []  # what every store does; the docstring of each names the property
+CHECKS: list[Check] = []  # for every store; the docstring of each names the property
 
-PAIR_CHECKS: list[PairCheck] = []  # what two stores on the same place do
+PAIR_CHECKS: list[PairCheck] = []  # for two stores on the same file
 
 
 def check(run: Callable[[Store], Awaitable[None]]) -> Check:
@@ -42,7 +42,7 @@ def check(run: Callable[[Store], Awaitable[None]]) -> Check:
 
 
 def pair_check(run: Callable[[Store, Store], Awaitable[None]]) -> PairCheck:
-    """Add a check to PAIR_CHECKS: it gets two stores on the same place."""
+    """Add a check to PAIR_CHECKS: it gets two stores on the same file."""
 
     @wraps(run)
     async def checked(make: MakePair) -> None:
@@ -64,14 +64,14 @@ def session(
     model: str | None = None,
     title: str | None = None,
 ) -> SessionRow:
-    """A session of Claude Code's."""
+    """Return a session of Claude Code."""
     return SessionRow(id, "claude", seen_at, project=project, model=model, title=title)
 
 
 def thread(
     cycle: int, seq: int, sent: int | None = None, at: float = 1.0, session: str = "s"
 ) -> ThreadRow:
-    """The main thread of a session at a moment."""
+    """Return the main thread of a session."""
     return ThreadRow(session, "main", cycle, seq, "transcript", "measured", at=at, sent=sent)
 
 
@@ -83,7 +83,6 @@ def call(
     thread: str = "main",
     session: str = "s",
 ) -> CallRow:
-    """A call in a thread."""
     return CallRow(session, thread, id, seq, cycle, 10, 20, 30, output)
 
 
@@ -96,7 +95,6 @@ def compaction(
     after: int | None = None,
     inferred: bool = False,
 ) -> CompactionRow:
-    """A compaction, as far as it is told."""
     return CompactionRow(session, thread, cycle, None, trigger, before, after, inferred=inferred)
 
 
@@ -108,7 +106,6 @@ def signal(
     level: float = 50.0,
     arm: int = 0,
 ) -> SignalRow:
-    """A level that was reached, or another signal."""
     return SignalRow(session, thread, cycle, kind, at=1.0, level=level, arm=arm)
 
 
@@ -119,21 +116,21 @@ def message(
     thread: str | None = "main",
     urgency: Urgency = "sequential",
 ) -> Message:
-    """A level's message, or with no cycle somebody's."""
+    """Return a level message; without a cycle, a message of a user."""
     text = f"text of {id}"
     return Message(id, session, text, at=1.0, urgency=urgency, thread=thread, cycle=cycle)
 
 
 def fire(id: str, thread: str = "main") -> RecordSignal:
-    """A signal with one message."""
+    """Return the write of a signal with one message."""
     return RecordSignal(signal(thread=thread), (message(id),))
 
 
 def handoff(id: str, session: str = "s", at: float = 1.0) -> HandoffRow:
-    """A document that an agent wrote."""
+    """Return a document of the agent."""
     return HandoffRow(id, session, at, f"/{id}.md", "00", f"text of {id}", "agent", 0, 7)
 
 
 async def states(store: Store) -> dict[str, str]:
-    """What became of each message."""
+    """Return the state of each message by its id."""
     return {message.id: message.state for message in await store.messages()}

@@ -16,7 +16,7 @@ COUNTED: dict[EditKind, str] = {
 
 
 def management(turn: Turn) -> Json:
-    """What an answer says about edits; nothing where none was made."""
+    """Return what an answer reports about edits; nothing if there were none."""
     applied: list[Json] = []
     for edit in turn.reply.edits:
         fields = {"cleared_input_tokens": edit.tokens, COUNTED[edit.kind]: edit.count}
@@ -26,18 +26,20 @@ def management(turn: Turn) -> Json:
 
 def with_passes(usage: Json, turn: Turn) -> Json:
     """The usage of an answer over all of its passes; unchanged if there was one pass."""
-    made = [_pass(one.kind, Usage(input=one.input, output=one.output)) for one in turn.reply.passes]
+    passes = [
+        _pass(one.kind, Usage(input=one.input, output=one.output)) for one in turn.reply.passes
+    ]
     if turn.summary is not None:
-        made.append(_pass(COMPACTION, turn.summary.usage))
-    if not made:
+        passes.append(_pass(COMPACTION, turn.summary.usage))
+    if not passes:
         return usage
     if turn.summed_up_alone:
         usage = usage | {"cache_creation": None}
     else:
-        made.append(_pass(OWN, turn.usage))
-    own = [one for one in made if one["type"] == OWN]
-    sums = {name: sum(one[name] for one in own) for name in made[0] if name != "type"}
-    return usage | sums | {"iterations": made}
+        passes.append(_pass(OWN, turn.usage))
+    own = [one for one in passes if one["type"] == OWN]
+    sums = {name: sum(one[name] for one in own) for name in passes[0] if name != "type"}
+    return usage | sums | {"iterations": passes}
 
 
 def _pass(kind: str, usage: Usage) -> Json:

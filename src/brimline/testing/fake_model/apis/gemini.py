@@ -40,14 +40,14 @@ class _GeminiRequest(msgspec.Struct, rename="camel"):
 def read(body: bytes, path: str, headers: Mapping[str, str]) -> Prompt:
     """Read a generateContent request; a body of another shape is msgspec.ValidationError."""
     request = msgspec.json.decode(body, type=_GeminiRequest)
-    found = PATH.search(path)
+    match = PATH.search(path)
     system = request.system_instruction.parts if request.system_instruction else []
     pieces = [block(one, in_conversation=False) for one in (*request.tools, *system)]
     for content in request.contents:
         pieces += [block([content.role, one], in_conversation=True) for one in content.parts]
     return Prompt(
-        model=found["model"] if found else "unknown",
-        stream=found is not None and found["verb"] == "streamGenerateContent",
+        model=match["model"] if match else "unknown",
+        stream=match is not None and match["verb"] == "streamGenerateContent",
         blocks=tuple(pieces),
         system=text_of(system),
         newest=text_of(_newest(request.contents)),
@@ -99,15 +99,15 @@ def raw(turn: Turn) -> Json:
 def parts(turn: Turn) -> list[Json]:
     """The parts of an answer."""
     reply = turn.reply
-    found: list[Json] = []
+    content: list[Json] = []
     if reply.reasoning is not None:
-        found.append({"text": reply.reasoning, "thought": True})
+        content.append({"text": reply.reasoning, "thought": True})
     if reply.text is not None:
-        found.append({"text": reply.text})
+        content.append({"text": reply.text})
     for place, tool in enumerate(reply.tools):
         call = {"id": turn.tool_id("call_fake", place), "name": tool.name, "args": tool.input}
-        found.append({"functionCall": call})
-    return found
+        content.append({"functionCall": call})
+    return content
 
 
 def answer(turn: Turn) -> Json:
