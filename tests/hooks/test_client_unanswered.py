@@ -227,10 +227,15 @@ def test_bytes_after_the_reply_are_ignored(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["hook"], ["a"] * 9], ids=["none", "few", "many"])
-def test_wrong_arguments_are_silent(agent: Agent, arguments: list[str]) -> None:
+def test_wrong_arguments_are_silent(
+    agent: Agent, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(agent.folder)
+    before = sorted(agent.folder.iterdir())
     command = [*agent.command, *arguments]
     result = replace(agent, command=[sys.executable, "-c", RUN, *command]).run(LINE)
     assert (result.code, result.stdout) == (0, b"")
+    assert sorted(agent.folder.iterdir()) == before  # nothing was spooled
 
 
 @contextmanager

@@ -61,7 +61,8 @@ class HookEvent:
     def __init__(self, arguments: list[str]) -> None:
         self.from_extension = arguments[0] == "--no-daemon"
         self.id = arguments[1] if self.from_extension else f"{time.time_ns()}-{posix.getpid()}"
-        self.kind, self.agent, self.socket, self.spool = arguments[-4:]
+        details = arguments[2:] if self.from_extension else arguments
+        self.kind, self.agent, self.socket, self.spool = details
         self.starts = self.kind == "start"
         self.kind = "hook" if self.starts else self.kind
         self.no_daemon = self.from_extension
@@ -207,8 +208,7 @@ def connect(event: HookEvent) -> "socket | None":
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        while not try_connect(connection, event):
-            time.sleep(POLL_S)
+        connect_in_time(connection, event)
         if sys.platform == "linux":
             peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
         else:
@@ -221,14 +221,13 @@ def connect(event: HookEvent) -> "socket | None":
     return connection if int.from_bytes(peer[4:8], sys.byteorder) == posix.geteuid() else None
 
 
-def try_connect(connection: "socket", event: HookEvent) -> bool:
-    """Return False if the daemon's backlog is full."""
-    set_timeout(connection, event)
-    try:
-        connection.connect(event.socket)
-    except BlockingIOError:
-        return False
-    return True
+def connect_in_time(connection: "socket", event: HookEvent) -> None:
+    while True:
+        set_timeout(connection, event)
+        try:
+            return connection.connect(event.socket)
+        except BlockingIOError:  # the daemon's backlog is full
+            time.sleep(POLL_S)
 
 
 def set_timeout(connection: "socket", event: HookEvent) -> None:
@@ -250,18 +249,14 @@ def send_and_print(connection: "socket", event: HookEvent) -> None:
     if answer is None:
         return
     event.answered = True
-    if print_answer(event, *answer):
-        acknowledge(connection, event)
-
-
-def print_answer(event: HookEvent, text: bytes, receipt: bytes) -> bool:
-    """Print the answer and note its receipt, with the alarm blocked; return whether it worked."""
-    hold_alarm()
+    text, receipt = answer
+    hold_alarm()  # until the receipt is noted
     is_printed = event.print(text)
     if is_printed:
         event.receipt = receipt
     release_alarm()
-    return is_printed
+    if is_printed:
+        acknowledge(connection, event)
 
 
 def read_answer(connection: "socket", event: HookEvent) -> tuple[bytes, bytes] | None:
@@ -292,7 +287,7 @@ def parse_sizes(line: bytes) -> tuple[int, int] | None:
 
 
 def acknowledge(connection: "socket", event: HookEvent) -> None:
-    """Acknowledge the answer; the receipt is kept until the daemon confirms that."""
+    """Acknowledge the answer, and forget the receipt if the daemon confirms that."""
     try:
         connection.send(ACK)
         if not event.receipt:
