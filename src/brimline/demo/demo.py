@@ -25,8 +25,12 @@ from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import SessionRoutes
 from brimline.server.api.static import PageRoutes
 from brimline.server.api.views import Views
-from brimline.server.http import create_server, stop_on_signals
-from brimline.server.http_protocol import ConnectionLimits, raise_descriptor_limit
+from brimline.server.http_server import (
+    ConnectionLimits,
+    create_server,
+    raise_descriptor_limit,
+    stop_on_signals,
+)
 from brimline.server.sockets import DEFAULT_PORT, HOST, listen_tcp
 from brimline.server.tcp_peer import TcpPeers
 from brimline.store.memory import MemoryStore

@@ -39,8 +39,12 @@ from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import HookSocket
 from brimline.server.hooks.status_line import StatusLines
 from brimline.server.hooks.user_status_line import UserStatusLine
-from brimline.server.http import create_server, stop_on_signals
-from brimline.server.http_protocol import ConnectionLimits, raise_descriptor_limit
+from brimline.server.http_server import (
+    ConnectionLimits,
+    create_server,
+    raise_descriptor_limit,
+    stop_on_signals,
+)
 from brimline.server.local_environment import LocalEnvironment, parent_sessions
 from brimline.server.port_file import read_port, write_port
 from brimline.server.retry import Work, growing_pauses, run_forever
@@ -123,10 +127,10 @@ class Daemon:
         )
         monitor = Monitor(store, time.time, rules, environment)
         views = Views(store, monitor, rules)
-        status_lines = StatusLines(monitor, views, self._settings, UserStatusLine(self.state))
-        dispatcher = HookDispatcher(
-            monitor, status_lines, tmux.clearer, parent_sessions(self._places)
-        )
+        user_line = UserStatusLine(self.state)
+        status_lines = StatusLines(monitor, views, self._settings, user_line)
+        parents = parent_sessions(self._places)
+        dispatcher = HookDispatcher(monitor, status_lines, tmux.clearer, parents)
         await tmux.clearer.load()
         with suppress(StoreFailed, OSError):  # logged when `_poll_spool` tries again
             await self._process_spool(dispatcher)
@@ -165,7 +169,7 @@ class Daemon:
             await tmux.clearer.close()
             await notices.close()
             await hooks.close()
-            await status_lines.close()
+            await user_line.close()
             unix_socket.unlink()
             if peers is not None:
                 peers.close()
@@ -228,12 +232,12 @@ class Daemon:
         """
         if self._stopping():
             return
-        if not self.state.is_dir():
-            LOGGER.warning("%s was removed, shutting down", self.state)
-            self.is_lost = True
-        else:
+        if self.state.is_dir():
             LOGGER.warning("%s %s; restarting", self.state / "brimline.db", problem)
             self._restarting = True
+        else:
+            LOGGER.warning("%s was removed, shutting down", self.state)
+            self.is_lost = True
         self._end_serving()
 
     async def _poll_spool(self, dispatcher: HookDispatcher) -> None:

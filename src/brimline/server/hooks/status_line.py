@@ -39,7 +39,3 @@ class StatusLines:
         place = SessionPlace(project, client.cwd, client.transcript_path)
         shown = await self._user_line.combine(ours, session, place, request.body, request.env)
         return shown.encode() + b"\n"
-
-    async def close(self) -> None:
-        """Stop the user's commands."""
-        await self._user_line.close()

@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from brimline.server.http import create_server
-from brimline.server.http_protocol import MAX_HEAD_BYTES, ConnectionLimits
+from brimline.server.http_server import MAX_HEAD_BYTES, ConnectionLimits, create_server
 from brimline.server.sockets import listen_unix
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n"

@@ -1,4 +1,4 @@
-"""HTTP connections with limits: who may connect, how many, and how long a request may take.
+"""uvicorn with limits: who may connect, how many, and how long a request may take.
 
 uvicorn sets none of these: a client that connects and sends nothing keeps its file descriptor for
 ever, and a request's head may have any length.
@@ -6,11 +6,16 @@ ever, and a request's head may have any length.
 
 import asyncio
 import os
+import signal
 import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import cast
 
 import msgspec
+import uvicorn
+from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from brimline.server.api.responses import RETRY_AFTER_S, RETRY_HINT
@@ -46,7 +51,7 @@ class ConnectionLimits:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol within limits; subclassed by `limited_protocol`."""
+    """uvicorn's protocol within limits; subclassed by `create_server`."""
 
     limits: ConnectionLimits
 
@@ -122,14 +127,37 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def limited_protocol(limits: ConnectionLimits) -> type[LimitedProtocol]:
-    """Return a protocol class with these limits, for uvicorn."""
+class _Server(uvicorn.Server):
+    """uvicorn without signal handlers: they would end the process before we have cleaned up."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def create_server(app: Starlette, limits: ConnectionLimits) -> uvicorn.Server:
+    """Return a server; set `should_exit` to stop it after the current requests."""
 
     class Protocol(LimitedProtocol):
         pass
 
     Protocol.limits = limits
-    return Protocol
+    config = uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+    )
+    return _Server(config)
+
+
+def stop_on_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` on SIGINT (Ctrl-C) and SIGTERM (service managers)."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
 def raise_descriptor_limit() -> int:
