@@ -23,7 +23,6 @@ from brimline.server.api.responses import Routes
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import SessionRoutes
-from brimline.server.api.static import PageRoutes
 from brimline.server.api.views import Views
 from brimline.server.http_server import (
     ConnectionLimits,
@@ -93,7 +92,7 @@ class Demo:
             HistoryRoutes(store, player.items, clock),
             StreamRoutes(cache, ChangeBroadcaster(cache, self._stopping, clock)),
         ]
-        return create_app(store, parts, PageRoutes().routes(), access)
+        return create_app(store, parts, access)
 
     @property
     def address(self) -> str:

@@ -33,7 +33,6 @@ from brimline.server.api.responses import Routes
 from brimline.server.api.schemas import DaemonStatus
 from brimline.server.api.session_cache import SessionCache
 from brimline.server.api.sessions import SessionRoutes
-from brimline.server.api.static import PageRoutes
 from brimline.server.api.views import Views
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import HookSocket
@@ -195,7 +194,7 @@ class Daemon:
         ]
         is_open = self._settings.daemon.context_usage_without_secret
         open_paths = LEGACY_PATHS if is_open else ()
-        return create_app(store, parts, PageRoutes().routes(), access, open_paths)
+        return create_app(store, parts, access, open_paths)
 
     def _socket_path(self, name: str) -> Path:
         return socket_path(self.state, os.getuid(), name)

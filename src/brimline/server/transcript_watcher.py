@@ -78,10 +78,8 @@ class TranscriptWatcher:
         """Yield changed paths until the folders changed, or cannot be watched."""
         watched, stop = sorted(folders), threading.Event()
         if not watched or time.monotonic() < self._watch_again_at:
-            pause_s = (
-                min(POLL_INTERVAL_S, self._folder_check_s) if watched else self._folder_check_s
-            )
-            await asyncio.sleep(pause_s)
+            pause_s = POLL_INTERVAL_S if watched else self._folder_check_s
+            await asyncio.sleep(min(pause_s, self._folder_check_s))
             return
         end = time.monotonic() + self._folder_check_s
         try:

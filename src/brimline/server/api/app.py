@@ -32,7 +32,7 @@ from brimline.server.api.responses import (
 )
 from brimline.server.api.schemas import DaemonStatus, Health, PageLink
 from brimline.server.api.sessions import SessionRoutes
-from brimline.server.api.static import USED_LINK, sign_in_response
+from brimline.server.api.static import USED_LINK, page_routes, sign_in_response
 from brimline.server.hooks.dispatcher import HookDispatcher
 from brimline.server.hooks.hook_socket import record_delivery
 from brimline.server.retry import RateLimitedLog
@@ -119,7 +119,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 def create_app(
     store: Store,
     parts: Sequence[Routes],
-    others: Sequence[Route],
     access: AccessControl,
     open_paths: Sequence[str] = (),
 ) -> Starlette:
@@ -132,7 +131,7 @@ def create_app(
         Route("/openapi.json", openapi),
         *(_route(store, part, each) for part in parts for each in part.endpoints),
         Route(LINK_PATH, partial(_open_page, access)),
-        *others,
+        *page_routes(),
     ]
     handlers = {
         BrimlineError: refusal_response,

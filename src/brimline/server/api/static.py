@@ -55,28 +55,22 @@ def sign_in_response(reason: str = NOT_SIGNED_IN) -> Response:
     return Response(page, 401, SIGN_IN_HEADERS, media_type="text/html")
 
 
-class PageRoutes:
-    """Serves the files of a folder."""
+def page_routes() -> list[Route]:
+    """Return the routes of the page and its assets."""
+    files = {
+        path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob("*") if path.is_file()
+    }
 
-    def __init__(self, folder: Path = FOLDER) -> None:
-        self._files = {
-            path.relative_to(folder).as_posix(): path
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
-        }
-
-    def routes(self) -> list[Route]:
-        return [Route("/", self.index), Route("/assets/{name}", self.asset)]
-
-    async def index(self, request: Request) -> Response:
-        return self._file(INDEX, "no-cache")
-
-    async def asset(self, request: Request) -> Response:
-        return self._file(f"assets/{request.path_params['name']}", FOREVER)
-
-    def _file(self, name: str, cached: str) -> Response:
-        path = self._files.get(name)
-        if path is None:
+    def serve(name: str, caching: str) -> Response:
+        if name not in files:
             hint = "Brimline was built without the page: run `make page`."
-            raise RequestRefused(404, f"no file {name!r}", None if self._files else hint)
-        return FileResponse(path, headers={**HEADERS, "cache-control": cached})
+            raise RequestRefused(404, f"no file {name!r}", None if files else hint)
+        return FileResponse(files[name], headers={**HEADERS, "cache-control": caching})
+
+    async def index(request: Request) -> Response:
+        return serve(INDEX, "no-cache")
+
+    async def asset(request: Request) -> Response:
+        return serve(f"assets/{request.path_params['name']}", FOREVER)
+
+    return [Route("/", index), Route("/assets/{name}", asset)]

@@ -104,21 +104,12 @@ class Views:
 
     async def read_rows(self, sessions: Sequence[str]) -> AsyncIterator[SessionRows]:
         """Yield the rows of these sessions in order; sessions that are gone are skipped."""
-        if len(sessions) > MAX_SINGLE_READS:
-            async for rows in self._read_tables(sessions):
-                yield rows
+        if len(sessions) <= MAX_SINGLE_READS:
+            for id in sessions:
+                session = await self._store.session(id)
+                if session is not None:
+                    yield await self._complete(session)
             return
-        for id in sessions:
-            session = await self._store.session(id)
-            if session is not None:
-                yield await self._complete(session)
-
-    async def _complete(self, session: SessionRow) -> SessionRows:
-        threads = await self._store.threads(session.id)
-        waiting = await self._store.pending_messages(session.id)
-        return SessionRows(session, threads, waiting, await self._store.last_handoffs(session.id))
-
-    async def _read_tables(self, sessions: Sequence[str]) -> AsyncIterator[SessionRows]:
         by_id = {row.id: row for row in await self._store.sessions()}
         threads = _group_by_session(await self._store.threads())
         waiting = _group_by_session(await self._store.pending_messages())
@@ -128,6 +119,11 @@ class Views:
                 yield SessionRows(
                     by_id[id], threads.get(id, []), waiting.get(id, []), handoffs.get(id, [])
                 )
+
+    async def _complete(self, session: SessionRow) -> SessionRows:
+        threads = await self._store.threads(session.id)
+        waiting = await self._store.pending_messages(session.id)
+        return SessionRows(session, threads, waiting, await self._store.last_handoffs(session.id))
 
     async def view(self, row: SessionRow) -> SessionView:
         return self.build(await self._complete(row))
