@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from brimline.agents import source
 from brimline.agents.codex.paths import transcripts
 from brimline.agents.codex.source import SOURCE
-from brimline.agents.codex.transcript import TURNS, RolloutParser
+from brimline.agents.codex.transcript import MAX_TURNS, RolloutParser
 from brimline.errors import InvalidUsage, UnreadableTranscript
 from brimline.events import (
     AnyEvent,
@@ -360,8 +360,8 @@ def test_rollback_of_everything() -> None:
 
 def test_rollback_beyond_what_is_remembered() -> None:
     """A rollback of more turns than are remembered is a fall of unknown depth; of none, nothing."""
-    asked = [event("user_message")] * (TURNS + 1)
-    far = event("thread_rolled_back", num_turns=TURNS + 1)
+    asked = [event("user_message")] * (MAX_TURNS + 1)
+    far = event("thread_rolled_back", num_turns=MAX_TURNS + 1)
     assert events(meta(), *asked, far)[-1] == Trimmed(at=SECONDS)
     assert events(meta(), *asked, event("thread_rolled_back", num_turns=0))[1:] == []
 

@@ -310,6 +310,12 @@ class ToolNames(msgspec.Struct, frozen=True):
         yield ToolCall(tool, call_id, kind, command, files, arguments=arguments, at=at)
 
 
+class ErrorMessage(msgspec.Struct, frozen=True):
+    """An error on the wire."""
+
+    message: str = ""
+
+
 class TextPart(msgspec.Struct, frozen=True):
     """A part of a content that may have text."""
 

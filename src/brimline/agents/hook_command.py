@@ -1,4 +1,4 @@
-"""What is installed: the hook's command, and how ours is told from others'."""
+"""The commands of installed hooks, and how to recognise ours."""
 
 import os
 import shlex
@@ -10,24 +10,24 @@ import msgspec
 
 from brimline.jsonc import Json
 
-# What the hook client is run for; `start` is a session's start, which starts the daemon too.
+# What the hook client is run for; `start` is a session's start, and also starts the daemon.
 Kind: TypeAlias = Literal["hook", "statusline", "start"]
 
 HOOK_NAME = "brimline"  # the name of our hooks in clients that name them
 
 COMPILED_CLIENT = "brimline-hook"
 PYTHON_CLIENT = "brimline/hooks/client/client.py"
-OLD_PYTHON_CLIENT = "brimline/hooks/client.py"  # where it was: setup replaces commands that name it
+OLD_PYTHON_CLIENT = "brimline/hooks/client.py"  # of earlier versions: setup replaces such commands
 
-# What a shell checks before it becomes Python's own client: Python fails with an error if it or its
-# script is gone, or if stdin is a directory. An exit code of 2 keeps an agent from going on.
+# What a shell checks before it runs the Python client: Python fails if it or its script is gone, or
+# if stdin is a directory, and an exit code of 2 keeps an agent from continuing.
 SHELL_GUARD = (
     '[ -x "$0" ] && [ -r "$3" ] && ! [ -d /dev/stdin ] || exit 0; exec "$0" "$@" 2>/dev/null'
 )
 
 URL_MARK = "by=brimline"  # marks an address as ours: others may have the same path
 
-HOOK_TIMEOUT_S = 2  # how long a client waits for a hook at most; ours gives up long before
+HOOK_TIMEOUT_S = 2  # after which a client gives up on a hook; ours gives up long before
 
 
 class HookCommand(msgspec.Struct, frozen=True):
@@ -37,15 +37,11 @@ class HookCommand(msgspec.Struct, frozen=True):
 
     @property
     def shell(self) -> str:
-        """The command for a client that gives it to a shell."""
         return shlex.join(self.words)
 
 
 class Program(msgspec.Struct, frozen=True):
-    """The hook client that is installed here, and where it finds the daemon and the spool.
-
-    `fast` is the compiled one, where there is one.
-    """
+    """The installed hook client, and the daemon's socket and spool; `compiled` if there is one."""
 
     python: str
     script: str
@@ -55,23 +51,21 @@ class Program(msgspec.Struct, frozen=True):
 
     @property
     def python_words(self) -> tuple[str, ...]:
-        """Python's own client."""
         return self.python, "-I", "-S", self.script
 
     @property
     def client_words(self) -> tuple[str, ...]:
-        """How the client is run; the compiled one is told of Python to start the daemon by it."""
+        """The command of the client; the compiled one starts the daemon with the Python named."""
         if self.compiled is None:
             return "/bin/sh", "-c", SHELL_GUARD, *self.python_words
         return self.compiled, self.python, self.script
 
     def command(self, kind: Kind, agent: str) -> HookCommand:
-        """What an agent is to run."""
         return HookCommand((*self.client_words, kind, agent, self.socket, self.spool))
 
 
 class Hook(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A hook as it stands in an agent's settings, in the order of its fields."""
+    """A hook in an agent's settings, in the order of its fields."""
 
     type: str
     name: str | None = None
@@ -82,84 +76,75 @@ class Hook(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     timeout: int
 
     def to_json(self) -> Json:
-        """As JSON has it."""
-        told: Json = msgspec.to_builtins(self)
-        return told
+        value: Json = msgspec.to_builtins(self)
+        return value
 
 
 class HttpTarget(msgspec.Struct, frozen=True):
-    """Where a client posts its hooks: the address of this user's daemon, and the token of hooks."""
+    """Where a client posts its hooks: the address of this user's daemon, and its hook token."""
 
     address: str
     token: str
 
 
 def has_hook_token(settings: bytes) -> bool:
-    """Return whether settings have hooks of ours that post: their token is not for others."""
+    """Return whether settings have HTTP hooks of ours, and so a token that others must not see."""
     return f"?{URL_MARK}".encode() in settings
 
 
 def find_program(package: Path, python: str, state: Path, socket: Path) -> Program:
-    """The hook client of an installation: the compiled one where there is one, else Python's."""
+    """Return the hook client of an installation: the compiled one, or else Python's."""
     folder = package / "hooks" / "client"
     script, fast = folder / "client.py", folder / COMPILED_CLIENT
     compiled = str(fast) if os.access(fast, os.X_OK) else None
     return Program(python, str(script), str(socket), str(state / "spool"), compiled)
 
 
-def is_our_hook(told: Json) -> bool:
-    """Whether a hook, or a status line, as it stands in the settings, is one of ours."""
-    if not isinstance(told, dict):
+def is_our_hook(hook: Json) -> bool:
+    """Return whether a hook or status line of an agent's settings is ours."""
+    if not isinstance(hook, dict):
         return False
-    url = told.get("url")
-    if isinstance(url, str):
-        return URL_MARK in _query(url)
-    return _runs_our_client(_command_words(told))
+    if isinstance(url := hook.get("url"), str):
+        return _has_our_mark(url)
+    words = [word for word in _command_words(hook) if isinstance(word, str)]
+    is_compiled = bool(words) and words[0].rpartition("/")[2] == COMPILED_CLIENT
+    scripts = (f"/{PYTHON_CLIENT}", f"/{OLD_PYTHON_CLIENT}")
+    return is_compiled or any(f"/{word}".endswith(scripts) for word in words)
 
 
-def starts_daemon(told: Json) -> bool:
-    """Whether a hook of ours, whichever installation's, starts the daemon."""
+def starts_daemon(hook: Json) -> bool:
+    """Return whether a hook of ours, of any installation, starts the daemon."""
     kind: Kind = "start"
-    return isinstance(told, dict) and _command_words(told)[-4:-3] == [kind]
+    return isinstance(hook, dict) and _command_words(hook)[-4:-3] == [kind]
 
 
-def daemon_address(told: Json) -> str | None:
-    """The address of the daemon that a hook of ours posts to; None where it is a command."""
-    url = told.get("url") if isinstance(told, dict) else None
+def daemon_address(hook: Json) -> str | None:
+    """Return the address of the daemon that a hook of ours posts to; None for a command."""
+    url = hook.get("url") if isinstance(hook, dict) else None
     if not isinstance(url, str):
         return None
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _command_words(told: "dict[str, Json]") -> list[Json]:
-    """What a hook runs, word by word; a client that takes no `args` gives it to a shell."""
-    command, words = told.get("command"), told.get("args")
+def _command_words(hook: "dict[str, Json]") -> list[Json]:
+    """The words of a hook's command, which is for a shell if the client has no `args`."""
+    command, words = hook.get("command"), hook.get("args")
     if not isinstance(command, str):
         return []
     return [command, *words] if isinstance(words, list) else [*split_command(command)]
 
 
 def split_command(command: str) -> list[str]:
-    """The words of a shell's command; none where a shell would not take it either."""
+    """Split a shell's command; empty if a shell would not accept it either."""
     try:
         return shlex.split(command)
     except ValueError:
         return []
 
 
-def _runs_our_client(words: list[Json]) -> bool:
-    texts = [word for word in words if isinstance(word, str)]
-    first = texts[0] if texts else ""
-    return first.rpartition("/")[2] == COMPILED_CLIENT or any(_is_script(word) for word in texts)
-
-
-def _is_script(word: str) -> bool:
-    return f"/{word}".endswith((f"/{PYTHON_CLIENT}", f"/{OLD_PYTHON_CLIENT}"))
-
-
-def _query(url: str) -> str:
+def _has_our_mark(url: str) -> bool:
     try:
-        return urlsplit(url).query
+        return URL_MARK in urlsplit(url).query
     except ValueError:
-        return ""
+        return False

@@ -1,4 +1,4 @@
-"""What is written into an agent's settings, and where they are."""
+"""What setup writes into an agent's settings, and where they are."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,12 +23,12 @@ START_EVENT = "SessionStart"  # what every client calls the start of a session
 
 
 def shell_hook(command: HookCommand) -> Hook:
-    """A hook of a client that gives the command to a shell."""
+    """Return a hook for a client that runs commands by a shell."""
     return Hook(type="command", command=command.shell, timeout=HOOK_TIMEOUT_S)
 
 
-# An extension names its events as other clients name their hooks.
-EXTENSION_EVENTS = (
+# The events of Codex, and of our own extensions, which use the same names.
+STANDARD_EVENTS = (
     "SessionStart",
     "UserPromptSubmit",
     "PostToolUse",
@@ -40,16 +40,16 @@ EXTENSION_EVENTS = (
 
 
 class WantedHook(msgspec.Struct, frozen=True):
-    """A hook that an event is to have."""
+    """The hook that setup installs for an event."""
 
     event: str
     hook: Hook
 
 
 class DisableSetting(msgspec.Struct, frozen=True):
-    """A setting with which a client runs no hook where it is `off`.
+    """A setting that disables all hooks if its value is `off`.
 
-    `names` is where a client has the names of single hooks that it does not run.
+    `names_path` is the setting with the names of single disabled hooks.
     """
 
     path: tuple[str, ...]
@@ -58,19 +58,19 @@ class DisableSetting(msgspec.Struct, frozen=True):
 
 
 class InstallSpec(msgspec.Struct, frozen=True):
-    """An agent that has hooks.
+    """Where an agent's hooks are configured, and which hooks setup installs there.
 
-    `user` finds the user's own file, `project` is the file's place below a project; what is in
-    `local` goes before that. The file is an `extension`, all of it ours, where the client has
-    extensions and no settings for hooks. `switch` switches all hooks off.
-    `over_http` are the events at which the client posts to an address. `oldest` is the first
-    version that takes what we write. `then` is what is left for the user to do.
+    `user_file` is the user's file; `project_file` and `local_file` are below a project, and the
+    local file takes precedence. With `is_extension` the whole file is ours: the client has
+    extensions and no settings for hooks. For `http_events` the client can post to an address.
+    `min_version` is the first version that accepts what we write. `next_step` is what the user
+    must do after the installation.
     """
 
     agent: str
     user_file: Callable[[Places], Path]
     project_file: str
-    events: Sequence[str]
+    events: Sequence[str] = STANDARD_EVENTS
     local_file: str | None = None
     disable_setting: DisableSetting | None = None
     hook: Callable[[HookCommand], Hook] = shell_hook
@@ -82,13 +82,15 @@ class InstallSpec(msgspec.Struct, frozen=True):
     next_step: str | None = None
 
     def file(self, places: Places, scope: Scope, cwd: Path) -> Path:
-        """The settings of a scope."""
         return self.user_file(places) if scope == "user" else cwd / self.project_file
 
     def wanted_hooks(
         self, program: Program, http: HttpTarget | None, autostart: bool = False
     ) -> list[WantedHook]:
-        """Every hook; with a target for HTTP those go there that can. One may start the daemon."""
+        """Return all hooks: over HTTP if possible and `http` is given, else commands.
+
+        With `autostart` the hook of the session's start also starts the daemon.
+        """
         command = self.hook(program.command("hook", self.agent))
         first = self.hook(program.command("start", self.agent)) if autostart else command
         posted = self._http_hook(http, command.timeout) if http else command

@@ -26,11 +26,11 @@ PROJECT_FILES = ("settings.json", "settings.local.json")
 # The limit for the client's own .claude.json, which keeps a history of every project.
 MAX_STATE_BYTES = 16 << 20
 
-SHORT = 200_000  # the window of every model while the long ones are switched off
+SHORT_WINDOW = 200_000  # of every model if long contexts are disabled
 
 
 def roots(places: Places) -> list[Path]:
-    """The configuration folders: those that CLAUDE_CONFIG_DIR names, else the usual ones."""
+    """The configuration folders: those of CLAUDE_CONFIG_DIR, else the default ones."""
     named = places.env.get("CLAUDE_CONFIG_DIR")
     parts = [part.strip() for part in (named or "").split(",")]
     return [Path(part) for part in parts if part] or [places.home / place for place in DEFAULTS]
@@ -48,10 +48,10 @@ def transcripts(places: Places) -> Iterator[Transcript]:
 
 
 def whose(path: str) -> tuple[str | None, str]:
-    """The session and the thread that a transcript's place tells.
+    """Return the session and the thread of a transcript by its path.
 
     `<session>.jsonl` is a session's own; `<session>/subagents/agent-<id>.jsonl` a subagent's; an
-    older `agent-<id>.jsonl` lies beside the sessions, and only its records name its session.
+    older `agent-<id>.jsonl` is beside the sessions, and only its records name its session.
     """
     folder, _, name = path.rpartition(os.sep)
     stem = name.removesuffix(".jsonl")
@@ -77,13 +77,13 @@ class _ClaudeSettings(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def windows(self) -> dict[str, int]:
         """The auto-compact windows by model, `*` for all."""
-        every = {"*": self.auto_compact_window} if self.auto_compact_window is not None else {}
-        sizes = {name: told.auto_compact_window for name, told in self.model_settings.items()}
-        return {name: size for name, size in sizes.items() if size is not None} | every
+        sizes = {name: model.auto_compact_window for name, model in self.model_settings.items()}
+        sizes["*"] = self.auto_compact_window
+        return {name: size for name, size in sizes.items() if size is not None}
 
 
 def settings(places: Places, project: str | None) -> ClientSettings:
-    """What the user told Claude Code about compaction: project over user over environment."""
+    """Settings of compaction: the project's over the user's over the environment."""
     env = dict(places.env)
     windows: dict[str, int] = {}
     enabled: bool | None = None
@@ -96,32 +96,32 @@ def settings(places: Places, project: str | None) -> ClientSettings:
             enabled = file.auto_compact_enabled
     if (size := env.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")).isdecimal():
         windows = {"*": int(size)}
-    if any(_on(env.get(name)) for name in ("DISABLE_AUTO_COMPACT", "DISABLE_COMPACT")):
+    if _is_on(env.get("DISABLE_AUTO_COMPACT")) or _is_on(env.get("DISABLE_COMPACT")):
         enabled = False
     return ClientSettings(
         auto_compact=enabled,
         auto_compact_windows=windows,
         part=_part(env.get("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "")),
-        windows={"*": SHORT} if _on(env.get("CLAUDE_CODE_DISABLE_1M_CONTEXT")) else {},
+        windows={"*": SHORT_WINDOW} if _is_on(env.get("CLAUDE_CODE_DISABLE_1M_CONTEXT")) else {},
         place="Claude Code's settings",
     )
 
 
-def _on(value: str | None) -> bool:
+def _is_on(value: str | None) -> bool:
     return (value or "").lower() in ("1", "true", "yes", "on")
 
 
-def _part(per_cent: str) -> float | None:
-    """A part of the window, as the client reads it: anything but a number in (0, 100] is none."""
+def _part(percent: str) -> float | None:
+    """A part of the window; like the client, ignore anything but a number in (0, 100]."""
     try:
-        number = float(per_cent)
+        number = float(percent)
     except ValueError:
         return None
     return number / 100 if 0 < number <= 100 else None
 
 
 def _settings_files(places: Places, project: str | None) -> list[Path]:
-    """The files in the order in which a later one goes over an earlier."""
+    """The files; later ones take precedence."""
     root = roots(places)[0]
     above = root if places.env.get("CLAUDE_CONFIG_DIR") else places.home
     own = [Path(project, ".claude", name) for name in PROJECT_FILES] if project else []

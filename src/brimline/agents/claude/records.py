@@ -1,4 +1,4 @@
-"""The parts of Claude Code's records that we read; everything else in them is passed over."""
+"""The parts of Claude Code's records that have figures; everything else in them is skipped."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ class ClaudeMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class CompactMetadata(msgspec.Struct, frozen=True, gc=False):
-    """What a compaction says of itself: camel case in transcripts, snake case in streams."""
+    """The metadata of a compaction: camel case in transcripts, snake case in streams."""
 
     trigger: str | None = None
     camel_before: int | None = msgspec.field(default=None, name="preTokens")
@@ -24,7 +24,7 @@ class CompactMetadata(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def before(self) -> int | None:
-        """What the context held, whichever way it is spelled."""
+        """What the context held."""
         return self.snake_before if self.camel_before is None else self.camel_before
 
 
@@ -76,14 +76,14 @@ class ClaudeStreamLine(msgspec.Struct, frozen=True):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """What tells a record's kind, where the rest of it does not fit its type."""
+    """The kind of a record of which other fields have unexpected types."""
 
     type: str
     subtype: object = None
 
 
 class ClaudeHead(msgspec.Struct, frozen=True):
-    """What tells whose a first line is."""
+    """A first line, to recognise the agent."""
 
     type: str | None = None
     transcript_session: str | None = msgspec.field(default=None, name="sessionId")

@@ -1,8 +1,8 @@
 """Claude Code: hooks without a shell, and the status line, in settings.json.
 
-It reads plain JSON: with a comment in it the whole file is ignored. `args`, which spares the shell,
-is known from 2.1.139 on. So is PostToolBatch, which makes PostToolUse needless: its answer reaches
-the same request, and an agent waits for one process a step, however many tools it used.
+The file is plain JSON: Claude Code ignores all of it if it has a comment. `args`, which avoids a
+shell, exists since 2.1.139. So does PostToolBatch, which replaces PostToolUse: its answer reaches
+the same request, and the agent waits for one process per step, however many tools it used.
 """
 
 from pathlib import Path

@@ -47,11 +47,10 @@ class Claude:
         return JsonLines(file, TranscriptParser())
 
     def stream(self) -> ClaudeStreamParser:
-        """A parser for `--output-format stream-json`."""
         return ClaudeStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:
-        """By the first line with a session: transcripts say sessionId, streams session_id."""
+        """By the first line with a session: `sessionId` in transcripts, `session_id` in streams."""
         for line in head.split(b"\n"):
             try:
                 first = _head.decode(line)

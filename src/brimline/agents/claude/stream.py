@@ -28,11 +28,11 @@ READ_SYSTEM = frozenset({"init", "compact_boundary", "status"})
 
 
 class ClaudeStreamParser:
-    """One run's stream: a line a content block, several init and result lines, subagents between.
+    """One run's stream: a line per content block, several init and result lines, subagents between.
 
-    Without --include-partial-messages a call's output is what message_start said (1 or so): the
-    prompt side is exact, the reply is not until the turn's result. That ends the calls of the turn;
-    the output that it tells beyond theirs is the only call's, or, of several, told as Spent.
+    Without --include-partial-messages a call's output is that of message_start (about 1): only the
+    prompt side is exact. The turn's result has the output of all its calls; what is missing is
+    added to the call if the turn had one, and else reported as Spent.
     """
 
     def __init__(self) -> None:
@@ -42,14 +42,13 @@ class ClaudeStreamParser:
         self._final: set[str] = set()
 
     def carry(self) -> bytes:
-        """A stream is read from its beginning, always."""
         return b""
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
         try:
             line = _line.decode(record)
         except msgspec.ValidationError:
-            return _unfitting(record)
+            return _check_unread(record)
         match line.type:
             case "assistant":
                 return self._assistant(line)
@@ -58,7 +57,7 @@ class ClaudeStreamParser:
             case "system":
                 return self._system(line)
             case "result":
-                return (*self._windows(line), *self._ended_turn(line))
+                return (*self._windows(line), *self._end_turn(line))
             case _:
                 return () if line.type in STREAM_KINDS else None
 
@@ -67,13 +66,12 @@ class ClaudeStreamParser:
         if message is None or message.usage is None or message.id is None:
             return ()
         usage = usage_of(message.usage)
-        if usage is None or self._finished(line, message.id):
+        if usage is None or self._has_better(line, message.id):
             return ()
-        told = StreamedMessage(message.id, message.model, usage, final=False)
-        return (self._call(line, told),)
+        return (self._call(line, StreamedMessage(message.id, message.model, usage, final=False)),)
 
-    def _finished(self, line: ClaudeStreamLine, call: str) -> bool:
-        """Whether the raw events told this call better already."""
+    def _has_better(self, line: ClaudeStreamLine, call: str) -> bool:
+        """Whether the raw events have reported this call already, with better figures."""
         stream = self._streams.get(_thread(line))
         return call in self._final or (stream is not None and stream.is_current(call))
 
@@ -81,27 +79,27 @@ class ClaudeStreamParser:
         if not bytes(line.event):
             return ()
         stream = self._streams.setdefault(_thread(line), MessageStream())
-        told = stream.feed(msgspec.json.decode(line.event))
-        return (self._call(line, told),) if told else ()
+        message = stream.feed(msgspec.json.decode(line.event))
+        return (self._call(line, message),) if message else ()
 
-    def _call(self, line: ClaudeStreamLine, told: StreamedMessage) -> Call:
+    def _call(self, line: ClaudeStreamLine, message: StreamedMessage) -> Call:
         thread = _thread(line)
-        if told.final:
-            self._final.add(told.id)
+        if message.final:
+            self._final.add(message.id)
         asked = self._asked_for if thread == MAIN else None
         fits = (
             asked is not None
-            and told.model is not None
-            and normalize_model(asked) == normalize_model(told.model)
+            and message.model is not None
+            and normalize_model(asked) == normalize_model(message.model)
         )
         call = Call(
             at=parse_time(line.timestamp),
-            id=told.id,
-            usage=told.usage,
-            model=told.model,
+            id=message.id,
+            usage=message.usage,
+            model=message.model,
             asked_for=asked if fits else None,
             thread=thread,
-            final=told.final,
+            final=message.final,
         )
         if thread == MAIN:
             self._turn[call.id] = call
@@ -120,31 +118,32 @@ class ClaudeStreamParser:
                 return ()
 
     def _windows(self, line: ClaudeStreamLine) -> Iterator[AnyEvent]:
-        for name, told in line.model_usage.items():
-            if told.context_window is None:
+        for name, model in line.model_usage.items():
+            if model.context_window is None:
                 continue
-            for model in dict.fromkeys((name, normalize_model(name), told.canonical_model or name)):
-                yield WindowReported(tokens=told.context_window, model=model)
+            names = (name, normalize_model(name), model.canonical_model or name)
+            for each in dict.fromkeys(names):
+                yield WindowReported(tokens=model.context_window, model=each)
 
-    def _ended_turn(self, line: ClaudeStreamLine) -> Iterator[AnyEvent]:
+    def _end_turn(self, line: ClaudeStreamLine) -> Iterator[AnyEvent]:
         turn, self._turn = list(self._turn.values()), {}
-        told = sum(call.usage.output for call in turn)
-        unseen = max(0, line.usage.output_tokens - told) if line.usage is not None else 0
-        under_way = [call for call in turn if not call.final]
-        alone = unseen if len(under_way) == 1 else 0
-        for call in under_way:
+        reported = sum(call.usage.output for call in turn)
+        missing = max(0, line.usage.output_tokens - reported) if line.usage is not None else 0
+        partial = [call for call in turn if not call.final]
+        of_call = missing if len(partial) == 1 else 0
+        for call in partial:
             self._final.add(call.id)
-            usage = call.usage + Usage(0, 0, 0, alone)
+            usage = call.usage + Usage(0, 0, 0, of_call)
             yield msgspec.structs.replace(call, usage=usage, final=True)
-        if unseen > alone:
-            yield Spent(usage=Usage(0, 0, 0, unseen - alone))
+        if missing > of_call:
+            yield Spent(usage=Usage(0, 0, 0, missing - of_call))
 
 
-def _unfitting(record: bytes) -> Sequence[AnyEvent] | None:
-    """A line that we do not read may look any way; one that we read may not."""
+def _check_unread(record: bytes) -> Sequence[AnyEvent] | None:
+    """Accept any shape of a kind that we do not read; raises for the others."""
     kind = _kind.decode(record)
-    named = kind.subtype if isinstance(kind.subtype, str) else ""
-    if kind.type in READ or (kind.type == "system" and named in READ_SYSTEM):
+    subtype = kind.subtype if isinstance(kind.subtype, str) else ""
+    if kind.type in READ or (kind.type == "system" and subtype in READ_SYSTEM):
         _line.decode(record)
     return () if kind.type in STREAM_KINDS else None
 

@@ -17,10 +17,10 @@ TRIGGERS: dict[str, Trigger] = {"auto": "auto", "manual": "manual"}
 
 
 class ClaudeCarry(msgspec.Struct):
-    """What the parser remembers from one record to the next.
+    """What the parser remembers between records.
 
-    `boundary`: the threads whose last compaction was told by its boundary, before its summary.
-    `roots`: the first record of each sidechain that is written into the main file, by uuid.
+    `boundary`: the threads of which the last record was a compaction's boundary, not yet its
+    summary. `roots`: the first record of each sidechain inside the main file, by uuid.
     """
 
     session: str | None = None
@@ -30,9 +30,9 @@ class ClaudeCarry(msgspec.Struct):
 
 
 class TranscriptParser:
-    """Claude Code's transcript, any version from 1.0 on."""
+    """Claude Code's transcript, since version 1.0."""
 
-    inline = False  # whether sidechains stand among the main thread's records
+    inline = False  # whether sidechains are among the main thread's records
 
     def __init__(self, carry: bytes = b"") -> None:
         self._carry = msgspec.msgpack.decode(carry, type=ClaudeCarry) if carry else ClaudeCarry()
@@ -44,7 +44,7 @@ class TranscriptParser:
         try:
             line = _record.decode(record)
         except msgspec.ValidationError:
-            return self._unfitting(record)
+            return _check_unread(record)
         thread = self._thread(line) if line.is_sidechain else MAIN
         if line.type == "assistant":
             return self._assistant(line, thread)
@@ -53,13 +53,6 @@ class TranscriptParser:
         if line.type == "system":
             return self._system(line, thread)
         return () if line.type in TRANSCRIPT_KINDS else None
-
-    def _unfitting(self, record: bytes | memoryview) -> Sequence[AnyEvent] | None:
-        """A record of a kind that we do not read may look any way; one that we read may not."""
-        kind = _kind.decode(record).type
-        if kind in ("assistant", "user", "system"):
-            _record.decode(record)
-        return () if kind in TRANSCRIPT_KINDS else None
 
     def _assistant(self, line: ClaudeRecord, thread: str) -> Sequence[AnyEvent]:
         message = line.message
@@ -115,7 +108,7 @@ class TranscriptParser:
         )
 
     def _thread(self, line: ClaudeRecord) -> str:
-        """A subagent's own file names it in each record; inside the main file its chain does."""
+        """By the subagent's id in its own file; in the main file by the chain's first record."""
         if line.agent_id is not None:
             return line.agent_id
         self.inline = True
@@ -126,19 +119,26 @@ class TranscriptParser:
         return f"sidechain-{root[:8]}"
 
 
+def _check_unread(record: bytes | memoryview) -> Sequence[AnyEvent] | None:
+    """Accept any shape of a kind that we do not read; raises for the others."""
+    kind = _kind.decode(record).type
+    if kind in ("assistant", "user", "system"):
+        _record.decode(record)
+    return () if kind in TRANSCRIPT_KINDS else None
+
+
 def asked_for(asked: str, model: str | None) -> str | None:
-    """The model as it was asked for, where that is the same model with more said of it."""
+    """The requested name of a model, if it is a longer name of the same model."""
     if model is None or asked == model or normalize_model(asked) != normalize_model(model):
         return None
     return asked
 
 
-def compacted(told: CompactMetadata | None, timestamp: str | None, thread: str) -> Compacted:
-    """A compaction from its metadata, of a transcript or of a stream."""
-    told = told or CompactMetadata()
+def compacted(metadata: CompactMetadata | None, timestamp: str | None, thread: str) -> Compacted:
+    metadata = metadata or CompactMetadata()
     return Compacted(
         at=parse_time(timestamp),
         thread=thread,
-        trigger=TRIGGERS.get(told.trigger or ""),
-        before=told.before,
+        trigger=TRIGGERS.get(metadata.trigger or ""),
+        before=metadata.before,
     )

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 import msgspec
 
+from brimline.agents.codex.records import NULL, CodexLine
 from brimline.agents.content import (
     ABSENT,
     ClientText,
     CompactionSummary,
+    ErrorMessage,
     ErrorText,
     Location,
     Piece,
@@ -65,12 +67,6 @@ class _Item(msgspec.Struct, frozen=True):
     cwd: str | None = None
 
 
-class _Record(msgspec.Struct, frozen=True):
-    type: str | None = None
-    timestamp: str | None = None
-    payload: msgspec.Raw = ABSENT
-
-
 class _Plan(msgspec.Struct, frozen=True):
     plan: list[TodoItem] = []
     explanation: str | None = None
@@ -86,10 +82,6 @@ class _WrappedOutput(msgspec.Struct, frozen=True):
 class _Wait(msgspec.Struct, frozen=True):
     session_id: int | str = ""
     cell_id: int | str = ""
-
-
-class _CodexError(msgspec.Struct, frozen=True):
-    message: str = ""
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -111,10 +103,10 @@ class _LineItem(msgspec.Struct, frozen=True):
 class _CodexLine(msgspec.Struct, frozen=True):
     type: str
     item: _LineItem = _LineItem()
-    error: _CodexError = _CodexError()
+    error: ErrorMessage = ErrorMessage()
 
 
-_record = msgspec.json.Decoder(_Record)
+_record = msgspec.json.Decoder(CodexLine)
 _item = msgspec.json.Decoder(_Item)
 _plan = msgspec.json.Decoder(_Plan)
 _wrapped = msgspec.json.Decoder(_WrappedOutput)
@@ -141,9 +133,9 @@ class CodexContent:
                 yield from _read_event(_item.decode(entry.payload), at)
             case "session_meta" | "turn_context":
                 yield Location(_item.decode(entry.payload).cwd)
-            case "compacted" if entry.payload:
+            case "compacted" if entry.payload != NULL:
                 yield CompactionSummary(_item.decode(entry.payload).message or "", at)
-            case _ if not entry.payload:
+            case _ if entry.payload == NULL:
                 yield from _read_item(_item.decode(record), at)
             case _:
                 pass

@@ -13,9 +13,8 @@ from brimline.transcripts.source import Places, Transcript, files_below, transcr
 from brimline.windows import ClientSettings
 
 FOLDERS = ("sessions", "archived_sessions")
-GRANTED = 95  # the part of the configured window, in per cent, that Codex fills
-
-HEADER = 1 << 20
+GRANTED_PERCENT = 95  # of the configured window
+MAX_HEADER_BYTES = 1 << 20
 
 
 def home(places: Places) -> Path:
@@ -27,34 +26,27 @@ def transcripts(places: Places) -> Iterator[Transcript]:
     """Every rollout, archived ones and subagents' too."""
     for folder in FOLDERS:
         for entry in files_below(str(home(places) / folder), ".jsonl"):
-            rollout = (
-                transcript_from_entry("codex", entry) if entry.name.startswith("rollout-") else None
-            )
-            if rollout:
-                yield _headed(rollout)
+            if not entry.name.startswith("rollout-"):
+                continue
+            if rollout := transcript_from_entry("codex", entry):
+                yield _with_header(rollout)
 
 
-def _headed(rollout: Transcript) -> Transcript:
-    meta = _header(rollout.path)
-    if meta is None:
+def _with_header(rollout: Transcript) -> Transcript:
+    try:
+        meta = _read_header(rollout.path)
+    except (OSError, msgspec.DecodeError):
         return rollout
     return msgspec.structs.replace(
         rollout, session=meta.session, thread=meta.thread, project=meta.cwd
     )
 
 
-def _header(path: str) -> Meta | None:
-    try:
-        return _first(path)
-    except (OSError, msgspec.DecodeError):
-        return None
-
-
 @lru_cache(maxsize=1 << 16)
-def _first(path: str) -> Meta:
-    """The first record of a rollout, which never changes; only it tells whose the file is."""
+def _read_header(path: str) -> Meta:
+    """The first record of a rollout, which never changes; only it names the session."""
     with os.fdopen(open_regular_file(path), "rb") as file:
-        line = msgspec.json.decode(file.readline(HEADER), type=CodexLine)
+        line = msgspec.json.decode(file.readline(MAX_HEADER_BYTES), type=CodexLine)
     if line.type is None and line.id is not None:
         return Meta(id=line.id)
     return msgspec.json.decode(line.payload, type=Meta)
@@ -70,7 +62,7 @@ class _Config(_Profile, frozen=True):
     profiles: Mapping[str, _Profile] = msgspec.field(default_factory=dict[str, _Profile])
 
     def chosen(self) -> _Profile:
-        """The file's own settings under those of the profile that it chooses."""
+        """The file's settings with those of its chosen profile over them."""
         over = self.profiles.get(self.profile or "")
         return _over(self, over) if over else self
 
@@ -83,25 +75,25 @@ def _over(under: _Profile, over: _Profile) -> _Profile:
 
 
 def settings(places: Places, project: str | None) -> ClientSettings:
-    """What config.toml says about window and limit; a project's own is laid over the user's."""
-    told = _load(home(places) / "config.toml")
+    """Window and limit of config.toml; a project's values replace the user's."""
+    config = _load(home(places) / "config.toml")
     if project:
-        told = _over(told, _load(Path(project, ".codex", "config.toml")))
-    window = told.model_context_window
+        config = _over(config, _load(Path(project, ".codex", "config.toml")))
+    window = config.model_context_window
     return ClientSettings(
-        limit=told.model_auto_compact_token_limit,
-        windows={"*": window * GRANTED // 100} if window else {},
+        limit=config.model_auto_compact_token_limit,
+        windows={"*": window * GRANTED_PERCENT // 100} if window else {},
         place="Codex's config.toml",
     )
 
 
 def _load(path: Path) -> _Profile:
-    """A settings file; what cannot be read or is not as expected tells nothing: it is not ours."""
+    """A settings file; empty if it is unreadable or malformed: that is not ours to report."""
     try:
         text = read_regular_file(path).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return _Profile()
-    import tomllib
+    import tomllib  # most users have no such file
 
     try:
         return msgspec.convert(tomllib.loads(text), _Config).chosen()

@@ -9,7 +9,7 @@ NULL = msgspec.Raw(b"null")
 
 
 class CodexLine(msgspec.Struct, frozen=True, gc=False):
-    """A record of a rollout. In 2025 the first was a bare header, the rest bare items."""
+    """A record of a rollout; in 2025 the first was a header and the rest items, without payload."""
 
     type: str | None = None
     payload: msgspec.Raw = NULL
@@ -31,7 +31,7 @@ class CodexTokens(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def blank(self) -> bool:
-        """Whether it counts nothing: an estimate of the context, and no call."""
+        """Whether it is an estimate of the context, not a call."""
         return not self.input_tokens and not self.output_tokens
 
     def usage(self) -> Usage:
@@ -46,22 +46,16 @@ class CodexTokens(msgspec.Struct, frozen=True, gc=False):
 
 
 class Spawn(msgspec.Struct, frozen=True, gc=False):
-    """How a subagent came to be."""
-
     parent_thread_id: str | None = None
     agent_nickname: str | None = None
     agent_role: str | None = None
 
 
 class Subagent(msgspec.Struct, frozen=True, gc=False):
-    """A kind of subagent; only spawned ones say more than their name."""
-
     thread_spawn: Spawn | None = None
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False):
-    """Where a session came from, where that is more than a word."""
-
     subagent: str | Subagent | None = None
 
 
@@ -81,25 +75,25 @@ class Meta(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def continues(self) -> bool:
-        """Whether the file goes on from another, whose records it does not repeat."""
+        """Whether the file continues another one without repeating its records."""
         return self.history_base != NULL
 
     @property
     def _spawn(self) -> Spawn:
-        found = self.source.subagent if isinstance(self.source, Origin) else None
-        spawn = found.thread_spawn if isinstance(found, Subagent) else None
+        subagent = self.source.subagent if isinstance(self.source, Origin) else None
+        spawn = subagent.thread_spawn if isinstance(subagent, Subagent) else None
         return spawn or Spawn()
 
     @property
     def session(self) -> str:
-        """The session that the file belongs to: its parent's, where it is a subagent's."""
+        """The session that the file belongs to; for a subagent its parent's."""
         if self.session_id and self.session_id != self.id:
             return self.session_id
         return self.parent_thread_id or self._spawn.parent_thread_id or self.id
 
     @property
     def thread(self) -> str:
-        """`main`, or the subagent's name; names are used again, so a part of the id follows."""
+        """`main`, or the subagent's name with a part of its id, since names are used again."""
         if self.session == self.id:
             return MAIN
         spawn = self._spawn
@@ -124,14 +118,12 @@ class CodexRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class CompactionItem(msgspec.Struct, frozen=True, gc=False):
-    """compacted: names the call that wrote the summary, where that was an ordinary one."""
+    """compacted: the call that wrote the summary, if it was an ordinary one."""
 
     compaction_response_id: str | None = None
 
 
-class Kind(msgspec.Struct, frozen=True, gc=False):
-    """What kind of event_msg it is."""
-
+class EventKind(msgspec.Struct, frozen=True, gc=False):
     type: str
 
 
@@ -143,34 +135,22 @@ class Info(msgspec.Struct, frozen=True, gc=False):
     model_context_window: int | None = None
 
 
-class Count(msgspec.Struct, frozen=True, gc=False):
-    """event_msg token_count; without info it tells rate limits alone."""
+class EventMessage(msgspec.Struct, frozen=True, gc=False):
+    """event_msg: token_count has `info` (or only rate limits), task_started the window.
+
+    thread_settings_applied has the model before the first turn_context.
+    """
 
     info: Info | None = None
-
-
-class Started(msgspec.Struct, frozen=True, gc=False):
-    """event_msg task_started."""
-
     model_context_window: int | None = None
-
-
-class Applied(msgspec.Struct, frozen=True, gc=False):
-    """event_msg thread_settings_applied: the model stands here before the first turn_context."""
-
     thread_settings: Context = Context()
+    thread_name: str | None = None
 
 
 class RolledBack(msgspec.Struct, frozen=True, gc=False):
     """event_msg thread_rolled_back."""
 
     num_turns: int
-
-
-class Named(msgspec.Struct, frozen=True, gc=False):
-    """event_msg thread_name_updated."""
-
-    thread_name: str | None = None
 
 
 class Printed(msgspec.Struct, frozen=True, gc=False):
@@ -181,7 +161,7 @@ class Printed(msgspec.Struct, frozen=True, gc=False):
     usage: msgspec.Raw = NULL
 
 
-# Records that say nothing about tokens; the last nine are the bare items of 2025.
+# Records without figures; the last nine are the items of 2025.
 QUIET = frozenset(
     {
         "response_item",
@@ -203,7 +183,7 @@ QUIET = frozenset(
     }
 )
 
-# Kinds of event_msg that say nothing about tokens.
+# Kinds of event_msg without figures.
 QUIET_EVENTS = frozenset(
     {
         "agent_message",
@@ -247,14 +227,7 @@ QUIET_EVENTS = frozenset(
     }
 )
 
-# Lines of `exec --json` that say nothing about tokens.
+# Lines of `exec --json` without figures.
 QUIET_LINES = frozenset(
-    {
-        "turn.started",
-        "turn.failed",
-        "item.started",
-        "item.updated",
-        "item.completed",
-        "error",
-    }
+    {"turn.started", "turn.failed", "item.started", "item.updated", "item.completed", "error"}
 )

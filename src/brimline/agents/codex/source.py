@@ -48,17 +48,17 @@ class Codex:
         return JsonLines(file, RolloutParser())
 
     def stream(self) -> CodexStreamParser:
-        """A parser for `codex exec --json`."""
         return CodexStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:
-        """By the first line that is whole; a rollout's may be longer than the head."""
+        """By the first complete line; a rollout's may be longer than the head."""
         for line in head.split(b"\n"):
             try:
                 return _form(_head.decode(line))
             except msgspec.DecodeError:
                 continue
-        return "transcript" if _cut(head) else None
+        is_cut = b"\n" not in head and b'"type":"session_meta","payload":{' in head[:256]
+        return "transcript" if is_cut else None
 
     def settings(self, places: Places, project: str | None = None) -> ClientSettings:
         return paths.settings(places, project)
@@ -70,15 +70,9 @@ def _form(first: _Head) -> Form | None:
     if first.type in _ROLLOUT and first.payload is not None and first.timestamp is not None:
         return "transcript"
     if first.type is None and first.id is not None and first.timestamp is not None:
-        old = bytes(first.instructions) or bytes(first.git)
-        return "transcript" if old else None
+        has_old_field = bytes(first.instructions) or bytes(first.git)
+        return "transcript" if has_old_field else None
     return None
-
-
-def _cut(head: bytes) -> bool:
-    """Whether it is the beginning of a header with longer instructions than the head holds."""
-    start = head[:256]
-    return b"\n" not in head and b'"type":"session_meta","payload":{' in start
 
 
 SOURCE = Codex()

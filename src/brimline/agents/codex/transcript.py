@@ -8,18 +8,15 @@ import msgspec
 from brimline.agents.codex.records import (
     QUIET,
     QUIET_EVENTS,
-    Applied,
     CodexLine,
     CodexRecord,
     CodexTokens,
     CompactionItem,
     Context,
-    Count,
-    Kind,
+    EventKind,
+    EventMessage,
     Meta,
-    Named,
     RolledBack,
-    Started,
 )
 from brimline.events import (
     MAIN,
@@ -35,7 +32,7 @@ from brimline.events import (
 from brimline.transcripts.source import parse_time
 from brimline.usage import Usage
 
-TURNS = 64  # turns that a rollback can go back
+MAX_TURNS = 64  # turns that a rollback can go back
 
 Events: TypeAlias = Sequence[AnyEvent]
 
@@ -44,23 +41,20 @@ _meta = msgspec.json.Decoder(Meta)
 _context = msgspec.json.Decoder(Context)
 _record = msgspec.json.Decoder(CodexRecord)
 _compaction = msgspec.json.Decoder(CompactionItem)
-_kind = msgspec.json.Decoder(Kind)
-_count = msgspec.json.Decoder(Count)
-_applied = msgspec.json.Decoder(Applied)
-_started = msgspec.json.Decoder(Started)
+_kind = msgspec.json.Decoder(EventKind)
+_event = msgspec.json.Decoder(EventMessage)
 _rolled_back = msgspec.json.Decoder(RolledBack)
-_named = msgspec.json.Decoder(Named)
 
 
 class Memory(msgspec.Struct, omit_defaults=True):
-    """What must be known of the records so far.
+    """What the parser remembers between records.
 
-    `own` is the thread of the file, `begins` the ordinal before which a subagent's file repeats its
-    parent's; a file that `continues` another does not repeat it. `counted` is the total of the last
-    token_count, `billed` and `billed_total` the last token_usage_record. `calls` counts the turn's
-    calls, None outside a turn; `asked` tells whether the user said something in it; `turns` has for
-    each such turn the call before it. `held` is what the last two calls held. `pending` is a
-    compaction whose estimate may still come.
+    `own` is the id of the file's thread, `begins` the ordinal before which a subagent's file
+    repeats its parent's; a file that `continues` another does not repeat it. `counted` is the total
+    of the last token_count, `billed` and `billed_total` the last token_usage_record. `calls` is the
+    number of the turn's calls, None outside a turn; `asked`: it has a message of the user; `turns`
+    has for each such turn the call before it. `held` is what the last two calls held. `pending` is
+    a compaction whose estimate may follow.
     """
 
     own: str | None = None
@@ -96,14 +90,14 @@ class RolloutParser:
             "event_msg": self._event,
             None: self._bare,
         }
-        self._events: dict[str, Callable[[CodexLine], Events]] = {
+        self._events: dict[str, Callable[[CodexLine, EventMessage], Events]] = {
             "token_count": self._counted,
             "task_started": self._turn_started,
             "turn_started": self._turn_started,
             "task_complete": self._turn_ended,
             "turn_complete": self._turn_ended,
             "turn_aborted": self._turn_ended,
-            "thread_settings_applied": self._applied,
+            "thread_settings_applied": self._settings_applied,
             "user_message": self._asked,
             "thread_rolled_back": self._rolled_back,
             "thread_name_updated": self._renamed,
@@ -121,7 +115,7 @@ class RolloutParser:
     def _event(self, line: CodexLine) -> Events | None:
         kind = _kind.decode(line.payload).type
         if handle := self._events.get(kind):
-            return handle(line)
+            return handle(line, _event.decode(line.payload))
         return () if kind in QUIET_EVENTS else None
 
     def _bare(self, line: CodexLine) -> Events | None:
@@ -132,7 +126,7 @@ class RolloutParser:
         return self._own(Meta(id=line.id), line)
 
     def _session(self, line: CodexLine) -> Events:
-        """The first names the file's own thread; another id heads what a fork copied."""
+        """The first is the file's own; another id precedes the records that a fork copied."""
         meta, memory = _meta.decode(line.payload), self._memory
         if memory.own is None:
             return self._own(meta, line)
@@ -166,18 +160,16 @@ class RolloutParser:
         memory.model = context.model or memory.model
         return ()
 
-    def _applied(self, line: CodexLine) -> Events:
-        told = _applied.decode(line.payload).thread_settings
-        self._memory.model = told.model or self._memory.model
+    def _settings_applied(self, line: CodexLine, event: EventMessage) -> Events:
+        self._memory.model = event.thread_settings.model or self._memory.model
         return ()
 
-    def _turn_started(self, line: CodexLine) -> Events:
-        window = _started.decode(line.payload).model_context_window
+    def _turn_started(self, line: CodexLine, event: EventMessage) -> Events:
         self._memory.calls, self._memory.asked = 0, False
         self._memory.pending = None
-        return self._window(line, window)
+        return self._window(line, event.model_context_window)
 
-    def _turn_ended(self, line: CodexLine) -> Events:
+    def _turn_ended(self, line: CodexLine, event: EventMessage) -> Events:
         self._memory.calls, self._memory.asked = None, False
         self._memory.pending = None
         return ()
@@ -191,8 +183,8 @@ class RolloutParser:
             return ()
         return self._call(line, record.response_id or self._id(record.thread_token_usage), usage)
 
-    def _counted(self, line: CodexLine) -> Events:
-        info, memory = _count.decode(line.payload).info, self._memory
+    def _counted(self, line: CodexLine, event: EventMessage) -> Events:
+        info, memory = event.info, self._memory
         if info is None:
             return ()
         last, total = info.last_token_usage, info.total_token_usage
@@ -207,11 +199,11 @@ class RolloutParser:
         return window if repeated else (*window, *self._call(line, self._id(total), usage))
 
     def _repeated(self, last: CodexTokens, total: CodexTokens) -> bool:
-        """Whether a token_count tells a call that was told before.
+        """Whether a token_count repeats a call.
 
-        Clients that write token_usage_record tell each call twice; their totals can differ by what
-        a compaction cost, so the call's own figures count too. Before its first turn_context, a
-        file that continues another can only repeat that one's last.
+        Clients that write token_usage_record report each call twice; the totals can differ by the
+        cost of a compaction, so the call's own figures are compared too. Before its first
+        turn_context, a file that continues another can only repeat the other's last call.
         """
         memory = self._memory
         if memory.continues and memory.turn is None:
@@ -224,9 +216,10 @@ class RolloutParser:
         return f"{memory.turn or memory.own}:{total.input_tokens}+{total.output_tokens}"
 
     def _copied(self, line: CodexLine, thread: str | None = None) -> bool:
-        """Whether a record in a subagent's file is its parent's.
+        """Whether a record in a subagent's file is a copy of its parent's.
 
-        Older files do not say where the copy ends; but ids of turns and threads begin with a time.
+        Older files do not mark the end of the copies; but ids of turns and threads begin with a
+        time.
         """
         memory = self._memory
         if memory.thread == MAIN:
@@ -254,39 +247,39 @@ class RolloutParser:
         return (WindowReported(at=parse_time(line.timestamp), tokens=tokens, thread=memory.thread),)
 
     def _compacted(self, line: CodexLine) -> Events:
-        """Told at once, and again with the estimate of what is left, which follows shortly."""
-        wrote = _compaction.decode(line.payload).compaction_response_id
+        """Reported now, and again with the estimate of what is left, which follows shortly."""
+        summary_call = _compaction.decode(line.payload).compaction_response_id
         if self._copied(line):
             return ()
-        made = Compacted(
+        compacted = Compacted(
             at=parse_time(line.timestamp),
             thread=self._memory.thread,
-            trigger=self._trigger(wrote),
-            before=self._held_at_trigger(wrote),
+            trigger=self._trigger(summary_call),
+            before=self._held_at_trigger(summary_call),
         )
-        self._memory.pending, self._memory.held = made, ()
-        return (made,)
+        self._memory.pending, self._memory.held = compacted, ()
+        return (compacted,)
 
-    def _held_at_trigger(self, wrote: str | None) -> int | None:
-        """What the call held that triggered a compaction: the last but the one that wrote it.
+    def _held_at_trigger(self, summary_call: str | None) -> int | None:
+        """What the call held that triggered a compaction: the last but the one of the summary.
 
-        Not every version says which one wrote it: it sends no more than the one before it held.
+        Not every version names the summary's call: it sends no more than the one before it held.
         """
         held = self._memory.held
-        if wrote is not None and len(held) > 1:
-            held = held[:1] if wrote == self._memory.call else held[1:]
+        if summary_call is not None and len(held) > 1:
+            held = held[:1] if summary_call == self._memory.call else held[1:]
         return max(held, default=None)
 
-    def _trigger(self, wrote: str | None) -> Trigger | None:
-        """A compaction that the user asks for is a turn of its own: any other is automatic.
+    def _trigger(self, summary_call: str | None) -> Trigger | None:
+        """A manual compaction is a turn of its own, so one after other calls is automatic.
 
-        Before one at a turn's beginning there is nothing to tell it by. The call that wrote the
-        summary may be among the turn's; not every version says which it was.
+        At the beginning of a turn it can be either. The call that wrote the summary may be one of
+        the turn's; not every version names it.
         """
         memory = self._memory
         if memory.calls is None:
             return None
-        own = 0 if wrote is not None and wrote != memory.call else 1
+        own = 0 if summary_call is not None and summary_call != memory.call else 1
         return "auto" if memory.asked or memory.calls > own else None
 
     def _estimated(self, after: int | None) -> Events:
@@ -295,14 +288,14 @@ class RolloutParser:
             return ()
         return (msgspec.structs.replace(pending, after=after),)
 
-    def _asked(self, line: CodexLine) -> Events:
+    def _asked(self, line: CodexLine, event: EventMessage) -> Events:
         memory = self._memory
         if not self._copied(line):
             memory.asked = True
-            memory.turns = [*memory.turns[-TURNS + 1 :], memory.call]
+            memory.turns = [*memory.turns[-MAX_TURNS + 1 :], memory.call]
         return ()
 
-    def _rolled_back(self, line: CodexLine) -> Events:
+    def _rolled_back(self, line: CodexLine, event: EventMessage) -> Events:
         turns, memory = _rolled_back.decode(line.payload).num_turns, self._memory
         at, thread = parse_time(line.timestamp), memory.thread
         if self._copied(line) or turns < 1:
@@ -313,6 +306,6 @@ class RolloutParser:
         del memory.turns[-turns:]
         return (Rewound(at=at, to=memory.call, thread=thread),)
 
-    def _renamed(self, line: CodexLine) -> Events:
-        title = _named.decode(line.payload).thread_name
+    def _renamed(self, line: CodexLine, event: EventMessage) -> Events:
+        title = event.thread_name
         return (SessionSeen(at=parse_time(line.timestamp), title=title),) if title else ()

@@ -8,6 +8,7 @@ import msgspec
 from brimline.agents.content import (
     ABSENT,
     ClientText,
+    ErrorMessage,
     ErrorText,
     Piece,
     Reasoning,
@@ -73,10 +74,6 @@ class _GeminiMessage(msgspec.Struct, frozen=True):
     tools: list[_Tool] = msgspec.field(default_factory=list[_Tool], name="toolCalls")
 
 
-class _GeminiError(msgspec.Struct, frozen=True):
-    message: str = ""
-
-
 class _GeminiLine(msgspec.Struct, frozen=True):
     type: str
     role: str | None = None
@@ -87,7 +84,7 @@ class _GeminiLine(msgspec.Struct, frozen=True):
     parameters: msgspec.Raw = ABSENT
     message: str = ""
     status: str | None = None
-    error: _GeminiError | None = None
+    error: ErrorMessage | None = None
 
 
 _message = msgspec.json.Decoder(_GeminiMessage)

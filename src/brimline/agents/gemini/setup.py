@@ -1,8 +1,8 @@
 """Gemini CLI: hooks in settings.json, which may have comments.
 
-It gives the command to a shell and counts the timeout in milliseconds. PreCompress is left out: it
-fires before every call, whether anything is compressed or not. So is AfterModel: every piece of an
-answer waits for it, and the usage, which the last one has, is in the chat's file as soon.
+Commands are run by a shell, and the timeout is in milliseconds. PreCompress is not installed: it
+fires before every call, whether anything is compressed or not. Nor is AfterModel: every part of an
+answer waits for it, and the chat's file has the usage as soon as its last part.
 """
 
 from pathlib import Path

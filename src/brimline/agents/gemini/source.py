@@ -54,7 +54,6 @@ class Gemini:
         return JsonLines(peekable, ChatParser())
 
     def stream(self) -> GeminiStreamParser:
-        """A parser for `--output-format stream-json`."""
         return GeminiStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:

@@ -7,6 +7,7 @@ import msgspec
 from brimline.agents.content import (
     ABSENT,
     ClientText,
+    ErrorMessage,
     ErrorText,
     Location,
     Piece,
@@ -64,13 +65,9 @@ class _Part(msgspec.Struct, frozen=True):
     cost: float | None = None
 
 
-class _ErrorData(msgspec.Struct, frozen=True):
-    message: str = ""
-
-
 class _OpencodeError(msgspec.Struct, frozen=True):
     name: str = ""
-    data: _ErrorData = _ErrorData()
+    data: ErrorMessage = ErrorMessage()
 
     @property
     def text(self) -> str:

@@ -1,12 +1,12 @@
-"""opencode: a plugin, which names what happens as the other clients name their hooks.
+"""opencode: a plugin, which names its events as the other clients name their hooks.
 
-opencode waits for a package of its own before it loads any plugin. It fetches that once, when it is
-first started with a network.
+opencode loads plugins only after it has downloaded a package of its own, which it does once, at its
+first start with a network.
 """
 
 from pathlib import Path
 
-from brimline.agents.install_spec import EXTENSION_EVENTS, InstallSpec
+from brimline.agents.install_spec import InstallSpec
 from brimline.transcripts.source import Places
 
 
@@ -19,7 +19,6 @@ INSTALL_SPEC = InstallSpec(
     agent="opencode",
     user_file=_user_file,
     project_file=".opencode/plugins/brimline.js",
-    events=EXTENSION_EVENTS,
     is_extension=True,
     next_step="Open sessions need a restart.",
 )

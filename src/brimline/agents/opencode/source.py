@@ -74,7 +74,6 @@ class Opencode:
         return DocumentReader("the transcript", peekable, parse)
 
     def stream(self) -> OpencodeStreamParser:
-        """A parser for `run --format json`."""
         return OpencodeStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:

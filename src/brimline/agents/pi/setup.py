@@ -1,11 +1,11 @@
-"""Pi: an extension, which names what happens as the other clients name their hooks.
+"""Pi: an extension, which names its events as the other clients name their hooks.
 
-Before 0.87 nothing is told as a turn ends: what was sent then waits for the next prompt.
+Before 0.87 Pi has no event for the end of a turn: messages then wait for the next prompt.
 """
 
 from pathlib import Path
 
-from brimline.agents.install_spec import EXTENSION_EVENTS, InstallSpec
+from brimline.agents.install_spec import InstallSpec
 from brimline.agents.pi.paths import agent_folder
 from brimline.transcripts.source import Places
 
@@ -18,7 +18,6 @@ INSTALL_SPEC = InstallSpec(
     agent="pi",
     user_file=_user_file,
     project_file=".pi/extensions/brimline.js",
-    events=EXTENSION_EVENTS,
     is_extension=True,
     next_step="Open sessions load it with /reload.",
 )

@@ -44,7 +44,6 @@ class Pi:
         return JsonLines(file, SessionParser())
 
     def stream(self) -> PiStreamParser:
-        """A parser for `pi --mode json`."""
         return PiStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:
