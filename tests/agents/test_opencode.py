@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.database import PAGE, sessions
 from brimline.agents.opencode.incremental import OVERLAP
-from brimline.agents.opencode.json_storage import LARGEST as LARGEST_MESSAGE
+from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES
 from brimline.agents.opencode.paths import transcripts
 from brimline.agents.opencode.source import SOURCE
 from brimline.agents.opencode.stream import OpencodeStreamParser
@@ -715,7 +715,7 @@ def test_bad_files_of_the_older_storage(tmp_path: Path) -> None:
     """A message that is too large or cut off is counted; a session that is not one is an error."""
     own = stored(tmp_path / "storage/session/hash/ses_1.json", info("ses_1"))
     large = stored(tmp_path / "storage/message/ses_1/msg_1.json", b"")
-    os.truncate(large, LARGEST_MESSAGE + 1)
+    os.truncate(large, MAX_MESSAGE_BYTES + 1)
     stored(tmp_path / "storage/message/ses_1/msg_2.json", b"{")
     (large.parent / "msg_3.json").symlink_to(tmp_path / "nowhere")
     reader = SOURCE.read(Transcript("opencode", str(own), 0, 0))

@@ -125,13 +125,17 @@ class Reader(Protocol):
 
 
 class Source(Protocol):
-    """One agent: its files, its streams, its own settings."""
+    """One agent: its transcripts, its streams, its own settings."""
 
     @property
     def agent(self) -> str: ...
 
     def folders(self, places: Places) -> list[Path]:
         """Return the folders at or below which its transcripts are, or would be."""
+        ...
+
+    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
+        """Return the user's settings of the client's window and compaction."""
         ...
 
     def read(
@@ -154,10 +158,6 @@ class Source(Protocol):
 
     def recognise(self, head: bytes) -> Form | None:
         """Return what a file or stream that begins like this is; None if not this agent's."""
-        ...
-
-    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        """Return the user's settings of the client's window and compaction."""
         ...
 
 

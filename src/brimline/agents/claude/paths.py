@@ -36,10 +36,14 @@ def roots(places: Places) -> list[Path]:
     return [Path(part) for part in parts if part] or [places.home / place for place in DEFAULTS]
 
 
+def folders(places: Places) -> list[Path]:
+    return [root / "projects" for root in roots(places)]
+
+
 def transcripts(places: Places) -> Iterator[Transcript]:
     """Every transcript below `projects`, subagents' files too."""
-    for root in roots(places):
-        for entry in files_below(str(root / "projects"), ".jsonl"):
+    for folder in folders(places):
+        for entry in files_below(str(folder), ".jsonl"):
             if transcript := transcript_from_entry("claude", entry):
                 session, thread = whose(entry.path)
                 yield msgspec.structs.replace(
@@ -82,7 +86,7 @@ class _ClaudeSettings(msgspec.Struct, frozen=True, rename="camel"):
         return {name: size for name, size in sizes.items() if size is not None}
 
 
-def settings(places: Places, project: str | None) -> ClientSettings:
+def settings(places: Places, project: str | None = None) -> ClientSettings:
     """Settings of compaction: the project's over the user's over the environment."""
     env = dict(places.env)
     windows: dict[str, int] = {}

@@ -1,6 +1,5 @@
 """Claude Code."""
 
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -16,12 +15,10 @@ from brimline.transcripts.source import (
     START,
     Cursor,
     Form,
-    Places,
     Reader,
     ReadMode,
     Transcript,
 )
-from brimline.windows import ClientSettings
 
 _head = msgspec.json.Decoder(ClaudeHead)
 
@@ -30,9 +27,8 @@ class Claude:
     """Claude Code 1.0 and newer."""
 
     agent = "claude"
-
-    def folders(self, places: Places) -> list[Path]:
-        return [root / "projects" for root in paths.roots(places)]
+    folders = staticmethod(paths.folders)
+    settings = staticmethod(paths.settings)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
@@ -59,9 +55,6 @@ class Claude:
             if form := _form(first):
                 return form
         return None
-
-    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        return paths.settings(places, project)
 
 
 def _form(first: ClaudeHead) -> Form | None:

@@ -12,7 +12,6 @@ from brimline.regular_file import open_regular_file, read_regular_file
 from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
 from brimline.windows import ClientSettings
 
-FOLDERS = ("sessions", "archived_sessions")
 GRANTED_PERCENT = 95  # of the configured window
 MAX_HEADER_BYTES = 1 << 20
 
@@ -22,10 +21,14 @@ def home(places: Places) -> Path:
     return places.folder("CODEX_HOME", ".codex")
 
 
+def folders(places: Places) -> list[Path]:
+    return [home(places) / name for name in ("sessions", "archived_sessions")]
+
+
 def transcripts(places: Places) -> Iterator[Transcript]:
     """Every rollout, archived ones and subagents' too."""
-    for folder in FOLDERS:
-        for entry in files_below(str(home(places) / folder), ".jsonl"):
+    for folder in folders(places):
+        for entry in files_below(str(folder), ".jsonl"):
             if not entry.name.startswith("rollout-"):
                 continue
             if rollout := transcript_from_entry("codex", entry):
@@ -74,7 +77,7 @@ def _over(under: _Profile, over: _Profile) -> _Profile:
     )
 
 
-def settings(places: Places, project: str | None) -> ClientSettings:
+def settings(places: Places, project: str | None = None) -> ClientSettings:
     """Window and limit of config.toml; a project's values replace the user's."""
     config = _load(home(places) / "config.toml")
     if project:

@@ -1,6 +1,5 @@
 """Codex."""
 
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -9,8 +8,7 @@ from brimline.agents.codex import paths
 from brimline.agents.codex.stream import CodexStreamParser
 from brimline.agents.codex.transcript import RolloutParser
 from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
-from brimline.windows import ClientSettings
+from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, Transcript
 
 _ROLLOUT = frozenset({"session_meta", "turn_context", "event_msg", "response_item", "compacted"})
 
@@ -34,9 +32,8 @@ class Codex:
     """Codex CLI, its desktop application and its editor extension: they share their files."""
 
     agent = "codex"
-
-    def folders(self, places: Places) -> list[Path]:
-        return [paths.home(places) / folder for folder in paths.FOLDERS]
+    folders = staticmethod(paths.folders)
+    settings = staticmethod(paths.settings)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
@@ -59,9 +56,6 @@ class Codex:
                 continue
         is_cut = b"\n" not in head and b'"type":"session_meta","payload":{' in head[:256]
         return "transcript" if is_cut else None
-
-    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        return paths.settings(places, project)
 
 
 def _form(first: _Head) -> Form | None:

@@ -24,6 +24,10 @@ def root(places: Places) -> Path:
     return Path(places.env.get("GEMINI_CLI_HOME") or places.home) / ".gemini"
 
 
+def folders(places: Places) -> list[Path]:
+    return [root(places) / "tmp"]
+
+
 def transcripts(places: Places) -> Iterator[Transcript]:
     """Every chat of every project, subagents' too."""
     projects = _projects(root(places))
@@ -128,7 +132,7 @@ class _GeminiSettings(msgspec.Struct, frozen=True, rename="camel"):
         return older.threshold if older else None
 
 
-def settings(places: Places, project: str | None) -> ClientSettings:
+def settings(places: Places, project: str | None = None) -> ClientSettings:
     """What the user told Gemini CLI about compression: system over project over user."""
     found: float | None = None
     for path in _settings_files(places, project):

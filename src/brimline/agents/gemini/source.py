@@ -2,7 +2,6 @@
 
 import re
 from io import BufferedReader, RawIOBase
-from pathlib import Path
 from typing import BinaryIO, cast
 
 import msgspec
@@ -18,12 +17,10 @@ from brimline.transcripts.source import (
     START,
     Cursor,
     Form,
-    Places,
     Reader,
     ReadMode,
     Transcript,
 )
-from brimline.windows import ClientSettings
 
 _head = msgspec.json.Decoder(GeminiHead)
 _chat = re.compile(rb'\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"\s*:\s*"')
@@ -33,9 +30,8 @@ class Gemini:
     """Gemini CLI: chats of lines, and the older chats that are one document."""
 
     agent = "gemini"
-
-    def folders(self, places: Places) -> list[Path]:
-        return [paths.root(places) / "tmp"]
+    folders = staticmethod(paths.folders)
+    settings = staticmethod(paths.settings)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
@@ -61,9 +57,6 @@ class Gemini:
         if _chat.match(head):
             return "transcript"
         return "stream" if any(_is_init(line) for line in head.split(b"\n")[:8]) else None
-
-    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        return paths.settings(places, project)
 
 
 def _buffered(file: BinaryIO) -> BufferedReader:

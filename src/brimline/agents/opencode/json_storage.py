@@ -1,4 +1,4 @@
-"""opencode's older storage: one JSON file a session, one a message, one a part.
+"""opencode's older storage: a JSON file per session, per message and per part.
 
 | layout | session | messages | parts |
 |---|---|---|---|
@@ -8,6 +8,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,7 @@ from brimline.errors import UnreadableTranscript
 from brimline.regular_file import read_regular_file
 from brimline.transcripts.source import MALFORMED
 
-LARGEST = 32 << 20  # a larger message is counted as malformed and never held
+MAX_MESSAGE_BYTES = 32 << 20  # a larger message counts as malformed and is never held
 
 _info = msgspec.json.Decoder(SessionInfo)
 _part = msgspec.json.Decoder(Part)
@@ -29,59 +30,52 @@ class FolderHistory:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
-        self._messages, self._parts = folders(self._path)
+        self._messages, self._parts = message_folders(self._path)
 
     def changed(self, since: int) -> tuple[SessionInfo, Iterator[Row]]:
-        """What the session says of itself, and its messages that changed at that time or later."""
-        return self._info(), self._rows(since)
+        return self._read_info(), self._rows(since)
 
     def every(self) -> Iterator[Row]:
-        """All its messages."""
         return self._rows(0)
 
-    def _info(self) -> SessionInfo:
+    def _read_info(self) -> SessionInfo:
         path = str(self._path)
         try:
-            return _info.decode(read_regular_file(self._path, LARGEST))
+            return _info.decode(read_regular_file(self._path, MAX_MESSAGE_BYTES))
         except OSError as error:
             raise UnreadableTranscript(path, error.strerror or str(error)) from error
         except MALFORMED as error:
             raise UnreadableTranscript(path, f"not an opencode session: {error}") from error
 
     def _rows(self, since: int) -> Iterator[Row]:
-        """Its messages; their names sort as they came."""
-        for entry in sorted(files(self._messages), key=lambda entry: entry.name):
-            try:
-                told = entry.stat()
-                updated = told.st_mtime_ns // 1_000_000
+        """The messages in the order of their names, which is that of their creation."""
+        for entry in sorted(json_files(self._messages), key=lambda entry: entry.name):
+            with suppress(OSError):
+                status = entry.stat()
+                updated = status.st_mtime_ns // 1_000_000
                 if updated >= since:
-                    small = told.st_size <= LARGEST
-                    data = read_regular_file(entry.path, LARGEST) if small else b""
+                    is_small = status.st_size <= MAX_MESSAGE_BYTES
+                    data = read_regular_file(entry.path, MAX_MESSAGE_BYTES) if is_small else b""
                     yield Row(entry.name.removesuffix(".json"), updated, data)
-            except OSError:
-                continue
 
     def parts(self, message: str) -> list[Part]:
-        """The parts of a message; those that are not as expected are passed over."""
-        found: list[Part] = []
-        for entry in files(self._parts / message):
-            try:
-                found.append(_part.decode(read_regular_file(entry.path, LARGEST)))
-            except (OSError, *MALFORMED):
-                continue
-        return found
+        parts: list[Part] = []
+        for entry in json_files(self._parts / message):
+            with suppress(OSError, *MALFORMED):
+                parts.append(_part.decode(read_regular_file(entry.path, MAX_MESSAGE_BYTES)))
+        return parts
 
 
-def folders(path: Path) -> tuple[Path, Path]:
-    """Where the messages and the parts of a session lie, by the place of its own file."""
+def message_folders(path: Path) -> tuple[Path, Path]:
+    """Return the folders of a session's messages and parts, by the path of its own file."""
     kind, session = path.parent, path.stem
     if kind.name == "info":
         return kind.parent / "message" / session, kind.parent / "part" / session
     return kind.parent.parent / "message" / session, kind.parent.parent / "part"
 
 
-def files(folder: Path) -> "list[os.DirEntry[str]]":
-    """The JSON files of a folder; none where it cannot be read."""
+def json_files(folder: Path) -> "list[os.DirEntry[str]]":
+    """Return the JSON files of a folder; none if it cannot be read."""
     try:
         return [e for e in os.scandir(folder) if e.name.endswith(".json") and e.is_file()]
     except OSError:

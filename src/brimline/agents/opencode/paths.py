@@ -1,112 +1,109 @@
-"""Where opencode keeps its sessions."""
+"""Where opencode keeps its sessions and its settings."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from brimline.agents.opencode.database import sessions
-from brimline.agents.opencode.json_storage import LARGEST, files, folders
+from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES, json_files, message_folders
 from brimline.agents.opencode.records import SessionInfo
 from brimline.agents.opencode.transcript import seconds
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.regular_file import read_regular_file
+from brimline.transcripts.document import read_settings
 from brimline.transcripts.source import MALFORMED, Places, Transcript
+from brimline.windows import ClientSettings
 
 _info = msgspec.json.Decoder(SessionInfo)
 
+CONFIG_NAMES = ("opencode.json", "opencode.jsonc")
+
 
 def root(places: Places) -> Path:
-    """opencode's data folder."""
     return places.folder("XDG_DATA_HOME", ".local/share") / "opencode"
 
 
+def folders(places: Places) -> list[Path]:
+    return [root(places)]
+
+
 def transcripts(places: Places) -> Iterator[Transcript]:
-    """Every session: of the databases, then those that only the older storage has."""
+    """List every session: of the databases, then those that only the older storage has."""
     known: set[str] = set()
     for path in databases(places):
         for transcript in _in_database(path):
-            known.add(_own(transcript))
+            known.add(_session_id(transcript))
             yield transcript
     for transcript in _in_folders(root(places)):
-        if _own(transcript) not in known:
+        if _session_id(transcript) not in known:
             yield transcript
 
 
 def databases(places: Places) -> list[Path]:
-    """The database that OPENCODE_DB names, else one for each channel of releases."""
+    """The database that OPENCODE_DB names, else one for each release channel."""
     if named := places.env.get("OPENCODE_DB"):
         return [path] if (path := root(places) / named).exists() else []
     return sorted(root(places).glob("opencode*.db"))
 
 
 def _in_database(path: Path) -> Iterator[Transcript]:
-    """The sessions; a database that cannot be read stands for them, and its reader says why."""
+    """An unreadable database is listed itself: its reader reports why."""
     try:
-        found = sessions(str(path))
+        infos = {info.id: info for info in sessions(str(path))}
     except UnreadableTranscript:
         yield Transcript(agent="opencode", path=str(path), modified=_modified(path), size=0)
         return
-    for info, session, thread in _threads(found):
-        yield Transcript(
-            agent="opencode",
-            path=str(path),
-            modified=seconds(info.time.updated) or _modified(path),
-            size=0,
-            session=session,
-            thread=thread,
-            project=info.directory,
-        )
+    for info in infos.values():
+        modified = seconds(info.time.updated) or _modified(path)
+        yield _transcript(path, modified, info, infos)
 
 
 def _in_folders(root: Path) -> Iterator[Transcript]:
     storages = [root / "storage", *sorted(root.glob("project/*/storage"))]
-    found = {info.id: (file, info) for storage in storages for file, info in _stored(storage)}
-    for info, session, thread in _threads(info for _, info in found.values()):
-        file = found[info.id][0]
-        yield Transcript(
-            agent="opencode",
-            path=str(file),
-            modified=max(_modified(file), _modified(folders(file)[0])),
-            size=0,
-            session=session,
-            thread=thread,
-            project=info.directory,
-        )
+    stored = {info.id: (file, info) for storage in storages for file, info in _stored(storage)}
+    infos = {id: info for id, (_, info) in stored.items()}
+    for file, info in stored.values():
+        modified = max(_modified(file), _modified(message_folders(file)[0]))
+        yield _transcript(file, modified, info, infos)
 
 
 def _stored(storage: Path) -> Iterator[tuple[Path, SessionInfo]]:
     for folder in sorted(storage.glob("session/*")):
         if folder.name in ("message", "part"):
             continue
-        for entry in files(folder):
+        for entry in json_files(folder):
             try:
-                yield Path(entry.path), _info.decode(read_regular_file(entry.path, LARGEST))
+                yield (
+                    Path(entry.path),
+                    _info.decode(read_regular_file(entry.path, MAX_MESSAGE_BYTES)),
+                )
             except (OSError, *MALFORMED):
                 continue
 
 
-def _threads(found: Iterable[SessionInfo]) -> Iterator[tuple[SessionInfo, str, str]]:
-    """Each session with the session and the thread that it is: a child is a thread of its root."""
-    infos = {info.id: info for info in found}
-    for info in infos.values():
-        session = _root(info, infos)
-        yield info, session, MAIN if session == info.id else info.id
+def _transcript(
+    path: Path, modified: float, info: SessionInfo, infos: Mapping[str, SessionInfo]
+) -> Transcript:
+    session = _root_session(info, infos)
+    thread = MAIN if session == info.id else info.id
+    return Transcript("opencode", str(path), modified, 0, session, thread, info.directory)
 
 
-def _root(info: SessionInfo, infos: Mapping[str, SessionInfo]) -> str:
-    passed = {info.id}
-    while info.parent is not None and info.parent not in passed:
-        passed.add(info.parent)
+def _root_session(info: SessionInfo, infos: Mapping[str, SessionInfo]) -> str:
+    """The id of the session of which a child session is a thread."""
+    seen = {info.id}
+    while info.parent is not None and info.parent not in seen:
+        seen.add(info.parent)
         if info.parent not in infos:
             return info.parent
         info = infos[info.parent]
     return info.id
 
 
-def _own(transcript: Transcript) -> str:
+def _session_id(transcript: Transcript) -> str:
     return transcript.session or "" if transcript.thread == MAIN else transcript.thread
 
 
@@ -115,3 +112,76 @@ def _modified(path: Path) -> float:
         return os.stat(path).st_mtime
     except OSError:
         return 0.0
+
+
+class _Limit(msgspec.Struct, frozen=True):
+    context: int | None = None
+    input: int | None = None
+    output: int | None = None
+
+
+class _OpencodeModel(msgspec.Struct, frozen=True):
+    limit: _Limit = _Limit()
+
+
+class _Provider(msgspec.Struct, frozen=True):
+    models: dict[str, _OpencodeModel] = msgspec.field(default_factory=dict[str, _OpencodeModel])
+
+
+class _Compaction(msgspec.Struct, frozen=True):
+    auto: bool | None = None
+
+
+class _Config(msgspec.Struct, frozen=True):
+    provider: dict[str, _Provider] = msgspec.field(default_factory=dict[str, _Provider])
+    compaction: _Compaction = _Compaction()
+
+
+def settings(places: Places, project: str | None = None) -> ClientSettings:
+    """Windows and compaction of opencode.json: environment over project over user."""
+    auto: bool | None = None
+    limits: dict[str, _Limit] = {}
+    for config in _configs(places, project):
+        if config.compaction.auto is not None:
+            auto = config.compaction.auto
+        for provider in config.provider.values():
+            limits |= {name: model.limit for name, model in provider.models.items()}
+    if places.env.get("OPENCODE_DISABLE_AUTOCOMPACT", "").lower() in ("1", "true"):
+        auto = False
+    return ClientSettings(
+        auto_compact=auto,
+        auto_compact_windows={m: limit.input for m, limit in limits.items() if limit.input},
+        windows={m: limit.context for m, limit in limits.items() if limit.context},
+        max_outputs={m: limit.output for m, limit in limits.items() if limit.output},
+        place="opencode.json",
+    )
+
+
+def _configs(places: Places, project: str | None) -> Iterator[_Config]:
+    """Every existing configuration, in the order in which the client merges them."""
+    content = places.env.get("OPENCODE_CONFIG_CONTENT", "").encode("utf-8", "replace")
+    for place in (*_config_files(places, project), content):
+        if config := read_settings(place, _Config):
+            yield config
+
+
+def _config_files(places: Places, project: str | None) -> Iterator[Path]:
+    user = places.folder("XDG_CONFIG_HOME", ".config") / "opencode"
+    yield from (user / name for name in ("config.json", *CONFIG_NAMES))
+    if named := places.env.get("OPENCODE_CONFIG"):
+        yield Path(named)
+    for folder in reversed(_folders_up_to_repository(project)):
+        yield from (folder / name for name in CONFIG_NAMES)
+        yield from (folder / ".opencode" / name for name in CONFIG_NAMES)
+    if named := places.env.get("OPENCODE_CONFIG_DIR"):
+        yield from (Path(named) / name for name in CONFIG_NAMES)
+
+
+def _folders_up_to_repository(project: str | None) -> list[Path]:
+    """The project's folder and those above it, up to the repository's."""
+    if not project or not Path(project).is_absolute():
+        return []
+    folders = [Path(project)]
+    while not (folders[-1] / ".git").exists() and folders[-1].parent != folders[-1]:
+        folders.append(folders[-1].parent)
+    return folders

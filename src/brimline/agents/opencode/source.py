@@ -3,12 +3,11 @@
 import re
 from functools import partial
 from io import BufferedReader, RawIOBase
-from pathlib import Path
 from typing import BinaryIO, cast
 
 import msgspec
 
-from brimline.agents.opencode import config, paths
+from brimline.agents.opencode import paths
 from brimline.agents.opencode.database import DatabaseHistory, sessions
 from brimline.agents.opencode.export import parse_export
 from brimline.agents.opencode.incremental import SessionReader
@@ -25,12 +24,10 @@ from brimline.transcripts.source import (
     START,
     Cursor,
     Form,
-    Places,
     Reader,
     ReadMode,
     Transcript,
 )
-from brimline.windows import ClientSettings
 
 SQLITE = b"SQLite format 3\0"
 
@@ -43,9 +40,8 @@ class Opencode:
     """opencode: its database, its older storage, its exports."""
 
     agent = "opencode"
-
-    def folders(self, places: Places) -> list[Path]:
-        return [paths.root(places)]
+    folders = staticmethod(paths.folders)
+    settings = staticmethod(paths.settings)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
@@ -81,9 +77,6 @@ class Opencode:
         if head.startswith(SQLITE) or _export.match(head) or _session.match(head):
             return "transcript"
         return "stream" if any(_is_line(line) for line in head.split(b"\n")[:8]) else None
-
-    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        return config.settings(places, project)
 
 
 def _is_line(line: bytes) -> bool:

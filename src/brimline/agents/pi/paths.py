@@ -50,7 +50,7 @@ def agent_folder(places: Places) -> Path:
     return _expanded(named, places) if named else places.home / ".pi" / "agent"
 
 
-def session_folders(places: Places) -> list[Path]:
+def folders(places: Places) -> list[Path]:
     """The usual folder, and the one that the variable or the settings name instead."""
     usual = agent_folder(places) / "sessions"
     named = places.env.get("PI_CODING_AGENT_SESSION_DIR") or _user(places).session_dir
@@ -68,14 +68,14 @@ def _expanded(named: str, places: Places) -> Path:
 
 def transcripts(places: Places) -> Iterator[Transcript]:
     """Every session."""
-    for folder in session_folders(places):
+    for folder in folders(places):
         for entry in files_below(str(folder), ".jsonl"):
             if transcript := transcript_from_entry("pi", entry):
                 _, _, session = entry.name.removesuffix(".jsonl").partition("_")
                 yield msgspec.structs.replace(transcript, session=session or None)
 
 
-def settings(places: Places, project: str | None) -> ClientSettings:
+def settings(places: Places, project: str | None = None) -> ClientSettings:
     """Compaction from settings.json, a project's laid over the user's; windows from models.json."""
     set_to = _user(places).compaction
     if project:

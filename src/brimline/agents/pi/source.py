@@ -1,7 +1,6 @@
 """Pi."""
 
 import re
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -11,8 +10,7 @@ from brimline.agents.pi.records import LINES
 from brimline.agents.pi.stream import PiStreamParser
 from brimline.agents.pi.transcript import SessionParser
 from brimline.transcripts.lines import JsonLines, open_transcript
-from brimline.transcripts.source import START, Cursor, Form, Places, Reader, ReadMode, Transcript
-from brimline.windows import ClientSettings
+from brimline.transcripts.source import START, Cursor, Form, Reader, ReadMode, Transcript
 
 _KIND = re.compile(rb'\s*\{"type":"([a-z_]+)"')
 
@@ -30,9 +28,8 @@ class Pi:
     """The Pi coding agent."""
 
     agent = "pi"
-
-    def folders(self, places: Places) -> list[Path]:
-        return paths.session_folders(places)
+    folders = staticmethod(paths.folders)
+    settings = staticmethod(paths.settings)
 
     def read(
         self, transcript: Transcript, cursor: Cursor = START, how: ReadMode = "every"
@@ -52,9 +49,6 @@ class Pi:
         if _kind(line) == "title":
             line, _, rest = rest.partition(b"\n")
         return _form(rest) if _is_header(line) else None
-
-    def settings(self, places: Places, project: str | None = None) -> ClientSettings:
-        return paths.settings(places, project)
 
 
 def _is_header(line: bytes) -> bool:
