@@ -1,1 +1,1 @@
-"""What people who build agents hold: trackers, streams, the service of old."""
+"""The library for people who build agents: trackers, streams, the context service."""

@@ -1,4 +1,4 @@
-"""Answers as the providers' APIs give them, for tests."""
+"""Answers in the form of the providers' APIs."""
 
 from typing import Any
 
@@ -7,41 +7,38 @@ MODEL = "claude-sonnet-4-5"
 
 
 def message(id: str, sent: int, output: int = 10, **more: Any) -> Json:
-    """An Anthropic message."""
-    told = {"input_tokens": sent, "output_tokens": output, **more.pop("usage", {})}
+    usage = {"input_tokens": sent, "output_tokens": output, **more.pop("usage", {})}
     return {
         "type": "message",
         "role": "assistant",
         "id": id,
         "model": MODEL,
         "stop_reason": "end_turn",
-        "usage": told,
+        "usage": usage,
         **more,
     }
 
 
 def start(id: str, sent: int) -> Json:
-    """An Anthropic message begins to stream."""
-    told = {"input_tokens": 4, "cache_read_input_tokens": sent - 4, "output_tokens": 1}
-    return {"type": "message_start", "message": {**message(id, sent), "usage": told}}
+    """The start of a streamed Anthropic message."""
+    usage = {"input_tokens": 4, "cache_read_input_tokens": sent - 4, "output_tokens": 1}
+    return {"type": "message_start", "message": {**message(id, sent), "usage": usage}}
 
 
 def delta(output: int, **more: Any) -> Json:
-    """It ends."""
+    """The end of a streamed Anthropic message."""
     return {"type": "message_delta", "delta": {}, "usage": {"output_tokens": output}, **more}
 
 
 def response(id: str, sent: int, output: int = 10, **more: Any) -> Json:
-    """An OpenAI response."""
-    told = {"input_tokens": sent, "output_tokens": output}
+    usage = {"input_tokens": sent, "output_tokens": output}
     return {"object": "response", "id": id, "model": "gpt-6", "status": "completed",
-            "usage": told, "output": [], **more}  # fmt: skip
+            "usage": usage, "output": [], **more}  # fmt: skip
 
 
 def completion(id: str, sent: int, output: int = 10, **more: Any) -> Json:
-    """An OpenAI chat completion."""
-    told = {"prompt_tokens": sent, "completion_tokens": output}
-    return {"object": "chat.completion", "id": id, "model": "gpt-6", "usage": told,
+    usage = {"prompt_tokens": sent, "completion_tokens": output}
+    return {"object": "chat.completion", "id": id, "model": "gpt-6", "usage": usage,
             "choices": [{"finish_reason": "stop"}], **more}  # fmt: skip
 
 
@@ -53,7 +50,6 @@ def chunk(id: str, usage: Json | None = None, finish: str | None = None) -> Json
 
 
 def gemini(id: str, sent: int, output: int = 10, finish: str | None = "STOP") -> Json:
-    """A Gemini answer."""
-    told = {"promptTokenCount": sent, "candidatesTokenCount": output}
-    return {"responseId": id, "modelVersion": "gemini-3.8-flash", "usageMetadata": told,
+    usage = {"promptTokenCount": sent, "candidatesTokenCount": output}
+    return {"responseId": id, "modelVersion": "gemini-3.8-flash", "usageMetadata": usage,
             "candidates": [{"finishReason": finish}]}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Each update is one structured record of what a figure was made from."""
+"""Each update is one structured log record with its inputs."""
 
 import logging
 
@@ -9,8 +9,7 @@ from brimline.observe import Tracker
 from .answers import message
 
 
-def test_record(caplog: pytest.LogCaptureFixture) -> None:
-    """A record has the four raw components, both formulas of the audit, the reading, the calls."""
+def test_record_has_components_formulas_reading_and_calls(caplog: pytest.LogCaptureFixture) -> None:
     tracker = Tracker(window=200_000)
     with caplog.at_level(logging.INFO, logger="brimline.observe"):
         tracker.observe(message("m1", 10, 5, usage={"cache_creation_input_tokens": 20_000}))
@@ -18,8 +17,8 @@ def test_record(caplog: pytest.LogCaptureFixture) -> None:
         tracker.observe(message("m2", 20, 7, usage={"cache_read_input_tokens": 20_000}))
     first, second = caplog.records
     assert first.getMessage() == "context of main"
-    told = vars(second)
-    assert {name: told[name] for name in (
+    fields = vars(second)
+    assert {name: fields[name] for name in (
         "max_cache_read", "sum_input", "sum_output", "sum_cache_creation", "unique_calls",
         "formula_max_cache_read_plus_sums", "formula_sum_cache_creation",
         "sent", "held", "percent", "window", "state", "call_id", "context_thread",
@@ -32,14 +31,12 @@ def test_record(caplog: pytest.LogCaptureFixture) -> None:
     }  # fmt: skip
 
 
-def test_silence(caplog: pytest.LogCaptureFixture) -> None:
-    """With logging off nothing is computed or said."""
+def test_disabled_logging_computes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     Tracker().observe(message("m1", 10))
     assert caplog.records == []
 
 
-def test_after_a_reset(caplog: pytest.LogCaptureFixture) -> None:
-    """A reset is an update like any other; what is unknown is None."""
+def test_record_of_a_reset_has_none_for_unknown(caplog: pytest.LogCaptureFixture) -> None:
     tracker = Tracker()
     tracker.observe(message("m1", 10))
     with caplog.at_level(logging.INFO, logger="brimline.observe"):

@@ -1,4 +1,4 @@
-"""The context service: every test of its design, then what the design did not ask."""
+"""The context service: the tests of its design, then further properties."""
 
 import json
 import math
@@ -22,45 +22,38 @@ from brimline.windows import ResolveContext, window_of
 
 
 def test_known_models_have_context_windows() -> None:
-    """All known models have defined context windows."""
     assert "claude-sonnet" in MODEL_CONTEXT_WINDOWS
     assert "claude-opus" in MODEL_CONTEXT_WINDOWS
 
 
-def test_total_input_calculation() -> None:
-    """total_input includes cache tokens."""
+def test_total_input_includes_cache_tokens() -> None:
     usage = TokenUsage(input_tokens=1000, cache_creation_tokens=200, cache_read_tokens=300)
     assert usage.total_input == 1500
 
 
-def test_percentage_bounded_at_100() -> None:
-    """The percentage never exceeds 100."""
+def test_percentage_never_exceeds_100() -> None:
     svc = ContextService()
     svc.update(input_tokens=300_000)
     assert svc.get_percentage() == 100.0
     assert svc.get_percentage_raw() > 100.0
 
 
-def test_percentage_bounded_at_0() -> None:
-    """The percentage never goes below 0."""
+def test_percentage_is_never_below_0() -> None:
     svc = ContextService()
     assert svc.get_percentage() == 0.0
 
 
-def test_model_context_window_lookup() -> None:
-    """A known model has its context window."""
+def test_known_model_has_its_context_window() -> None:
     svc = ContextService(model="claude-sonnet")
     assert svc.context_window_size == 200_000
 
 
-def test_unknown_model_uses_default() -> None:
-    """An unknown model uses the default context window."""
+def test_unknown_model_uses_the_default_window() -> None:
     svc = ContextService(model="unknown-model-xyz")
     assert svc.context_window_size == DEFAULT_CONTEXT_WINDOW
 
 
-def test_format_summary_normal() -> None:
-    """The summary has the percentage and the window."""
+def test_summary_has_percentage_and_window() -> None:
     svc = ContextService()
     svc.update(input_tokens=50_000)
     summary = svc.format_summary()
@@ -68,24 +61,21 @@ def test_format_summary_normal() -> None:
     assert "200K" in summary
 
 
-def test_format_summary_over_limit() -> None:
-    """The summary includes a warning when over the limit."""
+def test_summary_warns_above_the_limit() -> None:
     svc = ContextService()
     svc.update(input_tokens=250_000)
     summary = svc.format_summary()
     assert "WARNING" in summary
 
 
-def test_stats_is_near_limit() -> None:
-    """is_near_limit is set at 80 %."""
+def test_is_near_limit_is_set_at_80_percent() -> None:
     svc = ContextService()
     svc.update(input_tokens=160_000)
     stats = svc.get_stats()
     assert stats.is_near_limit is True
 
 
-def test_update_from_dict() -> None:
-    """update_from_dict takes the SDK's format."""
+def test_update_from_dict_takes_the_sdks_format() -> None:
     svc = ContextService()
     svc.update_from_dict(
         {
@@ -102,10 +92,9 @@ def test_update_from_dict() -> None:
 
 
 @pytest.mark.parametrize("model", MODEL_CONTEXT_WINDOWS)
-def test_every_name_of_the_design(model: str) -> None:
-    """Each model of the design has the window it has there, and the catalogue does not differ."""
-    known = window_of(ResolveContext(model=model))
-    assert known is None or known.tokens == MODEL_CONTEXT_WINDOWS[model]
+def test_windows_of_the_design_agree_with_the_catalogue(model: str) -> None:
+    resolved = window_of(ResolveContext(model=model))
+    assert resolved is None or resolved.tokens == MODEL_CONTEXT_WINDOWS[model]
     assert ContextService(model).context_window_size == MODEL_CONTEXT_WINDOWS[model]
     assert ContextService(model.upper()).context_window_size == MODEL_CONTEXT_WINDOWS[model]
 
@@ -123,22 +112,19 @@ def test_every_name_of_the_design(model: str) -> None:
         ("", 200_000),
     ],
 )
-def test_window_of_the_catalogue(model: str, size: int) -> None:
-    """Other models have the catalogue's window, by exact id, then by prefix; a mark is minded."""
+def test_other_models_have_the_catalogues_window(model: str, size: int) -> None:
     service = ContextService(model)
     assert (service.model, service.context_window_size) == (model, size)
 
 
-def test_window_that_is_set() -> None:
-    """A window that is told goes before the model's."""
+def test_set_window_goes_before_the_models() -> None:
     service = ContextService("claude-sonnet", window=50_000)
     service.update(input_tokens=40_000)
     assert (service.context_window_size, service.get_percentage()) == (50_000, 80.0)
 
 
 @pytest.mark.parametrize("window", [0, -1, 1.5, "200000", True, math.nan], ids=repr)
-def test_window_that_cannot_be(window: Any) -> None:
-    """A window is a count above 0."""
+def test_invalid_window_is_refused(window: Any) -> None:
     with pytest.raises(InvalidUsage) as caught:
         ContextService(window=window)
     assert caught.value.field == "window"
@@ -147,14 +133,12 @@ def test_window_that_cannot_be(window: Any) -> None:
 # Figures.
 
 
-def test_the_reply_counts_in_the_total_alone() -> None:
-    """The percentage is of what was sent; the reply is in the total."""
+def test_reply_counts_in_the_total_but_not_in_the_percentage() -> None:
     usage = TokenUsage(1, 2, 4, 8)
     assert (usage.total_input, usage.total) == (13, 15)
 
 
-def test_stats() -> None:
-    """All figures at once, and the part of them that is JSON."""
+def test_stats_have_all_figures_and_their_json() -> None:
     service = ContextService()
     service.update(3, 900, 10_000, 80_497)
     stats = service.get_stats()
@@ -177,8 +161,9 @@ def test_stats() -> None:
         (200_001, True, True),
     ],
 )
-def test_near_and_over(sent: int, near: bool, over: bool) -> None:
-    """Near from 80 per cent on; over as soon as a token is too many, however it rounds."""
+def test_near_begins_at_80_percent_and_over_with_one_token_too_many(
+    sent: int, near: bool, over: bool
+) -> None:
     service = ContextService()
     service.update(input_tokens=sent)
     stats = service.get_stats()
@@ -186,8 +171,7 @@ def test_near_and_over(sent: int, near: bool, over: bool) -> None:
     assert ("WARNING" in service.format_summary()) is over
 
 
-def test_updates_do_not_add_up() -> None:
-    """An update replaces the one before; a reset leaves nothing."""
+def test_update_replaces_the_last_and_reset_clears_it() -> None:
     service = ContextService("claude-opus-5-5")
     service.update(input_tokens=500_000)
     service.update(cache_read_tokens=100_000)
@@ -196,8 +180,7 @@ def test_updates_do_not_add_up() -> None:
     assert service.get_stats() == ContextStats(0.0, 0.0, 0, 1_000_000, False, False)
 
 
-def test_cache_may_be_left_out() -> None:
-    """An answer without a cache leaves its counts out, or null; other keys are passed over."""
+def test_missing_or_null_cache_counts_are_0() -> None:
     service = ContextService()
     service.update_from_dict(
         {"input_tokens": 7, "output_tokens": 1, "cache_read_input_tokens": None, "speed": "fast"}
@@ -205,8 +188,7 @@ def test_cache_may_be_left_out() -> None:
     assert service.get_stats().total_input_tokens == 7
 
 
-def test_message_that_was_no_call() -> None:
-    """The zero usage of a message that was never sent is no tokens."""
+def test_all_zero_usage_is_no_tokens() -> None:
     service = ContextService()
     service.update_from_dict({"input_tokens": 0, "output_tokens": 0})
     assert service.get_percentage() == 0.0
@@ -232,8 +214,7 @@ STATS: dict[str, object] = {
 @pytest.mark.parametrize(
     "field", ["input_tokens", "output_tokens", "cache_creation_tokens", "cache_read_tokens"]
 )
-def test_count_that_cannot_be(field: str, value: Any) -> None:
-    """A count that cannot be is refused by its name, and what was known stays."""
+def test_invalid_count_is_refused_by_name_and_changes_nothing(field: str, value: Any) -> None:
     service = ContextService()
     service.update(input_tokens=50_000)
     with pytest.raises(InvalidUsage) as caught:
@@ -244,8 +225,7 @@ def test_count_that_cannot_be(field: str, value: Any) -> None:
 
 @pytest.mark.parametrize("value", BAD, ids=repr)
 @pytest.mark.parametrize("field", ANSWER)
-def test_count_in_a_dict_that_cannot_be(field: str, value: Any) -> None:
-    """The same in an answer's usage, by the name it has there."""
+def test_invalid_count_in_a_dict_is_refused_by_its_key(field: str, value: Any) -> None:
     service = ContextService()
     service.update(input_tokens=50_000)
     with pytest.raises(InvalidUsage) as caught:
@@ -255,8 +235,7 @@ def test_count_in_a_dict_that_cannot_be(field: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("field", ["input_tokens", "output_tokens"])
-def test_missing_count(field: str) -> None:
-    """A usage without its prompt or its reply is none, and what was known stays."""
+def test_usage_without_prompt_or_reply_is_refused_and_changes_nothing(field: str) -> None:
     service = ContextService()
     service.update(input_tokens=50_000)
     left = {name: count for name, count in ANSWER.items() if name != field}
@@ -272,10 +251,11 @@ COUNTS = st.integers(0, 2_000_000)
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS, st.integers(1, 2_000_000))
-def test_run_stats_round_trip(sent: int, output: int, written: int, read: int, window: int) -> None:
-    """What is written as JSON is read as the same figures, also before the first update."""
+def test_run_stats_decode_to_the_same_figures(
+    sent: int, output: int, cache_write: int, read: int, window: int
+) -> None:
     service = ContextService("claude-opus", window)
-    service.update(sent, output, written, read)
+    service.update(sent, output, cache_write, read)
     stats = json.loads(json.dumps(service.run_stats()))
     again = ContextService.from_run_stats(stats, model="claude-opus")
     assert again.get_stats() == service.get_stats()
@@ -283,8 +263,7 @@ def test_run_stats_round_trip(sent: int, output: int, written: int, read: int, w
     assert again.model == "claude-opus"
 
 
-def test_run_stats() -> None:
-    """The shape of a run's stats, as the design has it."""
+def test_run_stats_have_the_shape_of_the_design() -> None:
     service = ContextService()
     service.update(1_000, 2_000, 9_000, 80_000)
     assert service.run_stats() == {
@@ -294,27 +273,24 @@ def test_run_stats() -> None:
     }
 
 
-def test_run_stats_without_tokens() -> None:
-    """A run that told no tokens says nothing of them, and has the size of its model or its own."""
+def test_run_stats_without_tokens_have_a_window_only() -> None:
     assert ContextService().run_stats() == {"context_window_size": 200_000}
     assert ContextService.from_run_stats({}).context_window_size == 200_000
     read = ContextService.from_run_stats({"tokens": None}, model="claude-opus-5-5")
     assert (read.context_window_size, read.get_percentage()) == (1_000_000, 0.0)
 
 
-def test_percentage_is_made_anew() -> None:
-    """A percentage that an older program wrote unbounded is not taken over."""
+def test_unbounded_percentage_of_an_older_program_is_not_used() -> None:
     tokens = {"input": 1_400_000, "output": 0, "cache_creation": 0, "cache_read": 0}
-    written = {"tokens": tokens, "context_percentage": 700.0, "message_count": 10}
-    service = ContextService.from_run_stats(written)
+    stats = {"tokens": tokens, "context_percentage": 700.0, "message_count": 10}
+    service = ContextService.from_run_stats(stats)
     assert (service.get_percentage(), service.get_percentage_raw()) == (100.0, 700.0)
     assert service.run_stats()["context_percentage"] == 100.0
 
 
 @pytest.mark.parametrize("value", [*BAD, None], ids=repr)
 @pytest.mark.parametrize("field", ["input", "output", "cache_creation", "cache_read"])
-def test_run_stats_that_cannot_be(field: str, value: Any) -> None:
-    """A count of a run's stats that cannot be is refused by its place."""
+def test_invalid_count_of_run_stats_is_refused_by_its_place(field: str, value: Any) -> None:
     tokens = {"input": 1, "output": 2, "cache_creation": 3, "cache_read": 4, field: value}
     with pytest.raises(InvalidUsage) as caught:
         ContextService.from_run_stats({**STATS, "tokens": tokens})
@@ -322,14 +298,12 @@ def test_run_stats_that_cannot_be(field: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [*BAD, 0], ids=repr)
-def test_size_of_a_run_that_cannot_be(value: Any) -> None:
-    """So is its window."""
+def test_invalid_window_of_run_stats_is_refused(value: Any) -> None:
     with pytest.raises(InvalidUsage) as caught:
         ContextService.from_run_stats({**STATS, "context_window_size": value})
     assert caught.value.field == "context_window_size"
 
 
-def test_tokens_that_are_no_counts() -> None:
-    """Tokens that are a sum alone tell no occupancy."""
+def test_tokens_that_are_only_a_sum_give_no_occupancy() -> None:
     with pytest.raises(InvalidUsage, match=r"tokens\.input"):
         ContextService.from_run_stats({"tokens": 5_000})

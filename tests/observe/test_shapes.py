@@ -1,4 +1,4 @@
-"""Whose object it is, told by its shape: dicts, and objects with the same attributes."""
+"""Objects are recognised by their shape: dicts, and objects with the same attributes."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,19 +26,18 @@ def as_object(value: Any) -> Any:
 
 
 def as_dict(value: Any) -> Any:
-    """The same as it is."""
     return value
 
 
-def events(*seen: Any) -> list[AnyEvent]:
-    """The events of objects that come one after the other."""
+def events(*observed: Any) -> list[AnyEvent]:
+    """The events of consecutive objects."""
     memory = StreamMemory()
-    return [event for each in seen for event in read_events(each, memory, MAIN)]
+    return [event for each in observed for event in read_events(each, memory, MAIN)]
 
 
-def only(*seen: Any) -> Call:
+def only(*observed: Any) -> Call:
     """The only call in them."""
-    (call,) = events(*seen)
+    (call,) = events(*observed)
     assert isinstance(call, Call)
     return call
 
@@ -47,7 +46,7 @@ CACHED = {"cache_read_input_tokens": 700, "cache_creation_input_tokens": 200}
 
 
 @pytest.mark.parametrize(
-    ("seen", "usage"),
+    ("answer", "usage"),
     [
         (message("x", 100, 10, usage=CACHED), Usage(100, 700, 200, 10)),
         (
@@ -76,15 +75,16 @@ CACHED = {"cache_read_input_tokens": 700, "cache_creation_input_tokens": 200}
     ids=["anthropic", "responses", "chat", "gemini", "pydantic-ai"],
 )  # fmt: skip
 @pytest.mark.parametrize("form", [as_dict, as_object], ids=["dict", "object"])
-def test_answers(form: Any, seen: Any, usage: Usage) -> None:
-    """Disjoint or subset, each provider's answer gives the same disjoint buckets."""
-    call = only(form(seen))
+def test_answer_of_each_provider_gives_disjoint_buckets(
+    form: Any, answer: Any, usage: Usage
+) -> None:
+    call = only(form(answer))
     assert (call.id, call.usage, call.final, call.thread) == ("x", usage, True, MAIN)
     assert call.model is not None
 
 
 @pytest.mark.parametrize(
-    ("seen", "usage"),
+    ("answer", "usage"),
     [
         ({"input_tokens": 100, "output_tokens": 10, **CACHED}, Usage(100, 700, 200, 10)),
         ({"input_tokens": 100, "output_tokens": 10}, Usage(100, 0, 0, 10)),
@@ -108,64 +108,56 @@ def test_answers(form: Any, seen: Any, usage: Usage) -> None:
     ids=["anthropic", "no cache", "responses", "no details", "chat", "gemini", "pydantic-ai"],
 )  # fmt: skip
 @pytest.mark.parametrize("form", [as_dict, as_object], ids=["dict", "object"])
-def test_bare_usage(form: Any, seen: Any, usage: Usage) -> None:
-    """A usage without its answer is read too; it has no id, so each one is a call."""
-    first, second = events(form(seen), form(seen))
+def test_usage_without_an_answer_is_a_call_of_its_own(form: Any, answer: Any, usage: Usage) -> None:
+    first, second = events(form(answer), form(answer))
     assert isinstance(first, Call)
     assert isinstance(second, Call)
     assert (first.usage, second.usage) == (usage, usage)
     assert (first.id, second.id) == ("call-1", "call-2")
 
 
-def test_sum_of_a_run() -> None:
-    """A run's sum is no call, and says so."""
+def test_sum_of_a_run_is_refused_as_no_call() -> None:
     total = {"input_tokens": 9, "output_tokens": 1, "cache_read_tokens": 0, "requests": 3}
     with pytest.raises(InvalidUsage, match="a sum of several requests is not one call"):
         events(total)
 
 
-def test_message_without_an_id() -> None:
-    """A message that names no call tells none, nor does one that was no call."""
+def test_message_without_an_id_or_call_gives_nothing() -> None:
     assert events({**message("x", 5), "id": None}) == []
     assert events(message("x", 0, 0)) == []
 
 
-def test_snapshot_is_not_final() -> None:
-    """A message that is still being written is not final."""
+def test_unfinished_message_is_not_final() -> None:
     assert not only({**message("x", 5), "stop_reason": None}).final
 
 
-def test_anthropic_helper() -> None:
-    """The stream helper's own events tell nothing; its last one has the whole message."""
+def test_last_event_of_the_anthropic_helper_has_the_message() -> None:
     quiet = [{"type": kind} for kind in ("text", "thinking", "input_json", "signature", "ping")]
     assert events(*quiet, {"type": "message_stop"}) == []
     assert only({"type": "message_stop", "message": message("x", 5)}).id == "x"
 
 
-def test_helper_that_lost_the_passes() -> None:
-    """What the stream told of several passes is not replaced by a helper's sums of them."""
+def test_passes_of_the_stream_are_not_replaced_by_the_helpers_sums() -> None:
     passes = [
         {"type": "message", "input_tokens": 10_000, "output_tokens": 10},
         {"type": "message", "input_tokens": 20_000, "output_tokens": 20},
     ]
     usage = {"input_tokens": 30_000, "output_tokens": 30, "iterations": passes}
-    told = events(
+    produced = events(
         start("x", 10_000),
         {"type": "message_delta", "delta": {}, "usage": usage},
         {"type": "message_stop", "message": message("x", 30_000, 30)},
     )
-    last = told[-1]
+    last = produced[-1]
     assert isinstance(last, Call)
     assert (last.usage.sent, last.final) == (20_000, True)
 
 
-def test_delta_without_a_start() -> None:
-    """The end of a message whose beginning was not seen tells nothing."""
+def test_end_of_a_message_without_its_start_gives_nothing() -> None:
     assert events(delta(5)) == []
 
 
-def test_responses_stream() -> None:
-    """Only the last event of a response has its usage; the others tell nothing."""
+def test_only_the_last_event_of_a_response_has_usage() -> None:
     begun = {**response("x", 5), "status": "in_progress", "usage": None}
     under_way = {**response("x", 5), "status": "in_progress"}
     assert events({"type": "response.created", "response": begun}) == []
@@ -174,97 +166,86 @@ def test_responses_stream() -> None:
     assert only({"type": "response.completed", "response": response("x", 5)}).final
 
 
-def test_chat_stream() -> None:
-    """The chunk with the usage comes last, after the one that ended the reply."""
+def test_usage_in_the_last_chunk_of_a_chat_is_final() -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 1}
     last: Json = {**chunk("x", usage), "choices": []}
     assert only(chunk("x"), chunk("x", finish="stop"), last).final
 
 
-def test_chat_stream_with_a_choice_at_the_end() -> None:
-    """LiteLLM's last chunk has a choice that has not ended; the one before it had."""
+def test_chat_chunk_after_the_finished_choice_is_final() -> None:
+    """LiteLLM's last chunk has a choice that has not ended."""
     usage = {"prompt_tokens": 5, "completion_tokens": 1}
     assert only(chunk("x"), chunk("x", finish="stop"), chunk("x", usage)).final
     assert not only(chunk("y", finish="stop"), chunk("x", usage)).final
 
 
-def test_chat_stream_with_usage_everywhere() -> None:
-    """Some servers send a growing usage with each chunk: live, and final at the end."""
+def test_growing_usage_of_chat_chunks_is_final_at_the_end() -> None:
     first = {"prompt_tokens": 5, "completion_tokens": 1}
     second = {"prompt_tokens": 5, "completion_tokens": 2}
-    told = events(chunk("x", first), chunk("x", second, finish="stop"))
-    assert [(c.usage.output, c.final) for c in told if isinstance(c, Call)] == [
+    produced = events(chunk("x", first), chunk("x", second, finish="stop"))
+    assert [(c.usage.output, c.final) for c in produced if isinstance(c, Call)] == [
         (1, False),
         (2, True),
     ]
 
 
-def test_chat_helper() -> None:
-    """The chat helper wraps its chunks; its other events tell nothing."""
+def test_chunks_inside_events_of_the_chat_helper_are_read() -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 1}
     wrapped: Json = {"type": "chunk", "chunk": {**chunk("x", usage), "choices": []}}
     assert only({"type": "content.delta"}, wrapped, {"type": "content.done"}).id == "x"
 
 
-def test_chat_without_an_id() -> None:
-    """A local server that gives no id is counted call by call."""
+def test_chats_without_an_id_count_one_by_one() -> None:
     assert [c.id for c in events(completion("", 5), completion("", 6)) if isinstance(c, Call)] == [
         "call-1",
         "call-2",
     ]
 
 
-def test_responses_without_output() -> None:
-    """A response of a server that leaves its output out is read all the same."""
+def test_response_without_output_is_read() -> None:
     bare = {key: value for key, value in response("x", 5).items() if key != "output"}
     assert only(bare).id == "x"
     assert events({**response("x", 5), "id": None}) == []
 
 
-def test_compacted_response_without_usage() -> None:
-    """A compaction that tells no usage makes what is held unknown all the same."""
+def test_compaction_without_usage_makes_the_context_unknown() -> None:
     tracker = Tracker()
     tracker.observe(response("x", 5))
     tracker.observe({"object": "response.compaction", "id": "c"})
     assert tracker.reading.state == "unknown"
 
 
-def test_gemini_stream() -> None:
-    """Chunks of one answer have one id; the last one counts, and is final."""
-    told = events(gemini("x", 5, 1, None), gemini("x", 5, 7, None), gemini("x", 5, 9))
-    assert [(c.id, c.usage.output, c.final) for c in told if isinstance(c, Call)] == [
+def test_last_gemini_chunk_of_an_id_is_final() -> None:
+    produced = events(gemini("x", 5, 1, None), gemini("x", 5, 7, None), gemini("x", 5, 9))
+    assert [(c.id, c.usage.output, c.final) for c in produced if isinstance(c, Call)] == [
         ("x", 1, False),
         ("x", 7, False),
         ("x", 9, True),
     ]
 
 
-def test_gemini_hops() -> None:
-    """An answer that the SDK gathered over several requests is held once, not once per request."""
-    told = {"prompt_token_count": 4_500, "candidates_token_count": 1_010}
-    usage = SimpleNamespace(**told, initial_prompt_token_count=1_000)
+def test_gemini_answer_over_several_requests_counts_once() -> None:
+    counts = {"prompt_token_count": 4_500, "candidates_token_count": 1_010}
+    usage = SimpleNamespace(**counts, initial_prompt_token_count=1_000)
     answer = SimpleNamespace(usage_metadata=usage, response_id="r3", candidates=[])
     assert only(answer).usage.held == 2_010
 
 
-def test_gemini_interaction() -> None:
-    """An interaction has counts of its own names."""
+def test_gemini_interaction_has_its_own_count_names() -> None:
     usage = {"total_input_tokens": 100, "total_cached_tokens": 40, "total_output_tokens": 7,
              "total_thought_tokens": 3, "total_tokens": 110}  # fmt: skip
     call = only({"id": "int_1", "model": "gemini-3.8-flash", "status": "completed", "usage": usage})
     assert (call.id, call.usage, call.final) == ("int_1", Usage(60, 40, 0, 10, 3), True)
 
 
-def test_gemini_without_usage_or_id() -> None:
-    """A chunk without usage tells nothing; one without an id is a call of its own."""
+def test_gemini_chunk_without_usage_gives_nothing_and_without_id_a_call() -> None:
     assert events({"candidates": []}) == []
     nameless: Json = {"usage_metadata": {"prompt_token_count": 5}, "candidates": []}
     call = only(nameless)
     assert (call.id, call.model, call.final) == ("call-1", None, True)
 
 
-def test_pydantic_ai_conversation() -> None:
-    """Requests of a conversation, and responses whose usage was left out, tell nothing."""
+def test_pydantic_ai_requests_and_empty_usage_give_nothing() -> None:
     empty = {"input_tokens": 0, "output_tokens": 0}
     answer: Json = {"kind": "response", "parts": [], "usage": empty}
     assert events({"kind": "request", "parts": []}, answer) == []
@@ -273,8 +254,7 @@ def test_pydantic_ai_conversation() -> None:
     assert only(nameless).id == "call-1"
 
 
-def test_pydantic_ai_several_requests() -> None:
-    """Where the usage is the cost of several requests, what was sent is told beside it."""
+def test_pydantic_ai_prompt_is_read_beside_the_summed_usage() -> None:
     usage = {"input_tokens": 203_000, "output_tokens": 4_500, "cache_read_tokens": 30_000}
     answer: Json = {
         "kind": "response", "parts": [], "provider_response_id": "x", "state": "complete",
@@ -286,8 +266,7 @@ def test_pydantic_ai_several_requests() -> None:
     assert only({**answer, "metadata": {"own": 1}}).usage.sent == 203_000
 
 
-def test_pydantic_ai_compaction() -> None:
-    """A response with a compaction in it explains the fall."""
+def test_pydantic_ai_compaction_explains_the_fall() -> None:
     usage = {"input_tokens": 20_000, "output_tokens": 1}
     tracker = Tracker()
     tracker.observe({"kind": "response", "parts": [], "provider_response_id": "a",
@@ -297,15 +276,13 @@ def test_pydantic_ai_compaction() -> None:
     assert (tracker.reading.sent, tracker.reading.cycle) == (20_000, 0)
 
 
-def test_pydantic_ai_in_flight() -> None:
-    """A response that still streams is not final."""
+def test_pydantic_ai_streaming_response_is_not_final() -> None:
     usage = {"input_tokens": 5, "output_tokens": 1}
     answer: Json = {"kind": "response", "parts": [], "usage": usage, "state": "incomplete"}
     assert not only(answer).final
 
 
-def test_usage_that_was_left_out() -> None:
-    """A completion that says 0 of everything was not counted by its server: no call."""
+def test_all_zero_completion_is_no_call() -> None:
     assert events(completion("x", 0, 0)) == []
 
 
@@ -321,8 +298,7 @@ def agent_message(id: str, sent: int, parent: str | None = None) -> SimpleNamesp
     )  # fmt: skip
 
 
-def test_claude_agent_sdk() -> None:
-    """Blocks of one message are one call, subagents have threads, the result ends the turn."""
+def test_claude_agent_sdk_blocks_are_one_call_and_subagents_threads() -> None:
     tracker = Tracker()
     init = {"type": "system", "subtype": "init", "session_id": "s1", "model": MODEL}
     tracker.observe(SimpleNamespace(subtype="init", data=init))
@@ -343,8 +319,7 @@ def test_claude_agent_sdk() -> None:
     assert tracker.session.agent == "claude"
 
 
-def test_claude_agent_sdk_partial_messages() -> None:
-    """Raw events tell the reply as it ends."""
+def test_claude_agent_sdk_raw_events_are_read() -> None:
     tracker = Tracker()
     for event in (start("m1", 60_000), delta(500)):
         tracker.observe(
@@ -353,8 +328,7 @@ def test_claude_agent_sdk_partial_messages() -> None:
     assert (tracker.reading.held, tracker.reading.state) == (60_500, "measured")
 
 
-def test_claude_agent_sdk_compaction() -> None:
-    """A compaction of the client ends the cycle, and what is held is unknown until the reply."""
+def test_claude_agent_sdk_compaction_makes_the_context_unknown() -> None:
     tracker = Tracker()
     tracker.observe(agent_message("m1", 150_000))
     boundary = {"type": "system", "subtype": "compact_boundary", "session_id": "s1",
@@ -365,8 +339,7 @@ def test_claude_agent_sdk_compaction() -> None:
     assert (tracker.reading.sent, tracker.reading.cycle) == (20_000, 1)
 
 
-def test_claude_agent_sdk_reset() -> None:
-    """A conversation that is begun anew is a clear; the init that follows is no second one."""
+def test_claude_agent_sdk_reset_is_one_clear() -> None:
     tracker = Tracker()
     init = {"type": "system", "subtype": "init", "session_id": "s1", "model": MODEL}
     tracker.observe(init)
@@ -376,8 +349,7 @@ def test_claude_agent_sdk_reset() -> None:
     assert (tracker.reading.cycle, tracker.reading.state) == (1, "unknown")
 
 
-def test_claude_agent_sdk_told_again() -> None:
-    """A compaction and a reset that are observed again are the same ones."""
+def test_claude_agent_sdk_repeated_compaction_and_reset_count_once() -> None:
     tracker = Tracker()
     tracker.observe(agent_message("m1", 150_000))
     boundary = {"type": "system", "subtype": "compact_boundary", "session_id": "s1", "uuid": "u1"}
@@ -392,8 +364,7 @@ def test_claude_agent_sdk_told_again() -> None:
     assert tracker.reading.cycle == 3
 
 
-def test_memory_of_lines_is_bounded() -> None:
-    """Only the last few hundred lines are remembered."""
+def test_number_of_remembered_lines_is_bounded() -> None:
     memory = StreamMemory()
     assert not memory.is_repeated("first")
     for number in range(500):
@@ -402,13 +373,11 @@ def test_memory_of_lines_is_bounded() -> None:
     assert memory.is_repeated("499")
 
 
-def test_result_without_windows() -> None:
-    """A result that tells no windows is one all the same."""
+def test_result_without_windows_is_read() -> None:
     assert events(SimpleNamespace(subtype="error", num_turns=0, usage=None, model_usage=None)) == []
 
 
-def test_line_of_the_stream() -> None:
-    """A line of Claude Code's stream is read as it stands, one of an unknown kind passed over."""
+def test_line_of_claude_codes_stream_is_read_and_unknown_kinds_skipped() -> None:
     line = {"type": "assistant", "session_id": "s1", "message": message("m1", 50_000)}
     assert only(line).usage.sent == 50_000
     assert events({"type": "brand_new", "session_id": "s1"}) == []

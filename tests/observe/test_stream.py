@@ -1,4 +1,4 @@
-"""Streams pass through unchanged, synchronous or not, and are observed while they flow."""
+"""Streams pass through unchanged, synchronous or not, and are observed on the way."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -31,22 +31,22 @@ class Stream:
         self.left = True
 
     def close(self) -> str:
-        """Something of its own."""
+        """A method of its own."""
         return "closed"
 
 
 class Helper(Stream):
-    """A helper that gathers the message itself, as the text alone is read."""
+    """A helper that collects the message while only the text is read."""
 
     @property
     def current_message_snapshot(self) -> Any:
-        """The message so far; there is none before the first event."""
+        """The message so far; None before the first event."""
         assert self.items
         return message("m9", 70_000)
 
 
 class Manager:
-    """What has to be entered to get the stream."""
+    """A context manager that returns the stream."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -66,39 +66,34 @@ class Manager:
 
 
 class AsyncStream:
-    """The same, asynchronous."""
+    """An asynchronous stream."""
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         for item in ITEMS:
             yield item
 
 
-def test_items_are_unchanged() -> None:
-    """Every item comes out as it went in, the same object, whether it tells anything or not."""
+def test_every_item_passes_through_as_the_same_object() -> None:
     tracker = Tracker()
     passed = list(tracker.track(Stream()))
-    assert all(out is given for out, given in zip(passed, ITEMS, strict=True))
+    assert all(out is item for out, item in zip(passed, ITEMS, strict=True))
     assert tracker.reading.held == 60_500
 
 
-def test_live() -> None:
-    """The reading is current at every item."""
+def test_reading_is_current_at_every_item() -> None:
     tracker = Tracker()
     states = [tracker.reading.state for _ in tracker.track(iter(ITEMS))]
     assert states == ["streaming"] * 4 + ["measured"]
 
 
-def test_thread() -> None:
-    """A subagent's stream is observed for its own thread."""
+def test_stream_of_a_subagent_is_observed_for_its_thread() -> None:
     tracker = Tracker()
     list(tracker.track(Stream(), thread="helper"))
     assert tracker.reading.sent is None
     assert tracker.threads["helper"].sent == 60_000
 
 
-def test_asynchronous() -> None:
-    """An asynchronous stream is passed through alike."""
-
+def test_asynchronous_stream_passes_through_unchanged() -> None:
     async def go() -> Tracker:
         tracker = Tracker()
         passed = [item async for item in tracker.track(AsyncStream())]
@@ -108,9 +103,7 @@ def test_asynchronous() -> None:
     assert asyncio.run(go()).reading.held == 60_500
 
 
-def test_awaited() -> None:
-    """A stream that has to be awaited first can be given before it is."""
-
+def test_stream_may_be_given_before_it_is_awaited() -> None:
     async def created() -> AsyncStream:
         return AsyncStream()
 
@@ -123,8 +116,7 @@ def test_awaited() -> None:
     assert asyncio.run(go()).reading.held == 60_500
 
 
-def test_entered() -> None:
-    """A stream that is a context manager is entered and left as before."""
+def test_stream_that_is_a_context_manager_is_entered_and_left() -> None:
     tracker, stream = Tracker(), Stream()
     with tracker.track(stream) as tracked:
         assert len(list(tracked)) == len(ITEMS)
@@ -132,8 +124,8 @@ def test_entered() -> None:
     assert (stream.entered, stream.left) == (True, True)
 
 
-def test_manager() -> None:
-    """What entering gives is tracked; leaving is the manager's, exceptions too."""
+def test_stream_of_a_context_manager_is_observed() -> None:
+    """Leaving is the manager's, exceptions too."""
     tracker, manager = Tracker(), Manager(Stream())
     with tracker.track(manager) as tracked:
         list(tracked)
@@ -142,9 +134,7 @@ def test_manager() -> None:
     assert tracker.reading.held == 60_500
 
 
-def test_asynchronous_manager() -> None:
-    """The same, asynchronous."""
-
+def test_stream_of_an_asynchronous_context_manager_is_observed() -> None:
     async def go() -> tuple[Tracker, Manager]:
         tracker, manager = Tracker(), Manager(Stream())
         async with tracker.track(manager) as tracked:
@@ -157,32 +147,28 @@ def test_asynchronous_manager() -> None:
     assert tracker.reading.held == 60_500
 
 
-def test_text_alone() -> None:
-    """Where only a helper's text is read, its message is observed when it is left."""
+def test_message_of_a_helper_is_observed_if_only_its_text_is_read() -> None:
     tracker = Tracker()
     with tracker.track(Manager(Helper())):
         pass
     assert tracker.reading.sent == 70_000
 
 
-def test_nothing_came() -> None:
-    """A helper that got nothing breaks nothing."""
+def test_helper_without_a_message_is_no_error() -> None:
     tracker = Tracker()
     with tracker.track(Manager(Helper([]))):
         pass
     assert tracker.reading.sent is None
 
 
-def test_attributes() -> None:
-    """Everything else is the stream's own."""
+def test_other_attributes_are_the_streams_own() -> None:
     tracked = Tracker().track(Stream())
     assert tracked.close() == "closed"
     with pytest.raises(AttributeError):
         _ = tracked.nothing_of_the_kind
 
 
-def test_bad_counts_do_not_break_the_stream() -> None:
-    """An item whose counts cannot be is passed on; the reading stays as it was."""
+def test_item_with_invalid_counts_passes_and_changes_no_reading() -> None:
     tracker = Tracker()
     bad = {"type": "message_start", "message": message("m1", -5)}
     assert list(tracker.track([bad])) == [bad]

@@ -1,4 +1,4 @@
-"""Tracker: what is observed, what it reads, what it says when."""
+"""Tracker: observations, readings, levels and stored state."""
 
 import json
 import threading
@@ -17,15 +17,14 @@ from .answers import MODEL, delta, message, response, start
 
 
 def levels(tracker: Tracker) -> list[float]:
-    """The levels that a tracker will have told, in their order."""
-    told: list[float] = []
+    """A list that will hold the levels that a tracker reports, in order."""
+    reported: list[float] = []
 
-    tracker.on_level(lambda reached: told.append(reached.level))
-    return told
+    tracker.on_level(lambda reached: reported.append(reached.level))
+    return reported
 
 
-def test_before_the_first_reply() -> None:
-    """Before the first reply the window is known and everything else is unknown, not 0."""
+def test_everything_but_the_window_is_unknown_before_the_first_reply() -> None:
     tracker = Tracker(model=MODEL)
     reading = tracker.reading
     assert reading.window is not None
@@ -34,13 +33,11 @@ def test_before_the_first_reply() -> None:
     assert dict(tracker.threads) == {}
 
 
-def test_without_a_model() -> None:
-    """A tracker that was told nothing knows no window before the first reply."""
+def test_tracker_without_a_model_has_no_window_before_the_first_reply() -> None:
     assert Tracker().reading.window is None
 
 
-def test_observe() -> None:
-    """A reply changes the reading, and says so."""
+def test_observe_updates_the_reading_and_reports_the_change() -> None:
     tracker = Tracker(model=MODEL, window=200_000)
     assert tracker.observe(message("m1", 50_000))
     reading = tracker.reading
@@ -49,8 +46,7 @@ def test_observe() -> None:
     assert tracker.peak == 50_000
 
 
-def test_same_call_twice() -> None:
-    """Observing the same call twice changes nothing."""
+def test_same_call_observed_twice_changes_nothing() -> None:
     tracker = Tracker()
     tracker.observe(message("m1", 50_000))
     before = tracker.state()
@@ -58,8 +54,7 @@ def test_same_call_twice() -> None:
     assert tracker.state() == before
 
 
-def test_last_call_counts() -> None:
-    """The occupancy is the last call's, never a sum; the peak stays."""
+def test_occupancy_is_the_last_call_and_never_a_sum() -> None:
     tracker = Tracker(window=200_000)
     for id, sent in (("m1", 50_000), ("m2", 90_000), ("m3", 85_000)):
         tracker.observe(message(id, sent))
@@ -67,8 +62,7 @@ def test_last_call_counts() -> None:
     assert len(tracker.session.threads[MAIN].calls) == 3
 
 
-def test_window_and_limit_of_the_user() -> None:
-    """What the author sets goes before everything that is known."""
+def test_window_and_limit_that_are_set_go_before_everything() -> None:
     tracker = Tracker(model=MODEL, window=80_000, limit=60_000)
     tracker.observe(message("m1", 40_000, 0))
     reading = tracker.reading
@@ -78,8 +72,7 @@ def test_window_and_limit_of_the_user() -> None:
     assert (reading.limit.tokens, reading.percent_of_limit) == (60_000, 66.7)
 
 
-def test_model_as_it_was_asked_for() -> None:
-    """`[1m]` is lost in the provider's answer, and not to us."""
+def test_long_window_mark_of_the_requested_model_is_kept() -> None:
     tracker = Tracker(model=f"{MODEL}[1m]", agent="claude")
     tracker.observe(message("m1", 50_000))
     assert tracker.reading.window is not None
@@ -90,8 +83,7 @@ def test_model_as_it_was_asked_for() -> None:
     assert plain.reading.window.tokens == 200_000
 
 
-def test_usage_without_a_model() -> None:
-    """A usage that names no model is of the model that was asked for; a subagent's is not."""
+def test_usage_without_a_model_is_of_the_requested_one_in_the_main_thread_only() -> None:
     tracker = Tracker(model=MODEL)
     tracker.observe({"input_tokens": 50_000, "output_tokens": 1})
     tracker.observe({"input_tokens": 50_000, "output_tokens": 1}, thread="helper")
@@ -99,15 +91,13 @@ def test_usage_without_a_model() -> None:
     assert tracker.threads["helper"].window is None
 
 
-def test_another_model_than_asked_for() -> None:
-    """A reply of another model has that model's window."""
+def test_reply_of_another_model_has_that_models_window() -> None:
     tracker = Tracker(model="gpt-4o[1m]", agent="claude")
     tracker.observe(message("m1", 50_000))
     assert tracker.session.threads[MAIN].model == MODEL
 
 
-def test_threads() -> None:
-    """A subagent has a window of its own, and leaves the agent's alone."""
+def test_subagent_has_its_own_window() -> None:
     tracker = Tracker(window=200_000)
     tracker.observe(message("m1", 50_000))
     assert tracker.observe(message("s1", 190_000), thread="helper")
@@ -118,8 +108,7 @@ def test_threads() -> None:
     assert tracker.peak == 50_000
 
 
-def test_streaming() -> None:
-    """The input is known when the reply begins, the output when it ends."""
+def test_stream_gives_input_at_its_start_and_output_at_its_end() -> None:
     tracker = Tracker(window=200_000)
     assert tracker.observe(start("m1", 60_000))
     assert (tracker.reading.state, tracker.reading.sent) == ("streaming", 60_000)
@@ -128,8 +117,7 @@ def test_streaming() -> None:
     assert (tracker.reading.state, tracker.reading.held) == ("measured", 60_500)
 
 
-def test_two_streams_at_once() -> None:
-    """Threads that stream at the same time are not taken for each other."""
+def test_concurrent_streams_of_two_threads_are_kept_apart() -> None:
     tracker = Tracker()
     tracker.observe(start("m1", 60_000))
     tracker.observe(start("s1", 20_000), thread="helper")
@@ -142,45 +130,41 @@ def test_two_streams_at_once() -> None:
 # Levels.
 
 
-def test_level_once() -> None:
-    """A level is told once, when everything is up to date, with the reading."""
+def test_level_is_reported_once_with_the_current_reading() -> None:
     tracker = Tracker(window=100_000, levels=(50, 65))
-    told: list[tuple[LevelReached, int | None]] = []
-    tracker.on_level(lambda reached: told.append((reached, tracker.reading.sent)))
+    reported: list[tuple[LevelReached, int | None]] = []
+    tracker.on_level(lambda reached: reported.append((reached, tracker.reading.sent)))
     for id, sent in (("m1", 40_000), ("m2", 50_000), ("m3", 51_000), ("m4", 66_000)):
         tracker.observe(message(id, sent))
-    assert [(r.level, r.thread, r.reading.sent, now) for r, now in told] == [
+    assert [(r.level, r.thread, r.reading.sent, now) for r, now in reported] == [
         (50.0, MAIN, 50_000, 50_000),
         (65.0, MAIN, 66_000, 66_000),
     ]
 
 
-def test_jump_over_two_levels() -> None:
-    """A jump over two levels is one word, the higher."""
+def test_jump_over_two_levels_reports_only_the_higher() -> None:
     tracker = Tracker(window=100_000)
-    told = levels(tracker)
+    reported = levels(tracker)
     tracker.observe(message("m1", 90_000))
-    assert told == [65.0]
+    assert reported == [65.0]
 
 
-def test_levels_after_a_fall() -> None:
-    """A level is not told again when the occupancy falls and rises; a new cycle tells it again."""
+def test_level_is_reported_again_only_in_a_new_cycle() -> None:
     tracker = Tracker(window=100_000)
-    told = levels(tracker)
+    reported = levels(tracker)
     for id, sent in (("m1", 55_000), ("m2", 48_000), ("m3", 56_000)):
         tracker.observe(message(id, sent))
-    assert told == [50.0]
+    assert reported == [50.0]
     tracker.observe(message("m4", 20_000))
     assert tracker.reading.cycle == 1
     tracker.observe(message("m5", 57_000))
-    assert told == [50.0, 50.0]
+    assert reported == [50.0, 50.0]
 
 
-def test_levels_of_threads() -> None:
-    """Each thread has its own levels; a compaction's own call has none."""
+def test_each_thread_has_its_own_levels_and_a_compaction_call_none() -> None:
     tracker = Tracker(window=100_000)
-    told: list[tuple[str, float]] = []
-    tracker.on_level(lambda reached: told.append((reached.thread, reached.level)))
+    reported: list[tuple[str, float]] = []
+    tracker.on_level(lambda reached: reported.append((reached.thread, reached.level)))
     tracker.observe(message("m1", 55_000))
     tracker.observe(message("s1", 70_000), thread="helper")
     passes = [
@@ -188,11 +172,10 @@ def test_levels_of_threads() -> None:
         {"type": "message", "input_tokens": 9_000, "output_tokens": 5},
     ]
     tracker.observe(message("m2", 9_000, usage={"iterations": passes}))
-    assert told == [(MAIN, 50.0), ("helper", 65.0)]
+    assert reported == [(MAIN, 50.0), ("helper", 65.0)]
 
 
-def test_listener_that_raises() -> None:
-    """What a listener raises comes out of observe, and the reading is up to date."""
+def test_exception_of_a_listener_leaves_the_reading_up_to_date() -> None:
     tracker = Tracker(window=100_000)
 
     def stop(reached: LevelReached) -> None:
@@ -207,14 +190,12 @@ def test_listener_that_raises() -> None:
 
 @pytest.mark.parametrize("field", ["window", "limit"])
 @pytest.mark.parametrize("value", [0, -5, True, 1.5, "200000"])
-def test_wrong_sizes(field: str, value: Any) -> None:
-    """A window or a limit that cannot be is refused at once, by its name."""
+def test_invalid_window_or_limit_is_refused_by_name(field: str, value: Any) -> None:
     with pytest.raises(InvalidPolicy, match=f"{field} must be an integer above 0"):
         Tracker(**{field: value})
 
 
-def test_wrong_levels() -> None:
-    """Levels that do not rise are refused at once."""
+def test_levels_that_do_not_increase_are_refused() -> None:
     with pytest.raises(InvalidPolicy, match="strictly increasing"):
         Tracker(levels=(65, 50))
 
@@ -222,21 +203,19 @@ def test_wrong_levels() -> None:
 # Cycles.
 
 
-def test_reset() -> None:
-    """A new spawn starts a new cycle: nothing is held, levels are armed again, the peak stays."""
+def test_reset_starts_a_cycle_rearms_levels_and_keeps_the_peak() -> None:
     tracker = Tracker(window=100_000)
-    told = levels(tracker)
+    reported = levels(tracker)
     tracker.observe(message("m1", 55_000))
     tracker.reset()
     reading = tracker.reading
     assert (reading.sent, reading.state, reading.cycle) == (None, "unknown", 1)
     tracker.observe(message("m2", 55_000))
-    assert told == [50.0, 50.0]
+    assert reported == [50.0, 50.0]
     assert tracker.peak == 55_000
 
 
-def test_reset_forgets_open_streams() -> None:
-    """A stream that was cut off by a new spawn does not end in the new cycle."""
+def test_stream_cut_off_by_a_reset_does_not_end_in_the_new_cycle() -> None:
     tracker = Tracker()
     tracker.observe(start("m1", 60_000))
     tracker.reset()
@@ -244,8 +223,7 @@ def test_reset_forgets_open_streams() -> None:
     assert tracker.reading.sent is None
 
 
-def test_another_session() -> None:
-    """An init line of another session is a new spawn."""
+def test_init_line_of_another_session_is_a_reset() -> None:
     tracker = Tracker()
     init = {"type": "system", "subtype": "init", "session_id": "s1", "model": MODEL}
     tracker.observe(init)
@@ -256,33 +234,30 @@ def test_another_session() -> None:
     assert (tracker.reading.cycle, tracker.reading.sent) == (1, None)
 
 
-def test_compacted_by_the_author() -> None:
-    """Whoever compacts says so: a new cycle, unknown until the next reply, levels armed again."""
+def test_reported_compaction_starts_a_cycle_and_rearms_levels() -> None:
     tracker = Tracker(window=100_000)
-    told = levels(tracker)
+    reported = levels(tracker)
     tracker.observe(message("m1", 60_000))
     tracker.compacted()
     assert (tracker.reading.state, tracker.reading.cycle) == ("unknown", 1)
     tracker.observe(message("m2", 55_000))
-    assert (tracker.reading.cycle, told) == (1, [50.0, 50.0])
-    (made,) = tracker.session.threads[MAIN].compactions
-    assert (made.before, made.after, made.inferred) == (60_010, 55_000, False)
+    assert (tracker.reading.cycle, reported) == (1, [50.0, 50.0])
+    (compaction,) = tracker.session.threads[MAIN].compactions
+    assert (compaction.before, compaction.after, compaction.inferred) == (60_010, 55_000, False)
 
 
-def test_inferred_compaction() -> None:
-    """A fall that nobody explains is a compaction."""
+def test_unexplained_fall_is_a_compaction() -> None:
     tracker = Tracker()
     tracker.observe(message("m1", 150_000))
     tracker.observe(message("m2", 20_000))
-    (made,) = tracker.session.threads[MAIN].compactions
-    assert (made.inferred, tracker.reading.cycle) == (True, 1)
+    (compaction,) = tracker.session.threads[MAIN].compactions
+    assert (compaction.inferred, tracker.reading.cycle) == (True, 1)
 
 
 EDITS = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_input_tokens": 130_000}]}
 
 
-def test_edit_is_no_compaction() -> None:
-    """A fall that the API itself made and reported is no client's compaction."""
+def test_fall_by_an_edit_of_the_api_is_no_compaction() -> None:
     tracker = Tracker()
     tracker.observe(message("m1", 150_000))
     tracker.observe(message("m2", 20_000, context_management=EDITS))
@@ -291,8 +266,7 @@ def test_edit_is_no_compaction() -> None:
     assert tracker.reading.sent == 20_000
 
 
-def test_edit_that_a_stream_tells_late() -> None:
-    """In a stream the edit is told after the fall: what was taken for a compaction is undone."""
+def test_late_edit_in_a_stream_undoes_an_inferred_compaction() -> None:
     tracker = Tracker()
     tracker.observe(message("m1", 150_000))
     tracker.observe(start("m2", 20_000))
@@ -302,8 +276,7 @@ def test_edit_that_a_stream_tells_late() -> None:
     assert (tracker.reading.sent, tracker.reading.state) == (20_000, "measured")
 
 
-def test_fall_after_an_edit() -> None:
-    """An edit explains the fall at its own call alone, not a later one."""
+def test_edit_explains_only_the_fall_at_its_own_call() -> None:
     tracker = Tracker()
     tracker.observe(message("m1", 150_000))
     tracker.observe(message("m2", 100_000, context_management=EDITS))
@@ -311,8 +284,7 @@ def test_fall_after_an_edit() -> None:
     assert tracker.reading.cycle == 1
 
 
-def test_compaction_by_the_api() -> None:
-    """The API's own compaction is billed apart, and the call after it is what is held."""
+def test_compaction_by_the_api_is_billed_separately() -> None:
     passes = [
         {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500},
         {"type": "message", "input_tokens": 23_000, "output_tokens": 1_000},
@@ -324,8 +296,7 @@ def test_compaction_by_the_api() -> None:
     assert tracker.threads["compaction"].sent == 180_000
 
 
-def test_compaction_by_the_api_that_pauses() -> None:
-    """Where the API stops after its compaction, what is held is unknown until the next call."""
+def test_context_is_unknown_after_a_pausing_compaction_of_the_api() -> None:
     passes = [
         {"type": "message", "input_tokens": 150_000, "output_tokens": 20},
         {"type": "compaction", "input_tokens": 3_000, "output_tokens": 900},
@@ -337,8 +308,7 @@ def test_compaction_by_the_api_that_pauses() -> None:
     assert (tracker.reading.sent, tracker.reading.cycle) == (12_000, 0)
 
 
-def test_compaction_by_openai() -> None:
-    """A response that was compacted by the API, and `responses.compact` itself."""
+def test_compacted_response_of_openai_is_a_compaction() -> None:
     tracker = Tracker()
     tracker.observe(response("r1", 150_000))
     edited = {**response("r2", 20_000), "output": [{"type": "compaction", "id": "c"}]}
@@ -353,24 +323,22 @@ def test_compaction_by_openai() -> None:
 # State.
 
 
-def test_state() -> None:
-    """A stored tracker goes on as if it had never stopped, and tells no level again."""
+def test_restored_tracker_continues_and_repeats_no_level() -> None:
     tracker = Tracker(model=MODEL, window=100_000, limit=90_000, levels=(30, 50))
     tracker.observe(message("m1", 55_000))
     tracker.observe(message("s1", 70_000), thread="helper")
     again = Tracker.from_state(tracker.state())
     assert again.reading == tracker.reading
     assert again.threads == tracker.threads
-    told = levels(again)
+    reported = levels(again)
     again.observe(message("m2", 56_000))
-    assert told == []
+    assert reported == []
     again.reset()
     again.observe(message("m3", 31_000))
-    assert told == [30.0]
+    assert reported == [30.0]
 
 
 def test_state_is_json() -> None:
-    """The state is JSON, so that it can be stored anywhere."""
     assert json.loads(Tracker().state())["version"] == 1
     assert Tracker.from_state(Tracker(agent="me").state().decode()).session.agent == "me"
 
@@ -379,14 +347,12 @@ def test_state_is_json() -> None:
     "state",
     [b"", b"{}", b"[1]", b"\xff\xff", b'{"type": "brimline-tracker"}', "nonsense"],
 )
-def test_no_state(state: bytes | str) -> None:
-    """What is no state is refused, with what is wrong."""
+def test_invalid_state_is_refused_with_the_reason(state: bytes | str) -> None:
     with pytest.raises(InvalidState):
         Tracker.from_state(state)
 
 
-def test_state_of_another_version() -> None:
-    """A state that a later Brimline wrote is refused."""
+def test_state_of_a_later_version_is_refused() -> None:
     later = json.loads(Tracker().state()) | {"version": 2}
     with pytest.raises(InvalidState, match="version 2"):
         Tracker.from_state(json.dumps(later))
@@ -409,8 +375,7 @@ def test_state_of_another_version() -> None:
     ],
 )
 @pytest.mark.parametrize("how", ["message", "stream", "bare"])
-def test_bad_counts(field: str, value: Any, how: str) -> None:
-    """A count that cannot be is an error that names it, and nothing is half-applied."""
+def test_invalid_count_is_named_and_nothing_is_applied(field: str, value: Any, how: str) -> None:
     tracker = Tracker()
     tracker.observe(start("m1", 60_000))
     before = tracker.state()
@@ -429,20 +394,18 @@ def test_bad_counts(field: str, value: Any, how: str) -> None:
 
 
 class Unknown:
-    """Some object of the author's own."""
+    """An object of the author's own."""
 
 
-@pytest.mark.parametrize("seen", [None, 5, "text", [], {}, {"text": "hi"}, Unknown(), object()])
-def test_unknown_shape(seen: object) -> None:
-    """An object of an unknown shape is named, with what is supported."""
+@pytest.mark.parametrize("observed", [None, 5, "text", [], {}, {"text": "hi"}, Unknown(), object()])
+def test_object_of_an_unknown_shape_is_named_with_what_is_supported(observed: object) -> None:
     with pytest.raises(UnrecognisedObject) as raised:
-        Tracker().observe(seen)
+        Tracker().observe(observed)
     assert raised.value.kind in str(raised.value)
     assert "an Anthropic message" in str(raised.value)
 
 
-def test_name_of_an_unknown_type() -> None:
-    """The error names the type with its module, a dict by its keys."""
+def test_error_names_a_type_with_its_module_and_a_dict_by_its_keys() -> None:
     with pytest.raises(UnrecognisedObject) as raised:
         Tracker().observe(Unknown())
     assert raised.value.kind.endswith("test_tracker.Unknown")
@@ -459,21 +422,23 @@ CALLS = st.lists(
 
 
 @given(CALLS, st.data())
-def test_repetition_changes_nothing(calls: list[tuple[str, int, int]], data: st.DataObject) -> None:
-    """Whatever was observed last, observing it again any number of times changes nothing."""
+def test_repeating_the_last_observation_changes_nothing(
+    calls: list[tuple[str, int, int]], data: st.DataObject
+) -> None:
     tracker = Tracker(window=100_000)
-    told = levels(tracker)
+    reported = levels(tracker)
     for id, sent, output in calls:
         tracker.observe(message(id, sent, output))
-        before, said = tracker.state(), list(told)
+        before, levels_before = tracker.state(), list(reported)
         for _ in range(data.draw(st.integers(0, 3))):
             assert not tracker.observe(message(id, sent, output))
-        assert (tracker.state(), told) == (before, said)
+        assert (tracker.state(), reported) == (before, levels_before)
 
 
 @given(CALLS, st.integers(0, 12))
-def test_state_anywhere(calls: list[tuple[str, int, int]], place: int) -> None:
-    """Storing and going on, anywhere, is going on."""
+def test_storing_and_restoring_anywhere_changes_nothing(
+    calls: list[tuple[str, int, int]], place: int
+) -> None:
     straight, stored = Tracker(window=100_000), Tracker(window=100_000)
     for number, (id, sent, output) in enumerate(calls):
         if number == place:
@@ -484,8 +449,7 @@ def test_state_anywhere(calls: list[tuple[str, int, int]], place: int) -> None:
     assert msgspec.json.decode(stored.state()) == msgspec.json.decode(straight.state())
 
 
-def test_from_several_threads_of_the_process() -> None:
-    """Calls that are observed at the same time are all there afterwards."""
+def test_concurrent_observations_are_all_counted() -> None:
     tracker = Tracker()
 
     def work(name: str) -> None:

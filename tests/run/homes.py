@@ -1,4 +1,4 @@
-"""The recorded scenes: a home with an agent's files, what it printed, what it was billed."""
+"""The recorded scenes: a home with an agent's files, its output, and its bill."""
 
 import shutil
 import sqlite3
@@ -18,14 +18,14 @@ PROJECT = "/home/dev/project"  # the working folder of every recorded client
 
 
 class Note(msgspec.Struct, frozen=True):
-    """One run of a scene: how many records it was billed."""
+    """One run of a scene: the number of billed records."""
 
     client: str
     records: int
 
 
 def home_of(agent: str, scene: str, scratch: Path) -> Path:
-    """The home of a scene; a database is made of its dump."""
+    """The home of a scene; databases are created from their dumps."""
     home = scratch / "home"
     shutil.copytree(FIXTURES / agent / scene / "home", home)
     for dump in home.rglob("*.sql"):
@@ -37,27 +37,25 @@ def home_of(agent: str, scene: str, scratch: Path) -> Path:
 
 
 def job_of(agent: str, home: Path, *command: str, folder: str = PROJECT) -> RunTarget:
-    """A job of an agent in a home."""
     return RunTarget(
         command=command or (agent,), places=Places(home, {}), folder=folder, agent=agent
     )
 
 
 def billed(agent: str, scene: str, number: int = 1) -> list[Billed]:
-    """What a run of a scene was billed; the call that makes a title is in nobody's books."""
+    """The billed calls of a run; the call that makes a title is in no transcript."""
     folder = FIXTURES / agent / scene
     notes = msgspec.json.decode((folder / "runs.json").read_bytes(), type=list[Note])
     first = sum(note.records for note in notes[: number - 1])
     records = read_records(folder / "billed.jsonl")[first : first + notes[number - 1].records]
-    return [one for one in records if isinstance(one, Billed) and one.thread != "title"]
+    return [record for record in records if isinstance(record, Billed) and record.thread != "title"]
 
 
-def usage_of(one: Billed) -> Usage:
-    """A billed call in our own type."""
-    told = one.usage
-    return Usage(told.input, told.cache_read, told.cache_write, told.output)
+def usage_of(billed_call: Billed) -> Usage:
+    reported = billed_call.usage
+    return Usage(reported.input, reported.cache_read, reported.cache_write, reported.output)
 
 
 def total(calls: list[Billed]) -> Usage:
-    """What calls add up to."""
+    """The sum of calls."""
     return sum(map(usage_of, calls), ZERO)

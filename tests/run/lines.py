@@ -1,4 +1,4 @@
-"""Lines of Claude Code's stream, made by hand, and the recorded ones of every agent."""
+"""Generated lines of Claude Code's stream, and the recorded ones of every agent."""
 
 import json
 from pathlib import Path
@@ -7,22 +7,21 @@ from typing import Any
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 SESSION = "5e551011-0000-4000-8000-000000000001"
 MODEL = "claude-sonnet-4-5"
-WINDOW = 200_000  # of that model in Claude Code
+WINDOW_TOKENS = 200_000  # of that model in Claude Code
 
 
 def packed(line: dict[str, Any]) -> bytes:
-    """A line as the client prints it."""
+    """A record as a line."""
     return json.dumps(line, separators=(",", ":")).encode() + b"\n"
 
 
 def init() -> bytes:
-    """The first line of a stream."""
-    told = {"cwd": "/project", "session_id": SESSION, "model": MODEL}
-    return packed({"type": "system", "subtype": "init", **told, "claude_code_version": "2.1.325"})
+    record = {"cwd": "/project", "session_id": SESSION, "model": MODEL}
+    return packed({"type": "system", "subtype": "init", **record, "claude_code_version": "2.1.325"})
 
 
 def call(id: str, sent: int, text: str = "Hm.", parent: str | None = None) -> bytes:
-    """A reply to a prompt of so many tokens."""
+    """A model reply whose prompt had this many tokens."""
     usage = {
         "input_tokens": 4,
         "cache_creation_input_tokens": 0,
@@ -38,11 +37,10 @@ def call(id: str, sent: int, text: str = "Hm.", parent: str | None = None) -> by
 
 
 def result(**fields: Any) -> bytes:
-    """The last line of a turn."""
-    told = {"is_error": False, "num_turns": 2, "total_cost_usd": 0.5, "result": "Done."}
-    return packed({"type": "result", "session_id": SESSION, **told, **fields})
+    record = {"is_error": False, "num_turns": 2, "total_cost_usd": 0.5, "result": "Done."}
+    return packed({"type": "result", "session_id": SESSION, **record, **fields})
 
 
 def recorded(agent: str, scene: str = "tool-loop", number: int = 1) -> bytes:
-    """What an agent printed in a scene."""
+    """The recorded output of an agent in a scene."""
     return (FIXTURES / agent / scene / f"stream-{number}.jsonl").read_bytes()

@@ -1,4 +1,4 @@
-"""A child process: what comes of it, and how it ends."""
+"""A child process: its output and exit."""
 
 import os
 import signal
@@ -21,7 +21,6 @@ def ended(child: Child) -> int:
 
 
 def child(script: str) -> Child:
-    """A shell with a script."""
     return Child(["sh", "-c", script], os.environ)
 
 
@@ -36,53 +35,49 @@ def child(script: str) -> Child:
     ],
 )
 def test_exit_code_is_reported_as_by_a_shell(script: str, code: int) -> None:
-    """The exit code is the child's own, or 128 plus the signal that killed it."""
-    made = child(script)
-    assert ended(made) == code
-    assert made.poll() == code
+    process = child(script)
+    assert ended(process) == code
+    assert process.poll() == code
 
 
 def test_output_is_readable() -> None:
-    """The child's standard output can be read."""
-    made = child("printf hello")
-    assert os.read(made.out, 100) == b"hello"
-    assert os.read(made.out, 100) == b""
-    ended(made)
+    process = child("printf hello")
+    assert os.read(process.out, 100) == b"hello"
+    assert os.read(process.out, 100) == b""
+    ended(process)
 
 
 def test_signal_after_end_is_not_sent() -> None:
-    """No signal is sent to an ended child: its pid may be another process's."""
-    made = child("exit 0")
-    ended(made)
-    made.send(signal.SIGKILL)
+    """Its pid may belong to another process."""
+    process = child("exit 0")
+    ended(process)
+    process.send(signal.SIGKILL)
 
 
 def test_child_starts_with_default_signals() -> None:
-    """No signal is blocked, and those that Python ignores are reset."""
+    """None is blocked, and those that Python ignores are reset."""
     script = "import signal;print(signal.pthread_sigmask(0,[]),signal.getsignal(signal.SIGPIPE))"
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     try:
-        made = Child([sys.executable, "-c", script], os.environ)
+        process = Child([sys.executable, "-c", script], os.environ)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    with os.fdopen(os.dup(made.out), "rb") as out:
+    with os.fdopen(os.dup(process.out), "rb") as out:
         assert out.read() == b"set() 1\n"  # Python sets it to ignored itself
-    ended(made)
+    ended(process)
     shell = child("trap '' USR1; kill -PIPE $$; echo lives")
     assert ended(shell) == 128 + signal.SIGPIPE
 
 
 def test_child_gets_broken_pipe_after_close() -> None:
-    """After close, writes of the child fail with a broken pipe."""
-    made = child("sleep 0.1; while :; do echo x; done")
-    made.close()
-    while made.poll() is None:
+    process = child("sleep 0.1; while :; do echo x; done")
+    process.close()
+    while process.poll() is None:
         time.sleep(0.005)
-    assert made.code == 128 + signal.SIGPIPE
+    assert process.code == 128 + signal.SIGPIPE
 
 
-def test_missing_command_raises() -> None:
-    """A missing command is an error with its name, the reason and a hint."""
+def test_missing_command_raises_with_name_reason_and_hint() -> None:
     with pytest.raises(CommandFailed) as caught:
         Child(["no-such-command-here"], os.environ)
     assert isinstance(caught.value.__cause__, FileNotFoundError)
@@ -93,7 +88,6 @@ def test_missing_command_raises() -> None:
 
 
 def test_command_that_cannot_run_raises(tmp_path: Path) -> None:
-    """Folders, files without execute permission, non-programs and invalid names raise."""
     plain, script = tmp_path / "plain", tmp_path / "script"
     plain.write_text("hello")
     script.write_text("hello")

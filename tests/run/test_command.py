@@ -1,4 +1,4 @@
-"""Whose command a command line is."""
+"""Detection of the agent that a command line runs."""
 
 import pytest
 
@@ -36,5 +36,5 @@ from brimline.run.command import detect_agent
     ],
 )
 def test_agent_is_detected_from_command(line: str, agent: str | None) -> None:
-    """The agent is detected by its program's name, at any path and behind wrappers."""
+    """By the program's name, at any path and behind wrappers."""
     assert detect_agent(line.split()) == agent

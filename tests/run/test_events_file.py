@@ -1,4 +1,4 @@
-"""events.jsonl: a row for each iteration, among the rows of others."""
+"""events.jsonl: a row for each iteration, among the rows of other programs."""
 
 import json
 import os
@@ -28,10 +28,9 @@ OTHERS = [
 
 
 def iteration(number: int = 1, hat: str | None = None, **fields: Any) -> IterationResult:
-    """What a run came to."""
-    told: dict[str, Any] = {"duration_ms": 12_345, "agent": "claude", "session_id": "s"}
-    told |= {"exit_code": 0, "ended": "itself", "said_it": False, "reading": None}
-    return IterationResult(iteration=number, hat=hat, **{**told, **fields})
+    figures: dict[str, Any] = {"duration_ms": 12_345, "agent": "claude", "session_id": "s"}
+    figures |= {"exit_code": 0, "ended": "itself", "said_it": False, "reading": None}
+    return IterationResult(iteration=number, hat=hat, **{**figures, **fields})
 
 
 WHOLE: dict[str, Any] = {
@@ -48,7 +47,7 @@ WHOLE: dict[str, Any] = {
 
 
 def test_row_has_figures_of_iteration(tmp_path: Path) -> None:
-    """The payload has Ralph's fields; two more stand beside it."""
+    """The payload has Ralph's fields; two more are beside it."""
     path = tmp_path / "events.jsonl"
     append_row(path, make_row(iteration(2, "builder", **WHOLE), at=1_794_712_687.5))
     assert json.loads(path.read_text()) == {
@@ -77,7 +76,6 @@ def test_row_has_figures_of_iteration(tmp_path: Path) -> None:
 
 
 def test_unknown_figures_are_absent(tmp_path: Path) -> None:
-    """Unknown figures are absent, not null or 0."""
     path = tmp_path / "events.jsonl"
     append_row(path, make_row(iteration(), at=0.0))
     assert path.read_text() == (
@@ -87,10 +85,9 @@ def test_unknown_figures_are_absent(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.sampled_from(OTHERS), max_size=6), st.booleans())
-def test_append_keeps_other_rows(
+def test_append_keeps_other_rows_and_starts_a_new_line(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], end: bool
 ) -> None:
-    """Whatever stands in the file stays as it is, and our row has a line of its own."""
     path = tmp_path_factory.mktemp("rows") / "events.jsonl"
     before = b"\n".join(lines) + (b"\n" if end and lines else b"")
     path.write_bytes(before)
@@ -105,7 +102,6 @@ def test_append_keeps_other_rows(
 
 
 def test_concurrent_appends_keep_lines_whole(tmp_path: Path) -> None:
-    """Rows written at the same time are whole, each on its line."""
     path = tmp_path / "events.jsonl"
 
     def write(hat: str) -> None:
@@ -121,7 +117,7 @@ def test_concurrent_appends_keep_lines_whole(tmp_path: Path) -> None:
 
 
 def test_rows_of_ralph_are_read(tmp_path: Path) -> None:
-    """Ralph writes its payload as a string of JSON."""
+    """Ralph writes its payload as a JSON string."""
     path = tmp_path / "events.jsonl"
     payload = json.dumps({"duration_ms": 1, "context_tokens": 5, "context_window": 10})
     row = {"ts": "t", "iteration": 3, "hat": "", "topic": "iteration.summary", "payload": payload}
@@ -131,7 +127,6 @@ def test_rows_of_ralph_are_read(tmp_path: Path) -> None:
 
 
 def test_unwritable_file_raises_before_run(tmp_path: Path) -> None:
-    """An unwritable file is reported before anything is run."""
     path = tmp_path / "new" / "events.jsonl"
     ensure_writable(path)
     assert path.read_bytes() == b""
@@ -142,7 +137,6 @@ def test_unwritable_file_raises_before_run(tmp_path: Path) -> None:
 
 
 def test_missing_file_raises(tmp_path: Path) -> None:
-    """A file that cannot be read is an error with its path."""
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(UnreadableTranscript) as caught:
             list(read_rows(path))
@@ -150,7 +144,6 @@ def test_missing_file_raises(tmp_path: Path) -> None:
 
 
 def test_new_file_has_usual_permissions(tmp_path: Path) -> None:
-    """A new file has the permissions of the user's umask."""
     before = os.umask(0o027)
     try:
         ensure_writable(tmp_path / "events.jsonl")

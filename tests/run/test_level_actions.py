@@ -1,4 +1,4 @@
-"""What is done when a level is reached."""
+"""Actions when a level is reached."""
 
 import os
 import signal
@@ -17,37 +17,33 @@ from brimline.windows import Limit, Window
 
 
 def reading(percent: float | None) -> Reading:
-    """A reading of so many per cent."""
+    """A reading of this many percent."""
     empty = read(Session(), Thread("main"), "stream")
     sent = None if percent is None else round(percent * 2_000)
     return msgspec.structs.replace(empty, sent=sent, percent_raw=percent, percent=percent)
 
 
-def test_level_fires_once() -> None:
-    """Each level fires once, even if usage falls and rises again."""
+def test_level_fires_once_even_if_usage_falls_and_rises() -> None:
     alarm = LevelAlarm((50, 65), None)
-    said = [alarm.fire_level(reading(p)) for p in (None, 10, 50, 60, 20, 55, 70, 99, None)]
-    assert said == [None, None, 50, None, None, None, 65, None, None]
+    fired = [alarm.fire_level(reading(p)) for p in (None, 10, 50, 60, 20, 55, 70, 99, None)]
+    assert fired == [None, None, 50, None, None, None, 65, None, None]
 
 
 def test_jump_over_levels_fires_the_highest() -> None:
-    """A jump over two levels fires the higher; the lower never fires."""
     alarm = LevelAlarm((50, 65), None)
     assert [alarm.fire_level(reading(p)) for p in (10, 80, 55)] == [None, 65, None]
 
 
 @given(st.lists(st.none() | st.floats(0, 150), max_size=30))
 def test_lower_level_does_not_fire_later(percents: list[float | None]) -> None:
-    """For any readings, fired levels only rise, and each was reached."""
     alarm = LevelAlarm((10, 50, 100), None)
-    said = [(alarm.fire_level(reading(percent)), percent) for percent in percents]
-    levels = [level for level, _ in said if level is not None]
+    fired = [(alarm.fire_level(reading(percent)), percent) for percent in percents]
+    levels = [level for level, _ in fired if level is not None]
     assert levels == sorted(set(levels))
-    assert all(percent is not None and percent >= level for level, percent in said if level)
+    assert all(percent is not None and percent >= level for level, percent in fired if level)
 
 
-def test_stop_level_stops() -> None:
-    """The child is stopped from the level on, and never by an unknown figure."""
+def test_stop_level_stops_the_child_but_never_for_an_unknown_figure() -> None:
     alarm = LevelAlarm((), 85)
     assert [alarm.should_stop(reading(p)) for p in (None, 84.9, 85, 99)] == [
         False,
@@ -71,17 +67,16 @@ while True:
 """
 
 
-def test_signals_are_sent_in_order() -> None:
-    """A child that ignores the first signal gets the second, then the last."""
+def test_child_that_ignores_a_signal_gets_the_next() -> None:
     child = Child([sys.executable, "-c", STUBBORN], os.environ)
-    heard = os.read(child.out, 100)
+    output = os.read(child.out, 100)
     ender = Terminator(child, [SignalStep(0.0, signal.SIGINT)])
     ender.step()
-    heard += os.read(child.out, 100)
+    output += os.read(child.out, 100)
     ender = Terminator(child, [SignalStep(0.0, signal.SIGTERM), SignalStep(0.2, signal.SIGKILL)])
     ender.step()
-    heard += os.read(child.out, 100)
-    assert heard == b"ready\nint\nterm\n"
+    output += os.read(child.out, 100)
+    assert output == b"ready\nint\nterm\n"
     while child.poll() is None:
         ender.step()
         time.sleep(0.01)
@@ -89,30 +84,27 @@ def test_signals_are_sent_in_order() -> None:
     child.close()
 
 
-def test_level_command_runs_with_env(tmp_path: Path) -> None:
-    """The command runs with the figures in its environment, and is waited for at the end."""
-    told = tmp_path / "told"
-    commands = LevelCommands(f'sleep 0.1; echo "$BRIMLINE_LEVEL $BRIMLINE_PERCENT" > {told}')
+def test_level_command_gets_the_figures_and_is_awaited(tmp_path: Path) -> None:
+    figures = tmp_path / "figures"
+    commands = LevelCommands(f'sleep 0.1; echo "$BRIMLINE_LEVEL $BRIMLINE_PERCENT" > {figures}')
     commands.start({**os.environ, **level_env(50, reading(52.5))})
-    assert not told.exists()
+    assert not figures.exists()
     commands.finish()
-    assert told.read_text() == "50 52.5\n"
+    assert figures.read_text() == "50 52.5\n"
 
 
 def test_without_command_nothing_runs() -> None:
-    """Without a command nothing is run."""
     commands = LevelCommands(None)
     commands.start({})
     commands.finish()
 
 
 def test_level_env_leaves_out_unknown_figures() -> None:
-    """Known figures are set; unknown ones are left out."""
     assert level_env(50, reading(None)) == {"BRIMLINE_LEVEL": "50"}
-    known = msgspec.structs.replace(
+    known_reading = msgspec.structs.replace(
         reading(52.5), held=105_050, window=Window(1_000_000, "set", ""), limit=Limit(9, "set", "")
     )
-    assert level_env(50, known) == {
+    assert level_env(50, known_reading) == {
         "BRIMLINE_LEVEL": "50",
         "BRIMLINE_PERCENT": "52.5",
         "BRIMLINE_SENT": "105000",

@@ -1,4 +1,4 @@
-"""The last and the peak of a loop's contexts."""
+"""Last and peak context of a loop."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,15 +12,13 @@ HATS = st.sampled_from([None, "planner", "builder"])
 def row(
     hat: str | None, tokens: int | None, peak: int | None = None, window: int | None = 200
 ) -> EventRow:
-    """A row of an iteration."""
     figures = IterationFigures(
         context_tokens=tokens, peak_context_tokens=peak, context_window=window
     )
     return EventRow(ts="t", topic="iteration.summary", hat=hat, payload=figures)
 
 
-def test_stats_by_hat() -> None:
-    """Last and peak context, by hat and overall."""
+def test_last_and_peak_context_by_hat_and_overall() -> None:
     loop = loop_stats(
         [row("planner", 50), row("builder", 100, 150), row("builder", 20), row("planner", 60, 61)]
     )
@@ -31,8 +29,7 @@ def test_stats_by_hat() -> None:
     assert loop.overall == HatStats(None, 4, 60, 200, 30.0, 150, 200, 75.0)
 
 
-def test_iteration_without_figures_counts_only() -> None:
-    """An iteration without figures is counted, but is neither last nor peak."""
+def test_iteration_without_figures_is_neither_last_nor_peak() -> None:
     loop = loop_stats([row("a", 50), row("a", None), row("b", None)])
     assert loop.hats == [
         HatStats("a", 2, 50, 200, 25.0, 50, 200, 25.0),
@@ -42,22 +39,19 @@ def test_iteration_without_figures_counts_only() -> None:
 
 
 def test_percent_is_unknown_without_window() -> None:
-    """Without a window there are tokens, but no percent."""
     assert loop_stats([row(None, 50, window=None)]).overall == HatStats(
         None, 1, 50, None, None, 50, None, None
     )
 
 
 def test_no_rows_give_empty_stats() -> None:
-    """A loop without rows has no figures."""
     assert loop_stats([]).hats == []
     assert loop_stats([]).overall.iterations == 0
 
 
 @given(st.lists(st.tuples(HATS, st.none() | st.integers(1, 300)), max_size=12))
-def test_hats_add_up_to_overall(made: list[tuple[str | None, int | None]]) -> None:
-    """Iterations of hats add up, and the overall peak is the highest of theirs."""
-    loop = loop_stats([row(hat, tokens) for hat, tokens in made])
-    assert sum(hat.iterations for hat in loop.hats) == loop.overall.iterations == len(made)
+def test_hats_add_up_to_overall(generated: list[tuple[str | None, int | None]]) -> None:
+    loop = loop_stats([row(hat, tokens) for hat, tokens in generated])
+    assert sum(hat.iterations for hat in loop.hats) == loop.overall.iterations == len(generated)
     peaks = [hat.peak_context_tokens for hat in loop.hats if hat.peak_context_tokens]
     assert loop.overall.peak_context_tokens == max(peaks, default=None)

@@ -1,4 +1,4 @@
-"""The one key of a Ralph YAML that we read."""
+"""The one key that is read from a Ralph YAML file."""
 
 import os
 from pathlib import Path
@@ -31,16 +31,15 @@ hats:
 """
 
 
-def told(tmp_path: Path, text: str) -> int | None:
-    """What a file sets."""
+def read_text(tmp_path: Path, text: str) -> int | None:
+    """The window that a file sets."""
     path = tmp_path / "ralph.yml"
     path.write_text(text)
     return read_window(path)
 
 
 def test_window_of_real_file_is_read(tmp_path: Path) -> None:
-    """The key of the section is found among other content."""
-    assert told(tmp_path, REAL) == 128_000
+    assert read_text(tmp_path, REAL) == 128_000
 
 
 @pytest.mark.parametrize(
@@ -62,8 +61,7 @@ def test_window_of_real_file_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_window_is_read(tmp_path: Path, text: str, expected: int | None) -> None:
-    """The window that the file sets, or None."""
-    assert told(tmp_path, text) == expected
+    assert read_text(tmp_path, text) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,16 +85,14 @@ def test_window_is_read(tmp_path: Path, text: str, expected: int | None) -> None
 def test_unsupported_layout_raises_with_line(
     tmp_path: Path, text: str, line: int, field: str, problem: str
 ) -> None:
-    """What is written otherwise is refused with its line, not passed over."""
     with pytest.raises(InvalidSettings) as caught:
-        told(tmp_path, text)
+        read_text(tmp_path, text)
     assert caught.value.place == f"{tmp_path / 'ralph.yml'}:{line}"
     assert caught.value.field == field
     assert problem in caught.value.problem
 
 
 def test_missing_file_raises(tmp_path: Path) -> None:
-    """A missing or binary file is an error with its path."""
     os.mkfifo(tmp_path / "fifo.yml")
     for path in (tmp_path / "none.yml", tmp_path, tmp_path / "fifo.yml"):
         with pytest.raises(InvalidSettings) as caught:

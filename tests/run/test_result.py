@@ -1,4 +1,4 @@
-"""What a run came to, and the line that says so."""
+"""The result of a run, and its summary line."""
 
 import msgspec
 import pytest
@@ -31,15 +31,15 @@ from brimline.run.result import IterationResult, SessionResult, summary_line
     ],
 )
 def test_summary_line_leaves_out_unknown_figures(result: SessionResult, line: str) -> None:
-    """Unknown figures are left out of the line, never shown as 0."""
     assert summary_line(result) == line
 
 
-def test_only_duration_is_required() -> None:
-    """A command that is no agent has a duration only."""
-    told = msgspec.structs.asdict(SessionResult(duration_ms=5))
-    assert {name: value for name, value in told.items() if value is not None} == {"duration_ms": 5}
-    assert list(told) == [
+def test_result_of_a_command_that_is_no_agent_has_a_duration_only() -> None:
+    fields = msgspec.structs.asdict(SessionResult(duration_ms=5))
+    assert {name: value for name, value in fields.items() if value is not None} == {
+        "duration_ms": 5
+    }
+    assert list(fields) == [
         "duration_ms", "total_cost_usd", "num_turns", "is_error", "input_tokens", "output_tokens",
         "cache_read_tokens", "cache_write_tokens", "context_tokens", "peak_context_tokens",
         "context_window",
@@ -51,8 +51,7 @@ def test_only_duration_is_required() -> None:
     [(0, "itself", False), (3, "itself", True), (130, "signal", True), (0, "level", False)],
 )
 def test_stopped_iteration_has_not_failed(code: int, ended: str, failed: bool) -> None:
-    """A child that we stopped at a level has not failed."""
-    made = IterationResult(
+    iteration = IterationResult(
         duration_ms=1,
         iteration=1,
         hat=None,
@@ -63,4 +62,4 @@ def test_stopped_iteration_has_not_failed(code: int, ended: str, failed: bool) -
         said_it=False,
         reading=None,
     )
-    assert made.failed == failed
+    assert iteration.failed == failed

@@ -1,4 +1,4 @@
-"""The transcript of a run: which one it is, and what is new in it."""
+"""Finding the transcript of a run, and its new records."""
 
 import os
 import shutil
@@ -22,11 +22,12 @@ AFTER = parse_time("2026-01-03T00:00:00Z") or 0.0
 def follower(
     home: Path, agent: str, *command: str, folder: str = PROJECT, since: float = BEGAN
 ) -> TranscriptLocator:
-    """One that looks in a home."""
     return TranscriptLocator(RunClues(agent, Places(home, {}), folder, since, command))
 
 
-def found(by: TranscriptLocator, session: str | None = None, last: bool = True) -> str | None:
+def found_session(
+    by: TranscriptLocator, session: str | None = None, last: bool = True
+) -> str | None:
     """The session that it finds."""
     by.read_new(session, last)
     return by.session.id if by.session else None
@@ -34,59 +35,53 @@ def found(by: TranscriptLocator, session: str | None = None, last: bool = True) 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi", "gemini", "opencode"])
 def test_transcript_in_folder_is_found(agent: str, tmp_path: Path) -> None:
-    """The transcript of a session that started with the run in its folder is found."""
     home = home_of(agent, "tool-loop", tmp_path)
-    assert found(follower(home, agent)) is not None
-    assert found(follower(home, agent, folder="/elsewhere")) is None
+    assert found_session(follower(home, agent)) is not None
+    assert found_session(follower(home, agent, folder="/elsewhere")) is None
 
 
 def test_transcript_written_before_run_is_skipped(tmp_path: Path) -> None:
-    """A file that was not written since the start is skipped."""
     home = home_of("claude", "tool-loop", tmp_path)
     for path in home.rglob("*.jsonl"):
         os.utime(path, (BEGAN - 10, BEGAN - 10))
-    assert found(follower(home, "claude")) is None
+    assert found_session(follower(home, "claude")) is None
 
 
 def test_session_started_before_run_is_skipped(tmp_path: Path) -> None:
-    """A session with earlier calls is skipped, unless the command resumes one."""
+    """Unless the command resumes it."""
     home = home_of("claude", "tool-loop", tmp_path)
     middle = parse_time("2026-01-02T03:04:06.300Z") or 0.0
-    assert found(follower(home, "claude", "claude", "-p", since=middle)) is None
-    assert found(follower(home, "claude", "claude", "-p", "-c", since=middle)) == ID
-    assert found(follower(home, "claude", "claude", "--continue", since=AFTER)) is None
+    assert found_session(follower(home, "claude", "claude", "-p", since=middle)) is None
+    assert found_session(follower(home, "claude", "claude", "-p", "-c", since=middle)) == ID
+    assert found_session(follower(home, "claude", "claude", "--continue", since=AFTER)) is None
 
 
 def test_session_named_in_command_is_found(tmp_path: Path) -> None:
-    """A session that the command names is found in any folder."""
     home = home_of("claude", "tool-loop", tmp_path)
     for words in (["--resume", ID], [f"--resume={ID}"]):
         by = follower(home, "claude", *words, folder="/elsewhere", since=AFTER)
-        assert found(by) == ID
+        assert found_session(by) == ID
 
 
 def test_session_named_in_stream_is_found(tmp_path: Path) -> None:
-    """Only the session that the stream names is found."""
     home = home_of("codex", "tool-loop", tmp_path)
-    assert found(follower(home, "codex", folder="/elsewhere"), ID) == ID
-    assert found(follower(home, "codex"), "another") is None
+    assert found_session(follower(home, "codex", folder="/elsewhere"), ID) == ID
+    assert found_session(follower(home, "codex"), "another") is None
 
 
 def test_newest_transcript_is_taken(tmp_path: Path) -> None:
-    """The newest of several transcripts is taken."""
     home = home_of("claude", "tool-loop", tmp_path)
     (first,) = home.rglob("*.jsonl")
     second = first.with_name("0000000b-0000-4000-8000-00000000000b.jsonl")
     second.write_bytes(first.read_bytes().replace(ID.encode(), second.stem.encode()))
     os.utime(first, (AFTER, AFTER))
-    assert found(follower(home, "claude")) == second.stem
+    assert found_session(follower(home, "claude")) == second.stem
     os.utime(second, (AFTER - 9, AFTER - 9))
-    assert found(follower(home, "claude")) == ID
+    assert found_session(follower(home, "claude")) == ID
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi"])
-def test_new_records_are_read(agent: str, tmp_path: Path) -> None:
-    """Reading while it grows gives the same as reading once at the end."""
+def test_incremental_reading_equals_one_reading_at_the_end(agent: str, tmp_path: Path) -> None:
     home = home_of(agent, "auto-compact", tmp_path)
     (path,) = home.rglob("*.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)
@@ -104,7 +99,6 @@ def test_new_records_are_read(agent: str, tmp_path: Path) -> None:
     ("agent", "scene"), [("claude", "subagent-background"), ("codex", "subagent")]
 )
 def test_last_read_includes_subagents(agent: str, scene: str, tmp_path: Path) -> None:
-    """The last read includes the subagents' files, each as a thread."""
     by = follower(home_of(agent, scene, tmp_path), agent)
     by.read_new(ID)
     assert by.session is not None
@@ -115,26 +109,23 @@ def test_last_read_includes_subagents(agent: str, scene: str, tmp_path: Path) ->
 
 
 def test_no_transcript_is_no_error(tmp_path: Path) -> None:
-    """A missing home, folder or file is no error."""
     for agent in ("claude", "codex", "pi", "gemini", "opencode"):
-        assert found(follower(tmp_path / "none", agent)) is None
+        assert found_session(follower(tmp_path / "none", agent)) is None
 
 
 def test_removed_transcript_is_no_error(tmp_path: Path) -> None:
-    """A transcript that is removed later is no error."""
     home = home_of("claude", "tool-loop", tmp_path)
     by = follower(home, "claude")
-    assert found(by, last=False) == ID
+    assert found_session(by, last=False) == ID
     shutil.rmtree(home)
-    assert found(by, last=True) == ID
+    assert found_session(by, last=True) == ID
     assert by.session is not None
     assert len(by.session.threads[MAIN].calls) == 3
 
 
 def test_invalid_database_is_no_error(tmp_path: Path) -> None:
-    """An unreadable database is no error."""
     path = tmp_path / ".local/share/opencode/opencode.db"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"no database")
-    assert found(follower(tmp_path, "opencode")) is None
-    assert found(follower(tmp_path, "opencode"), "ses_1") is None
+    assert found_session(follower(tmp_path, "opencode")) is None
+    assert found_session(follower(tmp_path, "opencode"), "ses_1") is None

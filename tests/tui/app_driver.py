@@ -1,4 +1,4 @@
-"""The application, on a daemon of the test and files of the test."""
+"""Drives the application with a daemon and files of the test."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,12 +21,12 @@ from .svg_snapshot import rows
 
 QUICK = Intervals(retry_s=0.05, tries=3, files_s=0.05, silence_s=60.0)
 HOME = Path("/home/ada")
-DAY = 86_400.0
-PATIENCE = 400  # checks, 0.05 s apart; generous, for a busy machine
+DAY_S = 86_400.0
+MAX_CHECKS = 400  # checks, 0.05 s apart; generous, for a busy machine
 
 
 def files_in(folder: Path) -> TranscriptFiles:
-    """The files of a user who has nothing but what the test put there."""
+    """The files of a user who has only those of the test."""
     places = Places(folder / "home", {"CLAUDE_CONFIG_DIR": str(folder / "home" / ".claude")})
     return TranscriptFiles(places, Settings(), folder / "cache", ("claude",))
 
@@ -37,11 +37,11 @@ def watch(
     """The application at noon."""
     daemon = None if socket is None else DaemonClient(socket)
     origin = SessionProvider(daemon, files_in(folder), pace, lambda: NOW)
-    return WatchApp(origin, SessionList(ListOptions(HOME), DAY, colour, lambda: NOW))
+    return WatchApp(origin, SessionList(ListOptions(HOME), DAY_S, colour, lambda: NOW))
 
 
-class Seen:
-    """A screen that is looked at, and the keys before it."""
+class AppDriver:
+    """Reads the screen and presses keys."""
 
     def __init__(self, app: WatchApp, pilot: Pilot[None]) -> None:
         self.app = app
@@ -49,12 +49,10 @@ class Seen:
 
     @property
     def lines(self) -> list[str]:
-        """What stands on the screen."""
         return rows(self.svg)
 
     @property
     def svg(self) -> str:
-        """A picture of it."""
         return self.app.export_screenshot()
 
     def line(self, text: str) -> str:
@@ -62,12 +60,12 @@ class Seen:
         return next(line for line in self.lines if text in line)
 
     def projects(self) -> list[str]:
-        """The projects of the overview, in their order."""
+        """The projects of the overview in order."""
         return [word for line in self.lines for word in line.split() if word.startswith("~/")]
 
     async def until(self, fits: Callable[[list[str]], object]) -> list[str]:
-        """The lines, once they fit."""
-        for _ in range(PATIENCE):
+        """The lines, once they satisfy a condition."""
+        for _ in range(MAX_CHECKS):
             lines = self.lines
             if fits(lines):
                 return lines
@@ -75,40 +73,35 @@ class Seen:
         raise AssertionError("\n".join(self.lines))
 
     async def shows(self, text: str) -> str:
-        """The line with this text, once it is there."""
+        """The line with this text, once it appears."""
         lines = await self.until(lambda lines: any(text in line for line in lines))
         return next(line for line in lines if text in line)
 
     async def press(self, *keys: str) -> None:
-        """Press keys, one after the other."""
         await self._pilot.press(*keys)
         await self._pilot.pause()
 
     async def pause(self, seconds: float) -> None:
-        """Let time pass."""
         await self._pilot.pause(seconds)
 
     async def write(self, text: str) -> None:
-        """Type a text."""
         await self.press(*("space" if letter == " " else letter for letter in text))
 
     async def click(self, line: int) -> None:
-        """Click on a line of the screen."""
         await self._pilot.click(offset=(10, line))
         await self._pilot.pause()
 
     async def resize(self, columns: int, lines: int) -> None:
-        """Make the terminal larger or smaller."""
         await self._pilot.resize_terminal(columns, lines)
 
 
-def look_at(
-    app: WatchApp, test: Callable[[Seen], Awaitable[None]], size: tuple[int, int] = (80, 24)
+def drive(
+    app: WatchApp, test: Callable[[AppDriver], Awaitable[None]], size: tuple[int, int] = (80, 24)
 ) -> None:
-    """Run the application without a terminal, and a test on it."""
+    """Run a test on the application without a terminal."""
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            await test(Seen(app, pilot))
+            await test(AppDriver(app, pilot))
 
     asyncio.run(run())

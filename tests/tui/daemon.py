@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class FakeDaemon:
-    """Serves sessions over HTTP and as a stream; it can be stopped, and started again."""
+    """Serves sessions over HTTP and as a stream; it can be stopped and restarted."""
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
@@ -35,23 +35,21 @@ class FakeDaemon:
     # What the test tells it.
 
     def put(self, *views: Json) -> None:
-        """Tell of sessions as they are now."""
+        """Replace the sessions that it serves."""
         self._do(self._put(views))
 
     def change(self, change: Json) -> None:
-        """Send a change of a session to who listens."""
+        """Send a change of a session to the listeners."""
         self._do(self._change(change))
 
     def start(self) -> None:
-        """Serve."""
         self._do(self._start())
 
     def stop(self) -> None:
-        """Serve no more; who listens is hung up on."""
+        """Stop serving and close the connections."""
         self._do(self._stop())
 
     def close(self) -> None:
-        """End it for good."""
         self.stop()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -93,8 +91,8 @@ class FakeDaemon:
             method, target, _ = head.split("\r\n")[0].split()
             assert "\r\nHost: brimline\r\n" in head
             self.asked.append(f"{method} {target}")
-            told = re.search(r"content-length: (\d+)", head.lower())
-            length = int(told[1]) if told else 0
+            header = re.search(r"content-length: (\d+)", head.lower())
+            length = int(header[1]) if header else 0
             body = json.loads(await reader.readexactly(length) or b"null")
             if target == "/v1/stream":
                 await self._stream(writer)
@@ -109,14 +107,14 @@ class FakeDaemon:
             writer.close()
 
     def _answer(self, writer: asyncio.StreamWriter, method: str, target: str, body: Any) -> None:
-        status, told = self._told(method, target, body)
-        data = json.dumps(told).encode()
+        status, answer = self._respond(method, target, body)
+        data = json.dumps(answer).encode()
         writer.write(b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n" % (status, len(data)) + data)
 
-    def _told(self, method: str, target: str, body: Any) -> tuple[int, Any]:
+    def _respond(self, method: str, target: str, body: Any) -> tuple[int, Any]:
         if target == "/v1/sessions":
             return 200, list(self.views.values())
-        _, _, session, what = target.removeprefix("/").split("/")
+        _, _, session, resource = target.removeprefix("/").split("/")
         if session in self.forgotten:
             return 404, {"error": f"no session '{session}'"}
         if method == "POST":
@@ -124,7 +122,7 @@ class FakeDaemon:
                 return 422, self.refuses
             self.messages.setdefault(session, []).append(message(session, **body))
             return 201, {"id": "new"}
-        if what == "messages":
+        if resource == "messages":
             return 200, self.messages.get(session, [])
         return 200, self.timelines.get(session, {"calls": [], "signals": []})
 
@@ -132,19 +130,19 @@ class FakeDaemon:
         head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked"
         writer.write(f"{head}\r\n\r\n".encode())
         _chunk(writer, b": connected\n\n")
-        told = sent = 0
+        seen_version = sent = 0
         while not writer.is_closing():
-            for mark, id in list(enumerate(self._marks))[told:]:
+            for mark, id in list(enumerate(self._marks))[seen_version:]:
                 if id not in self.views:
                     continue
                 data = json.dumps(self.views[id]).encode()
                 event = b"id: %d\nevent: session\ndata: %s\n\n" % (mark, data)
                 _chunk(writer, event[: len(event) // 2])
                 _chunk(writer, event[len(event) // 2 :])
-            told = len(self._marks)
+            seen_version = len(self._marks)
             for change in self._changes[sent:]:
                 data = json.dumps(change).encode()
-                _chunk(writer, b"id: %d\nevent: change\ndata: %s\n\n" % (told, data))
+                _chunk(writer, b"id: %d\nevent: change\ndata: %s\n\n" % (seen_version, data))
             sent = len(self._changes)
             await writer.drain()
             await asyncio.sleep(0.02)
@@ -155,15 +153,14 @@ def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def message(session: str, text: str, urgent: bool = False, **fields: Any) -> Json:
-    """A message as the API serves it."""
     urgency = "urgent" if urgent else "sequential"
-    told = {"id": f"m-{text}", "session": session, "text": text, "at": 0.0, "urgency": urgency}
-    return {**told, "sender": "user", "state": "queued", **fields}
+    defaults = {"id": f"m-{text}", "session": session, "text": text, "at": 0.0, "urgency": urgency}
+    return {**defaults, "sender": "user", "state": "queued", **fields}
 
 
 @contextmanager
 def serving(socket: Path) -> Generator[FakeDaemon, None, None]:
-    """A daemon that serves, and is gone afterwards."""
+    """A daemon that serves until the end of the block."""
     daemon = FakeDaemon(socket)
     daemon.start()
     try:

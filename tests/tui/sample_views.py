@@ -1,4 +1,4 @@
-"""Sessions for the terminal to show, at a moment that never changes."""
+"""Sessions for the terminal UI, at a fixed time."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ WINDOW, LIMIT = 200_000, 167_000
 def thread(
     session: str, sent: int | None, name: str = "main", ago: float = 12, **fields: Any
 ) -> Json:
-    """A thread that sent so much 12 seconds ago."""
+    """A thread whose last call, 12 seconds ago, sent this many tokens."""
     raw = None if sent is None else round(100 * sent / WINDOW, 1)
     held = None if sent is None else sent + 900
     return {
@@ -24,7 +24,9 @@ def thread(
     }  # fmt: skip
 
 
-def view(id: str, sent: int | None, *others: Json, main: Json | None = None, **fields: Any) -> Json:
+def view(
+    id: str, sent: int | None, *subagents: Json, main: Json | None = None, **fields: Any
+) -> Json:
     """A session as the API serves it; `fields` are those of the session or the view."""
     session: Json = {
         "id": id, "agent": "claude", "seen_at": NOW - 12, "host": "box",
@@ -32,17 +34,16 @@ def view(id: str, sent: int | None, *others: Json, main: Json | None = None, **f
         "title": None, "transcript": None, "parent": None, "ended_at": None,
     }  # fmt: skip
     own = {name: fields.pop(name) for name in list(fields) if name in session}
-    told: Json = {
+    served: Json = {
         "session": session | own,
-        "threads": [thread(id, sent, **(main or {})), *others],
+        "threads": [thread(id, sent, **(main or {})), *subagents],
         "levels": [50.0, 65.0], "limit_at": 83.5, "trend": [], "unread": 0, "calls_left": None,
         "handoff": {"state": "none", "at": None, "path": None, "calls_since": None},
     }  # fmt: skip
-    return told | fields
+    return served | fields
 
 
 def handoff(state: str) -> Json:
-    """How a session stands with its handoff."""
     return {"state": state, "at": NOW - 300, "path": "/home/ada/shop/HANDOFF.md", "calls_since": 3}
 
 
@@ -70,14 +71,14 @@ def calls(
     """The calls of a thread in one cycle, a minute apart."""
     return [
         {"session": session, "thread": name, "call": f"c{first + n}", "seq": first + n,
-         "cycle": cycle, "input": 3, "cache_read": many - 603, "cache_write": 600, "output": 900,
+         "cycle": cycle, "input": 3, "cache_read": tokens - 603, "cache_write": 600, "output": 900,
          "model": "claude-sonnet-4-5", "at": NOW - 6_000 + 60 * (first + n)}
-        for n, many in enumerate(sent)
+        for n, tokens in enumerate(sent)
     ]  # fmt: skip
 
 
 def timeline(session: str) -> Json:
-    """Two cycles with all that can happen in them."""
+    """Two cycles with everything that can happen in them."""
     first = calls(session, *range(20_000, 168_000, 4_000))
     after = len(first)
     second = calls(session, *range(31_000, 153_000, 5_000), cycle=1, first=after)

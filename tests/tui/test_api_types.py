@@ -1,4 +1,4 @@
-"""The terminal's types accept what the API serves, and as much as possible of anything else."""
+"""The UI's types accept the API's answers, and as much as possible of malformed ones."""
 
 import json
 from collections.abc import Iterator
@@ -18,16 +18,17 @@ from .sample_views import view as sample_view
 
 
 def encode(data_sent: object) -> bytes:
-    """As it comes."""
     return json.dumps(data_sent).encode()
 
 
 def options(schema: Json, schemas: Json) -> list[Json]:
-    """The alternatives of a schema, references resolved."""
+    """The alternatives of a schema, with references resolved."""
     if "$ref" in schema:
         return options(schemas[schema["$ref"].rpartition("/")[2]], schemas)
     if "anyOf" in schema:
-        return [option for one in schema["anyOf"] for option in options(one, schemas)]
+        return [
+            option for alternative in schema["anyOf"] for option in options(alternative, schemas)
+        ]
     return [schema]
 
 
@@ -40,7 +41,7 @@ def type_of(schema: Json) -> str:
 def mismatches(
     ours: Json, our_schemas: Json, served: Json, served_schemas: Json, place: str
 ) -> Iterator[str]:
-    """Each place at which a served value does not fit our type, or a field is missing."""
+    """Each place where a served value does not fit our type, or a field is missing."""
     accepted = {type_of(option): option for option in options(ours, our_schemas)}
     for option in options(served, served_schemas):
         if type_of(option) not in accepted:
@@ -50,17 +51,18 @@ def mismatches(
         if "items" in option:
             pairs = [(mine["items"], option["items"], f"{place}[]")]
         else:
-            known = option.get("properties", {})
+            properties = option.get("properties", {})
             wanted = mine.get("properties", {})
-            yield from (f"{place}.{name} is not served" for name in wanted if name not in known)
-            pairs = [(wanted[n], known[n], f"{place}.{n}") for n in wanted if n in known]
+            yield from (
+                f"{place}.{name} is not served" for name in wanted if name not in properties
+            )
+            pairs = [(wanted[n], properties[n], f"{place}.{n}") for n in wanted if n in properties]
         for inner, served_inner, inner_place in pairs:
             yield from mismatches(inner, our_schemas, served_inner, served_schemas, inner_place)
 
 
 @pytest.mark.parametrize(("kind", "name"), [(SessionView, "SessionView"), (Timeline, "Timeline")])
 def test_fields_match_the_openapi_document(kind: type[Any], name: str) -> None:
-    """Every field that the terminal reads is in the OpenAPI document, with a type that it takes."""
     schemas, ours = msgspec.json.schema_components([kind], ref_template="#/{name}")
     served = build_document(ENDPOINTS)["components"]["schemas"]
     for local in ("unreadable",) if kind is Timeline else ():
@@ -69,14 +71,13 @@ def test_fields_match_the_openapi_document(kind: type[Any], name: str) -> None:
 
 
 def test_mismatches_with_the_api_are_reported() -> None:
-    """A missing field, a field of another type and one that may be null are each reported."""
     schemas, ours = msgspec.json.schema_components([SessionView], ref_template="#/{name}")
     served = build_document(ENDPOINTS)["components"]["schemas"]
     del served["SessionView"]["properties"]["unread"]
     served["ThreadRow"]["properties"]["thread"] = {"type": "integer"}
     served["SessionRow"]["properties"]["id"] = {"anyOf": [{"type": "string"}, {"type": "null"}]}
-    found = list(mismatches(schemas[0], ours, served["SessionView"], served, "view"))
-    assert found == [
+    reported = list(mismatches(schemas[0], ours, served["SessionView"], served, "view"))
+    assert reported == [
         "view.unread is not served",
         "view.session.id: null is served, ['string'] expected",
         "view.threads[].thread: number is served, ['string'] expected",
@@ -84,12 +85,11 @@ def test_mismatches_with_the_api_are_reported() -> None:
 
 
 def test_all_sessions_of_the_api_are_decoded() -> None:
-    """The API's current answer is decoded completely."""
     decoded = decode_views(encode(scene()))
-    assert [one.session.id for one in decoded] == [
+    assert [row.session.id for row in decoded] == [
         data_sent["session"]["id"] for data_sent in scene()
     ]
-    shop = next(one for one in decoded if one.session.id == "shop-backend")
+    shop = next(row for row in decoded if row.session.id == "shop-backend")
     assert shop.main is not None
     assert (shop.main.percent, shop.main.limit, shop.unread, shop.levels) == (
         76.0, 167_000, 2, (50.0, 65.0)
@@ -98,7 +98,6 @@ def test_all_sessions_of_the_api_are_decoded() -> None:
 
 
 def test_missing_fields_are_none() -> None:
-    """Fields that an older daemon does not send are None."""
     session = {"id": "s", "agent": "claude", "seen_at": 1.0}
     thread = {"thread": "main", "state": "measured", "source": "hook"}
     decoded = decode_view(encode({"session": session, "threads": [thread]}))
@@ -109,41 +108,36 @@ def test_missing_fields_are_none() -> None:
 
 
 def test_unknown_fields_are_ignored() -> None:
-    """Fields that a newer daemon adds, also in a thread, are ignored."""
     data_sent = sample_view("s", 1_000, main={"mood": "good"}, colour="blue")
     assert decode_view(encode(data_sent)) == decode_view(encode(sample_view("s", 1_000)))
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"session": 1}', b"null", b"\xff"])
 def test_undecodable_session_is_none(data: bytes) -> None:
-    """It is no session; nothing is raised."""
     assert decode_view(data) is None
 
 
 def test_undecodable_session_does_not_hide_others() -> None:
-    """The others are decoded."""
     data_sent: list[object] = [sample_view("a", 1), {"session": "x"}, 5, sample_view("b", 2)]
-    assert [one.session.id for one in decode_views(encode(data_sent))] == ["a", "b"]
+    assert [row.session.id for row in decode_views(encode(data_sent))] == ["a", "b"]
 
 
 def test_data_that_is_not_a_list_raises() -> None:
-    """An answer that is not a list is not from a Brimline daemon."""
+    """Such an answer is not from a Brimline daemon."""
     with pytest.raises(msgspec.DecodeError):
         decode_views(b'{"error": "no"}')
 
 
 def test_timeline_counts_undecodable_items() -> None:
-    """Records that are malformed are counted, the rest is decoded."""
     data_sent: Json = sample_timeline("s") | {"calls": [*calls("s", 900), {"call": 1}], "new": [1]}
     decoded = decode_timeline(encode(data_sent), encode([message("s", "hello"), "no message"]))
     assert (len(decoded.calls), len(decoded.compactions), len(decoded.signals)) == (1, 1, 3)
     assert decoded.messages is not None
-    assert [one.text for one in decoded.messages] == ["hello"]
+    assert [sent_message.text for sent_message in decoded.messages] == ["hello"]
     assert decoded.unreadable == 2
 
 
 def test_timeline_without_some_lists_is_decoded() -> None:
-    """Without compactions and documents, there are none."""
     decoded = decode_timeline(encode({"calls": calls("s", 900, 1_200), "signals": []}), b"[]")
     assert (len(decoded.calls), decoded.compactions, decoded.handoffs, decoded.unreadable) == (
         2,

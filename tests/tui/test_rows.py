@@ -27,11 +27,10 @@ from .sample_views import view as sample_view
 HOME = Path("/home/ada")
 
 
-def decode(*told: dict[str, Any]) -> list[SessionView]:
-    """Sessions as they are decode."""
-    found = decode_views(json.dumps(told).encode())
-    assert len(found) == len(told)
-    return found
+def decode(*served: dict[str, Any]) -> list[SessionView]:
+    views = decode_views(json.dumps(served).encode())
+    assert len(views) == len(served)
+    return views
 
 
 def lines(view: SessionView, width: int = 80) -> list[str]:
@@ -40,7 +39,7 @@ def lines(view: SessionView, width: int = 80) -> list[str]:
 
 
 def own(sent: int | None, **fields: Any) -> SessionView:
-    """A session that sent so much."""
+    """A session whose last call sent this many tokens."""
     return decode(sample_view("s", sent, main=fields))[0]
 
 
@@ -61,7 +60,7 @@ def own(sent: int | None, **fields: Any) -> SessionView:
 def test_percent_word_and_shade_match_the_occupancy(
     sent: int, percent: str, word: str, shade: str
 ) -> None:
-    """Low, medium from 50, high from 80 % of the window; the limit alone turns it red."""
+    """Medium from 50 %, high from 80 %; only the limit turns it red."""
     view = own(sent)
     assert view.main is not None
     assert f"{percent} {word}" in lines(view)[1]
@@ -69,14 +68,12 @@ def test_percent_word_and_shade_match_the_occupancy(
 
 
 def test_overshoot_without_a_limit_is_marked() -> None:
-    """More than the window is red too, whatever is known of the limit."""
     view = own(260_000, limit=None, percent_of_limit=None)
     assert view.main is not None
     assert (bars.thread_shade(view.main), bars.shade_word(view.main)) == ("full", "over")
 
 
 def test_unknown_is_not_shown_as_zero() -> None:
-    """After a compaction and without a window nothing is claimed."""
     assert "unknown" in lines(own(None))[1]
     assert "?/200K" in lines(own(None))[1]
     bare = own(5_000, window=None, percent=None, percent_raw=None, percent_of_limit=None)
@@ -86,7 +83,7 @@ def test_unknown_is_not_shown_as_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ago", "state", "said"),
+    ("ago", "state", "text"),
     [
         (12, "measured", ""),
         (3_600, "measured", ""),
@@ -96,14 +93,12 @@ def test_unknown_is_not_shown_as_zero() -> None:
         (90_000, "unknown", "stale 1d"),
     ],
 )
-def test_state_text_shows_age_of_stale_sessions(ago: float, state: str, said: str) -> None:
-    """The state of a session; `stale` after an hour without events."""
+def test_state_text_shows_age_of_stale_sessions(ago: float, state: str, text: str) -> None:
     view = own(5_000, ago=ago, state=state)
-    assert bars.state_text(view, view.main, NOW) == said
+    assert bars.state_text(view, view.main, NOW) == text
 
 
 def test_bar_has_marks_for_levels_and_limit() -> None:
-    """Levels and limit are marked on the full and the empty part of the bar."""
     bar = "".join(p.text for p in bars.draw_thread_bar(*_main(own(120_000)), 100))
     assert len(bar) == 100
     assert (bar[50], bar[65], bar[83]) == ("╎", "╎", "┃")
@@ -112,7 +107,6 @@ def test_bar_has_marks_for_levels_and_limit() -> None:
 
 
 def test_limit_equal_to_the_window_has_no_mark() -> None:
-    """Where nothing is compacted before the window is full, there is no mark."""
     view = decode(sample_view("s", 1_000, limit_at=100.0))[0]
     assert "┃" not in "".join(lines(view))
 
@@ -123,76 +117,73 @@ def _main(view: SessionView) -> tuple[SessionView, ThreadView]:
 
 
 def test_session_without_a_thread_is_unknown() -> None:
-    """A session without a reading has a line without figures."""
     view = decode(sample_view("s", 1_000) | {"threads": []})[0]
     assert "~/s" in lines(view)[0]
     assert "%" not in "".join(lines(view) + lines(view, 200))
 
 
-def test_only_the_latest_subagents_are_shown() -> None:
-    """The latest four are shown, the others are counted."""
-    others = [thread("s", 1_000, f"a{n}") for n in range(7)]
-    shown = lines(decode(sample_view("s", 1_000, *others))[0])
-    assert [line.split()[1] for line in shown[2:6]] == ["a0", "a1", "a2", "a3"]
-    assert shown[6:] == ["  + 3 other subagents"]
+def test_only_the_latest_four_subagents_are_shown_and_others_counted() -> None:
+    subagents = [thread("s", 1_000, f"a{n}") for n in range(7)]
+    session_lines = lines(decode(sample_view("s", 1_000, *subagents))[0])
+    assert [line.split()[1] for line in session_lines[2:6]] == ["a0", "a1", "a2", "a3"]
+    assert session_lines[6:] == ["  + 3 other subagents"]
 
 
 @given(st.integers(60, 400))
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    """No line is wider than the terminal, and `height` is the number of lines."""
     rows = OverviewRows(width, NOW, HOME)
     assert line_width(rows.header()) <= width
     for view in decode(*scene()):
-        made = rows.lines(view)
-        assert len(made) == rows.height(view)
-        assert max(map(line_width, made)) <= width
+        session_lines = rows.lines(view)
+        assert len(session_lines) == rows.height(view)
+        assert max(map(line_width, session_lines)) <= width
 
 
 TEXT = st.text(max_size=60)
 
 
 @given(TEXT, TEXT, TEXT, st.sampled_from([60, 80, 139, 140, 200]))
-def test_lines_with_any_names_fit(project: str, model: str, name: str, width: int) -> None:
-    """No name breaks a line, or gets a control character through."""
-    told = sample_view("s", 1_000, thread("s", 1, name), project=project, main={"model": model})
-    for line in OverviewRows(width, NOW, HOME).lines(decode(told)[0]):
+def test_any_name_fits_its_line_without_control_characters(
+    project: str, model: str, name: str, width: int
+) -> None:
+    served = sample_view("s", 1_000, thread("s", 1, name), project=project, main={"model": model})
+    for line in OverviewRows(width, NOW, HOME).lines(decode(served)[0]):
         assert line_width(line) <= width
         assert to_plain(line).isprintable()
 
 
 @given(st.integers(60, 400))
 def test_columns_fill_the_line(width: int) -> None:
-    """Together with the blanks between them, the columns take what there is, and no more."""
     for columns in (NARROW_FIRST_LINE, NARROW_SECOND_LINE, WIDE_COLUMNS):
         if columns is WIDE_COLUMNS and width < ONE_LINE_MIN_COLUMNS:
             continue
-        found = column_widths(columns, width)
-        assert sum(found) + len(columns) - 1 <= width
-        assert min(found) > 0
+        widths = column_widths(columns, width)
+        assert sum(widths) + len(columns) - 1 <= width
+        assert min(widths) > 0
 
 
 def test_long_project_keeps_its_end() -> None:
-    """A long path is shortened at its start."""
     view = decode(sample_view("s", 1_000, project="/srv/" + "deep/" * 20 + "end"))[0]
     assert "/end " in lines(view)[0]
     assert "…" in lines(view)[0]
 
 
 def test_frame_without_colours_has_no_escapes() -> None:
-    """The shade is in the colour, and without colours there is no escape at all."""
     line: Line = OverviewRows(80, NOW, HOME).lines(own(190_000))[1]
     assert "\x1b[1;31m" in to_ansi(line, True)
     assert "\x1b" not in to_ansi(line, False)
 
 
 def names(sort: str, **fields: Any) -> list[str]:
-    """The sessions of the scene, sorted and narrowed."""
-    look = ListOptions(HOME, sort=next(one for one in SORTS if one == sort), **fields)
+    """The sessions of the scene, sorted and filtered."""
+    look = ListOptions(
+        HOME, sort=next(known_sort for known_sort in SORTS if known_sort == sort), **fields
+    )
     return [view.session.id for view in select_sessions(decode(*scene()), look)]
 
 
 def test_sessions_sort_by_each_order() -> None:
-    """Each order works; equal sessions are sorted fullest first."""
+    """Equal sessions are sorted fullest first."""
     assert names("fullest")[:3] == ["crawler", "importer", "shop-backend"]
     assert names("fullest")[-1] == "mobile-app"
     assert names("latest")[-1] == "billing"
@@ -200,8 +191,7 @@ def test_sessions_sort_by_each_order() -> None:
     assert names("agent")[-2:] == ["docs-site", "ledger"]
 
 
-def test_filter_matches_all_words() -> None:
-    """By agent, by words in any field in any case, by time; an ended session is not live."""
+def test_filter_matches_agent_words_and_time() -> None:
     assert names("fullest", agents=("codex",)) == ["docs-site"]
     assert names("fullest", words=("BOX", "shop")) == ["shop-backend"]
     assert names("fullest", words=("nothing",)) == []

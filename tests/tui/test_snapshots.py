@@ -1,6 +1,6 @@
-"""Pictures of the screen, compared with those that were looked at.
+"""Screenshots, compared with reviewed ones.
 
-`BRIMLINE_SNAPSHOTS=write` writes them anew; look at them before they are committed.
+`BRIMLINE_SNAPSHOTS=write` writes them again; look at them before they are committed.
 """
 
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .app_driver import Seen, look_at, watch
+from .app_driver import AppDriver, drive, watch
 from .daemon import FakeDaemon
 from .svg_snapshot import SNAPSHOTS, neutral, rows
 
@@ -36,34 +36,31 @@ def test_screen_matches_its_snapshot(
     keys: str,
     there: str,
 ) -> None:
-    """The screen equals its recorded snapshot."""
-
-    async def test(seen: Seen) -> None:
-        await seen.shows("needs" if name == "small" else "~/crawler")
-        await seen.press(*keys.split())
-        await seen.shows(there)
+    async def test(app: AppDriver) -> None:
+        await app.shows("needs" if name == "small" else "~/crawler")
+        await app.press(*keys.split())
+        await app.shows(there)
         if "enter" in keys:
-            await seen.until(lambda lines: any("200K ┤" in line for line in lines))
-        _check_snapshot(seen.svg, SNAPSHOTS / f"{name}.svg")
+            await app.until(lambda lines: any("200K ┤" in line for line in lines))
+        _check_snapshot(app.svg, SNAPSHOTS / f"{name}.svg")
 
-    look_at(watch(daemon.socket, tmp_path, colour), test, size)
+    drive(watch(daemon.socket, tmp_path, colour), test, size)
 
 
-def _check_snapshot(svg: str, kept: Path) -> None:
-    made = neutral(svg)
+def _check_snapshot(svg: str, recorded: Path) -> None:
+    current = neutral(svg)
     if os.environ.get("BRIMLINE_SNAPSHOTS") == "write":
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text(made, "utf-8")
-    before = kept.read_text("utf-8")
-    assert rows(made) == rows(before)
-    assert made == before
+        recorded.parent.mkdir(exist_ok=True)
+        recorded.write_text(current, "utf-8")
+    before = recorded.read_text("utf-8")
+    assert rows(current) == rows(before)
+    assert current == before
 
 
 def test_snapshots_name_no_machine() -> None:
-    """No picture has anything of a machine in it, or of another site."""
-    kept = sorted(SNAPSHOTS.glob("*.svg"))
-    assert len(kept) == 9
-    for path in kept:
+    snapshots = sorted(SNAPSHOTS.glob("*.svg"))
+    assert len(snapshots) == 9
+    for path in snapshots:
         text = path.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "http" not in text.replace("https://www.textualize.io", "")
         assert str(Path.home()) not in text or str(Path.home()) == "/"

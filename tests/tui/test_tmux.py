@@ -1,4 +1,4 @@
-"""One run in a real tmux: what a person at a terminal, perhaps over ssh, sees and types."""
+"""One run in a real tmux, as a person at a terminal sees it."""
 
 import os
 import re
@@ -16,37 +16,36 @@ from .sample_views import scene
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 60.0
+PATIENCE_S = 60.0
 COLOURS = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[\d;]*)?m")
 
 
 class Tmux:
-    """A tmux server of the test's own, with one window."""
+    """A tmux server for the test, with one window."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def __call__(self, *words: str) -> str:
-        """What a tmux command prints."""
+        """The output of a tmux command."""
         env = {**os.environ, "TMUX_TMPDIR": str(self._folder), "LANG": "C.UTF-8"}
         env.pop("TMUX", None)
-        done = subprocess.run(
+        completed = subprocess.run(
             ["tmux", "-u", "-L", "brimline-test", "-f", "/dev/null", *words],
-            capture_output=True, text=True, env=env, timeout=PATIENCE, check=True,
+            capture_output=True, text=True, env=env, timeout=PATIENCE_S, check=True,
         )  # fmt: skip
-        return done.stdout
+        return completed.stdout
 
     def start(self, command: str, columns: int, lines: int) -> None:
-        """Run a command in a window of a size."""
+        """Run a command in a window of a given size."""
         self("new-session", "-d", "-x", str(columns), "-y", str(lines), command)
 
     def screen(self, colours: bool = False) -> str:
-        """What is on the screen."""
         return self("capture-pane", "-p", *(["-e"] if colours else []))
 
     def until(self, fits: Callable[[str], object]) -> str:
-        """The screen, once it fits."""
-        end = time.monotonic() + PATIENCE
+        """The screen, once it satisfies a condition."""
+        end = time.monotonic() + PATIENCE_S
         while not fits(screen := self.screen()):
             assert time.monotonic() < end, screen
             time.sleep(0.1)
@@ -55,33 +54,32 @@ class Tmux:
 
 @pytest.fixture
 def tmux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tmux]:
-    """A tmux that is gone afterwards."""
     if shutil.which("tmux") is None:
         assert os.environ.get("CI") != "true", "install tmux: CI runs this test"
         pytest.skip("install tmux to run the terminal UI in a real terminal")
-    made = Tmux(tmp_path_factory.mktemp("t"))
-    yield made
-    made("kill-server")
+    server = Tmux(tmp_path_factory.mktemp("t"))
+    yield server
+    server("kill-server")
 
 
 def command(daemon: FakeDaemon, home: Path, **env: str) -> str:
     """`brimline watch --all` in a shell that prints the exit code and stays open."""
-    told = {
+    variables = {
         "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8",
         "TERM": "screen-256color", "BRIMLINE_STATE_DIR": str(daemon.socket.parent), **env,
         **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
     }  # fmt: skip
-    words = " ".join(f"{name}='{value}'" for name, value in told.items())
+    words = " ".join(f"{name}='{value}'" for name, value in variables.items())
     return f"env -i {words} {sys.executable} -m brimline watch --all; echo ended $?; cat"
 
 
 def ended(screen: str) -> bool:
-    """Whether the shell printed the exit code."""
     return re.search(r"^ended \d", screen, re.MULTILINE) is not None
 
 
-def test_watch_runs_in_tmux(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
-    """Overview, a session, back, smaller, larger; Ctrl-C ends it and leaves the terminal sound."""
+def test_watch_draws_resizes_and_restores_the_terminal_in_tmux(
+    tmux: Tmux, daemon: FakeDaemon, tmp_path: Path
+) -> None:
     tmux.start(command(daemon, tmp_path), 80, 24)
     screen = tmux.until(lambda screen: "crawler" in screen and "● live" in screen)
     assert screen.index("crawler") < screen.index("importer") < screen.index("docs-site")
@@ -104,7 +102,6 @@ def test_watch_runs_in_tmux(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> N
 
 
 def test_keys_typed_ahead_are_not_lost(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
-    """Whoever types faster than it draws loses no letter, and presses no other key with it."""
     tmux.start(command(daemon, tmp_path), 80, 24)
     tmux.until(lambda screen: "mobile-app" in screen)
     tmux("send-keys", "/", "s", "h", "o", "p", "Enter")
@@ -120,7 +117,6 @@ def test_keys_typed_ahead_are_not_lost(tmux: Tmux, daemon: FakeDaemon, tmp_path:
 
 
 def test_no_color_prints_no_colours(tmux: Tmux, daemon: FakeDaemon, tmp_path: Path) -> None:
-    """NO_COLOR: no colour at all, on no screen, and all signs are there."""
     tmux.start(command(daemon, tmp_path, NO_COLOR="1"), 80, 24)
     screen = tmux.until(lambda screen: "mobile-app" in screen)
     for sign in ("● live", "▸", "╎", "┃", "at limit", "medium", "low", "unknown", "130%! over"):

@@ -1,4 +1,4 @@
-"""Following: the daemon's stream, the files without one, and the way from one to the other."""
+"""Updates: from the daemon's stream, from files without one, and changes between the two."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,6 @@ Step = Callable[[], None]
 
 
 async def no_files() -> list[SessionView]:
-    """No files."""
     return []
 
 
@@ -57,21 +56,20 @@ async def collect_updates(
 
 def ids(updates: list[Update]) -> list[str]:
     """The ids of the changed sessions."""
-    return [one.view.session.id for one in updates if isinstance(one, SessionChanged)]
+    return [update.view.session.id for update in updates if isinstance(update, SessionChanged)]
 
 
 def states(updates: list[Update]) -> list[str]:
-    """The states of the connection, each once in a row."""
+    """The states of the connection, without repetitions."""
     links = [
-        one if isinstance(one, Connection) else one.connection
-        for one in updates
-        if not isinstance(one, SessionChanged)
+        update if isinstance(update, Connection) else update.connection
+        for update in updates
+        if not isinstance(update, SessionChanged)
     ]
     return [link.state for n, link in enumerate(links) if not n or links[n - 1] != link]
 
 
 def test_all_sessions_come_before_changes(daemon: FakeDaemon) -> None:
-    """All sessions come first, then each change of the stream."""
     updates = asyncio.run(
         collect_updates(DaemonClient(daemon.socket), lambda updates: len(updates) > 8)
     )
@@ -82,18 +80,16 @@ def test_all_sessions_come_before_changes(daemon: FakeDaemon) -> None:
 
 
 def test_long_event_is_read(daemon: FakeDaemon) -> None:
-    """An event of any length is read, however it is split."""
     daemon.put(view("long", 1_000, title="x" * 300_000))
     updates = asyncio.run(
         collect_updates(DaemonClient(daemon.socket), lambda updates: "long" in ids(updates))
     )
-    told = updates[-1]
-    assert isinstance(told, SessionChanged)
-    assert told.view.session.title == "x" * 300_000
+    last = updates[-1]
+    assert isinstance(last, SessionChanged)
+    assert last.view.session.title == "x" * 300_000
 
 
 def test_undecodable_event_is_ignored(daemon: FakeDaemon) -> None:
-    """One that cannot be read ends nothing."""
     daemon.views["bad"] = {"session": {"id": "bad"}}
     daemon.put({"session": {"id": "bad"}}, view("good", 1_000))
     updates = asyncio.run(
@@ -103,18 +99,17 @@ def test_undecodable_event_is_ignored(daemon: FakeDaemon) -> None:
 
 
 def test_changes_are_applied_to_the_known_view(daemon: FakeDaemon) -> None:
-    """A change has only the fields that changed; the others stay as they were."""
     daemon.put(view("s9", 1_000, title="before"))
     daemon.change({"id": "s9", "session": {"title": "after"}, "unread": 3})
     daemon.change({"id": "s9", "threads": {"main": {"sent": 5}}, "trend": {"keep": 0, "add": [7]}})
     updates = asyncio.run(
         collect_updates(DaemonClient(daemon.socket), lambda updates: ids(updates).count("s9") == 3)
     )
-    told = updates[-1]
-    assert isinstance(told, SessionChanged)
-    assert (told.view.session.title, told.view.unread, told.view.trend) == ("after", 3, (7,))
-    assert told.view.main
-    assert (told.view.main.sent, told.view.main.window) == (5, 200_000)
+    last = updates[-1]
+    assert isinstance(last, SessionChanged)
+    assert (last.view.session.title, last.view.unread, last.view.trend) == ("after", 3, (7,))
+    assert last.view.main
+    assert (last.view.main.sent, last.view.main.window) == (5, 200_000)
 
 
 @pytest.mark.parametrize(
@@ -123,26 +118,24 @@ def test_changes_are_applied_to_the_known_view(daemon: FakeDaemon) -> None:
      {"id": "s9", "trend": {"keep": "x", "add": []}}, {"id": "s9", "session": {"seen_at": "x"}}],
 )  # fmt: skip
 def test_changes_that_cannot_be_applied_are_ignored(daemon: FakeDaemon, change: Any) -> None:
-    """The next event is read, and the stream goes on."""
     daemon.put(view("s9", 1_000))
     daemon.change(change)
     daemon.change({"id": "s9", "unread": 3})
     updates = asyncio.run(
         collect_updates(DaemonClient(daemon.socket), lambda updates: ids(updates).count("s9") == 2)
     )
-    told = updates[-1]
-    assert isinstance(told, SessionChanged)
-    assert told.view.unread == 3
+    last = updates[-1]
+    assert isinstance(last, SessionChanged)
+    assert last.view.unread == 3
 
 
 def test_events_of_unknown_kinds_are_ignored(tmp_path: Path) -> None:
-    """A newer daemon may send more."""
     events = b"event: other\ndata: {}\n\ndata: {}\n\nevent: session\ndata: %s\n\n"
     session = json.dumps(view("s9", 1_000)).encode()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked = await reader.readuntil(b"\r\n\r\n")
-        body = events % session if b"/v1/stream" in asked else b"[]"
+        request = await reader.readuntil(b"\r\n\r\n")
+        body = events % session if b"/v1/stream" in request else b"[]"
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)
         writer.close()
 
@@ -155,20 +148,19 @@ def test_events_of_unknown_kinds_are_ignored(tmp_path: Path) -> None:
     assert ids(asyncio.run(test())) == ["s9"]
 
 
-def test_transcripts_are_read_without_a_daemon(nobody: Path) -> None:
-    """The transcripts are read repeatedly, and the state says so."""
-    updates = asyncio.run(collect_updates(DaemonClient(nobody), lambda updates: len(updates) == 3))
+def test_transcripts_are_read_without_a_daemon(unused_socket: Path) -> None:
+    updates = asyncio.run(
+        collect_updates(DaemonClient(unused_socket), lambda updates: len(updates) == 3)
+    )
     assert updates == [AllSessions([], Connection("files"))] * 3
 
 
 def test_files_option_ignores_the_daemon(daemon: FakeDaemon) -> None:
-    """Who asks for the files gets them, and the daemon is not asked."""
     asyncio.run(collect_updates(None, lambda updates: len(updates) == 2))
     assert daemon.asked == []
 
 
 def test_daemon_that_starts_later_is_used(daemon: FakeDaemon) -> None:
-    """From the files to the daemon as soon as there is one."""
     daemon.stop()
     updates = asyncio.run(
         collect_updates(
@@ -178,9 +170,7 @@ def test_daemon_that_starts_later_is_used(daemon: FakeDaemon) -> None:
     assert states(updates) == ["files", "live"]
 
 
-def test_restarted_daemon_is_used_again(daemon: FakeDaemon) -> None:
-    """A loss is reported at once; the daemon is retried before transcripts are read."""
-
+def test_lost_daemon_is_retried_before_transcripts_are_read(daemon: FakeDaemon) -> None:
     def again() -> None:
         daemon.stop()
         daemon.start()
@@ -192,8 +182,7 @@ def test_restarted_daemon_is_used_again(daemon: FakeDaemon) -> None:
     assert states(updates)[:3] == ["live", "lost", "live"]
 
 
-def test_transcripts_are_read_after_the_daemon_stops(daemon: FakeDaemon) -> None:
-    """After some tries the files are read."""
+def test_transcripts_are_read_after_some_failed_retries(daemon: FakeDaemon) -> None:
     link = DaemonClient(daemon.socket)
     updates = asyncio.run(
         collect_updates(link, lambda updates: "files" in states(updates), after={9: daemon.stop})
@@ -202,7 +191,6 @@ def test_transcripts_are_read_after_the_daemon_stops(daemon: FakeDaemon) -> None
 
 
 def test_silent_stream_is_lost(daemon: FakeDaemon) -> None:
-    """A stream without a heartbeat is dropped and opened again."""
     pace = Intervals(retry_s=0.05, silence_s=0.3)
     link = DaemonClient(daemon.socket)
     updates = asyncio.run(
@@ -211,30 +199,26 @@ def test_silent_stream_is_lost(daemon: FakeDaemon) -> None:
     assert states(updates) == ["live", "lost", "live"]
 
 
-def test_unreadable_transcripts_are_reported(nobody: Path) -> None:
-    """The problem is reported, and the transcripts are tried again."""
-
+def test_unreadable_transcripts_are_reported(unused_socket: Path) -> None:
     async def broken() -> list[SessionView]:
         raise InvalidSettings("file", "levels", "wrong")
 
     updates = asyncio.run(
-        collect_updates(DaemonClient(nobody), lambda updates: len(updates) == 2, broken)
+        collect_updates(DaemonClient(unused_socket), lambda updates: len(updates) == 2, broken)
     )
     assert updates == [Connection("files", "file: levels: wrong")] * 2
 
 
 @pytest.mark.parametrize(
-    "said",
+    "answer",
     [b"", b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n<html>", b"HTTP/1.1 200 OK\r\n\r\n{}",
      b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
      b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n[]"],
 )  # fmt: skip
-def test_something_that_is_no_daemon(tmp_path: Path, said: bytes) -> None:
-    """Whatever answers at the socket, the files are read."""
-
+def test_transcripts_are_read_if_something_else_answers(tmp_path: Path, answer: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(said)
+        writer.write(answer)
         writer.close()
 
     async def test() -> list[Update]:
@@ -253,12 +237,10 @@ def test_something_that_is_no_daemon(tmp_path: Path, said: bytes) -> None:
      b"HTTP/1.1 200 OK\r\n\r\n: connected\n\n",
      b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
 )  # fmt: skip
-def test_stream_that_ends(tmp_path: Path, stream: bytes) -> None:
-    """A daemon that serves sessions but no stream counts as lost, and is retried."""
-
+def test_daemon_without_a_stream_counts_as_lost(tmp_path: Path, stream: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked = await reader.readuntil(b"\r\n\r\n")
-        writer.write(stream if b"/v1/stream" in asked else b"HTTP/1.1 200 OK\r\n\r\n[]")
+        request = await reader.readuntil(b"\r\n\r\n")
+        writer.write(stream if b"/v1/stream" in request else b"HTTP/1.1 200 OK\r\n\r\n[]")
         writer.close()
 
     async def test() -> list[Update]:
@@ -271,17 +253,14 @@ def test_stream_that_ends(tmp_path: Path, stream: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"), [(b'{"error": "too long"}', "too long"), (b"<html>", "HTTP 422")]
+    ("body", "reason"), [(b'{"error": "too long"}', "too long"), (b"<html>", "HTTP 422")]
 )
-def test_refusal(body: bytes, said: str) -> None:
-    """The reason of a refusal, also if the body is not ours."""
-    assert DaemonResponse(422, body).refusal == said
+def test_refusal_has_a_reason_for_any_body(body: bytes, reason: str) -> None:
+    assert DaemonResponse(422, body).refusal == reason
     assert DaemonResponse(201, body).refusal is None
 
 
-def test_wedged_daemon(tmp_path: Path) -> None:
-    """One that takes the question and never answers is as good as none."""
-
+def test_daemon_that_never_answers_counts_as_lost(tmp_path: Path) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await reader.read()

@@ -1,4 +1,4 @@
-"""The machine's own Chromium, as the tests of the page run it."""
+"""The Chromium of this machine, as the tests of the page run it."""
 
 from __future__ import annotations
 
@@ -29,29 +29,31 @@ AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 def require_chromium() -> str:
-    """A Chromium, installed if need be and we may; without one a test is skipped, fails in CI."""
+    """A Chromium, installed if possible; without one the test is skipped, or fails in CI."""
     with (Path(tempfile.gettempdir()) / f"brimline-chromium-{os.getuid()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if found() is None and os.geteuid() == 0 and shutil.which(INSTALLER[0]):
+        if find_chromium() is None and os.geteuid() == 0 and shutil.which(INSTALLER[0]):
             subprocess.run(INSTALLER, capture_output=True, check=False)
-    return found() or _missing("install chromium with the system's package manager")
+    return find_chromium() or _missing("install chromium with the system's package manager")
 
 
-def found() -> str | None:
-    """The first Chromium on the path."""
+def find_chromium() -> str | None:
+    """The first Chromium in PATH."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 def require_page() -> None:
-    """The page as its sources are now, built into the package if need be."""
+    """The page, built from the current sources if needed."""
     script = str(ROOT / "scripts" / "page.py")
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    if done.returncode:
-        _missing(done.stderr.strip())
+    completed = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=False
+    )
+    if completed.returncode:
+        _missing(completed.stderr.strip())
 
 
 def require_axe() -> str:
-    """The source of axe-core, as package-lock.json has it."""
+    """The source of axe-core as pinned in package-lock.json."""
     if not AXE.exists():
         _missing("fetch axe-core: `python scripts/page.py --check` does")
     return AXE.read_text()

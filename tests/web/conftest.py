@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 from server.running import Running
 
 from .chromium import FLAGS, require_chromium, require_page
-from .screen import PATIENCE, Screen
+from .screen import PATIENCE_MS, Screen
 from .story import SETTINGS, Story
 
 Scheme: TypeAlias = Literal["light", "dark"]
@@ -22,21 +22,20 @@ class Opener(Protocol):
     """Opens a tab on the daemon's page."""
 
     def __call__(self, width: int = 1280, scheme: Scheme = "light", calm: bool = False) -> Screen:
-        """One of this width and colour scheme; `calm` is for who wants no motion."""
+        """A tab of this width and colour scheme; `calm` asks for reduced motion."""
         ...
 
 
 @pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
-    """One for all browsers; its loop runs, so it is gone before the tests of other folders."""
-    expect.set_options(timeout=PATIENCE)
+    """One for all browsers; its event loop must end before the tests of other folders."""
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as running:
         yield running
 
 
 @pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    """One browser for all."""
     program = require_chromium()
     require_page()
     running = playwright.chromium.launch(executable_path=program, args=FLAGS)
@@ -64,7 +63,7 @@ def story(daemon: Running) -> Story:
 
 @pytest.fixture
 def opened(browser: Browser, daemon: Running) -> Iterator[Opener]:
-    """Opens a tab on the daemon's page; in the end nothing bad may have happened in any."""
+    """Opens tabs on the daemon's page; each is checked at the end."""
     screens: list[Screen] = []
 
     def open(width: int = 1280, scheme: Scheme = "light", calm: bool = False) -> Screen:
@@ -84,5 +83,4 @@ def opened(browser: Browser, daemon: Running) -> Iterator[Opener]:
 
 @pytest.fixture
 def screen(opened: Opener) -> Screen:
-    """A tab of an ordinary size."""
     return opened()

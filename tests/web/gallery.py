@@ -26,19 +26,18 @@ make check && echo a-very-long-line-that-does-not-fit-into-any-narrow-column-at-
 """
 
 
-def tell_gallery(story: Story) -> None:
-    """Tell a daemon of all of it."""
+def report_gallery(story: Story) -> None:
     for percent in (0, 49.9, 55, 85, 100, 130):
-        story.tell(f"at-{percent}", full(percent), project=f"/home/u/work/at-{percent}")
-    story.tell("unknown", {"type": "SessionSeen"}, project="/home/u/unknown")
-    story.tell("stale", {**full(30), "at": time.time() - 7_300}, project="/home/u/stale")
+        story.report(f"at-{percent}", full(percent), project=f"/home/u/work/at-{percent}")
+    story.report("unknown", {"type": "SessionSeen"}, project="/home/u/unknown")
+    story.report("stale", {**full(30), "at": time.time() - 7_300}, project="/home/u/stale")
     story.daemon.hook(status_input(150_000), "statusline")
     story.daemon.hook(hook_input("PreCompact", trigger="auto"))
-    _tell_rich(story)
+    _report_rich(story)
     write_past(story.daemon, "22222222-2222-4222-8222-222222222222", "/home/u/past")
 
 
-def _tell_rich(story: Story) -> None:
+def _report_rich(story: Story) -> None:
     project = "/home/u/a-rather-long-name-of-a-project-that-has-to-be-cut"
     title = "Mend what the last change broke, and tell why it broke at all"
     packed = {"type": "Compacted", "trigger": "auto", "before": 161_000, "after": 20_000}
@@ -46,7 +45,7 @@ def _tell_rich(story: Story) -> None:
     more = [call(f"n{at}", 25_000 + 5_000 * at, model="claude-opus-4-5") for at in range(20)]
     scouts = [call(f"s{at}", 9_000 + at * 30_000, thread=f"agent-scout-{at}") for at in range(6)]
     events = [{"type": "SessionSeen", "title": title, "version": "2.1.325"}, *calls, packed, *more]
-    story.tell(RICH, *_spread([*events, *scouts]), agent="claude", project=project)
+    story.report(RICH, *_spread([*events, *scouts]), agent="claude", project=project)
     path = story.daemon.folder / "handoff.md"
     path.write_text(DOCUMENT)
     story.daemon.hand_over(RICH, path)
@@ -56,9 +55,9 @@ def _tell_rich(story: Story) -> None:
 
 
 def _spread(events: list[Json]) -> list[Json]:
-    """A few seconds between two of them, up to now."""
+    """A few seconds between two events, up to now."""
     begun = time.time() - 5 * len(events)
     return [{**event, "at": begun + 5 * place} for place, event in enumerate(events)]
 
 
-__all__ = ["RICH", "SESSION", "tell_gallery"]
+__all__ = ["RICH", "SESSION", "report_gallery"]

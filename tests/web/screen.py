@@ -1,4 +1,4 @@
-"""A tab of the browser that looks at a daemon's page, and keeps what must never happen there."""
+"""A browser tab on the daemon's page that records everything that must never happen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Request
 
-PATIENCE = 30_000.0  # generous: a busy machine is slow, not wrong
+PATIENCE_MS = 30_000.0  # generous: a busy machine is slow, not wrong
 
 LISTEN = """
 window.violations = [];
@@ -24,7 +24,7 @@ class Screen:
     """The page in a tab."""
 
     def __init__(self, context: BrowserContext, port: int, link: str) -> None:
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(PATIENCE_MS)
         assert context.request.get(link).ok  # the context keeps the cookie that this sets
         context.add_init_script(LISTEN)
         self.address = f"http://127.0.0.1:{port}"
@@ -51,7 +51,7 @@ class Screen:
         dialog.dismiss()
 
     def open(self, hash: str = "#/") -> None:
-        """Go to a place on the page, and wait until it is live."""
+        """Go to an address of the page, and wait until it is live."""
         self.page.goto(f"{self.address}/{hash}")
         self.find("connection", '[data-connection="live"]').wait_for()
 
@@ -60,7 +60,7 @@ class Screen:
         self.page.evaluate("hash => { location.hash = hash }", hash)
 
     def find(self, testid: str, more: str = "") -> Locator:
-        """Elements by the name that tests have for them."""
+        """Elements by their test id."""
         return self.page.locator(f'[data-testid="{testid}"]{more}')
 
     def row(self, session: str) -> Locator:
@@ -72,11 +72,11 @@ class Screen:
         return self.row(session).locator(f'[data-testid="{testid}"]')
 
     def order(self) -> list[str]:
-        """The sessions of the overview as they stand below one another."""
-        return self.evaluated("[...document.querySelectorAll('.row')].map(r => r.dataset.session)")
+        """The sessions of the overview from top to bottom."""
+        return self.evaluate("[...document.querySelectorAll('.row')].map(r => r.dataset.session)")
 
-    def evaluated(self, script: str, argument: Any = None) -> Any:
-        """What a script gives."""
+    def evaluate(self, script: str, argument: Any = None) -> Any:
+        """The result of a script."""
         return self.page.evaluate(script, argument)
 
     def until(self, script: str, argument: Any = None) -> None:
@@ -86,6 +86,6 @@ class Screen:
     def check(self) -> None:
         """Nothing that must never happen has happened: errors, violations, other hosts."""
         assert not self.bad, self.bad
-        violations = self.evaluated("window.violations")
+        violations = self.evaluate("window.violations")
         assert not violations, violations
         assert self.hosts <= {urlsplit(self.address).netloc}, self.hosts

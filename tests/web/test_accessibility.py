@@ -1,11 +1,11 @@
-"""Everybody can use it: by keyboard, by a screen reader, in both colour schemes, without motion."""
+"""Accessibility: keyboard, screen reader, both colour schemes, reduced motion."""
 
 import pytest
 from playwright.sync_api import expect
 
 from .chromium import require_axe
 from .conftest import Opener, Scheme
-from .gallery import RICH, tell_gallery
+from .gallery import RICH, report_gallery
 from .screen import Screen
 from .story import Story, full
 
@@ -23,59 +23,59 @@ MOVES = """() => [...document.querySelectorAll("*")].flatMap((element) => {
 
 
 def faults(screen: Screen) -> list[object]:
-    """What axe-core finds here that is grave."""
-    return [each for each in screen.evaluated(FOUND) if each[0] in GRAVE]
+    """The grave faults that axe-core finds."""
+    return [each for each in screen.evaluate(FOUND) if each[0] in GRAVE]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_accessibility_faults(story: Story, opened: Opener, scheme: Scheme) -> None:
-    """axe-core finds nothing serious on any view, nor before there is anything."""
+def test_axe_finds_no_grave_faults_on_any_view(
+    story: Story, opened: Opener, scheme: Scheme
+) -> None:
     screen = opened(scheme=scheme)
     screen.open()
-    screen.evaluated(require_axe())
+    screen.evaluate(require_axe())
     expect(screen.find("empty")).to_be_visible()
-    found = {"empty": faults(screen)}
-    tell_gallery(story)
+    faults_by_view = {"empty": faults(screen)}
+    report_gallery(story)
     screen.row(RICH).wait_for()
-    found["overview"] = faults(screen)
+    faults_by_view["overview"] = faults(screen)
     screen.page.keyboard.press("?")
     expect(screen.find("help")).to_be_visible()
-    found["help"] = faults(screen)
+    faults_by_view["help"] = faults(screen)
     screen.page.keyboard.press("Escape")
     screen.go(f"#/session/{RICH}")
     screen.page.locator(".u-over").wait_for()
     screen.page.locator("details summary").first.click()
-    found["session"] = faults(screen)
+    faults_by_view["session"] = faults(screen)
     screen.go("#/history")
     screen.find("past-sessions").wait_for()
-    found["history"] = faults(screen)
-    assert found == {view: [] for view in found}
+    faults_by_view["history"] = faults(screen)
+    assert faults_by_view == {view: [] for view in faults_by_view}
 
 
 def test_axe_check_finds_faults(screen: Screen) -> None:
-    """What axe-core is asked here does find a fault that is there."""
+    """Shows that the test above can fail."""
     screen.open()
     screen.find("empty").wait_for()
-    screen.evaluated(require_axe())
-    screen.evaluated("document.querySelector('main').append(document.createElement('button'))")
+    screen.evaluate(require_axe())
+    screen.evaluate("document.querySelector('main').append(document.createElement('button'))")
     assert [each for each in faults(screen) if "button-name" in str(each)]
 
 
 def focused(screen: Screen) -> str | None:
     """The session whose link has the focus."""
-    return screen.evaluated("document.activeElement.closest('[data-session]')?.dataset.session")
+    return screen.evaluate("document.activeElement.closest('[data-session]')?.dataset.session")
 
 
 def press(screen: Screen, *keys: str) -> None:
-    """Press keys, one after another."""
     for key in keys:
         screen.page.keyboard.press(key)
 
 
 def test_every_view_is_reachable_by_keyboard(story: Story, screen: Screen) -> None:
-    """j and k walk, Enter opens, Esc goes back to the same row, / searches, ? helps, h and o go."""
+    """j and k move, Enter opens, Esc returns to the same row; / ? h and o open the other views."""
     for percent in (30, 20, 10):
-        story.tell(f"s{percent}", full(percent))
+        story.report(f"s{percent}", full(percent))
     screen.open()
     expect(screen.find("session")).to_have_count(3)
     press(screen, "j")
@@ -108,21 +108,19 @@ def test_every_view_is_reachable_by_keyboard(story: Story, screen: Screen) -> No
 
 
 def test_focus_stays_when_rows_move(story: Story, screen: Screen) -> None:
-    """A row that one is on keeps the focus when the order changes."""
-    story.tell("low", full(10))
-    story.tell("high", full(20))
+    story.report("low", full(10))
+    story.report("high", full(20))
     screen.open()
     expect(screen.find("session")).to_have_count(2)
     press(screen, "j", "j")
     assert focused(screen) == "low"
-    story.tell("low", {**full(90), "id": "c2"})
+    story.report("low", {**full(90), "id": "c2"})
     screen.until("() => document.querySelector('.row').dataset.session === 'low'")
     assert focused(screen) == "low"
 
 
 def test_skip_button_moves_the_focus(story: Story, screen: Screen) -> None:
-    """The first Tab stop skips the navigation."""
-    story.tell("one", full(10))
+    story.report("one", full(10))
     screen.open()
     screen.row("one").wait_for()
     press(screen, "Tab", "Enter")
@@ -130,7 +128,6 @@ def test_skip_button_moves_the_focus(story: Story, screen: Screen) -> None:
 
 
 def test_empty_page_says_what_to_do(screen: Screen) -> None:
-    """Without sessions the page says what to do."""
     screen.open()
     for words in ("brimline setup", "brimline demo"):
         expect(screen.find("empty")).to_contain_text(words)
@@ -139,11 +136,10 @@ def test_empty_page_says_what_to_do(screen: Screen) -> None:
 
 
 def test_reduced_motion_stops_animations(story: Story, opened: Opener) -> None:
-    """Who wants no motion sees none."""
     screen = opened(calm=True)
-    tell_gallery(story)
+    report_gallery(story)
     for hash in ("#/", f"#/session/{RICH}", "#/history"):
         screen.open(hash)
         screen.page.wait_for_timeout(100)
-        assert screen.evaluated("document.getAnimations().length") == 0
-        assert screen.evaluated(MOVES) == []
+        assert screen.evaluate("document.getAnimations().length") == 0
+        assert screen.evaluate(MOVES) == []

@@ -1,8 +1,8 @@
-"""What a web page of another site can do through the user's browser: nothing.
+"""A web page of another site can do nothing through the user's browser.
 
-The browser is signed in, the attacker knows the port, and serves pages of its own: under another
-name, under the name `brimline`, which it points at this machine as DNS rebinding does, and on
-another port of the same address, to which the browser sends our cookie.
+The browser is signed in. The attacker knows the port and serves its own pages: under another
+name, under the name `brimline`, which it points at this machine (DNS rebinding), and on another
+port of the same address, to which the browser sends our cookie.
 """
 
 from __future__ import annotations
@@ -72,12 +72,11 @@ class _AttackerPage(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"<!doctype html><title>evil</title><body>")
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+    def log_message(self, format: str, *args: Any) -> None: ...
 
 
 class Attacker:
-    """A web server of the attacker's."""
+    """The attacker's web server."""
 
     def __init__(self) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _AttackerPage)
@@ -87,14 +86,12 @@ class Attacker:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
-        """End it."""
         self._server.shutdown()
         self._server.server_close()
 
 
 @pytest.fixture
 def attacker() -> Iterator[Attacker]:
-    """The attacker's web server."""
     server = Attacker()
     yield server
     server.close()
@@ -102,7 +99,7 @@ def attacker() -> Iterator[Attacker]:
 
 @pytest.fixture(scope="module")
 def rebound_browser(playwright: Playwright) -> Iterator[Browser]:
-    """A browser to which the attacker's names lead to this machine, as after DNS rebinding."""
+    """A browser in which the attacker's names lead to this machine, as after DNS rebinding."""
     program = require_chromium()
     require_page()
     rules = f"--host-resolver-rules=MAP {EVIL} 127.0.0.1,MAP {REBOUND} 127.0.0.1"
@@ -115,17 +112,17 @@ def rebound_browser(playwright: Playwright) -> Iterator[Browser]:
 def context(rebound_browser: Browser, daemon: Running) -> Iterator[BrowserContext]:
     """The user's browser, signed in by a real link."""
     daemon.hook(status_input(90_000), "statusline")
-    made = rebound_browser.new_context()
-    page = made.new_page()
+    signed_in = rebound_browser.new_context()
+    page = signed_in.new_page()
     page.goto(daemon.new_link())
     assert page.url == f"http://127.0.0.1:{daemon.port}/"
     page.close()
-    yield made
-    made.close()
+    yield signed_in
+    signed_in.close()
 
 
 def attack_page(context: BrowserContext, attacker: Attacker, host: str) -> Page:
-    """A page of the attacker's, under a name."""
+    """A page of the attacker under a name."""
     page = context.new_page()
     page.goto(f"http://{host}:{attacker.port}/")
     return page
@@ -145,7 +142,6 @@ HOSTS = [EVIL, "localhost", "127.0.0.1"]  # Another site, and the same site on a
 def test_fetch_from_another_site_is_refused(
     context: BrowserContext, attacker: Attacker, daemon: Running, host: str, mode: str
 ) -> None:
-    """A script of another origin reads nothing and sends nothing, with the cookie or without."""
     page = attack_page(context, attacker, host)
     place = f"http://127.0.0.1:{daemon.port}/v1/sessions"
     post = {"method": "POST", "body": MESSAGE + '"}', "credentials": "include", "mode": mode}
@@ -163,12 +159,12 @@ def test_fetch_from_another_site_is_refused(
 def test_form_of_another_site_is_refused(
     context: BrowserContext, attacker: Attacker, daemon: Running, host: str
 ) -> None:
-    """A form that another site posts, as text that looks like JSON, has no effect."""
+    """It posts text that looks like JSON."""
     page = attack_page(context, attacker, host)
     url = f"http://127.0.0.1:{daemon.port}/v1/sessions/{SESSION}/messages"
-    with page.expect_response(url) as answered:
+    with page.expect_response(url) as response:
         page.evaluate(FORM, [url, "text/plain", MESSAGE + '"}'])
-    assert answered.value.status == 403
+    assert response.value.status == 403
     check_untouched(daemon)
 
 
@@ -176,7 +172,6 @@ def test_form_of_another_site_is_refused(
 def test_event_source_of_another_site_is_refused(
     context: BrowserContext, attacker: Attacker, daemon: Running, host: str
 ) -> None:
-    """Another site cannot listen to the stream."""
     page = attack_page(context, attacker, host)
     assert page.evaluate(LISTEN, f"http://127.0.0.1:{daemon.port}/v1/stream") == "error"
 
@@ -185,7 +180,6 @@ def test_event_source_of_another_site_is_refused(
 def test_image_and_script_of_another_site_load_nothing(
     context: BrowserContext, attacker: Attacker, daemon: Running, host: str
 ) -> None:
-    """Neither an image nor a script element of another site gets anything."""
     page = attack_page(context, attacker, host)
     address = f"http://127.0.0.1:{daemon.port}"
     assert page.evaluate(IMAGE, f"{address}/v1/sessions") == "error"
@@ -194,7 +188,6 @@ def test_image_and_script_of_another_site_load_nothing(
 
 @pytest.mark.parametrize("name", [EVIL, REBOUND])
 def test_dns_rebinding_is_refused(context: BrowserContext, daemon: Running, name: str) -> None:
-    """A page whose own name leads to our port is refused, whatever the name is."""
     page = context.new_page()
     answer = page.goto(f"http://{name}:{daemon.port}/")
     assert answer is not None
@@ -208,18 +201,17 @@ def test_dns_rebinding_is_refused(context: BrowserContext, daemon: Running, name
     check_untouched(daemon)
 
 
-def test_link_to_the_page_from_another_site(
+def test_link_or_frame_of_another_site_shows_nothing(
     context: BrowserContext, attacker: Attacker, daemon: Running
 ) -> None:
-    """A page that leads the user to ours, or puts it into a frame, shows nothing of it."""
     page = attack_page(context, attacker, EVIL)
-    with page.expect_response(f"http://127.0.0.1:{daemon.port}/") as answered:
+    with page.expect_response(f"http://127.0.0.1:{daemon.port}/") as response:
         page.evaluate("url => { location.href = url }", f"http://127.0.0.1:{daemon.port}/")
-    assert answered.value.status == 403
+    assert response.value.status == 403
 
 
 def test_own_page_is_served(context: BrowserContext, daemon: Running) -> None:
-    """The same browser, on our own page: it reads, and listens."""
+    """Shows that the same browser can read and listen on our own page."""
     page = context.new_page()
     page.goto(f"http://127.0.0.1:{daemon.port}/")
     page.locator('[data-connection="live"]').first.wait_for()
@@ -228,7 +220,6 @@ def test_own_page_is_served(context: BrowserContext, daemon: Running) -> None:
 
 
 def test_browser_without_a_cookie_gets_no_data(rebound_browser: Browser, daemon: Running) -> None:
-    """A browser without a cookie sees only how to open the page."""
     context = rebound_browser.new_context()
     page = context.new_page()
     answer = page.goto(f"http://127.0.0.1:{daemon.port}/")

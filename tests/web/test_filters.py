@@ -1,4 +1,4 @@
-"""Choosing sessions: by field, by words, in another order, past ones too."""
+"""Filtering, searching and sorting sessions, also past ones."""
 
 import time
 
@@ -17,17 +17,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 def listed(story: Story, screen: Screen) -> Screen:
     """Four sessions on the screen."""
     now = time.time()
-    story.tell("a1", {**full(60), "at": now - 40}, agent="alpha", project="/home/u/one")
-    story.tell("a2", {**full(20), "at": now - 30}, agent="alpha", project="/home/u/two")
-    story.tell("b1", {**full(40), "at": now - 20}, agent="beta", project="/home/u/one")
-    story.tell("b2", {"type": "SessionSeen", "title": "Mend the Parser"}, agent="beta")
+    story.report("a1", {**full(60), "at": now - 40}, agent="alpha", project="/home/u/one")
+    story.report("a2", {**full(20), "at": now - 30}, agent="alpha", project="/home/u/two")
+    story.report("b1", {**full(40), "at": now - 20}, agent="beta", project="/home/u/one")
+    story.report("b2", {"type": "SessionSeen", "title": "Mend the Parser"}, agent="beta")
     screen.open()
     expect(screen.find("session")).to_have_count(4)
     return screen
 
 
 def until_order(screen: Screen, *sessions: str) -> None:
-    """Wait until just these are listed, in this order."""
+    """Wait until exactly these are listed, in this order."""
     expect(screen.find("shown")).to_have_text(
         f"{len(sessions)} session{'' if len(sessions) == 1 else 's'}"
     )
@@ -35,7 +35,6 @@ def until_order(screen: Screen, *sessions: str) -> None:
 
 
 def test_filters_show_only_matching_sessions(listed: Screen) -> None:
-    """By agent, by project, by both; each offers what there is, and all."""
     agent, project = listed.find("filter-agent"), listed.find("filter-project")
     assert agent.locator("option").all_text_contents() == ["all agents", "alpha", "beta"]
     agent.select_option("alpha")
@@ -49,15 +48,14 @@ def test_filters_show_only_matching_sessions(listed: Screen) -> None:
 
 
 def test_filter_without_values_shows_all(story: Story, screen: Screen) -> None:
-    """If no session has a project, the filter offers only all projects."""
-    story.tell("bare", full(5))
+    story.report("bare", full(5))
     screen.open()
     options = screen.find("filter-project").locator("option")
     expect(options).to_have_text(["all projects"])
 
 
 def test_search_shows_only_matching_sessions(listed: Screen) -> None:
-    """All words must match, in any field and case; no match offers a way back."""
+    """All words must match, in any field and case."""
     listed.find("search").fill("parser MEND")
     until_order(listed, "b2")
     listed.find("search").fill("home alpha")
@@ -77,18 +75,17 @@ ORDERS = {
 
 
 def test_sessions_sort_by_each_order(listed: Screen) -> None:
-    """Another order at once."""
     for sort, order in ORDERS.items():
         listed.find("sort").select_option(sort)
         until_order(listed, *order)
 
 
 def test_ended_sessions_are_shown_on_request(story: Story, screen: Screen) -> None:
-    """Sessions that ended, or had no events for a day, are shown on request."""
-    story.tell("now", full(10))
+    """Also those without events for a day."""
+    story.report("now", full(10))
     story.daemon.hook(status_input(40_000), "statusline")
     story.daemon.hook(hook_input("SessionEnd", reason="exit"))
-    story.tell("older", {**full(30), "at": time.time() - 3 * 86_400})
+    story.report("older", {**full(30), "at": time.time() - 3 * 86_400})
     screen.open()
     until_order(screen, "now")
     screen.find("past").check()

@@ -13,14 +13,13 @@ ONE, OTHER = "44444444-4444-4444-8444-444444444444", "55555555-5555-4555-8555-55
 
 
 def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> None:
-    """Days, sessions and limits have the API's figures; a session leads to its page."""
     write_past(story.daemon, ONE, "/home/u/one")
     write_past(story.daemon, OTHER, "/home/u/other", "claude-opus-4-5")
     story.daemon.until("/v1/sessions", lambda views: len(views) == 2)
     screen.open("#/history")
-    told = story.daemon.get("/v1/history?since=30d")
+    served = story.daemon.get("/v1/history?since=30d")
     screen.page.get_by_text("Figures by day").click()
-    for day in told["days"]:
+    for day in served["days"]:
         line = screen.find("days").locator(f'[data-day="{day["day"]}"]')
         assert line.locator("td").all_inner_texts()[1:5] == [
             str(day["sessions"]),
@@ -28,21 +27,20 @@ def test_history_shows_the_figures_of_the_api(story: Story, screen: Screen) -> N
             f"{day['peak_sent'] // 1_000}K",
             str(day["compactions"]),
         ]
-    assert {past["session"] for past in told["sessions"]} == {ONE, OTHER}
-    for past in told["sessions"]:
+    assert {past["session"] for past in served["sessions"]} == {ONE, OTHER}
+    for past in served["sessions"]:
         line = screen.find("past-sessions").locator(f'[data-session="{past["session"]}"]')
         expect(line).to_contain_text(f"{past['model']}")
         expect(line).to_contain_text(f"${past['cost']:.2f}")
-    expect(screen.find("limits").locator("tbody tr")).to_have_count(len(told["limits"]))
+    expect(screen.find("limits").locator("tbody tr")).to_have_count(len(served["limits"]))
     screen.page.get_by_role("link", name="one", exact=True).click()
     expect(screen.find("session-page")).to_have_attribute("data-session", ONE)
     expect(screen.find("compactions")).to_contain_text("160,000")
 
 
 def test_limits_are_shown_without_sessions(story: Story, screen: Screen) -> None:
-    """Learned limits are shown even if there are no transcripts."""
     packed = {"type": "Compacted", "trigger": "auto", "before": 150_000}
-    story.tell("one", full(75), packed, agent="my-agent")
+    story.report("one", full(75), packed, agent="my-agent")
     screen.open("#/history")
     expect(screen.find("limits")).to_contain_text("my-agent")
     expect(screen.find("limits")).to_contain_text("150K")

@@ -1,4 +1,4 @@
-"""Whatever an agent shows_text is shown as text: nothing of it runs, in any field, on any view."""
+"""Text of an agent is shown as text: nothing of it runs, in any field, on any view."""
 
 from pathlib import Path
 from urllib.parse import quote
@@ -24,15 +24,15 @@ INJECT = """() =>
 MODEL = f"{EVIL}-model"
 
 
-def tell_evil(story: Story) -> Path:
-    """A session whose every field is hostile; the path of its document."""
+def report_evil(story: Story) -> Path:
+    """Report a session whose every field is hostile; returns the path of its document."""
     daemon = story.daemon
-    seen = {"type": "SessionSeen", "title": f"{EVIL}-title", "version": f"{EVIL}-version"}
+    event = {"type": "SessionSeen", "title": f"{EVIL}-title", "version": f"{EVIL}-version"}
     packed = {"type": "Compacted", "trigger": "auto", "before": 100_000, "after": 20_000}
     main = [call(f"{EVIL}-{at}", 120_000, model=MODEL) for at in range(2)]
-    other = call("plain", 20_000, model=f"{EVIL}-other", thread=f"{EVIL}-thread")
-    events = (seen, main[0], packed, main[1], other)
-    story.tell(EVIL, *events, agent=f"{EVIL}-a", project=f"/p/{EVIL}", parent=f"{EVIL}-parent")
+    subagent_call = call("plain", 20_000, model=f"{EVIL}-other", thread=f"{EVIL}-thread")
+    events = (event, main[0], packed, main[1], subagent_call)
+    story.report(EVIL, *events, agent=f"{EVIL}-a", project=f"/p/{EVIL}", parent=f"{EVIL}-parent")
     path = daemon.folder / f"{EVIL}.md"
     path.parent.mkdir(parents=True)
     path.write_text(MORE_EVIL)
@@ -43,23 +43,22 @@ def tell_evil(story: Story) -> Path:
 
 
 def check_unharmed(screen: Screen) -> None:
-    """Nothing ran, and no tag came in; our own script is the only one."""
+    """Nothing ran, and no tag was added; our own script is the only one."""
     screen.page.wait_for_timeout(100)
-    assert screen.evaluated("typeof hacked") == "undefined"
-    (own,) = screen.evaluated(TAGS)
+    assert screen.evaluate("typeof hacked") == "undefined"
+    (own,) = screen.evaluate(TAGS)
     assert own.startswith('<script type="module"')
     screen.check()
 
 
 def shows_text(page: Page, selector: str, *words: str) -> None:
-    """Whether a part of the page has these words in it, as text."""
+    """Whether a part of the page contains these words as text."""
     for each in words:
         expect(page.locator(selector).first).to_contain_text(each)
 
 
 def test_hostile_text_is_text_on_the_overview(story: Story, screen: Screen) -> None:
-    """Rows, filters, tooltips and the window's title."""
-    tell_evil(story)
+    report_evil(story)
     screen.open()
     shows_text(screen.page, ".row", f"{EVIL}-a", MODEL, f"{EVIL}-title", f"{EVIL}-thread")
     expect(screen.find("open")).to_have_attribute("title", f"/p/{EVIL}")
@@ -74,8 +73,7 @@ def test_hostile_text_is_text_on_the_overview(story: Story, screen: Screen) -> N
 
 
 def test_hostile_text_is_text_on_a_session(story: Story, screen: Screen) -> None:
-    """Head, reading, timeline, tables, messages, document and JSON of a session's page."""
-    path = tell_evil(story)
+    path = report_evil(story)
     screen.open()
     screen.find("open").click()
     page = screen.page
@@ -100,8 +98,7 @@ def test_hostile_text_is_text_on_a_session(story: Story, screen: Screen) -> None
 
 
 def test_hostile_text_is_text_in_the_history(story: Story, screen: Screen) -> None:
-    """Past sessions and learned limits."""
-    tell_evil(story)
+    report_evil(story)
     write_past(story.daemon, "33333333-3333-4333-8333-333333333333", f"/p/{EVIL}", MODEL)
     screen.open("#/history")
     shows_text(screen.page, '[data-testid="limits"]', f"{EVIL}-a", f"{EVIL}-version", MODEL)
@@ -110,7 +107,6 @@ def test_hostile_text_is_text_in_the_history(story: Story, screen: Screen) -> No
 
 
 def test_hostile_address_is_harmless(story: Story, screen: Screen) -> None:
-    """A hostile address is shown as the id that it names."""
     screen.open(f"#/session/{quote(EVIL, safe='')}")
     expect(screen.find("missing")).to_contain_text("no session")
     expect(screen.find("missing")).to_contain_text("<img src=x onerror=hacked=1>")
@@ -119,12 +115,12 @@ def test_hostile_address_is_harmless(story: Story, screen: Screen) -> None:
 
 
 def test_content_policy_stops_injected_script(story: Story, screen: Screen) -> None:
-    """The content policy stops injected script, so the checks above can fail."""
+    """Shows that the checks above can fail."""
     screen.open()
-    screen.evaluated(INJECT)
+    screen.evaluate(INJECT)
     screen.until("() => window.violations.length > 0")
-    assert screen.evaluated("typeof hacked") == "undefined"
-    assert "script-src-attr" in screen.evaluated("window.violations.join()")
-    assert any("Content Security Policy" in said for said in screen.bad)
+    assert screen.evaluate("typeof hacked") == "undefined"
+    assert "script-src-attr" in screen.evaluate("window.violations.join()")
+    assert any("Content Security Policy" in problem for problem in screen.bad)
     screen.page.reload()
     screen.bad.clear()

@@ -1,11 +1,11 @@
-"""How it lies on the screen, from a telephone to a wide one, and how much is fetched for it."""
+"""The layout at any width, and the size of the first paint."""
 
 from pathlib import Path
 
 import pytest
 
 from .conftest import Opener
-from .gallery import RICH, tell_gallery
+from .gallery import RICH, report_gallery
 from .screen import Screen
 from .story import Story
 
@@ -16,27 +16,26 @@ FETCHED = """() => [...performance.getEntriesByType("navigation"),
   ...performance.getEntriesByType("resource")]
   .filter(({ name }) => !name.includes("/v1/"))
   .map(({ name, decodedBodySize }) => [name.split("/").at(-1), decodedBodySize])"""
-FIRST_PAINT = 200_000
+MAX_FIRST_PAINT_BYTES = 200_000
 
 
 def check_layout(screen: Screen, picture: Path) -> None:
-    """Nothing is wider than the screen, and no words lie on other words."""
+    """Nothing is wider than the screen, and no words overlap."""
     screen.page.screenshot(path=picture, full_page=True)
-    wide, room = screen.evaluated("[document.documentElement.scrollWidth, innerWidth]")
+    wide, room = screen.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert wide <= room, picture
-    assert screen.evaluated(OVERLAPS) == [], picture
+    assert screen.evaluate(OVERLAPS) == [], picture
 
 
 @pytest.mark.parametrize("width", [360, 2560])
 def test_nothing_overlaps_at_any_width(
     story: Story, opened: Opener, tmp_path: Path, width: int
 ) -> None:
-    """On a narrow and on a wide screen no view scrolls sideways, and nothing overlaps."""
     screen = opened(width)
     screen.open()
     screen.find("empty").wait_for()
     check_layout(screen, tmp_path / f"empty-{width}.png")
-    tell_gallery(story)
+    report_gallery(story)
     screen.row(RICH).wait_for()
     check_layout(screen, tmp_path / f"overview-{width}.png")
     screen.go(f"#/session/{RICH}")
@@ -48,21 +47,20 @@ def test_nothing_overlaps_at_any_width(
 
 
 def test_overlap_check_finds_overlaps(screen: Screen) -> None:
-    """What looks for words that lie on words does find them."""
+    """Shows that the test above can fail."""
     screen.open()
     screen.find("empty").wait_for()
-    screen.evaluated("document.querySelector('h2').style.marginBottom = '-20px'")
-    assert screen.evaluated(OVERLAPS) != []
+    screen.evaluate("document.querySelector('h2').style.marginBottom = '-20px'")
+    assert screen.evaluate(OVERLAPS) != []
 
 
-def test_first_paint_is_small(screen: Screen) -> None:
-    """Index, script and style together are less than 200 kB, and each is fetched once."""
+def test_first_paint_is_less_than_200_kb_and_fetched_once(screen: Screen) -> None:
     screen.open()
     screen.find("empty").wait_for()
-    fetched = screen.evaluated(FETCHED)
+    fetched = screen.evaluate(FETCHED)
     names = [name for name, _ in fetched]
     assert len(names) == len(set(names))
     assert sum(name.endswith((".js", ".css")) for name in names) >= 2
     total = sum(size for _, size in fetched)
     print(f"first paint: {total:,} bytes, {fetched}")
-    assert 0 < total < FIRST_PAINT
+    assert 0 < total < MAX_FIRST_PAINT_BYTES

@@ -1,4 +1,4 @@
-"""The overview: which session is how full, what state it is in, and what changes."""
+"""The overview: context, state and changes of each session."""
 
 import time
 
@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from server.test_daemon import SESSION, hook_input, status_input
 
 from .screen import Screen
-from .story import WINDOW, Story, call, full
+from .story import WINDOW_TOKENS, Story, call, full
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("web")]
 
@@ -37,9 +37,8 @@ WHEN_SHOWN = """([session, words]) => {
 
 
 def test_sessions_are_ordered_and_coloured_by_level(story: Story, screen: Screen) -> None:
-    """Fullest first; each row has the colour, the word and the bar of its level."""
     for percent in (80, 0, 130, 49.9, 100, 50, 79.9):
-        story.tell(f"at-{percent}", full(percent))
+        story.report(f"at-{percent}", full(percent))
     screen.open()
     expect(screen.find("session")).to_have_count(len(LEVELS))
     assert screen.order() == [f"at-{percent}" for percent in sorted(LEVELS, reverse=True)]
@@ -54,10 +53,9 @@ def test_sessions_are_ordered_and_coloured_by_level(story: Story, screen: Screen
         assert share == pytest.approx(min(percent, 100), abs=0.5)
 
 
-def test_overshoot_is_shown(story: Story, screen: Screen) -> None:
-    """More than the window is an overshoot, beside 100 %; a full window is not."""
-    story.tell("full", full(100))
-    story.tell("over", full(130))
+def test_usage_above_the_window_is_shown_beside_100_percent(story: Story, screen: Screen) -> None:
+    story.report("full", full(100))
+    story.report("over", full(130))
     screen.open()
     expect(screen.of("over", "over")).to_have_text("overshoot 130.0 %")
     expect(screen.of("over", "bar")).to_have_attribute("data-over", "")
@@ -65,10 +63,9 @@ def test_overshoot_is_shown(story: Story, screen: Screen) -> None:
     expect(screen.of("full", "over")).to_have_count(0)
 
 
-def test_limit_turns_the_bar_red(story: Story, screen: Screen) -> None:
-    """At the limit a session is red, although its window has room; the limit is marked there."""
-    story.tell("near", full(83), agent="claude")
-    story.tell("at", full(84), agent="claude")
+def test_limit_is_marked_and_turns_the_bar_red(story: Story, screen: Screen) -> None:
+    story.report("near", full(83), agent="claude")
+    story.report("at", full(84), agent="claude")
     screen.open()
     expect(screen.row("near")).to_have_attribute("data-level", "high")
     expect(screen.row("at")).to_have_attribute("data-level", "limit")
@@ -82,10 +79,10 @@ def test_limit_turns_the_bar_red(story: Story, screen: Screen) -> None:
 
 
 def test_unknown_is_not_shown_as_zero(story: Story, screen: Screen) -> None:
-    """Before the first reply, and after a compaction until the next, it is unknown and not 0."""
-    story.tell("new", {"type": "SessionSeen"}, project="/new")
-    story.tell("packed", full(70), {"type": "Compacted", "trigger": "auto"})
-    story.tell("known", full(0))
+    """Before the first reply, and after a compaction until the next."""
+    story.report("new", {"type": "SessionSeen"}, project="/new")
+    story.report("packed", full(70), {"type": "Compacted", "trigger": "auto"})
+    story.report("known", full(0))
     screen.open()
     for session, words in (("new", "awaiting first reply"), ("packed", "awaiting next reply")):
         expect(screen.row(session)).to_have_attribute("data-level", "unknown")
@@ -94,11 +91,10 @@ def test_unknown_is_not_shown_as_zero(story: Story, screen: Screen) -> None:
     assert screen.order()[0] == "known"
 
 
-def test_session_without_events_is_stale(story: Story, screen: Screen) -> None:
-    """A session without events for an hour is stale, with its age and last figure."""
+def test_session_without_events_for_an_hour_is_stale(story: Story, screen: Screen) -> None:
     now = time.time()
-    story.tell("old", {**full(40), "at": now - 2 * 3_600 - 60})
-    story.tell("young", {**full(40), "at": now - 1_800})
+    story.report("old", {**full(40), "at": now - 2 * 3_600 - 60})
+    story.report("young", {**full(40), "at": now - 1_800})
     screen.open()
     expect(screen.of("old", "state")).to_have_attribute("data-state", "stale")
     expect(screen.of("old", "state")).to_have_text("stale, 2 h")
@@ -107,23 +103,22 @@ def test_session_without_events_is_stale(story: Story, screen: Screen) -> None:
 
 
 def test_change_is_shown_within_a_second(story: Story, screen: Screen) -> None:
-    """A change is shown by itself; how long that takes is printed."""
-    story.tell("live", full(10))
+    """The measured time is printed."""
+    story.report("live", full(10))
     screen.open()
     expect(screen.of("live", "percent")).to_have_text("10.0 %")
-    screen.evaluated(WHEN_SHOWN, ["live", "25.0 %"])
-    told = time.time()
-    story.tell("live", call("c2", WINDOW // 4))
+    screen.evaluate(WHEN_SHOWN, ["live", "25.0 %"])
+    reported_at = time.time()
+    story.report("live", call("c2", WINDOW_TOKENS // 4))
     expect(screen.of("live", "percent")).to_have_text("25.0 %")
-    print(f"shown after {screen.evaluated('window.shownAt') / 1000 - told:.2f} s")
-    story.tell("another", full(30))
+    print(f"shown after {screen.evaluate('window.shownAt') / 1000 - reported_at:.2f} s")
+    story.report("another", full(30))
     expect(screen.row("another")).to_be_visible()
     screen.until("() => document.querySelector('.row').dataset.session === 'another'")
     expect(screen.page).to_have_title("30.0 % another · Brimline")
 
 
 def test_compaction_is_shown_from_start_to_next_call(story: Story, screen: Screen) -> None:
-    """The start of a compaction, the unknown state and the next figure are shown."""
     daemon = story.daemon
     daemon.hook(status_input(150_000), "statusline")
     screen.open()
@@ -140,10 +135,11 @@ def test_compaction_is_shown_from_start_to_next_call(story: Story, screen: Scree
     expect(screen.row(SESSION)).to_have_attribute("data-level", "low")
 
 
-def test_subagents_are_below_their_session(story: Story, screen: Screen) -> None:
-    """Each has a small bar of its own; more than four are counted."""
+def test_four_subagents_are_below_their_session_and_others_counted(
+    story: Story, screen: Screen
+) -> None:
     calls = [call(f"c{at}", at * 20_000, thread=f"sub-{at}") for at in range(1, 7)]
-    story.tell("boss", full(60), *calls)
+    story.report("boss", full(60), *calls)
     screen.open()
     expect(screen.of("boss", "subagent")).to_have_count(4)
     expect(screen.row("boss").locator(".sub-more")).to_have_text("2 more")
@@ -155,15 +151,14 @@ def test_subagents_are_below_their_session(story: Story, screen: Screen) -> None
 
 
 def test_handoff_and_unread_are_shown(story: Story, screen: Screen) -> None:
-    """A row shows the state of the handoff and the number of unread messages."""
-    story.tell("told", full(10))
+    story.report("s1", full(10))
     screen.open()
-    expect(screen.of("told", "handoff")).to_have_text("no handoff")
-    expect(screen.of("told", "unread")).to_have_count(0)
+    expect(screen.of("s1", "handoff")).to_have_text("no handoff")
+    expect(screen.of("s1", "unread")).to_have_count(0)
     path = story.daemon.folder / "handoff.md"
     path.write_text("Go on.")
-    story.daemon.hand_over("told", path)
-    story.daemon.post("/v1/sessions/told/messages", {"text": "hi"})
-    expect(screen.of("told", "handoff")).to_have_text("handoff fresh")
-    expect(screen.of("told", "unread")).to_have_text("1 unread")
-    expect(screen.of("told", "spark").locator("circle")).to_have_count(1)
+    story.daemon.hand_over("s1", path)
+    story.daemon.post("/v1/sessions/s1/messages", {"text": "hi"})
+    expect(screen.of("s1", "handoff")).to_have_text("handoff fresh")
+    expect(screen.of("s1", "unread")).to_have_text("1 unread")
+    expect(screen.of("s1", "spark").locator("circle")).to_have_count(1)

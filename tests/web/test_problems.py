@@ -1,4 +1,4 @@
-"""What happened to the store is shown on the page."""
+"""Problems of the store on the page."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_problem_is_shown_until_the_kept_file_is_removed(
     story.daemon.stop()
     os.truncate(story.daemon.state / "brimline.db", 0)
     story.daemon.start()
-    story.tell("one", full(40))
+    story.report("one", full(40))
     (problem,) = story.daemon.get("/v1/daemon")["problems"]
     screen.page.set_viewport_size({"width": width, "height": 800})
     for view in ("#/", "#/history", "#/session/one"):
@@ -32,7 +32,7 @@ def test_problem_is_shown_until_the_kept_file_is_removed(
     screen.row("one").wait_for()
     screen.page.screenshot(path=tmp_path / f"problem-{width}.png")
     overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert screen.evaluated(overflow) <= 0
+    assert screen.evaluate(overflow) <= 0
     Path(problem["kept"]).unlink()
     screen.page.reload()
     screen.row("one").wait_for()
@@ -40,12 +40,12 @@ def test_problem_is_shown_until_the_kept_file_is_removed(
 
 
 def test_page_keeps_working_when_the_store_is_deleted(story: Story, screen: Screen) -> None:
-    """The daemon restarts within its process; the page shows the problem and follows again."""
-    story.tell("one", full(10))
+    """The daemon restarts within its process."""
+    story.report("one", full(10))
     screen.open()
     screen.row("one").wait_for()
     (story.daemon.state / "brimline.db").unlink()
     expect(screen.find("problems")).to_contain_text("was deleted or moved")
     expect(screen.find("connection")).to_have_attribute("data-connection", "live")
-    story.tell("one", call("c2", 40_000))
+    story.report("one", call("c2", 40_000))
     expect(screen.of("one", "percent")).to_have_text("20.0 %")

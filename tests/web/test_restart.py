@@ -1,4 +1,4 @@
-"""After a restart of the daemon the page reconnects."""
+"""The page reconnects after a restart of the daemon."""
 
 import shutil
 
@@ -17,26 +17,26 @@ def check_lost(screen: Screen) -> None:
     expect(screen.find("connection")).to_have_text("disconnected, reconnecting")
 
 
-def test_page_reconnects_after_the_daemon_is_killed(story: Story, screen: Screen) -> None:
-    """A daemon that was killed and is back: what happened meanwhile and later is shown."""
-    story.tell("one", full(10))
+def test_page_shows_missed_and_new_changes_after_the_daemon_is_killed(
+    story: Story, screen: Screen
+) -> None:
+    story.report("one", full(10))
     screen.open()
     screen.row("one").wait_for()
     story.daemon.kill()
     check_lost(screen)
     expect(screen.of("one", "percent")).to_have_text("10.0 %")
     story.daemon.start()
-    story.tell("one", call("c2", 40_000))
+    story.report("one", call("c2", 40_000))
     expect(screen.of("one", "percent")).to_have_text("20.0 %")
     expect(screen.find("connection")).to_have_attribute("data-connection", "live")
-    story.tell("one", call("c3", 60_000))
+    story.report("one", call("c3", 60_000))
     expect(screen.of("one", "percent")).to_have_text("30.0 %")
 
 
 def test_page_shows_the_new_store_after_a_restart(story: Story, screen: Screen) -> None:
-    """A daemon that is back without its store: old sessions go, new ones come and are followed."""
     for at in range(20):
-        story.tell("old", call(f"c{at}", 1_000 * at))
+        story.report("old", call(f"c{at}", 1_000 * at))
     screen.open()
     screen.row("old").wait_for()
     story.daemon.kill()
@@ -47,29 +47,28 @@ def test_page_shows_the_new_store_after_a_restart(story: Story, screen: Screen) 
     (story.daemon.state / "secret").write_bytes(secret)
     (story.daemon.state / "secret").chmod(0o600)
     story.daemon.start()
-    story.tell("new", full(20))
+    story.report("new", full(20))
     expect(screen.row("old")).to_have_count(0)
     expect(screen.of("new", "percent")).to_have_text("20.0 %")
-    story.tell("new", call("c2", 60_000))
+    story.report("new", call("c2", 60_000))
     expect(screen.of("new", "percent")).to_have_text("30.0 %")
 
 
 def test_session_page_reconnects(story: Story, screen: Screen) -> None:
-    """A session's page reconnects and shows the calls made meanwhile."""
-    story.tell("one", call("c1", 20_000))
+    story.report("one", call("c1", 20_000))
     screen.open("#/session/one")
     expect(screen.find("hover")).to_have_attribute("data-call", "c1")
     screen.page.locator(".u-over").wait_for()
     story.daemon.kill()
     check_lost(screen)
     story.daemon.start()
-    story.tell("one", call("c2", 40_000))
+    story.report("one", call("c2", 40_000))
     expect(screen.find("hover")).to_have_attribute("data-call", "c2")
 
 
 def test_timeline_loads_after_a_restart(story: Story, screen: Screen) -> None:
-    """A session that is first opened while there is no daemon gets its timeline once one is."""
-    story.tell("one", call("c1", 20_000))
+    """The session is first opened while the daemon is down."""
+    story.report("one", call("c1", 20_000))
     screen.open()
     screen.row("one").wait_for()
     story.daemon.kill()
@@ -81,8 +80,7 @@ def test_timeline_loads_after_a_restart(story: Story, screen: Screen) -> None:
 
 
 def test_failed_timeline_offers_a_reload(story: Story, screen: Screen) -> None:
-    """If the chart's script cannot be loaded, the page says so and offers a reload."""
-    story.tell("one", call("c1", 20_000))
+    story.report("one", call("c1", 20_000))
     screen.page.route("**/assets/chart-*", lambda route: route.abort())
     screen.open("#/session/one")
     expect(screen.find("chart")).to_contain_text("The timeline could not be loaded.")
@@ -94,7 +92,6 @@ def test_failed_timeline_offers_a_reload(story: Story, screen: Screen) -> None:
 
 
 def test_page_opened_before_the_daemon_fills_later(story: Story, screen: Screen) -> None:
-    """A page that was open before the daemon answered says so, and then fills."""
     screen.open()
     screen.find("empty").wait_for()
     story.daemon.kill()
@@ -103,12 +100,12 @@ def test_page_opened_before_the_daemon_fills_later(story: Story, screen: Screen)
     expect(screen.find("history")).to_contain_text("The daemon does not answer.")
     screen.go("#/")
     story.daemon.start()
-    story.tell("one", full(10))
+    story.report("one", full(10))
     screen.row("one").wait_for()
 
 
 def test_new_secret_signs_the_browser_out(story: Story, browser: Browser) -> None:
-    """A page whose daemon has another secret by now says how to sign in."""
+    """The page says how to sign in."""
     daemon = story.daemon
     context = browser.new_context()
     page = context.new_page()

@@ -1,4 +1,4 @@
-"""A session's page: its figures are the API's, what happened is marked, messages can be sent."""
+"""The page of a session: figures, marks and messages."""
 
 from urllib.parse import quote
 
@@ -29,56 +29,55 @@ FIGURES = """() => {
 
 
 def grown(story: Story, session: str = "one") -> list[Json]:
-    """Calls of two threads with a compaction between; the calls as the API has them, in order."""
+    """Report calls of two threads with a compaction between; returns the API's calls in order."""
     sizes = (20_000, 61_000, 105_000, 150_000)
-    story.tell(session, *(call(f"m{at}", sent) for at, sent in enumerate(sizes)), project="/p/one")
-    story.tell(session, call("s0", 9_000, thread="scout"), call("m4", 160_000))
+    story.report(
+        session, *(call(f"m{at}", sent) for at, sent in enumerate(sizes)), project="/p/one"
+    )
+    story.report(session, call("s0", 9_000, thread="scout"), call("m4", 160_000))
     packed = {"type": "Compacted", "trigger": "auto", "before": 161_000, "after": 20_000}
-    story.tell(session, packed, call("m5", 30_000), call("m6", 44_000))
+    story.report(session, packed, call("m5", 30_000), call("m6", 44_000))
     return sorted(story.timeline(session)["calls"], key=lambda row: row["at"])
 
 
 def opened_at(screen: Screen, session: str) -> None:
-    """A session's page, its timeline drawn."""
+    """A session's page with its timeline drawn."""
     screen.open(f"#/session/{quote(session, safe='')}")
     screen.page.locator(".u-over").wait_for()
 
 
 def sent(row: Json) -> int:
-    """What a call sent."""
     return row["input"] + row["cache_read"] + row["cache_write"]
 
 
-def shown(screen: Screen) -> tuple[str | None, Json]:
-    """The call of the figures that are shown, and the figures."""
-    call, told = screen.evaluated(FIGURES)
-    return call, dict(told)
+def shown_figures(screen: Screen) -> tuple[str | None, Json]:
+    """The call whose figures are shown, and the figures."""
+    call, shown_values = screen.evaluate(FIGURES)
+    return call, dict(shown_values)
 
 
 def figures(row: Json) -> Json:
-    """The same as the API has them."""
+    """The figures of a call by the API."""
     names = ("input", "cache_read", "cache_write", "output")
     return {name: f"{row[name]:,}" for name in names} | {"sent": f"{sent(row):,}"}
 
 
 def test_hover_shows_the_figures_of_the_call(story: Story, screen: Screen) -> None:
-    """Each call that one points at shows the API's figures of it, its thread and its source."""
     rows = grown(story)
     opened_at(screen, "one")
-    left, middle, width = screen.evaluated(PLACES)
+    left, middle, width = screen.evaluate(PLACES)
     sources = {each["thread"]: each["source"] for each in story.view("one")["threads"]}
     room = (len(rows) - 1) * 0.01
     for place, row in enumerate(rows):
         at = left + width * (place + room) / (len(rows) - 1 + 2 * room)
         screen.page.mouse.move(at, middle)
         expect(screen.find("hover")).to_have_attribute("data-call", row["call"])
-        assert shown(screen) == (row["call"], figures(row))
+        assert shown_figures(screen) == (row["call"], figures(row))
         expect(screen.find("hover")).to_contain_text(f"· {row['thread']} · cycle {row['cycle']} ·")
         expect(screen.find("hover")).to_contain_text(f"source: {sources[row['thread']]}")
 
 
 def test_reading_shows_each_figure_and_origin(story: Story, screen: Screen) -> None:
-    """The figures of header and reading are the API's, each with its origin."""
     daemon = story.daemon
     daemon.hook(status_input(150_000), "statusline")
     screen.open(f"#/session/{SESSION}")
@@ -99,7 +98,6 @@ def test_reading_shows_each_figure_and_origin(story: Story, screen: Screen) -> N
 
 
 def test_cleared_session_links_to_its_successor(story: Story, screen: Screen) -> None:
-    """A cleared session links to the session that continues it."""
     daemon = story.daemon
     daemon.client(hook_input("SessionEnd", reason="clear"))
     daemon.client(hook_input("SessionStart", source="clear") | {"session_id": "fresh"})
@@ -109,53 +107,53 @@ def test_cleared_session_links_to_its_successor(story: Story, screen: Screen) ->
 
 
 def test_formulas_show_the_values_of_the_api(story: Story, screen: Screen) -> None:
-    """A historic formula is drawn when it is switched on, with the API's figure for each call."""
+    """A historic formula is drawn when it is switched on."""
     rows = grown(story)
     opened_at(screen, "one")
-    told: dict[str, list[int]] = story.daemon.get("/v1/sessions/one/formulas")
+    served: dict[str, list[int]] = story.daemon.get("/v1/sessions/one/formulas")
     legend = screen.page.get_by_role("list", name="Legend")
     for name in FORMULAS:
         expect(legend).not_to_contain_text(name)
         screen.find("formulas").get_by_label(name).check()
         expect(legend).to_contain_text(name)
     main = [row["call"] for row in rows if row["thread"] == "main"]
-    for id, said in walked(screen).items():
+    for id, values in all_figures(screen).items():
         for name in FORMULAS if id in main else ():
-            assert said[name] == f"{told[name][main.index(id)]:,}"
+            assert values[name] == f"{served[name][main.index(id)]:,}"
     screen.find("formulas").get_by_label("effective").uncheck()
     expect(legend).not_to_contain_text("effective")
 
 
-def walked(screen: Screen) -> dict[str, Json]:
+def all_figures(screen: Screen) -> dict[str, Json]:
     """The figures of every call, by the arrow keys from the last to the first."""
     screen.find("chart").focus()
-    said: dict[str, Json] = {}
+    by_call: dict[str, Json] = {}
     for _ in range(20):
-        call, told = shown(screen)
-        said[str(call)] = told
+        call, values = shown_figures(screen)
+        by_call[str(call)] = values
         screen.page.keyboard.press("ArrowLeft")
-    return said
+    return by_call
 
 
 def marks(screen: Screen) -> set[str]:
-    """Every mark's words, place by place."""
+    """The text of every mark."""
     screen.find("chart").focus()
-    found: set[str] = set()
+    texts: set[str] = set()
     for _ in range(20):
-        found |= set(screen.page.locator(".figures-marks span").all_inner_texts())
+        texts |= set(screen.page.locator(".figures-marks span").all_inner_texts())
         screen.page.keyboard.press("ArrowLeft")
-    return found
+    return texts
 
 
 def test_every_kind_of_mark_is_shown(story: Story, screen: Screen) -> None:
-    """A compaction, a level that fired, a message that came, a handoff and a model are marked."""
+    """A compaction, a level, a message, a handoff and a model."""
     daemon, path = story.daemon, story.daemon.folder / "handoff.md"
     path.write_text("Go on.")
-    story.tell(SESSION, call("m0", 20_000), call("m1", 105_000), agent="claude")
+    story.report(SESSION, call("m0", 20_000), call("m1", 105_000), agent="claude")
     daemon.hook(hook_input("UserPromptSubmit"))
     daemon.hand_over(SESSION, path, "me")
     packed = {"type": "Compacted", "trigger": "manual", "before": 105_000, "after": 20_000}
-    story.tell(SESSION, packed, call("m2", 30_000, model="claude-opus-4-5"), agent="claude")
+    story.report(SESSION, packed, call("m2", 30_000, model="claude-opus-4-5"), agent="claude")
     opened_at(screen, SESSION)
     (delivered,) = story.timeline(SESSION)["messages"]
     (compaction,) = story.timeline(SESSION)["compactions"]
@@ -178,8 +176,7 @@ def test_every_kind_of_mark_is_shown(story: Story, screen: Screen) -> None:
 def test_marks_reported_by_hooks_alone_are_shown(
     story: Story, screen: Screen, source: str, kind: str
 ) -> None:
-    """A compaction and a clear that only a hook reported are marked."""
-    story.tell(SESSION, call("m0", 20_000), agent="claude")
+    story.report(SESSION, call("m0", 20_000), agent="claude")
     story.daemon.hook(hook_input("SessionStart", source=source))
     assert story.timeline(SESSION)["compactions"] == []
     opened_at(screen, SESSION)
@@ -188,11 +185,10 @@ def test_marks_reported_by_hooks_alone_are_shown(
 
 
 def test_time_axis_and_zoom_work(story: Story, screen: Screen) -> None:
-    """The time axis has the same calls; zooming can be undone."""
     rows = grown(story)
     opened_at(screen, "one")
     screen.find("axis").select_option("time")
-    assert set(walked(screen)) == {row["call"] for row in rows}
+    assert set(all_figures(screen)) == {row["call"] for row in rows}
     reset = screen.find("zoom-reset")
     expect(reset).to_be_disabled()
     screen.find("zoom-in").click()
@@ -202,19 +198,17 @@ def test_time_axis_and_zoom_work(story: Story, screen: Screen) -> None:
 
 
 def test_new_call_is_shown(story: Story, screen: Screen) -> None:
-    """A new call is in the figures and in the table by itself."""
-    story.tell("one", call("m0", 20_000))
+    story.report("one", call("m0", 20_000))
     opened_at(screen, "one")
-    story.tell("one", call("m1", 40_000))
+    story.report("one", call("m1", 40_000))
     expect(screen.find("hover")).to_have_attribute("data-call", "m1")
     expect(screen.find("calls").locator('[data-call="m1"]')).to_contain_text("40,000")
     expect(screen.find("percent")).to_have_text("20.0 %")
 
 
 def test_messages_are_sent_and_cancelled(story: Story, screen: Screen) -> None:
-    """A message is queued as written, and can be cancelled until it is delivered."""
     text = "Look at <b>tests</b>,\nthen & stop."
-    story.tell("one", full(10))
+    story.report("one", full(10))
     screen.open("#/session/one")
     form = screen.find("send")
     expect(form.get_by_role("button", name="Send")).to_be_disabled()
@@ -225,21 +219,20 @@ def test_messages_are_sent_and_cancelled(story: Story, screen: Screen) -> None:
     expect(form.get_by_label("Send a message to this agent")).to_have_value("")
     (message,) = story.daemon.get("/v1/sessions/one/messages")
     assert (message["text"], message["urgency"], message["state"]) == (text, "urgent", "queued")
-    shown = screen.find("messages").locator(f'[data-message="{message["id"]}"]')
-    expect(shown.locator(".message-text")).to_have_text(text)
+    row = screen.find("messages").locator(f'[data-message="{message["id"]}"]')
+    expect(row.locator(".message-text")).to_have_text(text)
     expect(screen.find("unread")).to_have_text("1 unread")
-    shown.get_by_role("button", name="Cancel").click()
-    expect(shown).to_have_attribute("data-state", "cancelled")
-    expect(shown.get_by_role("button", name="Cancel")).to_have_count(0)
+    row.get_by_role("button", name="Cancel").click()
+    expect(row).to_have_attribute("data-state", "cancelled")
+    expect(row.get_by_role("button", name="Cancel")).to_have_count(0)
     expect(screen.find("unread")).to_have_count(0)
     (message,) = story.daemon.get("/v1/sessions/one/messages")
     assert message["state"] == "cancelled"
 
 
 def test_handoff_is_shown_as_text(story: Story, screen: Screen) -> None:
-    """The document is drawn with its headings, lists and code; another one can be chosen."""
     path = story.daemon.folder / "handoff.md"
-    story.tell("one", full(10))
+    story.report("one", full(10))
     for text in ("The first.", "# Where we are\n\n- the **parser** is done\n\n```\nrm -rf x\n```"):
         path.write_text(text)
         story.daemon.hand_over("one", path, "me")
@@ -256,9 +249,8 @@ def test_handoff_is_shown_as_text(story: Story, screen: Screen) -> None:
 
 
 def test_session_ids_with_special_characters_work(story: Story, screen: Screen) -> None:
-    """A session with any id can be opened, read, linked to and sent a message."""
     for id in ("a/b?c=d#e 100% ü", "a b/timeline"):
-        story.tell(id, full(10))
+        story.report(id, full(10))
         screen.open()
         screen.row(id).click()
         expect(screen.find("session-page")).to_have_attribute("data-session", id)
@@ -266,7 +258,7 @@ def test_session_ids_with_special_characters_work(story: Story, screen: Screen) 
 
 
 def check_answers(story: Story, screen: Screen, id: str) -> None:
-    """What a session's page asks of the API is answered for this id."""
+    """The API answers every request of a session's page for this id."""
     expect(screen.find("hover")).to_have_attribute("data-call", "c")
     screen.page.get_by_label("Send a message to this agent").fill("hi")
     screen.find("send").get_by_role("button", name="Send").click()
@@ -278,7 +270,6 @@ def check_answers(story: Story, screen: Screen, id: str) -> None:
 
 
 def test_unknown_session_shows_the_error(screen: Screen) -> None:
-    """An unknown session shows an error and a link back."""
     screen.open("#/session/nobody")
     expect(screen.find("missing")).to_contain_text("no session 'nobody'")
     screen.bad.clear()  # Chromium writes each 404 on the console.

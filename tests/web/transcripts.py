@@ -12,7 +12,7 @@ from .story import MODEL
 
 
 def write_past(daemon: Running, session: str, project: str, model: str = MODEL) -> None:
-    """A session of two calls and a compaction, an hour ago."""
+    """Write a session of two calls and a compaction, an hour ago."""
     folder = daemon.home / ".claude" / "projects" / "past"
     folder.mkdir(parents=True, exist_ok=True)
     common = {"sessionId": session, "cwd": project, "version": "2.1.325", "isSidechain": False}
