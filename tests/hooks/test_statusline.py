@@ -78,8 +78,8 @@ CASES: dict[str, tuple[Reading, str]] = {
         reading(call(160_000), Compacting()),
         "compacting, 200K window",
     ),
-    "after a compaction": (
-        reading(call(160_000), Compacted(trigger="auto", before=160_500)),
+    "after three compactions": (
+        reading(*(call(160_000), Compacted(trigger="auto", before=160_500)) * 3),
         "context unknown until the next reply, 200K window | compaction at 160K",
     ),
     "after a clear": (

@@ -54,7 +54,7 @@ def find_installed(
             return _find_extension(spec, path, options.program, scope)
         return _find_in_settings(SettingsFile(spec, path, places, options), scope)
     except InvalidSettings as error:
-        return InstalledHooks(agent, path, problem=str(error), scope=scope)
+        return InstalledHooks(spec.agent, path, problem=str(error), scope=scope)
 
 
 def _find_extension(

@@ -1,20 +1,62 @@
-"""Rendering of the status line from a reading."""
+"""Rendering of the status line from a reading: as many parts as fit the terminal, never cut."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
 
 from brimline.agents.hook_payloads import StatusInput
-from brimline.hooks.statusline.layout import Part, coloured_part, fit_parts, join_parts, plain_part
-from brimline.hooks.statusline.options import RenderOptions
-from brimline.settings import LinePart
+from brimline.settings import Colour, LinePart, LineSettings
 from brimline.terminal.colours import code
-from brimline.terminal.text import HIGH_FROM, MEDIUM_FROM
+from brimline.terminal.text import HIGH_FROM, MEDIUM_FROM, cell_width
 from brimline.tracker import Reading
 from brimline.usage import format_tokens, whole_percent
 from brimline.windows import Window
 
+RESET = "\x1b[0m"
 FILLED_CELL, EMPTY_CELL = "█", "░"
 CORRECTED_MARK = "*"  # the client reports another figure
 OVER_MARK = "!"  # more than the window that the user set
+
+
+class RenderOptions(msgspec.Struct, frozen=True):
+    """What a line is rendered with, beside the reading; None is unknown or absent.
+
+    `columns` is the terminal's width, `calls_left` the forecast, `handoff_calls` the calls since
+    the handoff. `client_error` names an impossible figure of the client. `has_call`: the client
+    reported that a call was made.
+    """
+
+    line: LineSettings = LineSettings()
+    colour: bool = True
+    columns: int | None = None
+    calls_left: int | None = None
+    handoff: Literal["fresh", "old", "draft"] | None = None
+    handoff_calls: int | None = None
+    client_error: str | None = None
+    has_call: bool = False
+
+
+class Part(NamedTuple):
+    """A text, and the same with its colours; the width is that of the text."""
+
+    text: str
+    shown: str
+
+
+def wants_colour(env: Mapping[str, str], colour: Colour = "auto") -> bool:
+    """Return the setting; if that is `auto`, False if NO_COLOR or TERM=dumb is set."""
+    if colour != "auto":
+        return colour == "always"
+    return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+
+
+def terminal_columns(env: Mapping[str, str]) -> int | None:
+    """Return the terminal's width by COLUMNS; None if that is no width."""
+    value = env.get("COLUMNS", "")
+    if not (value.isascii() and value.isdigit() and len(value) <= 5):
+        return None
+    return int(value) or None
 
 
 def render_line(reading: Reading, status: StatusInput, options: RenderOptions) -> str:
@@ -26,8 +68,8 @@ def render_line(reading: Reading, status: StatusInput, options: RenderOptions) -
     rendered = (_PARTS[name](reading, status, options) for name in options.line.parts)
     parts = [variants for variants in rendered if variants]
     if error := _client_error(reading, status, options):
-        parts.append([plain_part(f"{CORRECTED_MARK} {error}")])
-    return fit_parts(parts, options.line.separator, options.columns)
+        parts.append([_plain(f"{CORRECTED_MARK} {error}")])
+    return _fit(parts, options.line.separator, options.columns)
 
 
 def _client_error(reading: Reading, status: StatusInput, options: RenderOptions) -> str | None:
@@ -44,30 +86,30 @@ def _context(reading: Reading, status: StatusInput, options: RenderOptions) -> S
     if reading.sent is None or reading.state == "compacting":
         return _unknown(reading, options)
     if reading.window is None or reading.percent is None or _is_lower_bound(reading):
-        return [plain_part(f"{format_tokens(reading.sent)} of an unknown window")]
+        return [_plain(f"{format_tokens(reading.sent)} of an unknown window")]
     marks = CORRECTED_MARK if _client_error(reading, status, options) else ""
     percent = f"{_percent(reading, reading.sent, reading.window)}{marks}"
     tokens = f" {format_tokens(reading.sent)}/{format_tokens(reading.window.tokens)} window"
     shade = _colour_code(reading, options)
     if not options.line.bar:
-        figure = coloured_part(percent, shade)
+        figure = _coloured(percent, shade)
         return [
-            join_parts([figure, plain_part(tokens)], ""),
-            join_parts([figure, plain_part(" of window")], ""),
+            _join([figure, _plain(tokens)], ""),
+            _join([figure, _plain(" of window")], ""),
         ]
-    bar = coloured_part(_bar(reading.percent, options.line.bar), shade)
-    return [join_parts([bar, plain_part(percent + tokens)], " "), plain_part(percent + tokens),
-            plain_part(f"{percent} of window")]  # fmt: skip
+    bar = _coloured(_bar(reading.percent, options.line.bar), shade)
+    return [_join([bar, _plain(percent + tokens)], " "), _plain(percent + tokens),
+            _plain(f"{percent} of window")]  # fmt: skip
 
 
 def _unknown(reading: Reading, options: RenderOptions) -> Sequence[Part]:
     """Return why there is no figure: with the size of the window, without it."""
     reason = _unknown_reason(reading, options)
     if reading.window is None:
-        return [plain_part(reason)]
+        return [_plain(reason)]
     return [
-        plain_part(f"{reason}, {format_tokens(reading.window.tokens)} window"),
-        plain_part(reason),
+        _plain(f"{reason}, {format_tokens(reading.window.tokens)} window"),
+        _plain(reason),
     ]
 
 
@@ -115,27 +157,23 @@ def _tokens_left(reading: Reading, status: StatusInput, options: RenderOptions) 
         return []
     is_window = reading.left_of_window
     if reading.left is None:
-        return (
-            []
-            if is_window
-            else [plain_part(f"compaction at {format_tokens(reading.limit.tokens)}")]
-        )
+        return [] if is_window else [_plain(f"compaction at {format_tokens(reading.limit.tokens)}")]
     if not reading.left:
-        return [plain_part("window full" if is_window else "compaction due")]
+        return [_plain("window full" if is_window else "compaction due")]
     off = ", auto-compaction off" if reading.limit.origin == "off" else ""
     end = f"window's end{off}" if is_window else "compaction"
-    return [plain_part(f"{format_tokens(reading.left)} to {end}")]
+    return [_plain(f"{format_tokens(reading.left)} to {end}")]
 
 
 def _calls_left(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
     if not options.calls_left or reading.sent is None:
         return []
-    return [plain_part(f"~{options.calls_left} call{'' if options.calls_left == 1 else 's'} left")]
+    return [_plain(f"~{options.calls_left} call{'' if options.calls_left == 1 else 's'} left")]
 
 
 def _cost(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
     dollars = status.cost.total_cost_usd
-    return [] if dollars is None or dollars < 0.005 else [plain_part(f"${dollars:,.2f}")]
+    return [] if dollars is None or dollars < 0.005 else [_plain(f"${dollars:,.2f}")]
 
 
 def _handoff(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
@@ -143,7 +181,34 @@ def _handoff(reading: Reading, status: StatusInput, options: RenderOptions) -> S
         return []
     calls = options.handoff_calls
     since = "" if not calls else f", {calls} call{'' if calls == 1 else 's'} ago"
-    return [plain_part(f"{options.handoff} handoff{since}")]
+    return [_plain(f"{options.handoff} handoff{since}")]
+
+
+def _plain(text: str) -> Part:
+    return Part(text, text)
+
+
+def _coloured(text: str, code: str) -> Part:
+    """Return a part in the colour of an SGR code; an empty code is no colour."""
+    return Part(text, f"\x1b[{code}m{text}{RESET}") if code else _plain(text)
+
+
+def _join(parts: Sequence[Part], separator: str) -> Part:
+    return Part(separator.join(part.text for part in parts), separator.join(p.shown for p in parts))
+
+
+def _fit(parts: Sequence[Sequence[Part]], separator: str, columns: int | None) -> str:
+    """Return a line of parts, each given in variants from wide to narrow.
+
+    A line that is too wide loses parts from its end; the last part may become narrower.
+    """
+    lines = [
+        _join([variants[0] for variants in parts[:count]], separator)
+        for count in range(len(parts), 1, -1)
+    ]
+    candidates = [*lines, *(parts[0] if parts else ())]
+    fitting = (line for line in candidates if columns is None or cell_width(line.text) <= columns)
+    return next(fitting, candidates[-1]).shown if candidates else ""
 
 
 _PARTS: dict[LinePart, Callable[[Reading, StatusInput, RenderOptions], Sequence[Part]]] = {
