@@ -91,7 +91,7 @@ class ReadThreads:
 def _run(
     read: Callable[[], Any], future: "asyncio.Future[Any]"
 ) -> tuple[Callable[[Any], None], object]:
-    """What to settle a read's future with, and by which of its methods."""
+    """Return the method of the future to call, and its argument."""
     try:
         return future.set_result, read()
     except Exception as error:  # noqa: BLE001 - it is raised where the future is awaited

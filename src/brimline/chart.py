@@ -40,7 +40,6 @@ def chart(
 
 
 def of_thread(thread: Thread, reading: Reading, width: int, colour: bool) -> list[str]:
-    """The chart of a thread against its window and limit."""
     return chart(
         [call.usage.sent for call in thread.calls.values()],
         [made.calls for made in thread.compactions],

@@ -76,7 +76,7 @@ def _trusted_uids() -> set[int]:
 
 
 def _real_parents(path: Path) -> Iterator[Path]:
-    """The existing folders above a path, and above what each link on the way leads to."""
+    """Yield the existing folders above a path, and above what each link on the way leads to."""
     seen: set[Path] = set()
     for place in (path, *path.parents):
         for parent in Path(os.path.realpath(place)).parents:

@@ -36,7 +36,6 @@ class Formulas(msgspec.Struct, frozen=True):
 
     @property
     def by_name(self) -> dict[str, int | None]:
-        """The values by their formula's name."""
         return {name: getattr(self, name) for name in FORMULAS}
 
 
@@ -51,7 +50,6 @@ def sum_components(calls: Sequence[Usage]) -> Components:
 
 
 def latest(calls: Sequence[Usage]) -> int:
-    """Ours: what the last call sent."""
     return calls[-1].sent
 
 

@@ -12,24 +12,24 @@ UNBOUNDED = 1 << 62
 
 @cache
 def tier_thresholds(model: str | None) -> tuple[int, ...]:
-    """The prompt sizes above which all tokens of a call have another price."""
+    """Return the prompt sizes above which all tokens of a call have another price."""
     return tuple(sorted({price.above for price in _prices(model)} - {0}))
 
 
 def tier_bounds(model: str | None, sent: int) -> tuple[int, int]:
-    """The sizes between which a prompt's tier lies: above the first, up to the second."""
+    """Return the sizes between which a prompt's tier lies: above the first, up to the second."""
     steps = (-1, *tier_thresholds(model), UNBOUNDED)
     at = bisect_left(steps, sent)
     return steps[at - 1], steps[at]
 
 
 def tier_of(model: str | None, usage: Usage) -> int:
-    """The highest threshold that a call's prompt exceeds; 0 for none."""
+    """Return the highest threshold that a call's prompt exceeds; 0 for none."""
     return max(0, tier_bounds(model, usage.sent)[0])
 
 
 def compute_cost(model: str | None, day: str, tier: int, usage: Usage) -> float | None:
-    """The cost in USD of calls of one day and tier; None if the price is unknown."""
+    """Return the cost in USD of calls of one day and tier; None if the price is unknown."""
     price = find_price(model, day, tier)
     if price is None:
         return None
@@ -42,7 +42,7 @@ def compute_cost(model: str | None, day: str, tier: int, usage: Usage) -> float 
 
 
 def find_price(model: str | None, day: str, tier: int) -> Price | None:
-    """The price of a model on a day: the latest one valid, at the highest tier reached."""
+    """Return the latest valid price of a model on a day, at the highest tier reached."""
     valid = [price for price in _prices(model) if price.since <= day and price.above <= tier]
     return max(valid, key=lambda price: (price.since, price.above), default=None)
 

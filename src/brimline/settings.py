@@ -104,12 +104,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def overrides(self) -> Overrides:
-        """What windows and limits are resolved with."""
         return Overrides(self.windows, self.limits, self.default_window)
 
 
 def seconds(text: str, field: str = "since", place: str = "argument") -> float:
-    """A span of time such as 90m, 24h, 7d or 2w in seconds."""
+    """Convert a span such as 90m, 24h, 7d or 2w; raises InvalidSettings."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text.strip())
     if not match:
         raise InvalidSettings(
@@ -121,7 +120,7 @@ def seconds(text: str, field: str = "since", place: str = "argument") -> float:
 def load(
     env: Mapping[str, str], home: Path, cwd: Path, arguments: Mapping[str, Any] | None = None
 ) -> Settings:
-    """The settings from every layer; InvalidSettings names the place and the field."""
+    """Merge the settings of all layers; InvalidSettings names the place and the field."""
     merged: dict[str, Any] = {}
     for path in (user_file(env, home), project_file(cwd)):
         if path is not None and path.is_file():
@@ -133,27 +132,27 @@ def load(
 
 
 def user_file(env: Mapping[str, str], home: Path) -> Path:
-    """The user's own file: BRIMLINE_CONFIG, else below XDG_CONFIG_HOME or ~/.config."""
+    """Return BRIMLINE_CONFIG, else config.toml below XDG_CONFIG_HOME or ~/.config."""
     if named := env.get(f"{PREFIX}CONFIG"):
         return Path(named)
     return Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "brimline" / "config.toml"
 
 
 def project_file(cwd: Path) -> Path | None:
-    """The nearest project file from here upwards."""
+    """Return the nearest project file, from `cwd` upwards."""
     paths = (folder / PROJECT_FILE for folder in (cwd, *cwd.parents))
     return next((path for path in paths if path.is_file()), None)
 
 
 def cache_dir(settings: Settings, env: Mapping[str, str], home: Path) -> Path:
-    """Where what can be made anew is kept."""
+    """Return the folder of what can be computed again."""
     if settings.cache_dir:
         return Path(settings.cache_dir).expanduser()
     return Path(env.get("XDG_CACHE_HOME") or home / ".cache") / "brimline"
 
 
 def state_dir(env: Mapping[str, str], home: Path) -> Path:
-    """Where what must not be lost is kept: the daemon's store, its socket, its spool."""
+    """Return the folder of the daemon's store, sockets and spool."""
     if named := env.get(f"{PREFIX}STATE_DIR"):
         return Path(named)
     return Path(env.get("XDG_STATE_HOME") or home / ".local" / "state") / "brimline"
@@ -163,7 +162,7 @@ SOCKET_LONGEST = 100  # how many bytes of a socket's path every system takes
 
 
 def socket_path(state: Path, user: int, name: str = "hook") -> Path:
-    """A socket of the daemon; a path that no system would take is replaced by a short one."""
+    """Return the path of a socket; one that is too long for some systems is replaced."""
     path = state / f"{name}.sock"
     if len(bytes(path)) <= SOCKET_LONGEST:
         return path
@@ -174,12 +173,11 @@ def socket_path(state: Path, user: int, name: str = "hook") -> Path:
 
 
 def short_socket_folder(user: int) -> Path:
-    """The folder of sockets whose own folder has too long a path."""
     return Path("/tmp") / f"brimline-{user}"
 
 
 def _merge(merged: dict[str, Any], layer: Mapping[str, Any], place: str) -> None:
-    """Lay one layer over the others; it is checked by itself so that an error names its place."""
+    """Check a layer by itself, so that an error names its place, and lay it over the others."""
     named = _with_windows(layer, place)
     checked = _convert(named, place)
     for name in named:
@@ -189,7 +187,7 @@ def _merge(merged: dict[str, Any], layer: Mapping[str, Any], place: str) -> None
 
 
 def _with_windows(layer: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """A layer whose `context_window_tokens` lies in its `windows`, under what stands there."""
+    """Move `context_window_tokens` of a layer into its `windows`; those that are there win."""
     named = dict(layer)
     if LOOP_WINDOWS not in named:
         return named
@@ -267,7 +265,6 @@ def _environment(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _number_or_table(text: str) -> dict[str, int] | int:
-    """A number for everything, or a table."""
     return _table(text) if "=" in text else int(text)
 
 

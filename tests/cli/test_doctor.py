@@ -17,9 +17,9 @@ from brimline.cli.doctor_checks import (
     ROOM,
     START,
     Check,
-    Heard,
+    DaemonReport,
     daemon,
-    heard_from,
+    events,
     hooks,
     spool,
     store,
@@ -166,7 +166,7 @@ def test_unresponsive_daemon_is_reported_with_how_to_end_it(user: User) -> None:
 # Checks of a running daemon.
 
 
-def status_with(*sessions: dict[str, Any], **more: Any) -> Heard:
+def status_with(*sessions: dict[str, Any], **more: Any) -> DaemonReport:
     """Status of a daemon with these sessions."""
     status = {
         "version": __version__,
@@ -175,7 +175,7 @@ def status_with(*sessions: dict[str, Any], **more: Any) -> Heard:
         "malformed": 0,
         "dropped": 0,
     }
-    return Heard({**status, **more}, list(sessions))
+    return DaemonReport({**status, **more}, list(sessions))
 
 
 def session(ago: float, agent: str = "claude", version: str | None = "2.1.325") -> dict[str, Any]:
@@ -240,7 +240,7 @@ def test_hooks_posted_to_another_port_fail_only_if_a_daemon_runs(user: User) -> 
     assert check.told == "sent to http://127.0.0.1:8420, but the daemon is at http://127.0.0.1:9"
     assert "`brimline serve --background --port 8420`" in str(check.hint)
     assert "`brimline setup claude --transport command`" in str(check.hint)
-    for status in (status_with(), Heard(problem="none")):
+    for status in (status_with(), DaemonReport(problem="none")):
         check = hooks(user.context, "claude", [installed], status)
         assert (check.well, check.told) == (True, "1 hook installed, sent over HTTP")
 
@@ -289,9 +289,9 @@ def test_last_session_with_a_too_old_client_is_reported() -> None:
 
 
 def test_observation_from_the_future_reports_a_wrong_clock() -> None:
-    checks = {check.about: check for check in heard_from(status_with(session(-600)), NOW)}
+    checks = {check.about: check for check in events(status_with(session(-600)), NOW)}
     assert (checks["clock"].well, checks["clock"].told) == (False, "10m behind the events")
-    assert all(check.well for check in heard_from(status_with(session(5), session(-2)), NOW))
+    assert all(check.well for check in events(status_with(session(5), session(-2)), NOW))
 
 
 def test_other_daemon_version_and_lost_events_are_reported() -> None:

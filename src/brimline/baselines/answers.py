@@ -41,12 +41,12 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """What is loaded: free space, the compaction's buffer and deferred tools are not."""
+        """What is loaded: without free space, the compaction's buffer and deferred tools."""
         return sum(one.tokens for one in self.categories if not one.deferred)
 
     @property
     def has_system_prompt(self) -> bool:
-        """Whether there is a system prompt in it: without, the client could not count at all."""
+        """Without a system prompt, the client could not count at all."""
         return any(one.name == SYSTEM_PROMPT for one in self.categories)
 
 
@@ -58,7 +58,7 @@ class _Row(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def row_kind(self) -> RowKind:
-        """Whether it is loaded, deferred, or no content at all; of older clients the name tells."""
+        """Whether the row is loaded, deferred or no content; older clients show it by the name."""
         if self.is_deferred or self.kind == "deferred" or self.name.endswith("(deferred)"):
             return "deferred"
         if self.kind is not None:
@@ -92,7 +92,7 @@ _printed = msgspec.json.Decoder(_Printed)
 
 
 def parse_request_answer(data: bytes | msgspec.Raw, without: tuple[str, ...] = ()) -> Answer:
-    """The answer to `get_context_usage`; msgspec.DecodeError where it has another shape."""
+    """Parse the answer to `get_context_usage`; raises msgspec.DecodeError."""
     told = _requested.decode(data)
     # The client reports a threshold even if it does not keep it; it then leaves out the buffer.
     kept = any(row.name.lower().endswith("buffer") for row in told.categories)
@@ -112,7 +112,7 @@ def parse_request_answer(data: bytes | msgspec.Raw, without: tuple[str, ...] = (
 def parse_command_answer(
     data: bytes | msgspec.Raw, without: tuple[str, ...] = (), configured: bool = False
 ) -> Answer:
-    """The `context_usage` that `/context` prints; `configured`: its size is the user's own."""
+    """Parse the `context_usage` of `/context`; `configured`: the window is the user's own."""
     told = _printed.decode(data)
     return Answer(
         "/context",
@@ -135,5 +135,5 @@ def _categories(rows: list[_Row]) -> tuple[Category, ...]:
 
 
 def _is_estimated(rows: list[_Row]) -> bool:
-    """The API counts an empty conversation, too; a client that has to guess leaves it out."""
+    """The API counts an empty conversation too; a client that estimates leaves it out."""
     return not any(row.name == MESSAGES for row in rows)

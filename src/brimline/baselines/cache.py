@@ -34,13 +34,12 @@ _kept = msgspec.json.Decoder(CachedAnswer)
 
 
 def cache_path(cache: Path, *parts: str) -> Path:
-    """Where the answer for a client, a model, a folder and a configuration is kept."""
     key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape"))
     return cache / FOLDER / f"{key.hexdigest()[:32]}.json"
 
 
 def load_answer(path: Path, now: float) -> CachedAnswer | None:
-    """The answer in a file; None where it is missing, broken, too old, or of other memory files."""
+    """Return a cached answer; None if it is missing, corrupt, too old, or of other memory files."""
     try:
         kept = _kept.decode(read_regular_file(path))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
@@ -66,7 +65,7 @@ def save_answer(path: Path, answer: Answer, now: float) -> CachedAnswer:
 
 
 def _remove_old(folder: Path, now: float) -> None:
-    """Remove what is too old to be believed, and what a killed process left."""
+    """Remove expired answers, and what a killed process left."""
     for path in folder.iterdir():
         with suppress(OSError):
             if now - path.stat().st_mtime > MAX_AGE_S:

@@ -42,7 +42,6 @@ class ClaudeCommand(msgspec.Struct, frozen=True):
         return () if self.model is None else ("--model", self.model)
 
     def timeout_error(self, what: str, output: bytes = b"") -> BaselineFailed:
-        """Return the error for a client that did not answer in time."""
         reason = with_output(f"no answer to {what} in {self.timeout_s:g} s", output)
         return BaselineFailed(AGENT, reason, CONTEXT_HINT)
 

@@ -60,7 +60,7 @@ class _ClaudeState(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def fingerprint(places: Places, cwd: Path) -> str:
-    """A hash over what changes the overhead of a session that is started in a folder."""
+    """Hash what changes the overhead of a session that starts in a folder."""
     made = hashlib.sha256()
     for label, content in _parts(places, cwd):
         for part in (label.encode("utf-8", "surrogateescape"), content):
@@ -70,7 +70,6 @@ def fingerprint(places: Places, cwd: Path) -> str:
 
 
 def hash_files(paths: Iterable[str]) -> str:
-    """A hash over the contents of these files, which may be gone."""
     made = hashlib.sha256()
     for path in paths:
         made.update(hashlib.sha256(_read_or_size(Path(path)) or b"").digest())
@@ -95,7 +94,7 @@ def _configuration_paths(places: Places, cwd: Path) -> Iterator[Path]:
 
 
 def _read_below(path: Path) -> Iterator[tuple[str, bytes]]:
-    """A file, or the texts below a folder; nothing where there is neither."""
+    """Read a file or the texts below a folder; nothing if there is neither."""
     content = _read_or_size(path)
     if content is not None:
         yield str(path), content
@@ -117,7 +116,7 @@ def _read_or_size(path: Path) -> bytes | None:
 
 
 def steering_variables(env: Mapping[str, str]) -> list[str]:
-    """The variables that steer the client; of a secret only that it is set."""
+    """Return the variables that affect the client; of a secret only that it is set."""
     return [
         f"{name}={'set' if SECRET_NAME.search(name) else value}"
         for name, value in sorted(env.items())

@@ -130,7 +130,7 @@ def _baseline(
 def _bounds(
     answer: Answer, version: str, settings: Settings, told: ClientSettings
 ) -> tuple[Window | None, Limit | None]:
-    """Window and limit as everywhere, with what the client has just said of them."""
+    """Resolve window and limit with what the client reported."""
     if answer.auto_compact is False:
         told = msgspec.structs.replace(told, auto_compact=False)
     about = ResolveContext(

@@ -21,11 +21,11 @@ from brimline.hooks.client.autostart import (
 from brimline.server.sockets import LOCK_NAME, DaemonUnresponsive, find_unresponsive
 
 # A log that is larger when a daemon starts is put aside; the one before it is forgotten.
-LARGEST = 1 << 20
+MAX_LOG_BYTES = 1 << 20
 
-DAEMON = "/v1/daemon"  # the daemon's status; DELETE ends it
+DAEMON_PATH = "/v1/daemon"  # the daemon's status; DELETE ends it
 
-LINES = 4  # lines of the log that an error shows
+MAX_ERROR_LINES = 4  # lines of the log that an error shows
 
 # Seconds: a daemon may take so long until it answers, and to end; so long between questions. One
 # that ends waits for the requests that are under way, and some seconds for each hook's word.
@@ -35,23 +35,25 @@ UNWRITABLE = "Make the file writable, or set BRIMLINE_STATE_DIR to another folde
 
 
 def start(context: Context, port: int | None, output: TextIO | None = None) -> int:
-    """Start one and come back when it answers: 0; or say why it does not: 1."""
-    if address := answers(context):
+    """Start a daemon and wait until it answers; return the exit code."""
+    if address := daemon_address(context):
         print(f"Brimline is already running at {address}", file=output)
         return 0
-    log = log_of(context)
-    with os.fdopen(opened(log), "ab") as file:
+    log = log_path(context)
+    with os.fdopen(open_log(log), "ab") as file:
         begin = file.tell()
-        child = _spawned(context, log, file.fileno(), port)
-    if address := _came_up(context, child):
+        child = _spawn_daemon(context, log, file.fileno(), port)
+    if address := _wait_for_answer(context, child):
         stops = "`brimline open` opens the dashboard, `brimline serve --stop` stops it"
         print(f"Brimline is running at {address} ({stops})", file=output)
         return 0
-    return _failed(child, log, begin)
+    return _print_failure(child, log, begin)
 
 
-def _spawned(context: Context, log: Path, file: int, port: int | None) -> "subprocess.Popen[bytes]":
-    """A process that outlives this one and its terminal, in the user's own environment."""
+def _spawn_daemon(
+    context: Context, log: Path, file: int, port: int | None
+) -> "subprocess.Popen[bytes]":
+    """Start a process that outlives this one and its terminal."""
     env = {os.fsencode(name): os.fsencode(value) for name, value in context.places.env.items()}
     return subprocess.Popen(
         [sys.executable, *SERVE_ARGUMENTS, "--port", str(port or "any")],
@@ -64,19 +66,19 @@ def _spawned(context: Context, log: Path, file: int, port: int | None) -> "subpr
     )
 
 
-def _came_up(context: Context, child: "subprocess.Popen[bytes]") -> str | None:
-    """Where a daemon answers; it may be another that was started at the same time."""
+def _wait_for_answer(context: Context, child: "subprocess.Popen[bytes]") -> str | None:
+    """Return the address of the daemon, which may be another that was started meanwhile."""
     end = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < end:
         ended = child.poll() is not None
-        address = answers(context)
+        address = daemon_address(context)
         if address or ended:
             return address
         time.sleep(POLL_INTERVAL_S)
     return None
 
 
-def _failed(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> int:
+def _print_failure(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> int:
     if child.poll() is None:
         print(
             f"brimline: the daemon does not answer yet\nhint: see its log, {log}", file=sys.stderr
@@ -84,7 +86,7 @@ def _failed(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> int:
         return 1
     with log.open("rb") as file:
         file.seek(begin)
-        said = file.read().decode("utf-8", "replace").strip().splitlines()[-LINES:]
+        said = file.read().decode("utf-8", "replace").strip().splitlines()[-MAX_ERROR_LINES:]
     print(
         "\n".join(said) or f"brimline: the daemon exited with {child.returncode}", file=sys.stderr
     )
@@ -92,45 +94,43 @@ def _failed(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> int:
 
 
 def stop(context: Context) -> bool:
-    """End the one that runs, and tell whether it is gone; NotRunning where none answers."""
-    request(context, "DELETE", DAEMON)
+    """Stop the daemon and return whether it has ended; raises NotRunning."""
+    request(context, "DELETE", DAEMON_PATH)
     end = time.monotonic() + STOP_TIMEOUT_S
     while time.monotonic() < end:
-        if held(context) is None and answers(context) is None:
+        if find_unresponsive_daemon(context) is None and daemon_address(context) is None:
             return True
         time.sleep(POLL_INTERVAL_S)
     return False
 
 
-def held(context: Context) -> DaemonUnresponsive | None:
-    """What to say of a process that has the daemon's lock, where none answers."""
-    return find_unresponsive(log_of(context).with_name(LOCK_NAME))
+def find_unresponsive_daemon(context: Context) -> DaemonUnresponsive | None:
+    """Return the error for a process that holds the daemon's lock, if there is one."""
+    return find_unresponsive(log_path(context).with_name(LOCK_NAME))
 
 
-def answers(context: Context) -> str | None:
-    """Where a daemon of this user answers; None where none does."""
+def daemon_address(context: Context) -> str | None:
     try:
-        return str(request(context, "GET", DAEMON)["address"])
+        return str(request(context, "GET", DAEMON_PATH)["address"])
     except NotRunning:
         return None
 
 
 def page_link(context: Context) -> str:
-    """Return an address that opens the page of the running daemon, once."""
-    return str(request(context, "POST", f"{DAEMON}/link")["url"])
+    """Return a link that opens the dashboard once."""
+    return str(request(context, "POST", f"{DAEMON_PATH}/link")["url"])
 
 
-def log_of(context: Context) -> Path:
-    """Where a daemon without a terminal says what it has to say."""
+def log_path(context: Context) -> Path:
     state = context.state
     return Path(os.path.abspath(state)) / LOG_NAME
 
 
-def opened(log: Path) -> int:
-    """The log, to append to, for the user alone; one that has grown too large is put aside."""
+def open_log(log: Path) -> int:
+    """Open the log for appending; one that has grown too large is put aside."""
     try:
         make_private_folder(log.parent)
-        if log.is_file() and log.stat().st_size > LARGEST:
+        if log.is_file() and log.stat().st_size > MAX_LOG_BYTES:
             log.replace(log.with_name(f"{LOG_NAME}.1"))
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         return os.open(log, flags, 0o600)
@@ -139,14 +139,13 @@ def opened(log: Path) -> int:
 
 
 def keep_start_lock() -> None:
-    """Hold the start lock that a hook handed over until this process ends, and no child of it."""
+    """Hold the start lock that a hook passed on until this process ends; no child inherits it."""
     with suppress(OSError):
         os.set_inheritable(START_LOCK_FD, False)
 
 
-def log_to(log: Path) -> None:
-    """Let this process say everything into the log."""
-    file = opened(log)
+def redirect_output(log: Path) -> None:
+    file = open_log(log)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(file, stream.fileno())
     os.close(file)

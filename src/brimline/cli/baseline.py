@@ -9,9 +9,9 @@ from brimline.agents import display_name
 from brimline.baselines import Baseline, Category, baseline
 from brimline.cli.arguments import add_flag, add_json
 from brimline.cli.context import Context, emit_json
+from brimline.cli.windows import describe_bound
 from brimline.terminal.text import Cell, Column, colourize, format_age, format_table, strip_control
 from brimline.usage import percent
-from brimline.windows import Limit, Window
 
 COLUMNS = (
     Column("category", min_width=12),
@@ -30,7 +30,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 def run(context: Context, options: argparse.Namespace) -> int:
     with _waiting(display_name(options.agent)):
-        found = baseline(
+        measured = baseline(
             options.agent,
             model=options.model,
             fresh=options.fresh,
@@ -38,15 +38,15 @@ def run(context: Context, options: argparse.Namespace) -> int:
             places=context.places,
         )
     if options.json:
-        emit_json(found)
+        emit_json(measured)
     else:
-        print("\n".join(_text(context, found)))
+        print("\n".join(_text(context, measured)))
     return 0
 
 
 @contextmanager
 def _waiting(name: str) -> Generator[None]:
-    """Say on a terminal what is waited for, and take it back."""
+    """Show on a terminal that the client is being asked."""
     if not sys.stderr.isatty():
         yield
         return
@@ -59,31 +59,32 @@ def _waiting(name: str) -> Generator[None]:
         sys.stderr.flush()
 
 
-def _text(context: Context, found: Baseline) -> list[str]:
+def _text(context: Context, measured: Baseline) -> list[str]:
     facts = [
-        display_name(found.agent),
-        found.version,
-        strip_control(found.model or "unknown model"),
+        display_name(measured.agent),
+        measured.version,
+        strip_control(measured.model or "unknown model"),
     ]
     return [
         colourize("  ".join(facts), "bold", context.colour),
-        *format_table(COLUMNS, _rows(found), context.width, context.colour),
-        *_bounds(found),
-        _origin(context, found),
-        *_doubts(found),
+        *format_table(COLUMNS, _rows(measured), context.width, context.colour),
+        f"window {describe_bound(measured.window)}",
+        f"limit  {describe_bound(measured.limit)}",
+        _origin(context, measured),
+        *_caveats(measured),
     ]
 
 
-def _rows(found: Baseline) -> list[list[Cell]]:
-    loaded = [one for one in found.categories if not one.deferred]
-    deferred = [one for one in found.categories if one.deferred]
-    size = found.window.tokens if found.window else None
+def _rows(measured: Baseline) -> list[list[Cell]]:
+    loaded = [one for one in measured.categories if not one.deferred]
+    deferred = [one for one in measured.categories if one.deferred]
+    size = measured.window.tokens if measured.window else None
     return [
         *(_row(one, _percent(percent(one.tokens, size))) for one in loaded),
         [
             Cell("a fresh session", "bold"),
-            Cell(f"{found.tokens:,}", "bold"),
-            Cell(_percent(found.percent), "bold"),
+            Cell(f"{measured.tokens:,}", "bold"),
+            Cell(_percent(measured.percent), "bold"),
         ],
         *(_row(one, "not loaded") for one in deferred),
     ]
@@ -98,26 +99,18 @@ def _percent(value: float | None) -> str:
     return "unknown" if value is None else f"{value}%"
 
 
-def _bounds(found: Baseline) -> list[str]:
-    return [f"window {_said(found.window)}", f"limit  {_said(found.limit)}"]
-
-
-def _said(value: Window | Limit | None) -> str:
-    return f"{value.tokens:,} ({value.origin}): {value.why}" if value else "unknown"
-
-
-def _origin(context: Context, found: Baseline) -> str:
-    asked = f"source {found.source}, "
-    if not found.cached:
+def _origin(context: Context, measured: Baseline) -> str:
+    asked = f"source {measured.source}, "
+    if not measured.cached:
         return asked + "asked just now"
-    return asked + f"cached {format_age(context.now - found.at)} ago; --fresh asks again"
+    return asked + f"cached {format_age(context.now - measured.at)} ago; --fresh asks again"
 
 
-def _doubts(found: Baseline) -> list[str]:
+def _caveats(measured: Baseline) -> list[str]:
     doubts: list[str] = []
-    if found.estimated:
+    if measured.estimated:
         doubts.append("estimated by the client: its API did not count the tokens")
-    if found.without:
-        late = strip_control(", ".join(found.without))
+    if measured.without:
+        late = strip_control(", ".join(measured.without))
         doubts.append(f"without MCP servers that did not connect in time: {late}")
     return doubts

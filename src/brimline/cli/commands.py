@@ -40,7 +40,6 @@ COMMANDS = {
 
 
 def run(arguments: list[str]) -> int:
-    """Parse the arguments and run the command."""
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="replace")
     try:

@@ -11,14 +11,14 @@ from brimline.process_tree import iter_environments
 SESSION_VARIABLE = "BRIMLINE_SESSION"
 
 
-class Inside(msgspec.Struct, frozen=True):
-    """The agent that a command runs in; what it does not tell is None."""
+class CurrentSession(msgspec.Struct, frozen=True):
+    """The agent and session that a command runs in; unknown is None."""
 
     agent: str | None
     session: str | None
 
 
-def inside(env: Mapping[str, str]) -> Inside | None:
+def find_current_session(env: Mapping[str, str]) -> CurrentSession | None:
     """The nearest agent: of several, the one that the fewest processes above were told of.
 
     Where that cannot be told, the first of our own order.
@@ -33,4 +33,4 @@ def inside(env: Mapping[str, str]) -> Inside | None:
         return None
     above = list(iter_environments(os.getppid(), agents)) if len(set(agents.values())) > 1 else []
     nearest = min(agents, key=lambda name: sum(each.get(name) == env[name] for each in above))
-    return Inside(agents[nearest], env[nearest] if nearest in sessions else None)
+    return CurrentSession(agents[nearest], env[nearest] if nearest in sessions else None)

@@ -26,7 +26,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def play(context: Context, speed: float = 1.0) -> int:
-    """Replay the recording: live on a terminal, a line for every compaction elsewhere."""
+    """Replay the recording: live on a terminal, else a line for each compaction."""
     live = sys.stdout.isatty()
     events = read_recording()
     pause = DEMO_LENGTH_S / max(1, len(events)) / speed if live and speed > 0 else 0.0

@@ -11,12 +11,12 @@ from brimline.cli.arguments import add_json
 from brimline.cli.context import Context, emit_json
 from brimline.cli.daemon_requests import request
 from brimline.cli.doctor_checks import (
-    AGAIN,
+    RESTART,
     START,
     Check,
-    Heard,
+    DaemonReport,
     daemon,
-    heard_from,
+    events,
     hooks,
     spool,
     status_line,
@@ -24,7 +24,7 @@ from brimline.cli.doctor_checks import (
     store_problems,
     version,
 )
-from brimline.cli.setup import wish_of
+from brimline.cli.setup import setup_options
 from brimline.errors import BrimlineError, InvalidSettings, NotRunning
 from brimline.setup.install import SetupOptions
 from brimline.setup.installed import InstalledHooks, find_installed
@@ -56,19 +56,19 @@ def _lines(context: Context, check: Check) -> Iterator[str]:
 
 
 def _checks(context: Context) -> Iterator[Check]:
-    wish = wish_of(context)
+    wish = setup_options(context)
     agents = agents_present(context.places)
-    heard = _heard(context)
+    heard = _ask_daemon(context)
     yield _brimline(wish)
     names = ", ".join(display_name(agent) for agent in agents)
     yield Check("agents", bool(agents), names or "none found", "Start one, or `brimline demo`.")
-    found = {agent: _found(context, agent, wish) for agent in agents}
+    found = {agent: _installed_hooks(context, agent, wish) for agent in agents}
     for agent, places in found.items():
         yield hooks(context, agent, places, heard)
         yield from status_line(places)
         yield from version(agent, heard)
     yield from daemon(heard, context.now)
-    yield from heard_from(heard, context.now)
+    yield from events(heard, context.now)
     service = _service(context, wish, heard)
     yield service
     yield _autostart(context, [one for places in found.values() for one in places], heard)
@@ -82,26 +82,23 @@ def _brimline(wish: SetupOptions) -> Check:
     return Check("brimline", True, f"{__version__}, Python {sys.version.split()[0]}, {client}")
 
 
-def _found(context: Context, agent: str, wish: SetupOptions) -> list[InstalledHooks]:
-    """Our hooks in the user's settings, and in those of the project that this is run in."""
+def _installed_hooks(context: Context, agent: str, wish: SetupOptions) -> list[InstalledHooks]:
     return [find_installed(agent, context.places, wish, scope) for scope in ("user", "project")]
 
 
-def _heard(context: Context) -> Heard:
-    """What the daemon tells; why it tells nothing."""
+def _ask_daemon(context: Context) -> DaemonReport:
     try:
-        told = request(context, "GET", background.DAEMON)
+        told = request(context, "GET", background.DAEMON_PATH)
         views = request(context, "GET", "/v1/sessions")
     except BrimlineError as error:
         hint = START if type(error) is NotRunning else error.hint
-        return Heard(problem=str(error.args[0]), hint=hint or AGAIN)
-    return Heard(told, [view["session"] for view in views])
+        return DaemonReport(problem=str(error.args[0]), hint=hint or RESTART)
+    return DaemonReport(told, [view["session"] for view in views])
 
 
-def _service(context: Context, wish: SetupOptions, heard: Heard) -> Check:
-    """Whether there is a service, and whether it runs."""
+def _service(context: Context, wish: SetupOptions, heard: DaemonReport) -> Check:
     try:
-        made = service.here(context, wish.state)
+        made = service.local_service(context, wish.state)
     except InvalidSettings as error:
         return Check("service", True, f"not supported: {error}")
     if not made.path.exists():
@@ -112,8 +109,7 @@ def _service(context: Context, wish: SetupOptions, heard: Heard) -> Check:
     return Check("service", heard.runs, told, "`brimline setup --service` starts it.")
 
 
-def _autostart(context: Context, found: list[InstalledHooks], heard: Heard) -> Check:
-    """Whether a session's start starts the daemon."""
+def _autostart(context: Context, found: list[InstalledHooks], heard: DaemonReport) -> Check:
     if not context.settings.daemon.autostart:
         return Check("autostart", True, "disabled in the settings")
     if any(one.autostart for one in found):

@@ -21,23 +21,23 @@ MAX_CLOCK_SKEW_S = 60.0
 
 HOOK_GRACE_S = 60.0  # a transcript may be ahead of the hooks by this much
 
-LEAST = 16 << 20  # a disk with fewer bytes left is full before anybody looks again
+MIN_FREE_BYTES = 16 << 20  # a disk with fewer bytes left is full before anybody looks again
 
 START = "`brimline serve --background` starts it. With autostart on, the next session starts it."
-AGAIN = "Restart it: `brimline serve --stop`, then `brimline serve --background`."
+RESTART = "Restart it: `brimline serve --stop`, then `brimline serve --background`."
 ELSEWHERE = "set BRIMLINE_STATE_DIR to another folder."
 ROOM = "Free some disk space: events cannot be stored."
 FULL = "The spool was full while the daemon was off: `brimline setup --service` keeps it running."
 
 # Problems of a status line.
-LINES: dict[LineState, str] = {
+LINE_PROBLEMS: dict[LineState, str] = {
     "old": "from another installation",
     "gone": "no longer Brimline's",
 }
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One thing that was looked at: how it is, and what to do where it is not well."""
+    """A check: what it is about, whether it is well, the finding, and what to do if it failed."""
 
     about: str
     well: bool
@@ -45,30 +45,31 @@ class Check(msgspec.Struct, frozen=True):
     hint: str | None = None
 
 
-class Heard(msgspec.Struct, frozen=True):
+class DaemonReport(msgspec.Struct, frozen=True):
     """What the daemon says of itself and of the sessions.
 
     `problem` is why it says nothing, and `hint` what to do about that.
     """
 
-    told: dict[str, Any] = {}
+    status: dict[str, Any] = {}
     sessions: list[dict[str, Any]] = []
     problem: str | None = None
     hint: str = START
 
     @property
     def runs(self) -> bool:
-        """Whether there is a daemon."""
         return self.problem is None
 
-    def of(self, agent: str) -> list[dict[str, Any]]:
-        """The sessions of an agent, the last that was seen first."""
+    def sessions_of(self, agent: str) -> list[dict[str, Any]]:
+        """The sessions of an agent, the last seen first."""
         found = [one for one in self.sessions if one["agent"] == agent]
         return sorted(found, key=lambda one: one["seen_at"], reverse=True)
 
 
-def hooks(context: Context, agent: str, found: Sequence[InstalledHooks], heard: Heard) -> Check:
-    """Whether our hooks are in an agent's settings as they would be put there now, and heard."""
+def hooks(
+    context: Context, agent: str, found: Sequence[InstalledHooks], heard: DaemonReport
+) -> Check:
+    """Check that the hooks are installed as by setup now, and that events arrive."""
     about = f"{agent} hooks"
     broken = next((one.problem for one in found if one.problem), None)
     if broken:
@@ -77,16 +78,16 @@ def hooks(context: Context, agent: str, found: Sequence[InstalledHooks], heard: 
     if not placed:
         return Check(about, False, "none installed", f"`brimline setup {agent}` installs them.")
     for one in placed:
-        if wrong := _wrong(about, one, heard):
+        if wrong := _hook_problem(about, one, heard):
             return wrong
     told = f"{count_of(len(placed[0].events), 'hook')} installed"
     told += ", sent over HTTP" if placed[0].addresses else ""
-    return _with_heard(context, agent, Check(about, True, told), heard)
+    return _with_last_event(context, agent, Check(about, True, told), heard)
 
 
-def _wrong(about: str, found: InstalledHooks, heard: Heard) -> Check | None:
-    """What keeps the hooks in one file from being run, or from being heard."""
-    off, address = found.disabled_by, heard.told.get("address")
+def _hook_problem(about: str, found: InstalledHooks, heard: DaemonReport) -> Check | None:
+    """Return what keeps the hooks of one file from being run, or from reaching the daemon."""
+    off, address = found.disabled_by, heard.status.get("address")
     if off:
         told, hint = f"{off.setting} in {off.path}", f"Remove `{off.setting}` from {off.path}."
         return Check(about, False, f"disabled by {told}", hint)
@@ -95,33 +96,34 @@ def _wrong(about: str, found: InstalledHooks, heard: Heard) -> Check | None:
     elif found.outdated:
         told = f"from another installation for {', '.join(found.outdated)}"
     elif heard.runs and any(one != address for one in found.addresses):
-        return _elsewhere(about, found, str(address))
+        return _wrong_address(about, found, str(address))
     else:
         return None
-    return Check(about, False, f"{told} in {found.path}", f"`{_setup(found)}` installs them.")
+    return Check(
+        about, False, f"{told} in {found.path}", f"`{_setup_command(found)}` installs them."
+    )
 
 
-def _elsewhere(about: str, found: InstalledHooks, address: str) -> Check:
-    """Hooks that are posted to where the daemon is not."""
+def _wrong_address(about: str, found: InstalledHooks, address: str) -> Check:
     place = next(one for one in found.addresses if one != address)
     told = f"sent to {place}, but the daemon is at {address}"
     port = place.rpartition(":")[2]
     back = f"`brimline serve --stop`, then `brimline serve --background --port {port}`"
-    return Check(about, False, told, f"{back}; or `{_setup(found)} --transport command`.")
+    return Check(about, False, told, f"{back}; or `{_setup_command(found)} --transport command`.")
 
 
-def _setup(found: InstalledHooks) -> str:
+def _setup_command(found: InstalledHooks) -> str:
     scope = " --scope project" if found.scope == "project" else ""
     return f"brimline setup {found.agent}{scope}"
 
 
-def _with_heard(context: Context, agent: str, check: Check, heard: Heard) -> Check:
-    """The same with when a hook was last heard; not well where its transcripts tell of more."""
-    times: dict[str, float] | None = heard.told.get("hooks")
+def _with_last_event(context: Context, agent: str, check: Check, heard: DaemonReport) -> Check:
+    """Add the last event's time; fails if a transcript was written after it."""
+    times: dict[str, float] | None = heard.status.get("hooks")
     if not heard.runs or times is None:
         return check
-    last, since = times.get(agent), heard.told["since"]
-    written, due = _written(context, agent), since if last is None else last + HOOK_GRACE_S
+    last, since = times.get(agent), heard.status["since"]
+    written, due = _last_write(context, agent), since if last is None else last + HOOK_GRACE_S
     if written is None or written <= due:
         said = (
             "no events yet" if last is None else f"last event {format_age(context.now - last)} ago"
@@ -137,7 +139,7 @@ def _with_heard(context: Context, agent: str, check: Check, heard: Heard) -> Che
 
 
 def status_line(found: Sequence[InstalledHooks]) -> Iterator[Check]:
-    """Whether the status line that setup put in is still there, and this installation's."""
+    """Check that the installed status line is still there, and of this installation."""
     lines = [one for one in found if one.events and one.status_line]
     if not lines:
         return
@@ -145,19 +147,18 @@ def status_line(found: Sequence[InstalledHooks]) -> Iterator[Check]:
     if wrong is None or wrong.status_line is None:
         yield Check("status line", True, "ours")
         return
-    told = f"{LINES[wrong.status_line]} in {wrong.path}"
-    yield Check("status line", False, told, f"`{_setup(wrong)}` restores it.")
+    told = f"{LINE_PROBLEMS[wrong.status_line]} in {wrong.path}"
+    yield Check("status line", False, told, f"`{_setup_command(wrong)}` restores it.")
 
 
-def _written(context: Context, agent: str) -> float | None:
-    """When the last transcript of an agent was written."""
+def _last_write(context: Context, agent: str) -> float | None:
     found = get_agent(agent).transcripts(context.places)
     return max((one.modified for one in found), default=None)
 
 
-def version(agent: str, heard: Heard) -> Iterator[Check]:
-    """Whether a client knows what we write, by the version that it told last."""
-    told = next((one["version"] for one in heard.of(agent) if one["version"]), None)
+def version(agent: str, heard: DaemonReport) -> Iterator[Check]:
+    """Check that the client's last reported version supports our hooks."""
+    told = next((one["version"] for one in heard.sessions_of(agent) if one["version"]), None)
     if told is None:
         return
     oldest = get_agent(agent).install_spec.min_version
@@ -166,21 +167,20 @@ def version(agent: str, heard: Heard) -> Iterator[Check]:
     yield Check(f"{agent} version", numbers >= oldest, told, f"Update it to {needed} or newer.")
 
 
-def daemon(heard: Heard, now: float) -> Iterator[Check]:
-    """Whether it runs, of which version, and what it could not take."""
+def daemon(heard: DaemonReport, now: float) -> Iterator[Check]:
     if heard.problem is not None:
         yield Check("daemon", False, heard.problem, heard.hint)
         return
-    told = heard.told
-    hint = f"It is a different version. {AGAIN}"
+    told = heard.status
+    hint = f"It is a different version. {RESTART}"
     line = f"{told['version']}, for {format_age(now - told['since'])}, at {told['address']}"
     yield Check("daemon", told["version"] == __version__, line, hint)
     lost = f"{told['malformed']:,} malformed, {told['dropped']:,} dropped"
     yield Check("losses", not told["dropped"], lost, FULL)
 
 
-def heard_from(heard: Heard, now: float) -> Iterator[Check]:
-    """Whether anything was heard at all, and whether the clocks agree."""
+def events(heard: DaemonReport, now: float) -> Iterator[Check]:
+    """Check that events have arrived, and that the clocks agree."""
     if not heard.runs:
         return
     seen = [one["seen_at"] for one in heard.sessions]
@@ -195,8 +195,8 @@ def heard_from(heard: Heard, now: float) -> Iterator[Check]:
     yield Check("clock", right, shown, "Set this machine's clock.")
 
 
-def store(state: Path, least: int = LEAST) -> Check:
-    """Whether what is heard can be kept: its place can be written, and so much room is left."""
+def store(state: Path, least: int = MIN_FREE_BYTES) -> Check:
+    """Check that the store can be written, and that at least `least` bytes are free."""
     path = state / "brimline.db"
     folder = next(place for place in (state, *state.parents) if os.path.exists(place))
     if not folder.is_dir():
@@ -212,14 +212,12 @@ def store(state: Path, least: int = LEAST) -> Check:
 
 
 def store_problems(state: Path, now: float) -> Iterator[Check]:
-    """Return a failed check for each problem that the store had lately."""
     for problem in open_problems(state, now):
         told = f"{format_age(max(0.0, now - problem.at))} ago: {problem.what}"
         yield Check("store problem", False, told, problem.advice)
 
 
 def spool(state: Path) -> Check:
-    """Whether anything waits to be taken in, or was lost."""
     size = sum(_size(state / name) for name in ("spool", "spool.taking"))
     lost = _size(state / "spool.dropped")
     told = f"{_amount(size)} waiting for the daemon" if size else "empty"
@@ -228,12 +226,11 @@ def spool(state: Path) -> Check:
 
 
 def _amount(size: int) -> str:
-    """So many bytes, in a unit that shows them."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{max(1, round(size / 1e3))} KB"
 
 
 def _size(path: Path) -> int:
-    """How large a file is; nothing where there is none, or none that we may look at."""
+    """Return a file's size; 0 if it is missing or not accessible."""
     try:
         return path.stat().st_size if path.is_file() else 0
     except OSError:

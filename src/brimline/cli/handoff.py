@@ -14,7 +14,7 @@ from brimline.agents import agent_names
 from brimline.cli import handoff_draft
 from brimline.cli.arguments import add_json, check_session, check_utf8
 from brimline.cli.context import Context, emit_json
-from brimline.cli.current_session import inside
+from brimline.cli.current_session import find_current_session
 from brimline.cli.daemon_requests import SessionRef, request, resolve_session
 from brimline.cli.handoff_draft import OWN_SESSION
 from brimline.daemon_client.request import session_path
@@ -44,7 +44,7 @@ from brimline.tmux.spawn import (
     without_agent_variables,
 )
 
-READABLE = "Name a file that exists and that you can read."
+UNREADABLE_HINT = "Name a file that exists and that you can read."
 TO_COME = "unknown session: the document is kept in case a session with this id starts"
 
 COLUMNS = (
@@ -97,12 +97,12 @@ def _path(text: str) -> str:
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Hand a document over, draft one, or show earlier ones."""
-    _fits(options)
+    _check_combination(options)
     if options.draft is not None:
         return handoff_draft.run(context, options)
     if options.path is None and (options.clear or options.spawn):
         raise InvalidRequest("no document given", "Write it first, then pass its PATH.")
-    session = _meant(context, options.session)
+    session = _chosen_session(context, options.session)
     if options.spawn:
         return _spawn(context, session.id if session else None, options)
     if session is None:
@@ -112,8 +112,8 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return _hand_over(context, session, options)
 
 
-def _fits(options: argparse.Namespace) -> None:
-    """End with the usage where one argument leaves no meaning to another."""
+def _check_combination(options: argparse.Namespace) -> None:
+    """Exit with a usage error if arguments exclude each other."""
     looks = options.show or options.list or options.draft is not None
     if looks and options.path is not None:
         options.wrong("argument PATH: not allowed with --show, --list or --draft")
@@ -125,10 +125,10 @@ def _fits(options: argparse.Namespace) -> None:
         options.wrong("argument --session: not allowed with --draft SESSION")
 
 
-def _meant(context: Context, name: str | None) -> SessionRef | None:
-    """The session that is named, as far as a daemon knows it; else the one that this runs in."""
+def _chosen_session(context: Context, name: str | None) -> SessionRef | None:
+    """Return the session of --session, resolved if the daemon runs; else the current one."""
     if name is None:
-        here = inside(context.places.env)
+        here = find_current_session(context.places.env)
         return SessionRef(here.session, known=True) if here and here.session else None
     try:
         return resolve_session(context, name)
@@ -137,7 +137,7 @@ def _meant(context: Context, name: str | None) -> SessionRef | None:
 
 
 def _hand_over(context: Context, session: SessionRef, options: argparse.Namespace) -> int:
-    told = _keep(context, session.id, options)
+    told = _save(context, session.id, options)
     env = context.places.env
     within = options.session is None
     pane = pane_from_environment(env) if within else None
@@ -149,11 +149,11 @@ def _hand_over(context: Context, session: SessionRef, options: argparse.Namespac
     if options.json:
         emit_json(told)
     else:
-        print("\n".join(_handed_over(session, told, options.clear)))
+        print("\n".join(_saved_lines(session, told, options.clear)))
     return 0
 
 
-def _handed_over(session: SessionRef, told: Any, clear: bool) -> list[str]:
+def _saved_lines(session: SessionRef, told: Any, clear: bool) -> list[str]:
     short = strip_control(session.id[:8])
     if clear:
         return [
@@ -169,39 +169,38 @@ def _handed_over(session: SessionRef, told: Any, clear: bool) -> list[str]:
     ]
 
 
-def _keep(context: Context, session: str, options: argparse.Namespace) -> Any:
-    author = _writer(context.places.env, session)
+def _save(context: Context, session: str, options: argparse.Namespace) -> Any:
+    author = _author_here(context.places.env, session)
     body = {"path": os.path.abspath(options.path), "author": author}
-    with _hinting():
+    with _with_hint():
         return request(context, "POST", session_path(session, "/handoff"), body)
 
 
-def _writer(env: Mapping[str, str], session: str) -> str:
-    """Who hands it over: the agent that this runs in, whether it tells its session or not."""
-    here = inside(env)
+def _author_here(env: Mapping[str, str], session: str) -> str:
+    here = find_current_session(env)
     if here is None:
         return "the user"
     return "the agent itself" if here.session in (None, session) else "another agent"
 
 
 @contextmanager
-def _hinting() -> Generator[None]:
-    """Say what to do about a document that could not be read, where nobody said it yet."""
+def _with_hint() -> Generator[None]:
+    """Add a hint to an error about an unreadable document."""
     try:
         yield
     except (InvalidRequest, InvalidHandoff) as error:
-        error.hint = error.hint or READABLE
+        error.hint = error.hint or UNREADABLE_HINT
         raise
 
 
 def _spawn(context: Context, session: str | None, options: argparse.Namespace) -> int:
-    """Start the client anew: in a window of tmux, else here, else by the user's hand."""
-    with _hinting():
+    """Start a new client: in a tmux window, else in this terminal, else print the command."""
+    with _with_hint():
         path = read_document(options.path).path
     row = _view(context, session).get("session", {})
     if session is not None and row and not options.clear:
-        _keep(context, session, options)
-    here = inside(context.places.env)
+        _save(context, session, options)
+    here = find_current_session(context.places.env)
     agent = options.agent or row.get("agent") or (here and here.agent)
     if agent is None:
         raise InvalidRequest("no agent given", f"Pass --agent: {', '.join(agent_names())}.")
@@ -212,19 +211,19 @@ def _spawn(context: Context, session: str | None, options: argparse.Namespace) -
         raise InvalidRequest("no terminal to start it in", f"Start it yourself: {new.shell_line}")
     if pane is None:
         exec_client(new, env)
-    _tell_start(new, pane.id, options.json)
+    _print_started(new, pane.id, options.json)
     return 0
 
 
 def _view(context: Context, session: str | None) -> dict[str, Any]:
-    """What the daemon knows of a session; nothing where it does not, or there is none."""
+    """Return what the daemon knows of a session; empty if that is nothing."""
     try:
         return request(context, "GET", session_path(session)) if session else {}
     except (NotRunning, InvalidRequest):
         return {}
 
 
-def _tell_start(new: ClientCommand, pane: str, json: bool) -> None:
+def _print_started(new: ClientCommand, pane: str, json: bool) -> None:
     if json:
         emit_json({"command": new.arguments, "folder": new.folder, "pane": pane})
     else:
@@ -239,23 +238,26 @@ def _show(context: Context, session: str, options: argparse.Namespace) -> int:
         rows = [row | _freshness_json(how) for row, how in zip(found, fresh, strict=False)]
         emit_json({"handoffs": rows, "clear": intents[0] if intents else None})
         return 0
-    lines = _listed(context, found, fresh) if options.list else _last(context, found, fresh)
-    print("\n".join([*lines, *(_outcome(intent, context.now) for intent in intents)]))
+    lines = (
+        _list_lines(context, found, fresh) if options.list else _last_lines(context, found, fresh)
+    )
+    print("\n".join([*lines, *(_clear_result(intent, context.now) for intent in intents)]))
     return 0
 
 
 def _fresh(context: Context, session: str, rows: list[Any]) -> list[Freshness]:
-    """What happened since documents were written, as far as it can be told."""
     if not rows:
         return []
     view = _view(context, session)
     calls = next((t["calls"] for t in view.get("threads", ()) if t["thread"] == MAIN), None)
     known = view.get("session", {})
-    return [compute_freshness(row["calls"], calls, _changed(known, row["at"])) for row in rows]
+    return [
+        compute_freshness(row["calls"], calls, _files_changed(known, row["at"])) for row in rows
+    ]
 
 
-def _changed(session: dict[str, Any], at: float) -> tuple[str, ...] | None:
-    """The files changed since; None where the transcript does not tell."""
+def _files_changed(session: dict[str, Any], at: float) -> tuple[str, ...] | None:
+    """Return the files changed since a time; None if the transcript does not say."""
     if not session.get("transcript"):
         return None
     try:
@@ -270,7 +272,6 @@ def _freshness_json(how: Freshness) -> dict[str, Any]:
 
 
 def _since(how: Freshness) -> str:
-    """Calls and files since then; what is not known is said so."""
     calls = "calls unknown" if how.calls is None else count_of(how.calls, "call")
     files = "files unknown" if how.files is None else count_of(how.files, "file") + " changed"
     return f"{calls}, {files}" + (" (old)" if how.is_old else "")
@@ -280,7 +281,7 @@ def _author(row: dict[str, Any]) -> str:
     return "a draft" if row.get("draft") else str(row["author"])
 
 
-def _last(context: Context, found: list[Any], fresh: list[Freshness]) -> Iterator[str]:
+def _last_lines(context: Context, found: list[Any], fresh: list[Freshness]) -> Iterator[str]:
     if not found:
         yield "no handoff yet"
         return
@@ -289,10 +290,10 @@ def _last(context: Context, found: list[Any], fresh: list[Freshness]) -> Iterato
     ago = format_age(context.now - row["at"])
     yield f"by {strip_control(_author(row))}, {ago} ago; since then: {_since(fresh[0])}"
     yield ""
-    yield handoff_draft.shown(row["text"])
+    yield handoff_draft.printable(row["text"])
 
 
-def _listed(context: Context, found: list[Any], fresh: list[Freshness]) -> list[str]:
+def _list_lines(context: Context, found: list[Any], fresh: list[Freshness]) -> list[str]:
     if not found:
         return ["no handoff yet"]
     rows = [
@@ -307,8 +308,7 @@ def _listed(context: Context, found: list[Any], fresh: list[Freshness]) -> list[
     return format_table(COLUMNS, rows, context.width, context.colour)
 
 
-def _outcome(intent: ClearRequest, now: float) -> str:
-    """What became of a `--clear`, in a line."""
+def _clear_result(intent: ClearRequest, now: float) -> str:
     when, path = format_age(now - intent.since), strip_control(intent.path)
     match intent.step:
         case "done":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from brimline.cli.arguments import chosen_agents
 from brimline.cli.context import Context, emit_json
-from brimline.cli.current_session import inside
+from brimline.cli.current_session import find_current_session
 from brimline.errors import InvalidRequest, UnreadableTranscript
 from brimline.handoff import draft_handoff, iter_records
 from brimline.survey.files import find_session
@@ -17,15 +17,14 @@ OWN_SESSION = True  # the session that a command runs in, or the one that --sess
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    """Draft one of the session that is named, else of the one that this runs in."""
-    here = inside(context.places.env)
+    here = find_current_session(context.places.env)
     said = options.session if options.draft is OWN_SESSION else options.draft
     target = said or (here.session if here else None)
     if target is None:
         raise InvalidRequest("no session given", "Pass it: --draft SESSION.")
     files = find_session(context.places, target, chosen_agents(options))
     own = files.transcripts[0]
-    text = _drafted(own, files.session)
+    text = _draft(own, files.session)
     if not text:
         raise InvalidRequest(f"nothing to draft from in {own.path} yet", None)
     if options.output is not None:
@@ -34,19 +33,19 @@ def run(context: Context, options: argparse.Namespace) -> int:
         emit_json({"session": files.session, "agent": own.agent, "transcript": own.path,
                    "text": text})  # fmt: skip
     elif options.output is None:
-        sys.stdout.write(shown(text))
+        sys.stdout.write(printable(text))
     return 0
 
 
-def shown(text: str) -> str:
-    """A text without anything that a terminal would obey, where it goes to one."""
+def printable(text: str) -> str:
+    """Replace control characters if standard output is a terminal."""
     if not sys.stdout.isatty():
         return text
     lines = (line.removesuffix("\r").split("\t") for line in text.split("\n"))
     return "\n".join("\t".join(map(strip_control, parts)) for parts in lines)
 
 
-def _drafted(own: Transcript, session: str) -> str:
+def _draft(own: Transcript, session: str) -> str:
     try:
         return draft_handoff(
             iter_records(own.path, session), own.agent, where=own.path, session=session

@@ -26,13 +26,15 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context, options: argparse.Namespace) -> int:
-    one = None if options.session is None else resolve_session(context, options.session)
-    told = request(context, "GET", session_path(one.id, "/messages") if one else WAITING)
+    session = None if options.session is None else resolve_session(context, options.session)
+    messages = request(
+        context, "GET", session_path(session.id, "/messages") if session else WAITING
+    )
     if options.json:
-        emit_json(told)
+        emit_json(messages)
         return 0
-    if not told:
-        print(_none(one))
+    if not messages:
+        print(_none(session))
         return 0
     rows = [
         [
@@ -42,7 +44,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
             Cell(format_age(context.now - message["at"])),
             Cell(strip_control(" ".join(message["text"].split()))),
         ]
-        for message in told
+        for message in messages
     ]
     print_table(context, COLUMNS, rows)
     return 0

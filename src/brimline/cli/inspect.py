@@ -11,6 +11,7 @@ from brimline.agents import display_name, get_agent, source
 from brimline.chart import of_thread
 from brimline.cli.arguments import add_agent, add_flag, add_json
 from brimline.cli.context import Context, emit_json, print_problems
+from brimline.cli.windows import describe_bound
 from brimline.events import MAIN
 from brimline.formulas import Formulas, audit, percent_error
 from brimline.survey.files import LoadedSession
@@ -109,9 +110,8 @@ def run(context: Context, options: argparse.Namespace) -> int:
     return 0
 
 
-def shown(context: Context, folded: LoadedSession, series: bool) -> Inspected:
-    """A session as the output has it."""
-    session, tally = folded.session, folded.tally
+def shown(context: Context, loaded: LoadedSession, series: bool) -> Inspected:
+    session, tally = loaded.session, loaded.tally
     return Inspected(
         agent=session.agent,
         session_id=session.id,
@@ -119,28 +119,25 @@ def shown(context: Context, folded: LoadedSession, series: bool) -> Inspected:
         version=session.version,
         records=tally.records,
         skipped=Skipped(tally.unknown, tally.malformed),
-        threads=[_thread(context, session, t, series) for t in in_order(session)],
+        threads=[_thread(context, session, t, series) for t in ordered_threads(session)],
     )
 
 
-def in_order(session: Session) -> list[Thread]:
-    """The session's own thread first, the others as they began."""
+def ordered_threads(session: Session) -> list[Thread]:
+    """Return the main thread first, the others in the order in which they began."""
     return sorted(session.threads.values(), key=lambda thread: thread.name != MAIN)
 
 
-def reading_of(context: Context, session: Session, thread: Thread) -> Reading:
-    """The reading of a thread under the user's and the client's settings."""
-    told = (
-        source(session.agent).settings(context.places, session.project) if session.agent else None
-    )
+def read_thread(context: Context, session: Session, thread: Thread) -> Reading:
     overrides = context.settings.overrides
-    if told is None:
+    if session.agent is None:
         return read(session, thread, "transcript", overrides)
-    return read(session, thread, "transcript", overrides, told)
+    client_settings = source(session.agent).settings(context.places, session.project)
+    return read(session, thread, "transcript", overrides, client_settings)
 
 
 def _thread(context: Context, session: Session, thread: Thread, series: bool) -> ThreadShown:
-    reading = reading_of(context, session, thread)
+    reading = read_thread(context, session, thread)
     last = thread.last
     return ThreadShown(
         thread=thread.name,
@@ -175,7 +172,6 @@ def _series(thread: Thread) -> list[Point]:
 
 
 def iso(at: float | None) -> str | None:
-    """A time as ISO 8601 in UTC."""
     if at is None:
         return None
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -188,7 +184,7 @@ def _text(context: Context, folded: LoadedSession, series: bool) -> list[str]:
     facts = [name, session.version, place, f"session {session.id}" if session.id else None]
     lines = [colourize(strip_control("  ".join(f for f in facts if f)), "bold", context.colour)]
     lines += _counts(folded)
-    for thread in in_order(session):
+    for thread in ordered_threads(session):
         lines += ["", *_thread_text(context, session, thread, series)]
     return lines
 
@@ -206,7 +202,7 @@ def _counts(folded: LoadedSession) -> list[str]:
 
 
 def _thread_text(context: Context, session: Session, thread: Thread, series: bool) -> list[str]:
-    reading = reading_of(context, session, thread)
+    reading = read_thread(context, session, thread)
     if not thread.calls:
         tokens = format_tokens(thread.spent.held)
         return [f"{strip_control(thread.name)}: no call; {tokens} tokens in all"]
@@ -234,17 +230,10 @@ def _headline(context: Context, thread: Thread, reading: Reading) -> str:
 
 
 def _origins(reading: Reading) -> list[str]:
-    lines: list[str] = []
-    if reading.window:
-        lines.append(
-            f"window {reading.window.tokens:,} ({reading.window.origin}): {reading.window.why}"
-        )
-    else:
-        lines.append("window unknown: set it under [windows] in Brimline's settings")
+    unknown = "unknown: set it under [windows] in Brimline's settings"
+    lines = [f"window {describe_bound(reading.window, unknown)}"]
     if reading.limit:
-        lines.append(
-            f"limit  {reading.limit.tokens:,} ({reading.limit.origin}): {reading.limit.why}"
-        )
+        lines.append(f"limit  {describe_bound(reading.limit)}")
     if reading.client_shows:
         lines.append(f"the client shows {reading.client_shows}")
     return lines
@@ -252,9 +241,9 @@ def _origins(reading: Reading) -> list[str]:
 
 def _compactions(thread: Thread) -> list[str]:
     return [
-        f"compaction after call {made.calls}: {_tokens(made.before)} -> {_tokens(made.after)}"
-        f"{f' ({made.trigger})' if made.trigger else ''}{' (inferred)' if made.inferred else ''}"
-        for made in thread.compactions
+        f"compaction after call {one.calls}: {_tokens(one.before)} -> {_tokens(one.after)}"
+        f"{f' ({one.trigger})' if one.trigger else ''}{' (inferred)' if one.inferred else ''}"
+        for one in thread.compactions
     ]
 
 

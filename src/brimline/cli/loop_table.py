@@ -13,8 +13,8 @@ COLUMNS = (
 OVERALL, NO_HAT = "all", "-"
 
 
-def table_of(loop: LoopStats, width: int, colour: bool) -> list[str]:
-    """The lines of the table: a hat a line where there are several, and all together."""
+def loop_table(loop: LoopStats, width: int, colour: bool) -> list[str]:
+    """Return a line per hat if there are several, and one for all."""
     named = [hat for hat in loop.hats if hat.hat is not None or len(loop.hats) > 1]
     cells = [_cells(strip_control(hat.hat or NO_HAT), hat) for hat in named]
     return format_table(COLUMNS, [*cells, _cells(OVERALL, loop.overall)], width, colour)

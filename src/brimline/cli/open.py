@@ -21,7 +21,7 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 
 def run(context: Context, options: argparse.Namespace) -> int:
     """Start the daemon if none runs, and open a link to its dashboard."""
-    if background.answers(context) is None:
+    if background.daemon_address(context) is None:
         code = background.start(context, None, sys.stderr)
         if code:
             return code

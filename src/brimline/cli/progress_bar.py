@@ -11,10 +11,10 @@ from brimline.terminal.text import GAP, cell_width, colourize, count_of, draw_ba
 from brimline.tracker import Reading
 from brimline.usage import format_tokens
 
-LEAST, MOST = 8, 30  # how wide the bar itself may be
+MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 8, 30  # how wide the bar itself may be
 
 # Seconds between two drawings of the bar, and if nothing changed.
-OFTEN, SELDOM = 0.1, 0.5
+REDRAW_S, REFRESH_S = 0.1, 0.5
 
 # Everything behind and below the cursor: the bar, and what a child's own line left of it.
 ERASE = "\x1b[J"
@@ -23,8 +23,8 @@ ERASE = "\x1b[J"
 BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r{}\x1b8"
 
 
-def put(file: int, data: bytes) -> None:
-    """Write all of it, also where somebody made the file non-blocking."""
+def write_all(file: int, data: bytes) -> None:
+    """Write all data, even if the file is non-blocking."""
     view = memoryview(data)
     while view:
         try:
@@ -33,14 +33,14 @@ def put(file: int, data: bytes) -> None:
             select.select([], [file], [])
 
 
-def tell(text: str) -> None:
-    """Write to standard error; a terminal that is gone is nobody to tell."""
+def write_error(text: str) -> None:
+    """Write to standard error; a closed terminal is ignored."""
     with contextlib.suppress(OSError):
-        put(2, text.encode("utf-8", "replace"))
+        write_all(2, text.encode("utf-8", "replace"))
 
 
-def status(reading: Reading, calls: int, seconds: float, name: str) -> list[str]:
-    """What stands beside the bar, the most important first."""
+def status_parts(reading: Reading, calls: int, seconds: float, name: str) -> list[str]:
+    """Return the texts beside the bar, the most important first."""
     share = "" if reading.percent is None else f"{reading.percent:.1f}%"
     if reading.state == "compacting":
         share = "compacting"
@@ -49,7 +49,6 @@ def status(reading: Reading, calls: int, seconds: float, name: str) -> list[str]
 
 
 def tokens(reading: Reading) -> str:
-    """What was sent of what can be; no window is claimed before a call told its model."""
     if reading.sent is None:
         return "unknown"
     window = f"/{format_tokens(reading.window.tokens)}" if reading.window else ""
@@ -57,7 +56,7 @@ def tokens(reading: Reading) -> str:
 
 
 def clock(seconds: float) -> str:
-    """A time span as 12s, 3:05 or 1:02:03."""
+    """Format a time span as 12s, 3:05 or 1:02:03."""
     minutes, rest = divmod(int(seconds), 60)
     if not minutes:
         return f"{rest}s"
@@ -65,9 +64,9 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def line(reading: Reading, beside: Sequence[str], width: int, colour: bool) -> str:
-    """The whole line, at most so wide: first the last of what stands beside is left out."""
-    size = max(LEAST, min(MOST, width // 4))
+def bar_line(reading: Reading, beside: Sequence[str], width: int, colour: bool) -> str:
+    """Return a line of at most `width` columns; the last texts are dropped first."""
+    size = max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, width // 4))
     drawn = draw_bar(reading.percent, size)
     shown = _fitting(["Context", drawn], beside, width) or _fitting(["Context"], beside, width)
     painting = colourize(drawn, shade_of(reading.percent), colour)
@@ -75,7 +74,7 @@ def line(reading: Reading, beside: Sequence[str], width: int, colour: bool) -> s
 
 
 def _fitting(first: list[str], rest: Sequence[str], width: int) -> list[str]:
-    """As much of the rest as fits behind the first; nothing where not even one does."""
+    """Return the first parts and as many others as fit; empty if none of the others fits."""
     for count in range(len(rest), 0, -1):
         if cell_width(GAP.join([*first, *rest[:count]])) <= width:
             return [*first, *rest[:count]]
@@ -95,41 +94,38 @@ class Bar:
         self._drawn = 0.0
 
     def draw(self, text: str) -> None:
-        """Draw it, if it changed, or if somebody may have written over it by now."""
+        """Draw the bar if it changed, or if the child may have overwritten it."""
         now = time.monotonic()
-        old = text != self._text or not self._shown or now - self._drawn >= SELDOM
+        old = text != self._text or not self._shown or now - self._drawn >= REFRESH_S
         self._text = text
         if text and old and _in_foreground():
-            tell(ERASE + BELOW.format(text))
+            write_error(ERASE + BELOW.format(text))
             self._shown, self._drawn = True, now
 
-    def again(self) -> None:
-        """Draw it once more as it was, if that was not just now."""
-        if not self._shown and time.monotonic() - self._drawn >= OFTEN:
+    def redraw(self) -> None:
+        """Draw the same bar again, at most every REDRAW_S."""
+        if not self._shown and time.monotonic() - self._drawn >= REDRAW_S:
             self.draw(self._text)
 
     def erase(self) -> None:
-        """Take it away."""
         if self._shown:
             self._shown = False
-            tell(ERASE)
+            write_error(ERASE)
 
-    def forget(self) -> None:
-        """Take it away for good."""
+    def clear(self) -> None:
         self.erase()
         self._text = ""
 
     @staticmethod
     def width() -> int:
-        """How wide a line may be; the last column stays free, where a terminal would wrap."""
+        """Return the terminal's width without its last column, where it would wrap."""
         try:
             return os.get_terminal_size(2).columns - 1
         except OSError:
             return 79
 
 
-def same_terminal() -> bool:
-    """Whether standard output and standard error are one terminal."""
+def is_same_terminal() -> bool:
     try:
         ours, theirs = os.fstat(1), os.fstat(2)
     except OSError:
@@ -137,8 +133,8 @@ def same_terminal() -> bool:
     return os.isatty(1) and os.isatty(2) and ours.st_rdev == theirs.st_rdev
 
 
-def piped() -> bool:
-    """Whether standard output goes to another program, which may write to our terminal."""
+def is_output_piped() -> bool:
+    """Return whether another program reads our output: it may write to our terminal."""
     try:
         mode = os.fstat(1).st_mode
     except OSError:

@@ -11,25 +11,24 @@ from brimline.cli.arguments import add_agent, add_since, chosen_agents
 from brimline.cli.context import Context, as_json, print_problems
 from brimline.settings import seconds
 from brimline.survey.files import find_transcripts
-from brimline.survey.index import TranscriptIndex
+from brimline.survey.index import Progress, TranscriptIndex
 from brimline.survey.report import Report, ReportFilter, ReportLine, build_report, summaries
 from brimline.survey.summary import day_of
-from brimline.terminal.text import Cell, Column, count_of, format_table, shorten_home, strip_control
+from brimline.terminal.text import (
+    Cell,
+    Column,
+    count_of,
+    draw_bar,
+    format_table,
+    shorten_home,
+    strip_control,
+)
 from brimline.usage import format_tokens
 
+BAR_COLUMNS = 30
 FIELDS = (
-    "key",
-    "agents",
-    "sessions",
-    "calls",
-    "peak_sent",
-    "end_sent",
-    "compactions",
-    "input",
-    "cache_read",
-    "cache_write",
-    "output",
-    "cost",
+    *("key", "agents", "sessions", "calls", "peak_sent", "end_sent", "compactions"),
+    *("input", "cache_read", "cache_write", "output", "cost"),
 )
 
 
@@ -56,8 +55,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
     report = build_report(
         summaries(index, transcripts), options.by, ReportFilter(since, options.project)
     )
-    output = _rendered(context, options, report, bool(transcripts))
-    sys.stdout.write(output)
+    sys.stdout.write(_rendered(context, options, report, bool(transcripts)))
     return 0
 
 
@@ -68,11 +66,9 @@ def _rendered(context: Context, options: argparse.Namespace, report: Report, fil
         return _csv(report)
     if report.lines:
         return "\n".join(_table(context, report)) + "\n"
-    return (
-        "No calls found.\n"
-        if files
-        else f"No transcripts found ({', '.join(map(display_name, agent_names()))}).\n"
-    )
+    if files:
+        return "No calls found.\n"
+    return f"No transcripts found ({', '.join(map(display_name, agent_names()))}).\n"
 
 
 def _csv(report: Report) -> str:
@@ -140,25 +136,20 @@ def _tokens(count: int | None) -> str:
     return "" if count is None else format_tokens(count)
 
 
-class _Bar:
-    """A progress bar on standard error, once the work has taken a second."""
+def _progress() -> Progress | None:
+    """Return a progress bar on standard error, which is drawn once the work has taken a second."""
+    if not sys.stderr.isatty():
+        return None
+    first_drawing = time.monotonic() + 1
+    is_drawn = False
 
-    WIDTH = 30
+    def draw(done: int, whole: int) -> None:
+        nonlocal is_drawn
+        if is_drawn or time.monotonic() >= first_drawing:
+            is_drawn = True
+            bar = draw_bar(100 * done / max(1, whole), BAR_COLUMNS, whole_cells=True)
+            end = "\r\x1b[K" if done >= whole else ""
+            sys.stderr.write(f"\r{bar} {done >> 20:,} of {whole >> 20:,} MB{end}")
+            sys.stderr.flush()
 
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-        self._drawn = False
-
-    def __call__(self, done: int, whole: int) -> None:
-        if time.monotonic() - self._begun < 1 and not self._drawn:
-            return
-        self._drawn = True
-        full = self.WIDTH * done // max(1, whole)
-        bar = "█" * full + "░" * (self.WIDTH - full)
-        end = "\r\x1b[K" if done >= whole else ""
-        sys.stderr.write(f"\r{bar} {done >> 20:,} of {whole >> 20:,} MB{end}")
-        sys.stderr.flush()
-
-
-def _progress() -> _Bar | None:
-    return _Bar() if sys.stderr.isatty() else None
+    return draw

@@ -8,7 +8,7 @@ import msgspec
 from brimline.agents import agent_names, get_agent
 from brimline.cli.arguments import add_flag
 from brimline.cli.context import Context, emit_json
-from brimline.cli.loop_table import table_of
+from brimline.cli.loop_table import loop_table
 from brimline.cli.run_output import RunOutput, make_output, print_json
 from brimline.errors import CommandFailed, InvalidPolicy, InvalidSettings
 from brimline.policy import check_levels
@@ -68,17 +68,17 @@ def run(context: Context, options: argparse.Namespace) -> int:
         events_file.ensure_writable(events)
     on = make_output(context, options.render, planned)
     try:
-        made = _run(planned, events, on, options.render == "json")
+        rows = _run(planned, events, on, options.render == "json")
     except CommandFailed as error:
         on.print_line("\n".join(strip_control(line) for line in f"brimline: {error}".splitlines()))
         return NOT_FOUND if isinstance(error.__cause__, FileNotFoundError) else NOT_STARTED
-    if len(made) > 1:
-        on.print_line("\n".join(table_of(loop_stats(made), context.width, on.colour)))
-    return made[-1].figures.exit_code or 0
+    if len(rows) > 1:
+        on.print_line("\n".join(loop_table(loop_stats(rows), context.width, on.colour)))
+    return rows[-1].figures.exit_code or 0
 
 
 def plan(context: Context, options: argparse.Namespace) -> RunPlan:
-    """What the arguments ask for; a BrimlineError for what cannot be done."""
+    """Return what the arguments ask for; raises BrimlineError."""
     command = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not command:
         raise InvalidSettings("argument", "COMMAND", "expected a command to run after --")
@@ -104,12 +104,12 @@ def plan(context: Context, options: argparse.Namespace) -> RunPlan:
 
 
 def _overrides(context: Context, config: str | None) -> Overrides:
-    """The user's settings, and a Ralph configuration's window for everything over them."""
-    told = context.settings.overrides
+    """Return the user's windows and limits, with a Ralph configuration's window for all models."""
+    overrides = context.settings.overrides
     window = ralph_settings.read_window(Path(config)) if config else None
     if window is None:
-        return told
-    return msgspec.structs.replace(told, windows={**told.windows, "*": window})
+        return overrides
+    return msgspec.structs.replace(overrides, windows={**overrides.windows, "*": window})
 
 
 def _levels(name: str, text: str | None) -> tuple[float, ...]:
@@ -129,20 +129,18 @@ def _level(name: str, text: str | None) -> float | None:
 def _run(
     planned: RunPlan, events: Path | None, on: RunOutput, as_json: bool
 ) -> list[events_file.EventRow]:
-    """Run it all; a row for each iteration, also where they are written nowhere."""
-    made: list[events_file.EventRow] = []
+    rows: list[events_file.EventRow] = []
     for one in iterate(planned, on):
-        made.append(events_file.make_row(one))
+        rows.append(events_file.make_row(one))
         on.print_line(summary_line(one))
         if events:
-            _append(events, made[-1], on)
+            _append(events, rows[-1], on)
         if as_json:
             print_json(one)
-    return made
+    return rows
 
 
 def _append(events: Path, row: events_file.EventRow, on: RunOutput) -> None:
-    """A row that cannot be written is told: the run was what it was."""
     try:
         events_file.append_row(events, row)
     except OSError as error:
@@ -154,7 +152,7 @@ def _summary(context: Context, path: Path, as_json: bool) -> int:
     if as_json:
         emit_json(loop)
     elif loop.overall.iterations:
-        print("\n".join(table_of(loop, context.width, context.colour)))
+        print("\n".join(loop_table(loop, context.width, context.colour)))
     else:
         print(f"No iterations in {strip_control(str(path))}.")
     return 0

@@ -8,7 +8,15 @@ import time
 import msgspec
 
 from brimline.cli.context import Context, wants_colour
-from brimline.cli.progress_bar import Bar, line, piped, put, same_terminal, status, tell
+from brimline.cli.progress_bar import (
+    Bar,
+    bar_line,
+    is_output_piped,
+    is_same_terminal,
+    status_parts,
+    write_all,
+    write_error,
+)
 from brimline.cli.stream_renderer import Discard, PassThrough, StreamWriter, TextRenderer
 from brimline.run.iteration import RunPlan
 from brimline.run.result import IterationResult
@@ -31,8 +39,8 @@ class RunOutput:
         self.colour = colour
         self._bar = bar
         self._iterations = iterations
-        self._shared = same_terminal()
-        self._piped = piped()
+        self._shared = is_same_terminal()
+        self._piped = is_output_piped()
         self._name = ""
         self._began = self._written = 0.0
 
@@ -45,7 +53,6 @@ class RunOutput:
         return isinstance(self.writer, TextRenderer)
 
     def start_iteration(self, iteration: int, hat: str | None) -> None:
-        """Announce the iteration, in a loop."""
         self._began = time.monotonic()
         if self._iterations > 1:
             self._name = f"{strip_control(hat)} {iteration}/{self._iterations}" if hat else ""
@@ -53,13 +60,12 @@ class RunOutput:
             self.print_line(f"Iteration {iteration} of {self._iterations}{named}")
 
     def write_output(self, chunk: bytes, agent: str | None) -> None:
-        """Show what the child printed, above the bar."""
         if self._bar is not None and (self._shared or self._piped):
             self._bar.erase()
         self._write(chunk, agent)
         self._written = time.monotonic()
         if self._bar is not None and self._shared:
-            self._bar.again()
+            self._bar.redraw()
 
     def _write(self, chunk: bytes, agent: str | None) -> None:
         """Write output; an error other than a closed pipe is reported."""
@@ -78,26 +84,23 @@ class RunOutput:
             return
         if self._piped and time.monotonic() - self._written < READER_PAUSE_S:
             return
-        beside = status(reading, state.call_count, time.monotonic() - self._began, self._name)
-        self._bar.draw(line(reading, beside, self._bar.width(), self.colour))
+        beside = status_parts(reading, state.call_count, time.monotonic() - self._began, self._name)
+        self._bar.draw(bar_line(reading, beside, self._bar.width(), self.colour))
 
     def report_level(self, level: float, reading: Reading, stops: bool) -> None:
-        """Print that a level is reached."""
         now = context_line(reading.sent, reading.window.tokens if reading.window else None)
         then = "; stopping the child" if stops else ""
         self.print_line(f"brimline: level {level:g} reached, {now}{then}")
 
     def hide_bar(self) -> None:
-        """Erase the bar."""
         if self._bar is not None:
             self._bar.erase()
 
     def end_iteration(self) -> None:
-        """Flush the output, and remove the bar."""
         self.hide_bar()
         self._flush()
         if self._bar is not None:
-            self._bar.forget()
+            self._bar.clear()
 
     def _flush(self) -> None:
         try:
@@ -106,14 +109,14 @@ class RunOutput:
             self.writer = Discard()
 
     def print_line(self, text: str) -> None:
-        """Print a line of our own to stderr."""
+        """Print a line to standard error."""
         self.hide_bar()
         broken = self._shared and not self.writer.at_start
-        tell(("\n" if broken else "") + f"{text}\n")
+        write_error(("\n" if broken else "") + f"{text}\n")
 
 
 def make_output(context: Context, render: str | None, plan: RunPlan) -> RunOutput:
-    """The output for --render; by default `pretty` on a terminal, else `plain`."""
+    """Return the output for --render; by default `pretty` on a terminal, else `plain`."""
     chosen = render or ("pretty" if os.isatty(1) else "plain")
     dumb = context.places.env.get("TERM", "dumb") == "dumb"
     bar = Bar() if os.isatty(2) and not dumb and chosen not in SILENT_MODES else None
@@ -130,4 +133,4 @@ def _make_writer(context: Context, chosen: str) -> StreamWriter:
 def print_json(result: IterationResult) -> None:
     """Print a result as one line of JSON; the reader may have gone."""
     with contextlib.suppress(BrokenPipeError):
-        put(1, msgspec.json.encode(result) + b"\n")
+        write_all(1, msgspec.json.encode(result) + b"\n")

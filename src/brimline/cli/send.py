@@ -22,9 +22,9 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 def run(context: Context, options: argparse.Namespace) -> int:
     session = resolve_session(context, options.session)
     body = {"text": options.text, "urgent": options.urgent}
-    told = request(context, "POST", session_path(session.id, "/messages"), body)
+    message = request(context, "POST", session_path(session.id, "/messages"), body)
     if options.json:
-        emit_json(told)
+        emit_json(message)
         return 0
     when = "the next tool result" if options.urgent else "the next turn"
     print(f"queued for {strip_control(session.id)}: delivered at {when}")
@@ -34,7 +34,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _note(row: SessionRow | None) -> str | None:
-    """What the sender should know of a session that does not live."""
+    """Return a note about a session that is unknown, was cleared or has ended."""
     hours = f"{MESSAGE_LIFETIME_S / 3_600:g} hours"
     if row is None:
         return f"unknown session: the message is kept for {hours} in case it starts"

@@ -57,42 +57,43 @@ def run(context: Context, options: argparse.Namespace) -> int:
     if options.background:
         return background.start(context, options.port)
     if options.autostart:
-        return _started_by_hook(context, options.port)
+        return _serve_for_hook(context, options.port)
     if options.demo:
         return _demo(options.port)
-    return _in_the_foreground(context, options.port)
+    return _serve_in_foreground(context, options.port)
 
 
-def _in_the_foreground(context: Context, port: int | None) -> int:
+def _serve_in_foreground(context: Context, port: int | None) -> int:
     state = context.state
     try:
-        return _here(context, (read_port(state) or DEFAULT_PORT) if port is None else port, _ready)
+        return _run_daemon(
+            context, (read_port(state) or DEFAULT_PORT) if port is None else port, _print_link
+        )
     except AlreadyRunning:
-        if address := background.answers(context):
+        if address := background.daemon_address(context):
             print(f"Brimline is already running at {address} (`brimline serve --stop` stops it)")
             print(f"{PRINTED}\n{background.page_link(context)}")
             return 0
-        if (one := background.held(context)) is not None:
+        if (one := background.find_unresponsive_daemon(context)) is not None:
             raise one from None
         raise
 
 
 def _demo(port: int | None) -> int:
-    """Show recorded sessions; nothing of the user's is asked or touched."""
     import uvloop
 
     from brimline.demo.demo import Demo
 
-    uvloop.run(Demo(port).run(_shows))
+    uvloop.run(Demo(port).run(_print_demo_link))
     return 0
 
 
-def _shows(link: str) -> None:
+def _print_demo_link(link: str) -> None:
     print(f"Brimline shows sample sessions at {_address(link)} (Ctrl-C stops it)")
     print(f"{PRINTED}\n{link}", flush=True)
 
 
-def _here(context: Context, port: int | None, ready: Callable[[str], None]) -> int:
+def _run_daemon(context: Context, port: int | None, ready: Callable[[str], None]) -> int:
     import uvloop
 
     from brimline.server.daemon import Daemon, ignore_hangup
@@ -103,19 +104,19 @@ def _here(context: Context, port: int | None, ready: Callable[[str], None]) -> i
     return 1 if daemon.is_lost else 0
 
 
-def _started_by_hook(context: Context, port: int | None) -> int:
-    """The same, into the log; nothing where that is switched off, or where one runs already."""
+def _serve_for_hook(context: Context, port: int | None) -> int:
+    """Run the daemon with its output in the log, if autostart is on and none runs."""
     if not context.settings.daemon.autostart:
         return 0
     background.keep_start_lock()
-    background.log_to(background.log_of(context))
+    background.redirect_output(background.log_path(context))
     with suppress(AlreadyRunning):
-        _here(context, port, _ready)
+        _run_daemon(context, port, _print_link)
     return 0
 
 
-def _ready(link: str) -> None:
-    """Say where it serves; a log, which may be shown to others, gets no link."""
+def _print_link(link: str) -> None:
+    """Print the address; a log, which may be shown to others, gets no link."""
     print(f"Brimline is running at {_address(link)} (Ctrl-C stops it)")
     if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
         print("`brimline open` opens the dashboard")
@@ -131,7 +132,7 @@ def _address(link: str) -> str:
 def _status(context: Context, as_json: bool) -> int:
     print_store_problems(context)
     try:
-        told = request(context, "GET", background.DAEMON)
+        daemon = request(context, "GET", background.DAEMON_PATH)
     except NotRunning as error:
         if as_json:
             emit_json(
@@ -144,13 +145,13 @@ def _status(context: Context, as_json: bool) -> int:
             print(error)
         return 3
     if as_json:
-        emit_json({"running": True, **told})
+        emit_json({"running": True, **daemon})
         return 0
-    since = format_age(context.now - told["since"])
-    print(f"running since {since}, process {told['pid']}, version {told['version']}")
-    print(f"at {told['address']}; {told['heard']:,} hooks and status lines received")
-    if told["malformed"] or told["dropped"]:
-        print(f"{told['malformed']:,} malformed, {told['dropped']:,} dropped")
+    since = format_age(context.now - daemon["since"])
+    print(f"running since {since}, process {daemon['pid']}, version {daemon['version']}")
+    print(f"at {daemon['address']}; {daemon['heard']:,} hooks and status lines received")
+    if daemon["malformed"] or daemon["dropped"]:
+        print(f"{daemon['malformed']:,} malformed, {daemon['dropped']:,} dropped")
     return 0
 
 

@@ -11,7 +11,7 @@ from brimline.agents.hook_command import HttpTarget, Program, find_program
 from brimline.cli import service
 from brimline.cli.arguments import add_flag, add_json
 from brimline.cli.context import Context, emit_json
-from brimline.cli.setup_diff import Shown, carried_out, lines, shown
+from brimline.cli.setup_diff import Shown, apply_change, change_lines, describe_change
 from brimline.server.port_file import read_port
 from brimline.server.secret import derive_token, read_secret
 from brimline.server.sockets import HOST
@@ -55,12 +55,12 @@ def add_arguments(to: argparse.ArgumentParser) -> None:
 def run(context: Context, options: argparse.Namespace) -> int:
     """Show what changes in each file, and write it."""
     agents = _agents(context, options)
-    if not (agents or _beside(options) or options.remove):
+    if not (agents or _is_other_change(options) or options.remove):
         print(NONE, file=sys.stderr)
         if options.json:
             emit_json([])
         return 1
-    told = list(_done(context, options, agents))
+    told = list(_changes(context, options, agents))
     if options.json:
         emit_json(told)
     else:
@@ -69,33 +69,35 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _agents(context: Context, options: argparse.Namespace) -> list[str]:
-    """Those that are named; else all that are found, unless something else is asked for."""
+    """Return the named agents; else all installed ones, unless only something else is changed."""
     named = [get_agent(agent).name for agent in options.agents]
-    if named or _beside(options):
+    if named or _is_other_change(options):
         return named
     found = agents_present(context.places)
-    return [*found, *_left(context, options, found)] if options.remove else found
+    return [*found, *_leftover_agents(context, options, found)] if options.remove else found
 
 
-def _left(context: Context, options: argparse.Namespace, found: list[str]) -> Iterator[str]:
-    """Agents that are not here, or not any more, and have something of ours all the same."""
-    wish = wish_of(context, options)
+def _leftover_agents(
+    context: Context, options: argparse.Namespace, found: list[str]
+) -> Iterator[str]:
+    """Yield agents that are no longer installed but still have our hooks."""
+    wish = setup_options(context, options)
     for agent in agent_names():
         if agent not in found and find_installed(agent, context.places, wish, options.scope).events:
             yield agent
 
 
-def _beside(options: argparse.Namespace) -> bool:
+def _is_other_change(options: argparse.Namespace) -> bool:
     return options.service or options.parent is not None
 
 
-def _done(context: Context, options: argparse.Namespace, agents: list[str]) -> Iterator[Shown]:
-    wish = wish_of(context, options)
-    write = shown if options.dry_run else carried_out
+def _changes(context: Context, options: argparse.Namespace, agents: list[str]) -> Iterator[Shown]:
+    wish = setup_options(context, options)
+    write = describe_change if options.dry_run else apply_change
     if options.parent is not None:
         yield write(_parent(context, options, wish))
     if options.service:
-        yield service.set_up(context, wish.state, options.remove, options.dry_run)
+        yield service.change_service(context, wish.state, options.remove, options.dry_run)
     yield from map(write, plan(agents, context.places, wish))
 
 
@@ -111,21 +113,23 @@ def _parent(context: Context, options: argparse.Namespace, wish: SetupOptions) -
 
 def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> None:
     for one in told:
-        print("\n".join(lines(context, one)), end="\n\n")
+        print("\n".join(change_lines(context, one)), end="\n\n")
     if not told:
         print(GONE)
     if options.dry_run:
         print(DRY)
     elif options.remove:
-        if not _beside(options) and service.here(context, _state(context)).path.exists():
+        if (
+            not _is_other_change(options)
+            and service.local_service(context, _state(context)).path.exists()
+        ):
             print(LEFT)
     elif written := [one.agent for one in told if one.written and one.agent in agent_names()]:
-        print(NEXT if _starts(context, options, written) else f"{BY_HAND}\n{NEXT}")
+        print(NEXT if _starts_daemon(context, options, written) else f"{BY_HAND}\n{NEXT}")
 
 
-def _starts(context: Context, options: argparse.Namespace, agents: list[str]) -> bool:
-    """Whether a session of these agents starts the daemon."""
-    wish = wish_of(context, options)
+def _starts_daemon(context: Context, options: argparse.Namespace, agents: list[str]) -> bool:
+    wish = setup_options(context, options)
     found = (find_installed(agent, context.places, wish, options.scope) for agent in agents)
     return context.settings.daemon.autostart and any(one.autostart for one in found)
 
@@ -134,8 +138,8 @@ def _state(context: Context) -> Path:
     return Path(os.path.abspath(context.state))
 
 
-def wish_of(context: Context, options: argparse.Namespace | None = None) -> SetupOptions:
-    """What is asked for; without options, nothing is."""
+def setup_options(context: Context, options: argparse.Namespace | None = None) -> SetupOptions:
+    """Return the options of setup; without arguments, those of a check."""
     state = _state(context)
     if options is None:
         return SetupOptions(program=_program(state), state=state, cwd=Path.cwd())

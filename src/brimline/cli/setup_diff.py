@@ -37,17 +37,16 @@ class Shown(msgspec.Struct, frozen=True):
     diff: str
 
 
-def carried_out(change: Change) -> Shown:
-    """Write a change; what stands in the way is told, and the others go on."""
+def apply_change(change: Change) -> Shown:
+    """Write a change; an error becomes its problem."""
     try:
         done = apply(change)
     except InvalidSettings as error:
-        return shown(msgspec.structs.replace(change, problem=str(error)))
-    return shown(done, written=change.pending and done.before != done.after)
+        return describe_change(msgspec.structs.replace(change, problem=str(error)))
+    return describe_change(done, written=change.pending and done.before != done.after)
 
 
-def shown(change: Change, written: bool = False) -> Shown:
-    """A change as it is, or would be."""
+def describe_change(change: Change, written: bool = False) -> Shown:
     return Shown(
         agent=change.agent,
         path=None if change.path is None else str(change.path),
@@ -61,13 +60,11 @@ def shown(change: Change, written: bool = False) -> Shown:
 
 
 def _backup(change: Change) -> str | None:
-    """Where the file as it was is kept."""
     place = backup_path(change.path) if change.path else None
     return str(place) if place and place.exists() else None
 
 
 def _diff(change: Change) -> Iterator[str]:
-    """The change as a unified diff; a file that is not there is empty."""
     name = str(change.path)
     before, after = _rows(change.before), _rows(change.after)
     yield from difflib.unified_diff(before, after, name, name, n=2, lineterm="")
@@ -83,8 +80,7 @@ def _rows(data: bytes | None) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def lines(context: Context, told: Shown) -> Iterator[str]:
-    """What is told of a change."""
+def change_lines(context: Context, told: Shown) -> Iterator[str]:
     home, done = context.places.home, f"{told.what[:1].upper()}{told.what[1:]}"
     place = f"  {strip_control(shorten_home(told.path, home))}" if told.path else ""
     yield colourize(

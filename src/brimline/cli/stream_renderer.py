@@ -12,7 +12,7 @@ from brimline.agents.content import (
     ToolCall,
     read_stream_line,
 )
-from brimline.cli.progress_bar import put
+from brimline.cli.progress_bar import write_all
 from brimline.terminal.text import colourize, strip_control, truncate
 
 _PIECE = re.compile(rb"[^\n]*\n|[^\n]+")
@@ -30,19 +30,15 @@ class StreamWriter(Protocol):
         """Write output; `agent` is set if it is that agent's JSON stream."""
         ...
 
-    def close(self) -> None:
-        """End the output of a run."""
-        ...
+    def close(self) -> None: ...
 
 
 class PassThrough:
-    """Writes output unchanged, at once."""
-
     def __init__(self) -> None:
         self.at_start = True
 
     def write(self, chunk: bytes, agent: str | None) -> None:
-        put(1, chunk)
+        write_all(1, chunk)
         self.at_start = chunk.endswith(b"\n")
 
     def close(self) -> None:
@@ -50,8 +46,6 @@ class PassThrough:
 
 
 class Discard:
-    """Writes nothing."""
-
     at_start = True
 
     def write(self, chunk: bytes, agent: str | None) -> None:
@@ -77,7 +71,6 @@ class TextRenderer:
 
     @property
     def at_start(self) -> bool:
-        """Whether the last write ended its line."""
         return self._out.at_start
 
     def write(self, chunk: bytes, agent: str | None) -> None:
@@ -146,5 +139,4 @@ class TextRenderer:
 
 
 def _clean_lines(text: str) -> str:
-    """The text without control characters, its lines kept."""
     return "\n".join(strip_control(line.expandtabs(4)) for line in text.split("\n"))

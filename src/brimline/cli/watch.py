@@ -42,7 +42,7 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _on_terminal(context: Context) -> bool:
-    """Whether there is a screen: Textual reads keys from the first, and draws on the last."""
+    """Return whether Textual can read keys and draw."""
     files = (sys.stdin, sys.stdout, sys.stderr)
     return all(file.isatty() for file in files) and context.places.env.get("TERM") != "dumb"
 
@@ -86,7 +86,6 @@ def _frame(
 
 
 def _nothing(hidden: bool, look: ListOptions, live: bool) -> list[Line]:
-    """What to do where no session is shown."""
     from brimline.tui.texts import empty_list_lines
 
     if hidden:

@@ -14,7 +14,6 @@ from brimline.windows import (
     ClientWindow,
     Limit,
     Model,
-    Overrides,
     ResolveContext,
     Window,
     catalogue,
@@ -26,7 +25,7 @@ from brimline.windows import (
 
 
 class Belief(msgspec.Struct, frozen=True):
-    """What we believe about a model in an agent."""
+    """The window and limit of a model in an agent."""
 
     agent: str | None
     model: str
@@ -59,32 +58,28 @@ def run(context: Context, options: argparse.Namespace) -> int:
 
 
 def _model(context: Context, model: str, agents: Sequence[str], as_json: bool) -> None:
-    believed = [belief(context, agent, model) for agent in agents]
+    believed = [resolve_model(context, agent, model) for agent in agents]
     row = find_model(model)
     if as_json:
         emit_json(Beliefs(model, row, believed))
         return
     for one in believed:
         print(f"{display_name(one.agent or '')}, {strip_control(model)}")
-        print(
-            "  window " + (_said(one.window) or "unknown: not in the client table or the catalogue")
-        )
-        print("  limit  " + (_said(one.limit) or "unknown"))
+        unknown = "unknown: not in the client table or the catalogue"
+        print(f"  window {describe_bound(one.window, unknown)}")
+        print(f"  limit  {describe_bound(one.limit)}")
     print(f"catalogue ({catalogue().made_from}): {_row(row)}")
 
 
-def belief(context: Context, agent: str, model: str) -> Belief:
-    """The window and limit of a model in an agent, under the user's and the client's settings."""
-    overrides: Overrides = context.settings.overrides
-    known = ResolveContext(
-        agent=agent, model=model, settings=source(agent).settings(context.places)
-    )
+def resolve_model(context: Context, agent: str, model: str) -> Belief:
+    overrides, settings = context.settings.overrides, source(agent).settings(context.places)
+    known = ResolveContext(agent=agent, model=model, settings=settings)
     window = window_of(known, overrides)
     return Belief(agent, model, window, limit_of(known, window, overrides))
 
 
-def _said(value: Window | Limit | None) -> str | None:
-    return f"{value.tokens:,} ({value.origin}): {value.why}" if value else None
+def describe_bound(value: Window | Limit | None, unknown: str = "unknown") -> str:
+    return f"{value.tokens:,} ({value.origin}): {value.why}" if value else unknown
 
 
 def _row(row: Model | None) -> str:
@@ -111,27 +106,20 @@ def _clients(context: Context, agents: Sequence[str], as_json: bool) -> None:
     ]
     if windows:
         print("Windows by client:")
-        cells = [_window_cells(row) for row in windows]
+        cells = [_cells(row, f"{row.window:,}") for row in windows]
         print("\n".join(format_table(columns, cells, context.width, False)) + "\n")
     print("Limits by client:")
-    print(
-        "\n".join(
-            format_table(columns, [_limit_cells(row) for row in limits], context.width, False)
-        )
-    )
+    cells = [_cells(row, _limit_formula(row)) for row in limits]
+    print("\n".join(format_table(columns, cells, context.width, False)))
     models = len(catalogue().exact)
     print(f"\nOther models: {models} ids in the catalogue, generated from {catalogue().made_from}.")
 
 
-def _window_cells(row: ClientWindow) -> list[Cell]:
-    return _cells(row, f"{row.window:,}")
-
-
-def _limit_cells(row: ClientLimit) -> list[Cell]:
+def _limit_formula(row: ClientLimit) -> str:
     parts = [f"{row.fraction / row.granted:.0%}" if row.fraction != 1 else "window"]
     parts += [f"- {row.margin:,}"] if row.margin else []
     parts += [f"- reply (up to {row.output_cap:,})"] if row.output_cap else []
-    return _cells(row, " ".join(parts) if row.enforced else "not enforced")
+    return " ".join(parts) if row.enforced else "not enforced"
 
 
 def _cells(row: ClientWindow | ClientLimit, tokens: str) -> list[Cell]:

@@ -8,13 +8,12 @@ import msgspec
 from brimline.agents.hook_payloads import StatusInput
 from brimline.settings import Colour, LinePart, LineSettings
 from brimline.terminal.colours import code
-from brimline.terminal.text import HIGH_FROM, MEDIUM_FROM, cell_width
+from brimline.terminal.text import HIGH_FROM, MEDIUM_FROM, cell_width, count_of, draw_bar
 from brimline.tracker import Reading
 from brimline.usage import format_tokens, whole_percent
 from brimline.windows import Window
 
 RESET = "\x1b[0m"
-FILLED_CELL, EMPTY_CELL = "█", "░"
 CORRECTED_MARK = "*"  # the client reports another figure
 OVER_MARK = "!"  # more than the window that the user set
 
@@ -97,7 +96,7 @@ def _context(reading: Reading, status: StatusInput, options: RenderOptions) -> S
             _join([figure, _plain(tokens)], ""),
             _join([figure, _plain(" of window")], ""),
         ]
-    bar = _coloured(_bar(reading.percent, options.line.bar), shade)
+    bar = _coloured(draw_bar(reading.percent, options.line.bar, whole_cells=True), shade)
     return [_join([bar, _plain(percent + tokens)], " "), _plain(percent + tokens),
             _plain(f"{percent} of window")]  # fmt: skip
 
@@ -136,11 +135,6 @@ def _percent(reading: Reading, sent: int, window: Window) -> str:
     return f"{whole}%" if whole else "<1%"
 
 
-def _bar(percent: float, columns: int) -> str:
-    filled = int(columns * percent / 100)
-    return FILLED_CELL * filled + EMPTY_CELL * (columns - filled)
-
-
 def _colour_code(reading: Reading, options: RenderOptions) -> str:
     """Return the colour code by distance to the limit, else to the window's end."""
     near = reading.percent if reading.percent_of_limit is None else reading.percent_of_limit
@@ -168,7 +162,7 @@ def _tokens_left(reading: Reading, status: StatusInput, options: RenderOptions) 
 def _calls_left(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
     if not options.calls_left or reading.sent is None:
         return []
-    return [_plain(f"~{options.calls_left} call{'' if options.calls_left == 1 else 's'} left")]
+    return [_plain(f"~{count_of(options.calls_left, 'call')} left")]
 
 
 def _cost(reading: Reading, status: StatusInput, options: RenderOptions) -> Sequence[Part]:
@@ -180,7 +174,7 @@ def _handoff(reading: Reading, status: StatusInput, options: RenderOptions) -> S
     if options.handoff is None:
         return []
     calls = options.handoff_calls
-    since = "" if not calls else f", {calls} call{'' if calls == 1 else 's'} ago"
+    since = f", {count_of(calls, 'call')} ago" if calls else ""
     return [_plain(f"{options.handoff} handoff{since}")]
 
 

@@ -60,7 +60,7 @@ def spawn(
     mask: Collection[int],
     files: Sequence[tuple[int, int, int]],
 ) -> int:
-    """Start a command and return its process id. Raises CommandFailed."""
+    """Start a command and return its process id; raises CommandFailed."""
     try:
         return os.posix_spawnp(
             command[0],

@@ -37,6 +37,5 @@ def detect_agent(command: Sequence[str]) -> str | None:
 
 
 def _agent_of_package(package: str) -> str | None:
-    """The agent that an npm package installs."""
     agents = all_agents()
     return next((one.name for one in agents if package in one.capabilities.npm_packages), None)

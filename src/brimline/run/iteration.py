@@ -34,7 +34,6 @@ class RunPlan(msgspec.Struct, frozen=True):
     on_level: str | None = None
 
     def hat_of(self, iteration: int) -> str | None:
-        """The hat of an iteration, counted from 1."""
         return self.hats[(iteration - 1) % len(self.hats)] if self.hats else None
 
 
@@ -128,7 +127,6 @@ class Iteration:
 
     @property
     def seconds_until_step(self) -> float:
-        """Seconds until the next step is due."""
         return max(0.0, self._step_at - time.monotonic())
 
     def on_output(self, chunk: bytes) -> None:

@@ -39,7 +39,6 @@ class LevelAlarm:
 
     @property
     def is_off(self) -> bool:
-        """Whether there are no levels."""
         return not self._levels and self._stop_at is None
 
     def fire_level(self, reading: Reading | None) -> float | None:
@@ -50,7 +49,6 @@ class LevelAlarm:
         return level
 
     def should_stop(self, reading: Reading | None) -> bool:
-        """Whether the child is to be stopped."""
         if self._stop_at is None or reading is None or reading.percent_raw is None:
             return False
         return reading.percent_raw >= self._stop_at
@@ -65,7 +63,6 @@ class Terminator:
         self._started = time.monotonic()
 
     def step(self) -> None:
-        """Send the signals that are due."""
         while self._left and time.monotonic() - self._started >= self._left[0].after_s:
             self._child.send(self._left.pop(0).signal)
 

@@ -46,13 +46,11 @@ class RunState:
 
     @property
     def session_id(self) -> str | None:
-        """The agent's own id of the session."""
         transcript = self._transcript_view
         return self.stream.session.id or (transcript.session.id if transcript else None)
 
     @property
     def call_count(self) -> int:
-        """The number of calls of the main thread."""
         return len(self._best_view.calls)
 
     def read_transcript(self) -> None:
@@ -120,7 +118,6 @@ class RunState:
         return self._settings[1]
 
     def result(self, duration: float, failed: bool) -> SessionResult:
-        """The result of the run; `duration` is in seconds."""
         outcome, reading, billed = self.stream.outcome, self.reading(), self._billed()
         sent = [call.usage.sent for call in self._best_view.calls]
         return SessionResult(

@@ -29,7 +29,6 @@ class TextSearch:
         self.found = False
 
     def add(self, part: str) -> None:
-        """Search the next part."""
         seen = self._tail + part
         self.found = self.found or self._text in seen
         self._tail = (
@@ -61,7 +60,6 @@ class StreamReader:
 
     @property
     def session(self) -> Session:
-        """The session by its stream alone."""
         if self._events:
             self._session = fold(self._session, self._events)
             self._events = []
@@ -69,11 +67,9 @@ class StreamReader:
 
     @property
     def text_found(self) -> bool:
-        """Whether the agent said `until`."""
         return self._search is not None and self._search.found
 
     def feed(self, chunk: bytes) -> None:
-        """Read the lines that are complete."""
         first, *others = chunk.split(b"\n")
         self._buffer_part(first)
         if not others:

@@ -27,12 +27,10 @@ class RunView(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> list[Call]:
-        """The main thread's calls in this run."""
         return self._calls_of_run(self.main)
 
     @property
     def all_calls(self) -> list[Call]:
-        """The calls of all threads in this run."""
         return [
             call for thread in self.session.threads.values() for call in self._calls_of_run(thread)
         ]

@@ -107,13 +107,11 @@ class TranscriptIndex:
             owned |= own_candidates
 
     def save(self) -> None:
-        """Write the state file if something changed."""
         if self._changed:
             state_file.save(self._state, self._folder)
             self._changed = False
 
     def is_fully_read(self, transcript: Transcript) -> bool:
-        """Whether a transcript was read from its beginning."""
         if _key(transcript) in self._tail_only:
             return False
         return transcript.path in self._state.entries or not is_cacheable(transcript)
@@ -246,7 +244,6 @@ def _reset_signals() -> None:
 
 
 def read_transcript(job: ReadJob) -> ReadResult:
-    """Read what is new in a transcript."""
     transcript, before = job.transcript, job.before
     empty = SavedSession(START, Session(agent=transcript.agent), Tally())
     saved = before.load() if before else empty

@@ -64,7 +64,6 @@ class ReportFilter(msgspec.Struct, frozen=True):
 
 
 def summaries(index: TranscriptIndex, transcripts: Iterable[Transcript]) -> list[TranscriptSummary]:
-    """Return the summary of each transcript that could be read."""
     return [
         TranscriptSummary(transcript, summary)
         for transcript in transcripts

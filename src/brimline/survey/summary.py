@@ -96,8 +96,6 @@ class _RowBuilder:
 
 
 class _RowsBuilder:
-    """Collects the rows of a transcript, thread by thread."""
-
     def __init__(self, without: frozenset[str]) -> None:
         self._excluded_ids = without
         self._builders: dict[RowKey, _RowBuilder] = {}

@@ -24,7 +24,6 @@ GAP = "  "
 
 
 def shade_of(percent: float | None) -> Shade:
-    """The colour of a percentage: low, medium from 50, high from 80."""
     if percent is None:
         return "dim"
     if percent >= HIGH_FROM:
@@ -33,19 +32,17 @@ def shade_of(percent: float | None) -> Shade:
 
 
 def colourize(text: str, how: Shade, colour: bool) -> str:
-    """The text in a colour, where colours are wanted."""
     if not colour or how == "none" or not text:
         return text
     return f"\x1b[{_CODES[how]}m{text}\x1b[0m"
 
 
 def strip_control(text: str) -> str:
-    """Text that an agent wrote, without anything that a terminal would obey."""
+    """Replace everything that a terminal would interpret."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def cell_width(text: str) -> int:
-    """How many columns a text takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(
@@ -55,7 +52,7 @@ def cell_width(text: str) -> int:
 
 
 def truncate(text: str, width: int, keep_end: bool = False) -> str:
-    """A text that takes at most so many columns, with … where something is missing."""
+    """Cut a text to `width` columns, with … in place of the rest."""
     if cell_width(text) <= width:
         return text
     letters = list(reversed(text)) if keep_end else list(text)
@@ -69,23 +66,22 @@ def truncate(text: str, width: int, keep_end: bool = False) -> str:
     return "…" + "".join(reversed(kept)) if keep_end else "".join(kept) + "…"
 
 
-def draw_bar(percent: float | None, width: int) -> str:
-    """A bar of so many columns; empty dots where nothing is known."""
+def draw_bar(percent: float | None, width: int, whole_cells: bool = False) -> str:
+    """Draw a bar of `width` columns, in eighths unless `whole_cells`; dots if unknown."""
     if percent is None:
         return "·" * width
-    eighths = round(min(100.0, percent) / 100 * width * 8)
-    full, part = divmod(eighths, 8)
+    cells = width * min(100.0, percent) / 100
+    full, part = (int(cells), 0) if whole_cells else divmod(round(cells * 8), 8)
     drawn = "█" * full + (_EIGHTHS[part] if part else "")
     return drawn + "░" * (width - len(drawn))
 
 
 def count_of(number: int, noun: str) -> str:
-    """So many of a thing: 1 call, 2 calls."""
+    """Format a count with its noun: 1 call, 2 calls."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def format_age(seconds: float) -> str:
-    """How long ago, in one unit."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if seconds >= size:
             return f"{seconds / size:.0f}{unit}"
@@ -93,16 +89,14 @@ def format_age(seconds: float) -> str:
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """What stands in a table's field, and its colour."""
-
     text: str
     shade: Shade = "none"
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A table's column. `least` is how far it may be cut; `drop` who goes first when it is tight.
+    """A column; it may be cut to `min_width`, and the highest `drop_order` is dropped first.
 
-    `drop` 0 stays always; otherwise the highest number goes first.
+    A column with `drop_order` 0 always stays.
     """
 
     title: str
@@ -115,7 +109,7 @@ class Column(msgspec.Struct, frozen=True):
 def format_table(
     columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int, colour: bool
 ) -> list[str]:
-    """The lines of a table that fits the width."""
+    """Return the lines of a table that fits the width."""
     wide = [
         max([cell_width(column.title), *(cell_width(row[i].text) for row in rows)])
         for i, column in enumerate(columns)
@@ -126,7 +120,7 @@ def format_table(
 
 
 def _fit(columns: Sequence[Column], wide: list[int], width: int) -> dict[int, int]:
-    """The columns that are shown, and how wide each is."""
+    """Return the width of each column that is shown."""
     shown = dict(enumerate(wide))
     while (over := sum(shown.values()) + len(GAP) * (len(shown) - 1) - width) > 0:
         loose = {
@@ -146,7 +140,7 @@ def _fit(columns: Sequence[Column], wide: list[int], width: int) -> dict[int, in
 
 
 def _shrink(shown: dict[int, int], loose: dict[int, int], over: int) -> None:
-    """Take what is too much from the columns that have the most to give."""
+    """Narrow the columns that have the most to give."""
     for _ in range(over):
         i = max(loose, key=lambda j: loose[j])
         loose[i] -= 1
@@ -166,6 +160,5 @@ def _line(
 
 
 def shorten_home(path: str, home: Path) -> str:
-    """A path for people: the home folder as ~."""
     inside = path == str(home) or path.startswith(f"{home}{os.sep}")
     return "~" + path[len(str(home)) :] if inside else path

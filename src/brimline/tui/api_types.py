@@ -69,7 +69,6 @@ class SessionView(msgspec.Struct, frozen=True):
 
     @property
     def main(self) -> ThreadView | None:
-        """The main thread; None before its first report."""
         return next((thread for thread in self.threads if thread.thread == MAIN), None)
 
     @property
@@ -160,7 +159,6 @@ class LiveSessions:
         return [view for view in views if view is not None]
 
     def decode(self, data: bytes) -> SessionView | None:
-        """A whole session; None if it cannot be decoded."""
         view = decode_view(data)
         if view is not None:
             self._encoded[view.session.id] = data
@@ -180,7 +178,6 @@ class LiveSessions:
 
 
 def decode_view(data: bytes) -> SessionView | None:
-    """A session; None if it cannot be decoded."""
     return next(iter(_decode_each([msgspec.Raw(data)], SessionView)), None)
 
 

@@ -37,7 +37,6 @@ def shade_word(thread: ThreadView) -> str:
 
 
 def draw_thread_bar(view: SessionView, thread: ThreadView, width: int) -> Line:
-    """The bar of a thread, `width` columns wide, with its marks."""
     marks: dict[int, Span] = {}
     for level in view.levels if thread.thread == MAIN else ():
         marks[_column(level, width)] = Span(LEVEL_MARK)
@@ -77,7 +76,6 @@ def tokens_text(thread: ThreadView) -> str:
 
 
 def limit_text(thread: ThreadView) -> str:
-    """The percentage of the limit."""
     if thread.percent_of_limit is None:
         return "?"
     return f"{thread.percent_of_limit:.0f}%"
@@ -96,7 +94,6 @@ def state_text(view: SessionView, thread: ThreadView | None, now: float) -> str:
 
 
 def last_seen_at(view: SessionView, thread: ThreadView | None) -> float:
-    """The time of the thread's last reading, or of the session's last event."""
     return view.session.seen_at if thread is None or thread.at is None else thread.at
 
 

@@ -90,7 +90,6 @@ def _with_counts(thread: ThreadView, session: Session) -> ThreadView:
 
 
 def build_timeline(session: Session) -> Timeline:
-    """The calls and compactions of a session."""
     calls: list[CallRow] = []
     compactions: list[CompactionRow] = []
     for name, thread in session.threads.items():

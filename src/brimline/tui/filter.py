@@ -24,7 +24,6 @@ class ListOptions(msgspec.Struct, frozen=True):
 
 
 def select_sessions(views: Iterable[SessionView], options: ListOptions) -> list[SessionView]:
-    """The sessions that match, in order."""
     return sorted(
         (view for view in views if matches(view, options)), key=lambda v: _sort_key(v, options.sort)
     )

@@ -31,7 +31,6 @@ class SessionProvider:
         self.intervals = intervals or Intervals()
 
     def updates(self) -> AsyncIterator[Update]:
-        """All sessions, then every change."""
         return follow_sessions(self._daemon, self._read_views, self.intervals)
 
     async def load_detail(self, view: SessionView, live: bool) -> SessionDetail:

@@ -78,12 +78,10 @@ class OverviewRows(msgspec.Struct, frozen=True):
         return [Span(NO_CURSOR), *self._format_columns(columns, titles)]
 
     def height(self, view: SessionView) -> int:
-        """The number of lines of a session."""
         others = len(view.subagents)
         return (1 if self.is_wide else 2) + min(others, MAX_SUBAGENTS) + (others > MAX_SUBAGENTS)
 
     def lines(self, view: SessionView, selected: bool = False) -> list[Line]:
-        """The lines of a session and its subagents."""
         texts = self._session_texts(view, selected)
         mark = Span(CURSOR if selected else NO_CURSOR, "bold")
         own = [

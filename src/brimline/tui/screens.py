@@ -40,7 +40,6 @@ class FramedScreen(Screen[None]):
         return self.sessions.header_line()
 
     def footer(self) -> str:
-        """The keys that can be pressed."""
         return self.KEYS
 
     def draw(self) -> None:
@@ -73,8 +72,6 @@ class FramedScreen(Screen[None]):
 
 
 class OverviewScreen(FramedScreen):
-    """The list of sessions."""
-
     KEYS = " j/k move  Enter open  / filter  s sort  a all  ? help  q quit"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", show=False),
@@ -149,8 +146,6 @@ class OverviewScreen(FramedScreen):
 
 
 class HelpScreen(FramedScreen):
-    """The keys and the symbols."""
-
     KEYS = " Esc back  j/k scroll  q quit"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark", "app.pop_screen", show=False)

@@ -56,7 +56,6 @@ class SessionList:
         self.needs_redraw = True
 
     def visible(self) -> list[SessionView]:
-        """The sessions to show, in order."""
         since = None if self._include_old or self._max_age_s is None else self.now - self._max_age_s
         return select_sessions(
             self.views.values(), msgspec.structs.replace(self.options, since=since)

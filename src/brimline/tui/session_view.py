@@ -26,8 +26,6 @@ BLANK_LINE: Line = []
 
 
 class SessionPage(msgspec.Struct, frozen=True):
-    """Formats a session for a terminal of a given width."""
-
     width: int
     now: float
     home: Path

@@ -84,7 +84,6 @@ def wrap_text(text: str, width: int) -> list[str]:
 
 
 def _split_word(word: str, width: int) -> Iterable[str]:
-    """Split a word into parts of at most `width` columns."""
     part = ""
     for letter in word:
         if part and cell_width(part) + cell_width(letter) > width:

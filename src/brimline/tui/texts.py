@@ -25,12 +25,10 @@ def connection_line(connection: Connection) -> Line:
 
 
 def one_line(text: str) -> str:
-    """A text on one line, without control characters."""
     return strip_control(" ".join(text.split()))
 
 
 def too_small_lines(size: tuple[int, int], min_size: tuple[int, int]) -> list[Line]:
-    """The notice in a terminal that is too small."""
     needed, actual = f"needs {min_size[0]}x{min_size[1]}", f"has {size[0]}x{size[1]}"
     return [[Span("too small", "bold")], [Span(needed)], [Span(actual)]]
 
