@@ -1,6 +1,7 @@
 """Windows and limits: how large a context window is, where the client compacts, and why."""
 
 from brimline.windows.resolve import (
+    LONG_WINDOW,
     NO_CLIENT_SETTINGS,
     NO_OVERRIDES,
     REPORTED,
@@ -13,6 +14,7 @@ from brimline.windows.resolve import (
     window_of,
 )
 from brimline.windows.tables import (
+    LONG_CONTEXT_SUFFIX,
     Catalogue,
     ClientLimit,
     Clients,
@@ -28,6 +30,8 @@ from brimline.windows.tables import (
 )
 
 __all__ = [
+    "LONG_CONTEXT_SUFFIX",
+    "LONG_WINDOW",
     "NO_CLIENT_SETTINGS",
     "NO_OVERRIDES",
     "REPORTED",

@@ -50,8 +50,9 @@ class Limit(msgspec.Struct, frozen=True):
 class ClientSettings(msgspec.Struct, frozen=True):
     """The client's own settings for windows and compaction; None if unset.
 
-    The maps are by model, `*` for every model. `part` is the fraction of the window, without the
-    room for a reply, at which the client compacts at the latest.
+    The maps are by model; a key that ends with `*` is a prefix, `*` is for every model.
+    `part` is the fraction of the window, without the room for a reply, at which the client compacts
+    at the latest.
     """
 
     auto_compact: bool | None = None
@@ -279,7 +280,9 @@ def _value_for_model(table: Mapping[str, int], model: str | None) -> int | None:
         return table[model]
     if model is not None and normalize_model(model) in table:
         return table[normalize_model(model)]
-    return table.get("*")
+    name = normalize_model(model or "")
+    fitting = [key for key in table if key.endswith("*") and name.startswith(key[:-1])]
+    return table[max(fitting, key=len)] if fitting else None
 
 
 @cache

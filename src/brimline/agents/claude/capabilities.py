@@ -26,6 +26,7 @@ CAPABILITIES = Capabilities(
         "DISABLE_AUTO_COMPACT",
         "DISABLE_COMPACT",
         "CLAUDE_CODE_DISABLE_1M_CONTEXT",
+        "ANTHROPIC_MODEL",
         "CLAUDE_CONFIG_DIR",
     ),
     session_id_variables=("CLAUDE_CODE_SESSION_ID",),

@@ -1,13 +1,19 @@
 """Reads the events of a transcript without decoding every record.
 
-Only lines that hold a call's usage or a compaction are decoded, and of the copies of a call only
-the last. The events are those of `read_every_record`, which the tests compare with.
+Only lines that hold a call's usage, a compaction or evidence of a long window are decoded, and of
+the copies of a call only the last. The events are those of `read_every_record`, which the tests
+compare with.
 """
 
 import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+from brimline.agents.claude.long_context import (
+    DISPLAY_SUFFIX,
+    RESOLVED_KEY,
+    may_have_evidence,
+)
 from brimline.agents.claude.transcript import TranscriptParser
 from brimline.events import AnyEvent, Call
 from brimline.transcripts.chunks import CHUNK_BYTES, Chunks
@@ -24,7 +30,7 @@ from brimline.transcripts.source import MALFORMED, START, Cursor, Tally
 USAGE = b'"output_tokens":'  # in every usage, whatever its order; escaped text cannot match it
 BOUNDARY = b'compact_boundary"'
 SUMMARY = b'"isCompactSummary":'
-NEEDLES = (USAGE, BOUNDARY, SUMMARY)
+NEEDLES = (USAGE, BOUNDARY, SUMMARY, RESOLVED_KEY, DISPLAY_SUFFIX)
 ID_KEY = b'"id":"'  # precedes a message's id
 
 # A filter serves one reader at a time, and several threads may read. Creating one costs more than
@@ -104,6 +110,8 @@ class FastReader:
     def _read_run(self, chunks: Chunks, run: LineRun) -> Sequence[AnyEvent]:
         """Return the events of one line, or of the last of several copies of one call."""
         first, line, stop, name, _ = run
+        if may_have_evidence(chunks.data, first, stop):
+            return self._read_lines(bytes(chunks.view[first:stop]))
         try:
             events = self._parser.feed(chunks.view[line:stop]) or ()
         except MALFORMED:

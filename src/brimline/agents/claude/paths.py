@@ -17,7 +17,7 @@ from brimline.transcripts.source import (
     to_text,
     transcript_from_entry,
 )
-from brimline.windows import ClientSettings
+from brimline.windows import LONG_CONTEXT_SUFFIX, LONG_WINDOW, ClientSettings
 
 SUBAGENT = "agent-"
 DEFAULTS = (".claude", ".config/claude")
@@ -71,6 +71,7 @@ class _ModelSettings(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ClaudeSettings(msgspec.Struct, frozen=True, rename="camel"):
+    model: str | None = None
     auto_compact_enabled: bool | None = None
     auto_compact_window: int | None = None
     model_settings: dict[str, _ModelSettings] = msgspec.field(
@@ -90,12 +91,14 @@ def settings(places: Places, project: str | None = None) -> ClientSettings:
     """Settings of compaction: the project's over the user's over the environment."""
     env = dict(places.env)
     windows: dict[str, int] = {}
+    model: str | None = None
     enabled: bool | None = None
     for path in _settings_files(places, project):
         limit = MAX_STATE_BYTES if path.name == STATE_FILE else MAX_SETTINGS_BYTES
         file = read_settings(path, _ClaudeSettings, limit) or _ClaudeSettings()
         env |= file.env
         windows |= file.windows
+        model = file.model or model
         if file.auto_compact_enabled is not None:
             enabled = file.auto_compact_enabled
     if (size := env.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")).isdecimal():
@@ -106,9 +109,19 @@ def settings(places: Places, project: str | None = None) -> ClientSettings:
         auto_compact=enabled,
         auto_compact_windows=windows,
         part=_part(env.get("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "")),
-        windows={"*": SHORT_WINDOW} if _is_on(env.get("CLAUDE_CODE_DISABLE_1M_CONTEXT")) else {},
+        windows={"*": SHORT_WINDOW}
+        if _is_on(env.get("CLAUDE_CODE_DISABLE_1M_CONTEXT"))
+        else _long_windows(env.get("ANTHROPIC_MODEL") or model or ""),
         place="Claude Code's settings",
     )
+
+
+def _long_windows(model: str) -> dict[str, int]:
+    """The windows of a model that the user chose with the suffix for a long context."""
+    name = model.removesuffix(LONG_CONTEXT_SUFFIX)
+    if name == model:
+        return {}
+    return {name if "-" in name else f"claude-{name}*": LONG_WINDOW}
 
 
 def _is_on(value: str | None) -> bool:

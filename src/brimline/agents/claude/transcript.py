@@ -4,11 +4,26 @@ from collections.abc import Sequence
 
 import msgspec
 
+from brimline.agents.claude.long_context import (
+    SHORT_LIMIT,
+    hinted_models,
+    may_have_evidence,
+    proved_models,
+)
 from brimline.agents.claude.records import TRANSCRIPT_KINDS, ClaudeRecord, CompactMetadata, Kind
-from brimline.events import MAIN, AnyEvent, Call, Compacted, SessionSeen, Trigger, Trimmed
+from brimline.events import (
+    MAIN,
+    AnyEvent,
+    Call,
+    Compacted,
+    SessionSeen,
+    Trigger,
+    Trimmed,
+    WindowReported,
+)
 from brimline.providers.anthropic import usage_of
 from brimline.transcripts.source import parse_time
-from brimline.windows import normalize_model
+from brimline.windows import LONG_WINDOW, normalize_model
 
 _record = msgspec.json.Decoder(ClaudeRecord)
 _kind = msgspec.json.Decoder(Kind)
@@ -21,12 +36,15 @@ class ClaudeCarry(msgspec.Struct):
 
     `boundary`: the threads of which the last record was a compaction's boundary, not yet its
     summary. `roots`: the first record of each sidechain inside the main file, by uuid.
+    `proved`: the models that have a window of 1M; `hinted`: those that a commit trailer names so.
     """
 
     session: str | None = None
     version: str | None = None
     boundary: set[str] = msgspec.field(default_factory=set[str])
     roots: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    proved: set[str] = msgspec.field(default_factory=set[str])
+    hinted: set[str] = msgspec.field(default_factory=set[str])
 
 
 class TranscriptParser:
@@ -41,6 +59,24 @@ class TranscriptParser:
         return msgspec.msgpack.encode(self._carry)
 
     def feed(self, record: bytes | memoryview) -> Sequence[AnyEvent] | None:
+        """The events of a record; a memoryview is not searched for evidence of a long window."""
+        if isinstance(record, bytes) and may_have_evidence(record):
+            events = self._record(record)
+            return None if events is None else (*self._long_windows(record), *events)
+        return self._record(record)
+
+    def _long_windows(self, record: bytes) -> Sequence[AnyEvent]:
+        known = self._carry
+        known.hinted |= hinted_models(record) - known.proved
+        return self._prove(proved_models(record))
+
+    def _prove(self, models: set[str]) -> Sequence[AnyEvent]:
+        new = sorted(models - self._carry.proved)
+        self._carry.proved.update(new)
+        self._carry.hinted.difference_update(new)
+        return [WindowReported(model=model, tokens=LONG_WINDOW) for model in new]
+
+    def _record(self, record: bytes | memoryview) -> Sequence[AnyEvent] | None:
         try:
             line = _record.decode(record)
         except msgspec.ValidationError:
@@ -73,6 +109,8 @@ class TranscriptParser:
         known = self._carry
         if known.boundary:
             known.boundary.discard(thread)
+        if known.hinted and usage.sent > SHORT_LIMIT and message.model in known.hinted:
+            return (*self._seen(line), *self._prove({message.model}), call)
         if known.session is not None and known.version == line.version:
             return (call,)
         return (*self._seen(line), call)

@@ -1,0 +1,41 @@
+"""Evidence in a transcript that a model ran with a window of 1M tokens.
+
+The records of calls have the plain model id, also if the long window was asked for. Other records
+say which it was: the result of a subagent names the model that was resolved, and `/model` prints
+what it set (Claude Code 2.1). A commit trailer is only a hint: another session may have written it.
+"""
+
+import re
+
+SHORT_LIMIT = 167_000  # where a window of 200K is compacted
+
+RESOLVED_KEY = b'"resolvedModel":"'
+DISPLAY_SUFFIX = b"(1M context)"
+
+_RESOLVED = re.compile(rb'"resolvedModel":"([^"\\]+)\[1m\]"')
+_PRINTED = re.compile(
+    rb"<local-command-stdout>(?:Kept model as|Set model to) (?:\\u001b\[1m)?"
+    rb"(?:Default \()?([A-Z][a-z]+ [0-9.]+) \(1M context\)"
+)
+_TRAILER = re.compile(rb"Co-Authored-By: Claude ([A-Z][a-z]+ [0-9.]+) \(1M context\)")
+
+
+def may_have_evidence(data: bytes | bytearray, start: int = 0, end: int | None = None) -> bool:
+    """Whether a part of some data has to be searched for evidence."""
+    return data.find(RESOLVED_KEY, start, end) >= 0 or data.find(DISPLAY_SUFFIX, start, end) >= 0
+
+
+def proved_models(record: bytes) -> set[str]:
+    """The models that a record proves to run with the long window."""
+    resolved = {found.decode("utf-8", "replace") for found in _RESOLVED.findall(record)}
+    return resolved | {_model_id(name) for name in _PRINTED.findall(record)}
+
+
+def hinted_models(record: bytes) -> set[str]:
+    """The models that a commit trailer in a record names with the long window."""
+    return {_model_id(name) for name in _TRAILER.findall(record)}
+
+
+def _model_id(display_name: bytes) -> str:
+    """`Opus 4.8` -> `claude-opus-4-8`."""
+    return "claude-" + display_name.decode().lower().replace(" ", "-").replace(".", "-")
