@@ -29,7 +29,6 @@ class ReplacedStatusLine(msgspec.Struct, frozen=True):
 
 
 def find_our_hooks(document: Document) -> list[JsonPath]:
-    """Return the paths of our hooks."""
     paths: list[JsonPath] = []
     for event in _keys(document.find((HOOKS,))):
         for group_index, group in enumerate(_items(document.find((HOOKS, event)))):
@@ -75,15 +74,10 @@ def _set_hook(document: Document, event: str, hook: Json) -> Document:
     paths = [path for path in find_our_hooks(document) if path[1] == event]
     for extra in reversed(paths[1:]):
         document = _remove_hook(document, extra)
-    if not paths:
-        return _add_hook(document, event, hook)
-    value = document.find(paths[0])
-    if value is not None and value.to_python() == hook:
-        return document
-    return replace(document, paths[0], to_json(hook))
-
-
-def _add_hook(document: Document, event: str, hook: Json) -> Document:
+    if paths:
+        value = document.find(paths[0])
+        is_current = value is not None and value.to_python() == hook
+        return document if is_current else replace(document, paths[0], to_json(hook))
     if _find_of_kind(document, (HOOKS,), "object") is None:
         document = insert(document, (HOOKS,), {})
     groups = _find_of_kind(document, (HOOKS, event), "array")
@@ -97,20 +91,15 @@ def _remove_hook(document: Document, path: JsonPath, backup: Document | None = N
     """Remove one hook, and its group, its event and `hooks` if they become empty."""
     document = remove(document, path)
     for container, parent in ((4, 3), (2, 2), (1, 1)):
-        if not _is_removable(document, path[:container], path[:parent]):
+        inner, outer = document.find(path[:container]), document.find(path[:parent])
+        if inner is None or outer is None or inner.children:
             break
+        if any(outer.start < start < outer.end for start, _ in document.comments):
+            break  # a comment would be removed with it
         if parent < 3 and backup is not None and backup.find(path[:parent]) is not None:
             break
         document = remove(document, path[:parent])
     return document
-
-
-def _is_removable(document: Document, container: JsonPath, parent: JsonPath) -> bool:
-    """Return whether a container is empty, and removing the other one removes no comment."""
-    inner, outer = document.find(container), document.find(parent)
-    if inner is None or outer is None or inner.children:
-        return False
-    return not any(outer.start < start < outer.end for start, _ in document.comments)
 
 
 def set_status_line(document: Document, command: str) -> tuple[Document, ReplacedStatusLine | None]:

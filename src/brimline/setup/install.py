@@ -33,7 +33,9 @@ from brimline.transcripts.source import Places
 
 Transport: TypeAlias = Literal["command", "http"]  # how hooks reach the daemon
 
-NO_DAEMON_ADDRESS = "HTTP hooks need a daemon that has run here once: `brimline serve --background`"
+NO_DAEMON_ADDRESS = (
+    "HTTP hooks need the daemon's address: start it once with `brimline serve --background`"
+)
 PROJECT_IS_SHARED = (
     "HTTP hooks carry a token, and a project's settings may be shared: use --transport command"
 )
@@ -160,16 +162,13 @@ def _wanted_hooks(file: SettingsFile, document: Document) -> list[WantedHook]:
     if autostart is None:
         start = hooks.get(START_EVENT)
         autostart = options.default_autostart if start is None else starts_daemon(start)
-    http = _http_target(file) if transport == "http" and file.spec.http_events else None
-    return file.spec.wanted_hooks(options.program, http, autostart)
-
-
-def _http_target(file: SettingsFile) -> HttpTarget:
-    if file.options.scope == "project":
+    if transport == "command" or not file.spec.http_events:
+        return file.spec.wanted_hooks(options.program, None, autostart)
+    if options.scope == "project":
         raise InvalidSettings(str(file.path), "hooks", PROJECT_IS_SHARED)
-    if file.options.http_target is None:
+    if options.http_target is None:
         raise InvalidSettings(str(file.path), "hooks", NO_DAEMON_ADDRESS)
-    return file.options.http_target
+    return file.spec.wanted_hooks(options.program, options.http_target, autostart)
 
 
 def _set_status_line(

@@ -49,11 +49,11 @@ class ManifestEntry(msgspec.Struct, frozen=True):
         return content is not None and self.written_hash == hash_content(content)
 
 
-class _File(msgspec.Struct, frozen=True):
+class _Manifest(msgspec.Struct, frozen=True):
     files: dict[str, ManifestEntry] = msgspec.field(default_factory=dict[str, ManifestEntry])
 
 
-_file = msgspec.json.Decoder(_File)
+_decoder = msgspec.json.Decoder(_Manifest)
 
 
 def hash_content(data: bytes) -> str:
@@ -71,7 +71,7 @@ def save_entry(state: Path, path: Path, entry: ManifestEntry | None) -> None:
     def edit(before: bytes | None) -> bytes:
         files = {**_decode(state / MANIFEST_NAME, before), str(path): entry}
         remaining = {path: item for path, item in files.items() if item is not None}
-        return msgspec.json.format(msgspec.json.encode(_File(remaining)), indent=2)
+        return msgspec.json.format(msgspec.json.encode(_Manifest(remaining)), indent=2)
 
     with lock_shared_file(state / MANIFEST_NAME, private=True) as file:
         file.update(edit)
@@ -119,7 +119,7 @@ def _decode(path: Path, data: bytes | None) -> Mapping[str, ManifestEntry]:
     if data is None:
         return {}
     try:
-        return _file.decode(data).files
+        return _decoder.decode(data).files
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = f"cannot be decoded: {error}. Move it away to continue without it"
         raise InvalidSettings(str(path), "file", problem) from error
