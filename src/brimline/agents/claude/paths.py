@@ -8,7 +8,7 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.regular_file import MAX_SETTINGS_BYTES
-from brimline.transcripts.document import read_settings
+from brimline.transcripts.client_settings import read_settings
 from brimline.transcripts.source import (
     Places,
     Transcript,

@@ -9,7 +9,7 @@ import msgspec
 
 from brimline.events import MAIN
 from brimline.regular_file import read_regular_file
-from brimline.transcripts.document import read_settings
+from brimline.transcripts.client_settings import read_settings
 from brimline.transcripts.source import Places, Transcript, read_session_id
 from brimline.windows import ClientSettings
 

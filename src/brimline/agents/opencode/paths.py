@@ -13,7 +13,7 @@ from brimline.agents.opencode.transcript import seconds
 from brimline.errors import UnreadableTranscript
 from brimline.events import MAIN
 from brimline.regular_file import read_regular_file
-from brimline.transcripts.document import read_settings
+from brimline.transcripts.client_settings import read_settings
 from brimline.transcripts.source import MALFORMED, Places, Transcript
 from brimline.windows import ClientSettings
 

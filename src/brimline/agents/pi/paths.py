@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from brimline.transcripts.document import read_settings
+from brimline.transcripts.client_settings import read_settings
 from brimline.transcripts.source import Places, Transcript, files_below, transcript_from_entry
 from brimline.windows import ClientSettings
 
