@@ -23,7 +23,6 @@ COMPACTION_S = 130.0  # the recording has no duration
 
 @cache
 def read_recording() -> tuple[AnyEvent, ...]:
-    """Return the events of the recording."""
     return tuple(source("claude").parse(open_transcript(str(RECORDING))))
 
 

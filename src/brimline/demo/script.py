@@ -54,8 +54,6 @@ class ObserveStep(msgspec.Struct, frozen=True):
 
 
 class MessageStep(msgspec.Struct, frozen=True):
-    """A message to the session."""
-
     at: float
     session: DemoSession
     text: str
@@ -103,15 +101,12 @@ class Script:
         self.steps.append(ObserveStep(self.at, self.session, what, events, thread))
 
     def wait_until(self, second: float) -> None:
-        """Continue at a second of the story."""
         self.at = second
 
     def pause(self, seconds: float) -> None:
-        """Continue after some seconds."""
         self.at += seconds
 
     def switch_model(self, model: str) -> None:
-        """Use another model from now on."""
         self.model = model
 
     def work(self, to: int, calls: int, until: float, thread: str = MAIN) -> None:
@@ -157,7 +152,6 @@ class Script:
         self.at, self.model = at, own_model
 
     def finish(self, thread: str) -> None:
-        """End a subagent."""
         self._observe("pushed", (Ended(at=self.at, thread=thread),))
 
     def compact(self, seconds: float, left: int, trigger: Trigger = "auto") -> None:
@@ -170,7 +164,6 @@ class Script:
         self._sent[MAIN] = left
 
     def clear(self) -> None:
-        """Clear the conversation."""
         self._observe("cleared", (Cleared(at=self.at),))
         self._sent.pop(MAIN, None)
 
@@ -180,11 +173,9 @@ class Script:
         self.steps.append(ObserveStep(self.at, self.session, "status", usage=usage))
 
     def say(self, text: str, urgent: bool = False) -> None:
-        """Send a message to the session."""
         self.steps.append(MessageStep(self.at, self.session, text, urgent))
 
     def hand_over(self, text: str, path: str, draft: bool = False) -> None:
-        """Save a handoff document."""
         self.steps.append(HandoffStep(self.at, self.session, text, path, draft))
 
     def as_past(self) -> list[Step]:

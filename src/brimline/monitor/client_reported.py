@@ -98,7 +98,6 @@ class ClientReported:
             self.call = None
 
     def drop_older_cycles(self, cycle: int) -> None:
-        """Drop a call of a cycle before this one."""
         if cycle > self._cycle:
             self.call = None
 

@@ -108,7 +108,6 @@ class HandoffRecovery:
             self._start_preparation(state, transcript, at, ended, calls)
 
     def is_busy(self, session: str) -> bool:
-        """Return whether something is being prepared for a session."""
         preparing = self._preparing.get(session)
         return preparing is not None and not preparing.task.done()
 

@@ -108,7 +108,6 @@ class Monitor:
         return await self._replies.reply_to(observation, session)
 
     def now(self) -> float:
-        """Return the time by the monitor's clock."""
         return self._clock()
 
     def state_of(self, session: str) -> SessionState | None:

@@ -41,7 +41,6 @@ class MonitoredSession:
         return self.is_clean and seen_before and not in_pane and not state.has_doubtful_sources
 
     def release_idle_threads(self, before: float) -> None:
-        """Release subagents that wrote nothing since a time from memory."""
         released = self.state.release_idle_threads(before) if self.is_clean else []
         for thread in released:
             self.stored.forget_thread(thread)

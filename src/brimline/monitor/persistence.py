@@ -45,7 +45,6 @@ class StoredRows:
         return [PutSession(row), *writes] if writes or self._differs(row) else []
 
     def mark_stored(self, state: SessionState, readings: Mapping[str, Reading]) -> None:
-        """Note that the store has applied the pending writes."""
         self._session = self._pending_session
         self._readings.update(readings)
         for name, thread in state.folded.threads.items():
@@ -58,7 +57,6 @@ class StoredRows:
         return self._session is not None and at - self._session.seen_at < SEEN_EVERY_S
 
     def was_seen_before(self, at: float) -> bool:
-        """Return whether the stored `seen_at` is before a time."""
         return self._session is not None and self._session.seen_at < at
 
     def forget_thread(self, thread: str) -> None:

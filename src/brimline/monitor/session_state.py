@@ -45,7 +45,6 @@ class SessionState:
         self._calls_at_compaction, self._cycle_at_compaction, self._compacting_at = 0, 0, 0.0
 
     def restore(self, row: ThreadRow, seen_at: float) -> None:
-        """Restore the main thread from its row."""
         self.cycle, self.seq, self._stored_calls = row.cycle, row.seq, row.calls
         self.compacting, self._compacting_at = row.state == "compacting", seen_at
         self._cycle_at_compaction = row.cycle
@@ -156,7 +155,6 @@ class SessionState:
 
     @property
     def folded(self) -> Session:
-        """The session as folded from its files."""
         return self.files.session
 
     def snapshot(self, settings: ClientSettings) -> Snapshot:

@@ -47,7 +47,6 @@ class SignalHistory:
         return max(self.compactions, default=0.0)
 
     def record(self, thread: str, signals: Iterable[Signal], at: float) -> None:
-        """Record signals that fired now."""
         for each in signals:
             self._record(thread, each, at, self.rearm_count(thread, each.cycle))
 
@@ -62,7 +61,6 @@ class SignalHistory:
             self._drop_cycles(thread, signal.cycle - MAX_CYCLES)
 
     def _drop_cycles(self, thread: str, before: int) -> None:
-        """Drop the cycles of a thread before this one."""
         if before <= 0:
             return
         self._once = {key for key in self._once if key[0] != thread or key[1] >= before}
@@ -78,7 +76,6 @@ class SignalHistory:
             self._handed = [cycle for cycle in self._handed if cycle >= before]
 
     def rearm_count(self, thread: str, cycle: int) -> int:
-        """Return how often the levels of a cycle were re-armed."""
         return self._handed.count(cycle) if thread == MAIN else 0
 
     def fired_levels(self, thread: str, cycle: int) -> list[tuple[float, int]]:

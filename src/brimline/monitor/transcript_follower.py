@@ -17,8 +17,6 @@ from brimline.events import MAIN, AnyEvent
 from brimline.tracker import Session, drop_stored_calls, fold, refers_to_dropped_call
 from brimline.transcripts.source import START, Cursor, Transcript
 
-READ_ERRORS = (OSError, UnreadableTranscript)
-
 TRANSCRIPT_WAIT_S = 5.0  # a read that takes longer goes on, and is used when it is done
 
 
@@ -41,7 +39,7 @@ def read_on_from(transcript: Transcript, before: Progress) -> Progress | None:
     try:
         seen = _file_identity(transcript)
         return None if seen == before.seen else _read_on(transcript, before, seen)
-    except READ_ERRORS:
+    except (OSError, UnreadableTranscript):
         return None
 
 
@@ -181,7 +179,6 @@ class SessionFiles:
         return any(follower.is_behind for follower in self._followers.values())
 
     def add_events(self, events: Iterable[AnyEvent]) -> None:
-        """Add events that are in no file."""
         self._pushed, self._session = fold(self._pushed, events), None
 
     async def catch_up(self, other: Transcript | None = None) -> None:

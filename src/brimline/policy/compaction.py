@@ -154,7 +154,7 @@ class CompactionPolicy:
         """The reason not to compact again: it had no effect."""
         if self._row < self.rule.in_a_row:
             return None
-        return f"no reading below the threshold after {self._row} in a row: another would not help"
+        return f"compaction had no effect, {self._row} in a row: another would not help"
 
     @property
     def _cooling(self) -> str | None:

@@ -178,9 +178,7 @@ class Store(Protocol):
         """A session's documents, the last one first."""
         ...
 
-    async def has_event(self, key: str) -> bool:
-        """Return whether an `EventKey` with this key is stored."""
-        ...
+    async def has_event(self, key: str) -> bool: ...
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
         """The sessions that changed since a mark: each once, with the mark of its last change.

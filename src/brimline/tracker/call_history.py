@@ -18,7 +18,6 @@ class CallSums(msgspec.Struct, frozen=True):
     usage: Usage = ZERO
 
     def plus(self, calls: Iterable[Call]) -> "CallSums":
-        """Return these sums with those of more calls."""
         count, most_sent, usage = self.count, dict(self.most_sent), self.usage
         for call in calls:
             count += 1

@@ -29,7 +29,7 @@ SUSTAINED_CALLS = 3  # calls in a row above a limit that show that it is not enf
 
 
 def fold(session: Session, events: Iterable[AnyEvent]) -> Session:
-    """Return the session after these events."""
+    """Return the session after these events; the given one does not change."""
     draft = _Draft(session)
     for event in events:
         draft.apply(event)

@@ -30,9 +30,10 @@ class Compaction(msgspec.Struct, frozen=True):
     overflow: bool = False
 
 
-def held_at_trigger(made: Compaction) -> int | None:
-    """What was held when the client compacted by itself; None if it had to, after an overflow."""
-    return made.before if made.trigger == "auto" and not made.overflow else None
+def held_at_trigger(compaction: Compaction) -> int | None:
+    """Return what was held at an automatic compaction; None for others and after an overflow."""
+    is_automatic = compaction.trigger == "auto" and not compaction.overflow
+    return compaction.before if is_automatic else None
 
 
 class DroppedCalls(msgspec.Struct, frozen=True):
@@ -131,7 +132,6 @@ class Thread(msgspec.Struct, frozen=True):
 
     @property
     def peak_sent(self) -> int | None:
-        """The most that a call of this thread sent."""
         in_memory = self.calls.sums.most_sent.values()
         return max((*self.dropped.most_sent.values(), *in_memory), default=None)
 
@@ -170,9 +170,9 @@ class Thread(msgspec.Struct, frozen=True):
     def compacted_at(self) -> tuple[int, ...]:
         """What the context held at the present model's last automatic compactions."""
         model = self.last.model if self.last else None
-        held = (held_at_trigger(made) for made in self.compactions if made.model == model)
-        seen = (*self.dropped.automatic.get(model, ()), *(each for each in held if each))
-        return seen[-LEARNED_COMPACTIONS:]
+        held = (held_at_trigger(each) for each in self.compactions if each.model == model)
+        known = (*self.dropped.automatic.get(model, ()), *(tokens for tokens in held if tokens))
+        return known[-LEARNED_COMPACTIONS:]
 
     @property
     def sustained_sent(self) -> int:

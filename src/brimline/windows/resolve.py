@@ -24,8 +24,8 @@ LimitOrigin: TypeAlias = Literal[
     "set", "reported", "configured", "learned", "known", "off", "not enforced"
 ]
 REPORTED = "reported by the client"
-# Automatic compactions that replace a rule: so many in a row, this close to each other. Codex's are
-# up to a quarter below its rule, Claude Code's within 1 %.
+# This many automatic compactions in a row, this close to each other, replace a rule. Codex's are up
+# to a quarter below its rule, Claude Code's within 1 %.
 CONSISTENT_COMPACTIONS, CONSISTENT_WITHIN = 3, 0.02
 LONG_WINDOW = 1_000_000  # of a model whose id has the suffix for a long context
 
@@ -230,7 +230,7 @@ def _learned_limit(known: ResolveContext) -> Limit | None:
 
 
 def _expected_limit(known: ResolveContext, window: Window) -> Limit | None:
-    """The limit of the client's rule, unless what the client did disproves it."""
+    """Return the limit of the client's rule, unless its compactions show another."""
     rule = _default_limit(known, window)
     if rule is None:
         return None
@@ -330,11 +330,8 @@ def _match_score(pattern: str, model: str | None) -> int:
     if pattern == f"*{LONG_CONTEXT_SUFFIX}":
         return 1_000 if model.endswith(LONG_CONTEXT_SUFFIX) else -1
     if not pattern.endswith("*"):
-        return (
-            500
-            if pattern in (normalize_model(model), DATE_SUFFIX.sub("", normalize_model(model)))
-            else -1
-        )
+        name = normalize_model(model)
+        return 500 if pattern in (name, DATE_SUFFIX.sub("", name)) else -1
     return len(pattern) if normalize_model(model).startswith(pattern[:-1]) else -1
 
 

@@ -90,8 +90,6 @@ class ClientLimit(msgspec.Struct, frozen=True):
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """The table of clients."""
-
     about: str
     sizes: dict[str, tuple[int, ...]]
     windows: tuple[ClientWindow, ...]

@@ -37,7 +37,6 @@ class WriteApplier:
         self.changed = dict.fromkeys(changed)
 
     def apply(self, writes: Sequence[Write]) -> list[bool]:
-        """Apply the writes; return for each whether it had an effect."""
         return apply_in_order(writes, self._apply_one)
 
     def mark_changes(self) -> None:

@@ -95,7 +95,6 @@ def noted_damage(path: Path) -> str | None:
 
 
 def forget_damage(path: Path) -> None:
-    """Remove the note: the damaged file was set aside."""
     _note(path).unlink(missing_ok=True)
 
 

@@ -15,13 +15,7 @@ from brimline.store.sqlite.header import (
     inspect_header,
     sidecars,
 )
-from brimline.store.sqlite.quarantine import (
-    DISMISS,
-    free_name,
-    locked_folder,
-    quarantine,
-    report,
-)
+from brimline.store.sqlite.quarantine import DISMISS, free_name, locked_folder, quarantine, report
 
 FileId: TypeAlias = tuple[int, int]
 Kind: TypeAlias = Literal["missing", "replaced", "log missing", "damaged"]
@@ -107,8 +101,8 @@ class DatabaseFile:
         except OSError:
             return None
         shrunk, self._largest_bytes = size < self._largest_bytes, max(size, self._largest_bytes)
-        marked_again = application_id(header) not in (self._application_id, APPLICATION_ID)
-        if not shrunk and not marked_again and inspect_header(header) is None:
+        remarked = application_id(header) not in (self._application_id, APPLICATION_ID)
+        if not shrunk and not remarked and inspect_header(header) is None:
             return None
         return Finding("damaged", "was overwritten by another program while Brimline was using it")
 
@@ -117,9 +111,8 @@ class DatabaseFile:
         return None if reason is None else Finding("damaged", f"was damaged ({reason})")
 
     def _restore(self, connection: sqlite3.Connection, what: str) -> None:
-        """Write the content of the deleted file to its path."""
         draft = self._path.with_name(f"{self._path.name}.new")
-        if not _copied(connection, draft):
+        if not _copy_database(connection, draft):
             report(self._path, f"{what}, and could not be written again.", _STOP_FIRST, None)
             return
         for file in sidecars(self._path):  # of the deleted file; the copy has what is in them
@@ -131,7 +124,7 @@ class DatabaseFile:
     def _keep_copy(self, connection: sqlite3.Connection, what: str) -> None:
         """Write the content of the replaced file beside the one that replaced it."""
         kept = free_name(self._path, "replaced")
-        copied = _copied(connection, kept)
+        copied = _copy_database(connection, kept)
         for file in sidecars(self._path):
             if _file_id(file) == self._sidecar_ids[file]:
                 file.unlink(missing_ok=True)  # SQLite would apply it to the other file
@@ -142,7 +135,7 @@ class DatabaseFile:
             report(self._path, f"{what}; the data until then is lost.", _STOP_FIRST, None)
 
 
-def _copied(connection: sqlite3.Connection, target: Path) -> bool:
+def _copy_database(connection: sqlite3.Connection, target: Path) -> bool:
     """Write a database, as a connection sees it, to another file; returns whether it succeeded."""
     try:
         target.unlink(missing_ok=True)
