@@ -59,14 +59,12 @@ class Preparation(NamedTuple):
 class HandoffRecovery:
     """Saves handoff documents, drafts missing ones, and re-injects them after a compaction."""
 
-    def __init__(
-        self, store: Store, clock: Callable[[], float], threads: ReadThreads | None = None
-    ) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
         # Threads of their own, and few: the C library keeps memory for each thread that ever needed
         # much. With six of them a daemon grew by 15 MB in four minutes.
-        self._threads = threads or ReadThreads(DRAFT_THREADS, hung_after_s=DRAFT_WAIT_S)
+        self._threads = ReadThreads(DRAFT_THREADS, hung_after_s=DRAFT_WAIT_S)
         self._preparing: dict[str, Preparation] = {}
         self._changed: dict[str, tuple[str, int]] = {}
 
@@ -139,9 +137,8 @@ class HandoffRecovery:
         # Before the documents are read: a draft may be finished in between.
         ready = preparing is None or preparing.task.done()
         rows = await self._store.handoffs(state.id)
-        row = _preferred_row(
-            [row for row in rows if row.cycle < state.cycle or row.at <= compacted_at]
-        )
+        before = [row for row in rows if row.cycle < state.cycle or row.at <= compacted_at]
+        row = _preferred_row(before)
         if ready:
             self._preparing.pop(state.id, None)
         elif row is None or row.draft:

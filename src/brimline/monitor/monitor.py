@@ -96,8 +96,8 @@ class Monitor:
 
     async def _reply_to(self, observation: Observation, session: MonitoredSession) -> Reply:
         state = session.state
-        begins = observation.kind == "compacting" and state.compacting
-        if begins and (transcript := _transcript_path(observation, state)):
+        is_compacting = observation.kind == "compacting" and state.compacting
+        if is_compacting and (transcript := _transcript_path(observation, state)):
             self._handoffs.draft_before_compaction(state, transcript, observation.at)
         if (
             observation.is_late
@@ -132,8 +132,9 @@ class Monitor:
     async def forget(self, before: float) -> None:
         """Delete every session that was last seen before a time."""
         await self._store.write([ForgetSessions(before)])
-        old = [id for id, known in self._sessions.items() if known.stored.was_seen_before(before)]
-        self._drop_sessions(old)
+        for id, session in list(self._sessions.items()):
+            if session.stored.was_seen_before(before):
+                self._drop_session(id)
 
     def release_idle(self) -> None:
         """Release sessions and subagents that were idle for long from memory.
@@ -141,20 +142,17 @@ class Monitor:
         If they go on, they are restored from the store and the files, as after a restart.
         """
         now = self._clock()
-        free = {
-            id: known
-            for id, known in self._sessions.items()
-            if id not in self._locks and not self._handoffs.is_busy(id)
-        }
-        idle = [id for id, known in free.items() if known.is_idle(now - IDLE_SESSION_S)]
-        self._drop_sessions(idle)
-        for known in free.values():
-            known.release_idle_threads(now - IDLE_SUBAGENT_S)
+        for id, session in list(self._sessions.items()):
+            if id in self._locks or self._handoffs.is_busy(id):
+                continue
+            if session.is_idle(now - IDLE_SESSION_S):
+                self._drop_session(id)
+            else:
+                session.release_idle_threads(now - IDLE_SUBAGENT_S)
 
-    def _drop_sessions(self, ids: Sequence[str]) -> None:
-        for id in ids:
-            del self._sessions[id]
-            self._handoffs.forget(id)
+    def _drop_session(self, id: str) -> None:
+        del self._sessions[id]
+        self._handoffs.forget(id)
 
     async def mark_delivered(self, reply: Reply) -> None:
         """Mark the messages and the document of a reply as delivered.
@@ -235,8 +233,8 @@ class Monitor:
         """Return a session, restored from the store if it is not in memory."""
         known = self._sessions.get(session)
         if known is None:
-            past = await restore_session(self._store, agent, session, self._rules.of)
-            known = self._sessions[session] = MonitoredSession(*past)
+            restored = await restore_session(self._store, agent, session, self._rules.of)
+            known = self._sessions[session] = MonitoredSession(*restored)
         return known
 
     async def _refresh(self, state: SessionState) -> None:

@@ -26,17 +26,17 @@ class SignalHistory:
         self, signals: Iterable[SignalRow] = (), handoffs: Iterable[HandoffRow] = ()
     ) -> None:
         self._levels: dict[tuple[str, int, int], frozenset[float]] = {}
-        self._once: set[tuple[str, int, str]] = set()
-        self._passed: dict[int, float] = {}
+        self._fired_kinds: set[tuple[str, int, str]] = set()
+        self._thresholds: dict[int, float] = {}  # re-armed levels up to this may not fire
         rows = list(handoffs)
-        self._handed = [row.cycle for row in rows if not row.draft]
+        self._handoff_cycles = [row.cycle for row in rows if not row.draft]
         self.compactions: list[float] = []
         for row in signals:
             self._record(row.thread, Signal(row.kind, row.cycle, row.level), row.at, row.arm)
             if row.kind == "level" and row.arm < self.rearm_count(row.thread, row.cycle):
-                self._passed[row.cycle] = max(self._passed.get(row.cycle, 0.0), row.level)
+                self._thresholds[row.cycle] = max(self._thresholds.get(row.cycle, 0.0), row.level)
         ended = max(
-            (cycle for of, cycle, kind in self._once if (of, kind) == COMPACTED), default=-1
+            (cycle for of, cycle, kind in self._fired_kinds if (of, kind) == COMPACTED), default=-1
         )
         written = [row for row in rows if row.cycle <= ended or row.at <= self.compacted_at]
         self.handoff_pending = any((row.used_at or 0.0) < self.compacted_at for row in written[:1])
@@ -51,7 +51,7 @@ class SignalHistory:
             self._record(thread, each, at, self.rearm_count(thread, each.cycle))
 
     def _record(self, thread: str, signal: Signal, at: float, arm: int) -> None:
-        self._once.add((thread, signal.cycle, signal.kind))
+        self._fired_kinds.add((thread, signal.cycle, signal.kind))
         if signal.kind == "level":
             key = (thread, signal.cycle, arm)
             self._levels[key] = self._levels.get(key, NONE) | {signal.level}
@@ -63,7 +63,9 @@ class SignalHistory:
     def _drop_cycles(self, thread: str, before: int) -> None:
         if before <= 0:
             return
-        self._once = {key for key in self._once if key[0] != thread or key[1] >= before}
+        self._fired_kinds = {
+            key for key in self._fired_kinds if key[0] != thread or key[1] >= before
+        }
         self._levels = {
             key: levels
             for key, levels in self._levels.items()
@@ -72,11 +74,13 @@ class SignalHistory:
         if thread == MAIN:
             since = self.compacted_at - 2 * THRASH_WINDOW_S
             self.compactions = [at for at in self.compactions if at >= since]
-            self._passed = {cycle: at for cycle, at in self._passed.items() if cycle >= before}
-            self._handed = [cycle for cycle in self._handed if cycle >= before]
+            self._thresholds = {
+                cycle: at for cycle, at in self._thresholds.items() if cycle >= before
+            }
+            self._handoff_cycles = [cycle for cycle in self._handoff_cycles if cycle >= before]
 
     def rearm_count(self, thread: str, cycle: int) -> int:
-        return self._handed.count(cycle) if thread == MAIN else 0
+        return self._handoff_cycles.count(cycle) if thread == MAIN else 0
 
     def fired_levels(self, thread: str, cycle: int) -> list[tuple[float, int]]:
         """Return the levels that fired in a cycle, each with the re-arm count of then."""
@@ -89,26 +93,26 @@ class SignalHistory:
 
     def rearm(self, cycle: int) -> None:
         """Re-arm the levels of a cycle: a document was handed over."""
-        self._passed[cycle] = max(self.fired(MAIN, cycle, None), default=0.0)
-        self._handed.append(cycle)
+        self._thresholds[cycle] = max(self.fired(MAIN, cycle, None), default=0.0)
+        self._handoff_cycles.append(cycle)
 
     def note_figure(self, cycle: int, figure: float | None) -> None:
         """Note the main thread's figure: re-armed levels above it may fire again."""
-        if cycle in self._passed:
-            self._passed[cycle] = rearm_threshold(self._passed[cycle], figure)
+        if cycle in self._thresholds:
+            self._thresholds[cycle] = rearm_threshold(self._thresholds[cycle], figure)
 
     def fired(self, thread: str, cycle: int, figure: float | None) -> frozenset[float]:
         """Return the levels that have fired; none up to the highest may fire."""
         levels = self._levels.get((thread, cycle, self.rearm_count(thread, cycle)), NONE)
-        if thread != MAIN or cycle not in self._passed:
+        if thread != MAIN or cycle not in self._thresholds:
             return levels
         self.note_figure(cycle, figure)
-        return levels | {self._passed[cycle]}
+        return levels | {self._thresholds[cycle]}
 
     def unfired(self, thread: str, signals: Sequence[Signal]) -> list[Signal]:
         """Return the signals that have not fired yet; levels were checked by `fired`."""
         return [
             each
             for each in signals
-            if each.kind == "level" or (thread, each.cycle, each.kind) not in self._once
+            if each.kind == "level" or (thread, each.cycle, each.kind) not in self._fired_kinds
         ]

@@ -36,7 +36,7 @@ class Rule(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         share = type(self.at) is float and 0 < self.at <= 1
         # An integer 1 is more likely meant as the whole window than as one token.
-        if not share and not _whole(self.at, 2):
+        if not share and not _is_integer(self.at, 2):
             expected = "a share above 0 and up to 1.0, or an integer of 2 or more tokens"
             raise InvalidPolicy("at", self.at, expected)
         if self.basis not in BASES:
@@ -44,9 +44,9 @@ class Rule(msgspec.Struct, frozen=True):
         number = type(self.cooldown) in (int, float)
         if not number or not 0 <= self.cooldown <= sys.float_info.max:
             raise InvalidPolicy("cooldown", self.cooldown, "a finite number of seconds, 0 or more")
-        if not _whole(self.in_a_row, 1):
+        if not _is_integer(self.in_a_row, 1):
             raise InvalidPolicy("in_a_row", self.in_a_row, "an integer of 1 or more")
-        if self.reply is not None and not _whole(self.reply, 0):
+        if self.reply is not None and not _is_integer(self.reply, 0):
             raise InvalidPolicy("reply", self.reply, "an integer of 0 or more, or None")
 
     def threshold(self, window: int | None) -> int | None:
@@ -98,7 +98,7 @@ class CompactionPolicy:
     ) -> None:
         self.rule = Rule(at, basis, cooldown, in_a_row, reply)
         self._clock = clock
-        self._row = 0
+        self._in_a_row = 0
         self._last: float | None = None
 
     def should_compact(
@@ -130,34 +130,34 @@ class CompactionPolicy:
 
     def compacted(self) -> None:
         """Note that the caller has compacted."""
-        self._row += 1
+        self._in_a_row += 1
         self._last = self._clock()
 
     def _at_the_window(self, sends: int, window: int) -> Decision:
         most = self.rule.most(window)
         why = f"{sends:,} leave less than {window - most:,} for the reply in a window of {window:,}"
-        return Decision(not self._tried, self._tried or why, sends, most)
+        return Decision(not self._exhausted_reason, self._exhausted_reason or why, sends, most)
 
     def _below(self, tokens: int, threshold: int, measured: bool) -> Decision:
         # An estimate does not show that a compaction helped: the next reply does.
-        self._row = 0 if measured else self._row
+        self._in_a_row = 0 if measured else self._in_a_row
         why = f"{self.rule.basis} {tokens:,} is below {threshold:,}"
         return Decision(False, why, tokens, threshold)
 
     def _reached(self, tokens: int, threshold: int) -> Decision:
-        refused = self._tried or self._cooling
+        refused = self._exhausted_reason or self._cooldown_reason
         why = refused or f"{self.rule.basis} {tokens:,} has reached {threshold:,}"
         return Decision(not refused, why, tokens, threshold)
 
     @property
-    def _tried(self) -> str | None:
+    def _exhausted_reason(self) -> str | None:
         """The reason not to compact again: it had no effect."""
-        if self._row < self.rule.in_a_row:
+        if self._in_a_row < self.rule.in_a_row:
             return None
-        return f"compaction had no effect, {self._row} in a row: another would not help"
+        return f"compaction had no effect, {self._in_a_row} in a row: another would not help"
 
     @property
-    def _cooling(self) -> str | None:
+    def _cooldown_reason(self) -> str | None:
         """The reason not to compact yet: the last compaction was too recent."""
         passed = math.inf if self._last is None else self._clock() - self._last
         if passed >= self.rule.cooldown:
@@ -186,10 +186,10 @@ def _unknown(load: _Load) -> str:
 def _tokens(field: str, value: str | int | None) -> int | None:
     if isinstance(value, str):
         return estimate(value)
-    if value is not None and not _whole(value, 0):
+    if value is not None and not _is_integer(value, 0):
         raise InvalidPolicy(field, value, "a text, or an integer of 0 or more tokens")
     return value
 
 
-def _whole(value: object, least: int) -> bool:
+def _is_integer(value: object, least: int) -> bool:
     return type(value) is int and value >= least

@@ -97,7 +97,7 @@ def read(
     model: str | None = None,
     most_sent: int | None = None,
 ) -> Reading:
-    """Return the reading of a thread; the last three arguments are for `resolve_context`."""
+    """Return the reading of a thread: its figures against its window and its limit."""
     known = resolve_context(session, thread, settings, model, most_sent)
     window = window_of(known, overrides)
     limit = limit_of(known, window, overrides)

@@ -12,7 +12,7 @@ LEARNED_COMPACTIONS = 5  # how many of the last automatic compactions a limit is
 
 
 class Compaction(msgspec.Struct, frozen=True):
-    """A compaction; `calls` is how many calls came before it, `cycle` the cycle that it ended.
+    """A compaction: `calls` came before it, `cycle` is the cycle that it ended.
 
     `before` is what the context held by the client, else by the last call; `after` is what the next
     call sent, else the client's estimate. `inferred`: it has no record, but the occupancy fell.
