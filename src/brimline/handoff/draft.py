@@ -46,7 +46,7 @@ class DraftSection(msgspec.Struct, frozen=True):
     body: Body
 
     def render(self, room: int) -> str:
-        """Title and body in at most `room` bytes; empty without a body."""
+        """Return title and body in at most `room` bytes; empty without a body."""
         head = f"\n## {self.title}\n"
         body = self.body(room - UTF8.size(head) - 1)
         return f"{head}{body}\n" if body else ""
