@@ -19,8 +19,6 @@ CONNECTION_ERRORS = (OSError, EOFError, ValueError, asyncio.LimitOverrunError, T
 
 
 class DaemonResponse(msgspec.Struct, frozen=True):
-    """A response of the daemon."""
-
     status: int
     body: bytes
 

@@ -12,8 +12,6 @@ from brimline.tmux.typist import PaneView, Typist
 
 
 class ClearTimings(msgspec.Struct, frozen=True):
-    """Durations of a clear."""
-
     poll_s: float = 0.2
     idle_s: float = 30.0  # for the screen to show that the turn ended
     cleared_s: float = 15.0  # for the hook and the screen to confirm the clear

@@ -32,8 +32,6 @@ class ScreenCell(NamedTuple):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One row of a screen."""
-
     cells: tuple[ScreenCell, ...]
 
     @property

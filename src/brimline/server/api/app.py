@@ -43,8 +43,6 @@ UNIX_HINT = "Use the `brimline` command, or connect to `http.sock`."
 
 
 class DaemonRoutes:
-    """The routes of the daemon itself."""
-
     endpoints = (
         Endpoint("GET", "/healthz", "health", "Health check.", Health),
         Endpoint("GET", "/v1/daemon", "daemon", "Get the daemon's status.", DaemonStatus),

@@ -54,8 +54,6 @@ EVENTS: dict[str, tuple[ObservationKind, str]] = {
 
 
 class LegacyRoutes:
-    """The routes of the original design."""
-
     endpoints = (
         Endpoint("POST", "/hooks/context-usage", "context_usage", "Report context usage or a "
                  "compaction.", UsageTaken, ContextUsage),

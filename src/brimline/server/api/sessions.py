@@ -53,8 +53,6 @@ TOO_LONG_HINT = "Agents truncate longer messages: write the text to a file and s
 
 
 class SessionRoutes:
-    """The routes of sessions."""
-
     endpoints = (
         Endpoint("GET", "/v1/sessions", "sessions", "List recent sessions.", list[SessionView],
                  query=("since",)),

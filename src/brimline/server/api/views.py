@@ -97,8 +97,6 @@ class HandoffView(msgspec.Struct, frozen=True):
 
 
 class Views:
-    """Builds views from the store and the monitor."""
-
     def __init__(self, store: Store, monitor: Monitor, rules: Rules) -> None:
         self._store, self._monitor, self._rules = store, monitor, rules
 

@@ -10,8 +10,6 @@ from brimline.settings import Settings
 
 
 class StatusLines:
-    """Renders status lines, with the user's own line."""
-
     def __init__(
         self, monitor: Monitor, views: Views, settings: Settings, user_line: UserStatusLine
     ) -> None:
