@@ -30,7 +30,6 @@ from brimline.providers.anthropic import (
     usage_of,
 )
 from brimline.providers.gemini import collapse_requests, generate_usage
-from brimline.providers.openai import chat_usage, responses_usage
 from brimline.providers.rows import get_path
 from brimline.usage import Usage
 
@@ -324,10 +323,7 @@ COMPLETION: Json = {
 def test_responses() -> None:
     """OpenAI's cached tokens are a part of the prompt."""
     expected = Usage(150, 800, 50, 90, 60)
-    assert responses_usage({"usage": RESPONSE}) == expected
-    assert responses_usage({"type": "response.completed", "response": {"usage": RESPONSE}}) == (
-        expected
-    )
+    assert RESPONSES.usage(RESPONSE) == expected
     assert expected.sent == 1_000
 
 
@@ -339,20 +335,13 @@ def test_responses_of_objects() -> None:
         output_tokens=90,
         output_tokens_details=SimpleNamespace(reasoning_tokens=60),
     )
-    assert responses_usage(SimpleNamespace(usage=usage)) == Usage(200, 800, 0, 90, 60)
-
-
-def test_responses_without_usage() -> None:
-    """An event that carries no usage yet says nothing."""
-    assert responses_usage({"type": "response.created", "response": {"usage": None}}) is None
-    assert responses_usage({"type": "response.output_text.delta"}) is None
+    assert RESPONSES.usage(usage) == Usage(200, 800, 0, 90, 60)
 
 
 def test_chat() -> None:
     """Chat Completions spell the same otherwise."""
-    assert chat_usage({"usage": COMPLETION}) == Usage(200, 800, 0, 90, 60)
-    assert chat_usage({"usage": {"prompt_tokens": 7, "completion_tokens": 1}}) == Usage(7, 0, 0, 1)
-    assert chat_usage({"choices": [], "usage": None}) is None
+    assert CHAT.usage(COMPLETION) == Usage(200, 800, 0, 90, 60)
+    assert CHAT.usage({"prompt_tokens": 7, "completion_tokens": 1}) == Usage(7, 0, 0, 1)
 
 
 @pytest.mark.parametrize("spelling", ["camel", "snake"])
@@ -387,11 +376,11 @@ def test_gemini_before_the_answer() -> None:
     assert generate_usage({"candidates": []}) is None
 
 
-@pytest.mark.parametrize("read", [responses_usage, chat_usage], ids=["responses", "chat"])
-def test_empty_usage_is_malformed(read: Any) -> None:
+@pytest.mark.parametrize("shape", [RESPONSES, CHAT], ids=["responses", "chat"])
+def test_empty_usage_is_malformed(shape: UsageShape) -> None:
     """Usage that is there and empty has lost its fields: an error, not silence."""
     with pytest.raises(InvalidUsage):
-        read({"usage": {}})
+        shape.usage({})
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from brimline.agents.opencode.connection import ask
 from brimline.agents.opencode.database import PAGE, sessions
-from brimline.agents.opencode.incremental import OVERLAP
+from brimline.agents.opencode.incremental import OVERLAP_MS
 from brimline.agents.opencode.json_storage import MAX_MESSAGE_BYTES
 from brimline.agents.opencode.paths import transcripts
 from brimline.agents.opencode.source import SOURCE
@@ -483,7 +483,7 @@ def test_late_commits_are_seen(database: Database) -> None:
 
 def test_old_messages_are_not_read_again(database: Database) -> None:
     """What did not change since the overlap is not fetched."""
-    database.message("msg_4", reply(30), updated=1_500 + 2 * OVERLAP)
+    database.message("msg_4", reply(30), updated=1_500 + 2 * OVERLAP_MS)
     _, cursor = read(database.transcript())
     reader = SOURCE.read(database.transcript(), cursor)
     assert list(reader) == []
@@ -496,7 +496,7 @@ def test_any_cut_gives_the_same_session(database: Database) -> None:
     for number in range(4, 12):
         summary = number == 8
         data = reply(number * 10_000, summary=summary or None)
-        database.message(f"msg_{number:02}", data, updated=number * OVERLAP)
+        database.message(f"msg_{number:02}", data, updated=number * OVERLAP_MS)
         events, cursor = read(database.transcript(), cursor)
         followed = fold(followed, events)
     assert followed == fold(Session(), read(database.transcript())[0])

@@ -1,12 +1,11 @@
 """The `anthropic` package: messages, raw SSE events, and the events of its stream helper."""
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 from brimline.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
 from brimline.observe.memory import StreamMemory
 from brimline.providers.anthropic import find_api_compaction, usage_of
-from brimline.providers.rows import get_path
+from brimline.providers.rows import get_items, get_path, get_text
 
 NAME = "an Anthropic message or one of its stream events"
 
@@ -51,16 +50,16 @@ def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] 
 def _read_message(message: object, memory: StreamMemory, thread: str) -> list[AnyEvent]:
     """A whole message. Its stream takes precedence over what a helper gathered: that may lack the
     passes, and have their sums alone."""
-    name = get_path(message, "id")
-    streamed = isinstance(name, str) and memory.message_stream(thread).is_complete(name)
+    name = get_text(message, "id")
+    streamed = name is not None and memory.message_stream(thread).is_complete(name)
     if streamed and get_path(message, "usage.iterations") is None:
         return []
     return list(_message_events(message, thread))
 
 
 def _message_events(message: object, thread: str) -> Iterator[AnyEvent]:
-    name, model = get_path(message, "id"), get_path(message, "model")
-    if not isinstance(name, str):
+    name = get_text(message, "id")
+    if name is None:
         return
     reported = get_path(message, "usage")
     usage = usage_of(reported)
@@ -69,7 +68,7 @@ def _message_events(message: object, thread: str) -> Iterator[AnyEvent]:
         yield Call(
             id=name,
             usage=usage,
-            model=model if isinstance(model, str) else None,
+            model=get_text(message, "model"),
             thread=thread,
             final=get_path(message, "stop_reason") is not None,
         )
@@ -101,12 +100,11 @@ def _delta_events(event: object, memory: StreamMemory, thread: str) -> list[AnyE
 
 def _edits(message: object, reported: object, name: str, thread: str) -> Iterator[AnyEvent]:
     """What the API itself did to the prompt: cleared tool results or thinking, or compacted."""
-    applied = get_path(message, "context_management.applied_edits")
-    for edit in cast("Sequence[object]", applied) if isinstance(applied, Sequence) else ():
-        kind, tokens = get_path(edit, "type"), get_path(edit, "cleared_input_tokens")
+    for edit in get_items(message, "context_management.applied_edits"):
+        tokens = get_path(edit, "cleared_input_tokens")
         yield Edited(
             call=name,
-            kind=kind if isinstance(kind, str) else "edit",
+            kind=get_text(edit, "type") or "edit",
             tokens=tokens if isinstance(tokens, int) else None,
             thread=thread,
         )

@@ -1,12 +1,11 @@
 """The `openai` package and compatible ones: Responses, Chat Completions, streams."""
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 from brimline.events import AnyEvent, Call, Edited, Trimmed, compaction_thread
 from brimline.observe.memory import StreamMemory
 from brimline.providers.openai import CHAT, RESPONSES
-from brimline.providers.rows import get_path
+from brimline.providers.rows import get_items, get_path, get_text
 
 NAME = "an OpenAI response, completion, chunk or stream event"
 
@@ -41,20 +40,20 @@ def _event(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent
 
 
 def _response(answer: object, thread: str) -> Iterator[AnyEvent]:
-    name, reported = get_path(answer, "id"), get_path(answer, "usage")
-    if not isinstance(name, str) or reported is None:
+    name, reported = get_text(answer, "id"), get_path(answer, "usage")
+    if name is None or reported is None:
         return
-    usage = RESPONSES.usage(reported)
-    if "compaction" in _kinds(answer):
+    usage, model = RESPONSES.usage(reported), get_text(answer, "model")
+    if any(get_path(item, "type") == "compaction" for item in get_items(answer, "output")):
         yield Edited(call=name, kind="compaction", thread=thread)
     final = get_path(answer, "status") not in UNFINISHED
-    yield Call(id=name, usage=usage, model=_model(answer), thread=thread, final=final)
+    yield Call(id=name, usage=usage, model=model, thread=thread, final=final)
 
 
 def _compacted(answer: object, thread: str) -> Iterator[AnyEvent]:
     """`responses.compact`: it is billed, and the occupancy is unknown until the next call."""
-    name, reported = get_path(answer, "id"), get_path(answer, "usage")
-    if isinstance(name, str) and reported is not None:
+    name, reported = get_text(answer, "id"), get_path(answer, "usage")
+    if name is not None and reported is not None:
         yield Call(id=name, usage=RESPONSES.usage(reported), thread=compaction_thread(thread))
         yield Edited(call=name, kind="compaction", thread=thread)
     yield Trimmed(thread=thread)
@@ -62,39 +61,17 @@ def _compacted(answer: object, thread: str) -> Iterator[AnyEvent]:
 
 def _chat(answer: object, memory: StreamMemory, thread: str) -> Iterator[AnyEvent]:
     """One chunk of a stream has the usage; some servers send a growing one with each."""
-    answer_id, reported = get_path(answer, "id"), get_path(answer, "usage")
-    name = answer_id if isinstance(answer_id, str) and answer_id else None
-    ended = _is_final(answer)
+    name, reported = get_text(answer, "id"), get_path(answer, "usage")
+    choices = get_items(answer, "choices")
+    ended = not choices or any(get_path(each, "finish_reason") is not None for each in choices)
     if reported is None:
-        if ended and name is not None:
+        if ended and name:
             memory.mark_ended(name)
         return
     yield Call(
         id=name or memory.new_call_id(),
         usage=CHAT.usage(reported),
-        model=_model(answer),
+        model=get_text(answer, "model"),
         thread=thread,
         final=ended or memory.is_ended(name),
     )
-
-
-def _is_final(answer: object) -> bool:
-    choices = get_path(answer, "choices")
-    if not isinstance(choices, Sequence) or not choices:
-        return True
-    return any(
-        get_path(choice, "finish_reason") is not None
-        for choice in cast("Sequence[object]", choices)
-    )
-
-
-def _kinds(answer: object) -> list[object]:
-    items = get_path(answer, "output")
-    if not isinstance(items, Sequence):
-        return []
-    return [get_path(item, "type") for item in cast("Sequence[object]", items)]
-
-
-def _model(answer: object) -> str | None:
-    model = get_path(answer, "model")
-    return model if isinstance(model, str) else None

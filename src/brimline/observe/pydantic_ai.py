@@ -6,7 +6,7 @@ from typing import cast
 from brimline.events import AnyEvent, Call, Edited
 from brimline.observe.memory import StreamMemory
 from brimline.providers.pydantic_ai import REQUEST
-from brimline.providers.rows import get_path
+from brimline.providers.rows import get_path, get_text
 from brimline.usage import Usage
 
 NAME = "a Pydantic AI response"
@@ -25,11 +25,11 @@ def read(seen: object, memory: StreamMemory, thread: str) -> Sequence[AnyEvent] 
         return None
     if get_path(seen, "usage.unmeasured_requests"):
         return []
-    response_id, model = get_path(seen, "provider_response_id"), get_path(seen, "model_name")
+    response_id = get_text(seen, "provider_response_id")
     call = Call(
-        id=response_id if isinstance(response_id, str) else memory.new_call_id(),
+        id=memory.new_call_id() if response_id is None else response_id,
         usage=_usage(seen),
-        model=model if isinstance(model, str) else None,
+        model=get_text(seen, "model_name"),
         thread=thread,
         final=get_path(seen, "state") != "incomplete",
     )

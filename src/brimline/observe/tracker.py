@@ -1,4 +1,4 @@
-"""Tracker: what an agent's author holds to know how full the context is."""
+"""The context of one agent, by the SDK objects that its author observes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
@@ -67,8 +67,8 @@ class Tracker:
         tracker.observe(client.messages.create(...))
         tracker.reading.percent
 
-    `window` and `limit` are in tokens, and go before everything that is known. It does no I/O and
-    no waiting: the same object serves synchronous and asynchronous code.
+    `window` and `limit` are in tokens, and take precedence over all known values. It does no I/O
+    and never waits: the same object serves synchronous and asynchronous code.
     """
 
     def __init__(
@@ -80,7 +80,8 @@ class Tracker:
         levels: Sequence[float] = DEFAULT_LEVELS,
     ) -> None:
         self._model = model
-        self._window, self._limit = _tokens("window", window), _tokens("limit", limit)
+        self._window = _check_tokens("window", window)
+        self._limit = _check_tokens("limit", limit)
         self._overrides = Overrides(
             windows={} if window is None else {"*": window},
             limits={} if limit is None else {"*": limit},
@@ -113,43 +114,44 @@ class Tracker:
         return self._session
 
     def observe(self, seen: object, thread: str = MAIN) -> bool:
-        """Take in an answer, a stream event, an SDK object or a dict; whether a reading changed.
+        """Add an answer, a stream event, an SDK object or a dict; return if a reading changed.
 
-        Observing a call again changes nothing. `thread` names a subagent where the object does not.
+        Observing a call again changes nothing. `thread` names a subagent if the object does not.
         Raises UnrecognisedObject or InvalidUsage, and has then changed nothing.
         """
         with self._lock:
             return self._apply(read_events(seen, self._memory, thread))
 
     def track(self, stream: object, thread: str = MAIN) -> Tracked:
-        """The same stream, observed while it flows: iterate or enter it as before, or await it."""
+        """Wrap a stream to observe its items: iterate, enter or await it as before."""
         return Tracked(stream, lambda item: self.observe(item, thread))
 
     def reset(self) -> None:
-        """Begin anew, as when the agent is spawned again: a new cycle, nothing held."""
+        """Start a new cycle with an empty context, as when the agent is started again."""
         with self._lock:
-            self._memory = StreamMemory(self._calls())
+            self._memory = StreamMemory(self._call_count())
             self._apply([Cleared(thread=name) for name in self._holding()])
 
     def compacted(self) -> None:
-        """The author has compacted: a new cycle, and what is held is unknown until the next reply.
+        """Report a compaction: a new cycle, and an unknown occupancy until the next reply.
 
-        A client that says so itself (the Claude Agent SDK) is observed; this is for everyone else.
+        The Claude Agent SDK reports its compactions itself; call this for all others.
         """
         with self._lock:
             self._apply([Compacted(trigger="manual")])
 
     def on_level(self, listener: OnLevel) -> OnLevel:
-        """Call this when a thread reaches a level: once per level and cycle, the higher of two.
+        """Call a function when a thread reaches a level: once per level and cycle.
 
-        It is called by `observe`, when everything is up to date; what it raises comes out there.
+        If two levels are reached at once, only the higher counts. `observe` calls it after all
+        updates, and raises what it raises.
         """
         self._listeners.append(listener)
         return listener
 
     def state(self) -> bytes:
-        """All of it but listeners and open streams, as JSON, to go on with in another process."""
-        kept = _TrackerState(
+        """Return the state as JSON, without listeners and open streams, for `from_state`."""
+        state = _TrackerState(
             STATE_VERSION,
             self._model,
             self._session.agent,
@@ -159,43 +161,43 @@ class Tracker:
             self._session,
             self._fired,
         )
-        return msgspec.json.encode(kept, enc_hook=encode_calls)
+        return msgspec.json.encode(state, enc_hook=encode_calls)
 
     @classmethod
     def from_state(cls, state: bytes | str) -> "Tracker":
-        """A tracker that goes on where another stopped; InvalidState where it cannot."""
+        """Return a tracker that continues from a state; raises InvalidState."""
         try:
-            kept = _state.decode(state)
+            saved = _state.decode(state)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidState(str(error)) from error
-        if kept.version != STATE_VERSION:
-            raise InvalidState(f"version {kept.version}, this Brimline reads {STATE_VERSION}")
-        made = cls(kept.model, kept.agent, kept.window, kept.limit, kept.levels)
-        made._session, made._fired = kept.session, dict(kept.fired)
-        made._memory = StreamMemory(made._calls())
-        return made
+        if saved.version != STATE_VERSION:
+            raise InvalidState(f"version {saved.version}, this Brimline reads {STATE_VERSION}")
+        tracker = cls(saved.model, saved.agent, saved.window, saved.limit, saved.levels)
+        tracker._session, tracker._fired = saved.session, dict(saved.fired)
+        tracker._memory = StreamMemory(tracker._call_count())
+        return tracker
 
     def _apply(self, events: Sequence[AnyEvent]) -> bool:
-        events = [self._named(event) for event in self._spawned(events)]
+        events = [self._with_model(event) for event in self._with_restarts(events)]
         touched = {event.thread for event in events if not isinstance(event, SessionSeen)}
         before = {name: self._read(name) for name in touched}
         self._session = fold(self._session, events)
         changed = [name for name in touched if _differs(self._read(name), before[name])]
         for name in sorted(changed):
             audit.log_update(self._thread(name), self._read(name))
-        self._tell(sorted(name for name in touched if not is_compaction_thread(name)))
+        self._call_listeners(sorted(name for name in touched if not is_compaction_thread(name)))
         return bool(changed)
 
-    def _spawned(self, events: Iterable[AnyEvent]) -> Iterable[AnyEvent]:
-        """A session of another id is the agent spawned anew: a new cycle of every thread."""
+    def _with_restarts(self, events: Iterable[AnyEvent]) -> Iterable[AnyEvent]:
+        """Start a new cycle of every thread at a session with another id: the agent restarted."""
         for event in events:
-            known, told = self._session.id, getattr(event, "session", None)
-            if isinstance(event, SessionSeen) and None not in (known, told) and known != told:
+            known, new = self._session.id, getattr(event, "session", None)
+            if isinstance(event, SessionSeen) and None not in (known, new) and known != new:
                 yield from (Cleared(thread=name) for name in self._holding())
             yield event
 
-    def _named(self, event: AnyEvent) -> AnyEvent:
-        """A call on the model that was asked for, by the name that it was asked for with."""
+    def _with_model(self, event: AnyEvent) -> AnyEvent:
+        """Add the requested model's name to a call of that model."""
         asked = self._model
         if not isinstance(event, Call) or asked is None or event.asked_for is not None:
             return event
@@ -206,13 +208,13 @@ class Tracker:
         )
         return msgspec.structs.replace(event, asked_for=asked) if same else event
 
-    def _tell(self, names: Iterable[str]) -> None:
-        reached_now = [level for name in names if (level := self._level(name)) is not None]
-        for level in reached_now:
+    def _call_listeners(self, names: Iterable[str]) -> None:
+        reached = [level for name in names if (level := self._new_level(name)) is not None]
+        for level in reached:
             for listener in list(self._listeners):
                 listener(level)
 
-    def _level(self, name: str) -> LevelReached | None:
+    def _new_level(self, name: str) -> LevelReached | None:
         reading = self._read(name)
         before = self._fired.get(name)
         fired = before.levels if before and before.cycle == reading.cycle else frozenset[float]()
@@ -231,19 +233,19 @@ class Tracker:
         return read(self._session, thread, SOURCE, self._overrides, model=model)
 
     def _holding(self) -> list[str]:
-        """The threads that hold something: what is empty begins no new cycle."""
+        """The threads that hold something: an empty one starts no new cycle."""
         return [name for name, thread in self._session.threads.items() if thread.current_call]
 
-    def _calls(self) -> int:
+    def _call_count(self) -> int:
         return sum(len(thread.calls) for thread in self._session.threads.values())
 
 
-def _tokens(field: str, told: int | None) -> int | None:
-    if told is not None and (type(told) is not int or told <= 0):
-        raise InvalidPolicy(field, told, "an integer above 0, or None")
-    return told
+def _check_tokens(field: str, tokens: int | None) -> int | None:
+    if tokens is not None and (type(tokens) is not int or tokens <= 0):
+        raise InvalidPolicy(field, tokens, "an integer above 0, or None")
+    return tokens
 
 
 def _differs(now: Reading, before: Reading) -> bool:
-    """Whether anything but the time is another."""
+    """Whether anything but the time differs."""
     return now != msgspec.structs.replace(before, at=now.at)

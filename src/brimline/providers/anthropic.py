@@ -1,11 +1,8 @@
 """Anthropic Messages: usage of an answer, and of a stream by its SSE events."""
 
-from collections.abc import Sequence
-from typing import cast
-
 import msgspec
 
-from brimline.providers.rows import CountRow, UsageShape, get_path
+from brimline.providers.rows import CountRow, UsageShape, get_items, get_path, get_text
 from brimline.usage import ZERO, Usage
 
 MESSAGES = UsageShape(
@@ -62,7 +59,7 @@ def usage_of(reported: object) -> Usage | None:
         )
         passes = reported.iterations
     else:
-        usage, passes = MESSAGES.usage(reported), _get_passes(reported)
+        usage, passes = MESSAGES.usage(reported), get_items(reported, "iterations")
     if usage == NO_TOKENS:
         return None
     if passes is None or len(passes) < 2:
@@ -80,17 +77,12 @@ class ApiCompaction(msgspec.Struct, frozen=True):
 
 def find_api_compaction(reported: object) -> ApiCompaction | None:
     """The compaction in a message's usage, or None."""
-    passes = _get_passes(reported) or ()
+    passes = get_items(reported, "iterations")
     kinds = [get_path(each, "type") for each in passes]
     if COMPACTION not in kinds:
         return None
     place = len(kinds) - 1 - kinds[::-1].index(COMPACTION)
     return ApiCompaction(MESSAGES.usage(passes[place]), has_call_after=place < len(kinds) - 1)
-
-
-def _get_passes(reported: object) -> Sequence[object] | None:
-    passes = get_path(reported, "iterations")
-    return cast("Sequence[object]", passes) if isinstance(passes, Sequence) else None
 
 
 class StreamedMessage(msgspec.Struct, frozen=True):
@@ -109,11 +101,10 @@ class MessageStream:
         self._message: StreamedMessage | None = None
 
     def is_current(self, call: str) -> bool:
-        """Whether this is the message being streamed."""
         return self._message is not None and self._message.id == call
 
     def is_complete(self, call: str) -> bool:
-        """Whether this message was streamed, with all of its usage."""
+        """Whether this message was streamed to its end."""
         return self.is_current(call) and self._message is not None and self._message.final
 
     def feed(self, event: object) -> StreamedMessage | None:
@@ -127,12 +118,11 @@ class MessageStream:
                 return None
 
     def _start(self, message: object) -> StreamedMessage | None:
-        name, model = get_path(message, "id"), get_path(message, "model")
-        usage = usage_of(get_path(message, "usage")) if isinstance(name, str) else None
-        if not isinstance(name, str):
+        name, model = get_text(message, "id"), get_text(message, "model")
+        if name is None:
             self._message = None
             return None
-        model = model if isinstance(model, str) else None
+        usage = usage_of(get_path(message, "usage"))
         self._message = StreamedMessage(name, model, usage or ZERO, final=False)
         return self._message if usage else None
 
@@ -140,15 +130,14 @@ class MessageStream:
         if self._message is None or reported is None:
             return None
         start = self._message.usage
+        counts = {  # of message_start, unless the delta repeats them
+            "input_tokens": start.input,
+            "cache_read_input_tokens": start.cache_read,
+            "cache_creation_input_tokens": start.cache_write,
+        }
         usage = usage_of(
             {
-                "input_tokens": _count_or(reported, "input_tokens", start.input),
-                "cache_read_input_tokens": _count_or(
-                    reported, "cache_read_input_tokens", start.cache_read
-                ),
-                "cache_creation_input_tokens": _count_or(
-                    reported, "cache_creation_input_tokens", start.cache_write
-                ),
+                **{name: get_path(reported, name) or count for name, count in counts.items()},
                 "output_tokens": get_path(reported, "output_tokens"),
                 "iterations": get_path(reported, "iterations"),
             }
@@ -157,9 +146,3 @@ class MessageStream:
             return None
         self._message = msgspec.structs.replace(self._message, usage=usage, final=True)
         return self._message
-
-
-def _count_or(reported: object, field: str, default: int) -> object:
-    """A count of the delta, or that of message_start if the delta does not repeat it."""
-    value = get_path(reported, field)
-    return value if value else default

@@ -1,7 +1,6 @@
 """OpenAI Responses and Chat Completions: cached tokens are a part of the prompt."""
 
-from brimline.providers.rows import CountRow, UsageShape, get_path
-from brimline.usage import Usage
+from brimline.providers.rows import CountRow, UsageShape
 
 RESPONSES = UsageShape(
     "openai-responses",
@@ -26,17 +25,3 @@ CHAT = UsageShape(
         CountRow("reasoning", ("completion_tokens_details.reasoning_tokens",)),
     ),
 )
-
-
-def responses_usage(answer: object) -> Usage | None:
-    """The usage of a response or of a stream event with one, or None."""
-    reported = get_path(answer, "usage")
-    if reported is None:
-        reported = get_path(answer, "response.usage")
-    return None if reported is None else RESPONSES.usage(reported)
-
-
-def chat_usage(answer: object) -> Usage | None:
-    """The usage of a completion or of the chunk with it, or None."""
-    reported = get_path(answer, "usage")
-    return None if reported is None else CHAT.usage(reported)

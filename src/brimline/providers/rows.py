@@ -1,6 +1,6 @@
 """A provider's usage format as data: rows of path -> bucket."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, cast
 
 import msgspec
@@ -43,7 +43,7 @@ class UsageShape(msgspec.Struct, frozen=True):
                 counts[row.bucket] = counts.get(row.bucket, 0) + value
         prompt, output = counts.get("input", 0), counts.get("output", 0)
         read, written = counts.get("cache_read", 0), counts.get("cache_write", 0)
-        make = from_subset if self.cached == "subset" else _disjoint
+        make = from_subset if self.cached == "subset" else Usage
         return make(prompt, read, written, output, counts.get("reasoning"))
 
     def _count(self, reported: object, row: CountRow) -> int | None:
@@ -59,10 +59,6 @@ class UsageShape(msgspec.Struct, frozen=True):
         return None
 
 
-def _disjoint(prompt: int, read: int, written: int, output: int, reasoning: int | None) -> Usage:
-    return Usage(prompt, read, written, output, reasoning)
-
-
 def get_path(value: object, path: str) -> object:
     """The value at a dotted path in nested mappings or objects, or None."""
     for part in path.split("."):
@@ -71,3 +67,15 @@ def get_path(value: object, path: str) -> object:
         else:
             value = getattr(value, part, None)
     return value
+
+
+def get_text(value: object, *paths: str) -> str | None:
+    """The first text at one of the dotted paths, or None."""
+    values = (get_path(value, path) for path in paths)
+    return next((each for each in values if isinstance(each, str)), None)
+
+
+def get_items(value: object, path: str) -> Sequence[object]:
+    """The items of the list at a dotted path; empty if there is none."""
+    items = get_path(value, path)
+    return cast("Sequence[object]", items) if isinstance(items, Sequence) else ()

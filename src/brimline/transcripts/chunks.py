@@ -5,15 +5,13 @@ from io import FileIO
 from typing import BinaryIO, cast
 
 CHUNK_BYTES = 1 << 20
-# A longer line is given up: counted as malformed, never held. The longest seen had 1.4 MB.
+# A longer line counts as malformed and is never held. The longest seen had 1.4 MB.
 MAX_LINE_BYTES = 16 << 20
-
 
 _spare_buffers: list[bytearray] = []
 
 
 def _take_buffer(size: int) -> bytearray:
-    """A buffer of this size: one that was given back, or a new one."""
     try:
         spare = _spare_buffers.pop()
     except IndexError:
@@ -28,9 +26,9 @@ def _return_buffer(buffer: bytearray) -> None:
 
 
 class Chunks:
-    """A file in chunks of whole lines: `data[:end]`, the last newline included.
+    """A file in chunks of whole lines: `data[:end]`, with the last newline.
 
-    `offset` is where the line after the last chunk begins, `rest` what stands there without an end.
+    `offset` is where the line after the last chunk begins, `rest` an incomplete line there.
     """
 
     def __init__(self, file: BinaryIO, offset: int = 0, size: int = CHUNK_BYTES) -> None:
@@ -62,14 +60,14 @@ class Chunks:
         return self._file.readinto(self.view[have:])
 
     def _keep_rest(self, end: int, have: int) -> int:
-        """Move what stands behind the whole lines to the front."""
+        """Move what follows the whole lines to the front."""
         self.offset += end
         left = have - end
         self.view[:left] = self.view[end:have]
         return left
 
     def _grow_or_skip(self, have: int) -> tuple[int, int]:
-        """Make room for a line that fills the buffer; past the limit, go on behind the line."""
+        """Make room for a line that fills the buffer; skip it if it is too long."""
         if have < len(self.data):
             return have, have
         if have < MAX_LINE_BYTES:
@@ -81,7 +79,6 @@ class Chunks:
         return self._skip_line(have), 0
 
     def _skip_line(self, have: int) -> int:
-        """Read over the rest of a line; what follows it begins the buffer."""
         self.offset += have
         while read := self._read_more(0):
             newline = self.data.find(b"\n", 0, read)

@@ -1,10 +1,9 @@
-"""Finds the few lines that matter in large files.
+"""Selects lines of large files by the texts ("needles") that they contain.
 
-A line matters if it holds one of some needles. The first needle marks a call: a client writes a
-call once for each part of its reply. Of such copies (consecutive lines with the same name in the
-same column) only the last is used.
+The first needle marks a call, which a client writes once for each part of its reply. Of such copies
+(consecutive lines with the same name in the same column) only the last is used.
 
-`PythonLineFilter` is the reference. `CompiledLineFilter` gives the same several times faster, if
+`PythonLineFilter` is the reference. `CompiledLineFilter` does the same several times faster, if
 Brimline was installed with a C compiler or from a wheel for this platform.
 """
 
@@ -14,31 +13,29 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-# A run of copies, or a single line: where its first line begins, where its last line begins and
-# ends, and where the name of the first one is; the last two are equal if it has none.
+# A run of copies, or a single line: the start of its first line, start and end of its last line,
+# start and end of the first one's name (equal if it has none).
 LineRun: TypeAlias = tuple[int, int, int, int, int]
 
 LIBRARY = Path(__file__).with_name("libline_filter.so")
-# The minimum length of a needle: the longer the shortest is, the faster the search.
-MIN_NEEDLE_BYTES = 8
-
-BATCH_RUNS = 2_048  # how many runs are picked at a time
+MIN_NEEDLE_BYTES = 8  # the longer the shortest needle is, the faster is the search
+BATCH_RUNS = 2_048
 
 _SEAM = b'}{"'
 _NEWLINE = 0x0A
 
 
 class LineFilter(Protocol):
-    """Picks lines by their needles, and knows copies by their names.
+    """Selects lines by needles, and copies by their names.
 
-    A name stands between `key`, as `"id":"`, and a quote, before the first needle. A line that may
-    be more than one record is never passed over: its run ends with it.
+    A name is between `key`, such as `"id":"`, and a quote, before the first needle. A line that may
+    hold more than one record is never skipped: its run ends with it.
     """
 
     def __init__(self, needles: Sequence[bytes], key: bytes) -> None: ...
 
     def runs(self, data: bytearray, end: int) -> Iterator[LineRun]:
-        """What is picked of `data[:end]`, which is whole lines."""
+        """Yield the selected lines of `data[:end]`, which must be whole lines."""
         ...
 
 
@@ -50,7 +47,6 @@ class PythonLineFilter:
         self._key = key
 
     def runs(self, data: bytearray, end: int) -> Iterator[LineRun]:
-        """What is picked of `data[:end]`, which is whole lines."""
         run: LineRun | None = None
         for line, stop in self._matching_lines(data, end):
             name = self._name(data, line, stop)
@@ -64,7 +60,7 @@ class PythonLineFilter:
             yield run
 
     def _matching_lines(self, data: bytearray, end: int) -> Iterator[tuple[int, int]]:
-        """The lines that hold a needle: where each begins and ends."""
+        """Yield start and end of each line with a needle."""
         hits = [data.find(needle, 0, end) for needle in self._needles]
         start = 0
         while any(hit >= 0 for hit in hits):
@@ -77,7 +73,7 @@ class PythonLineFilter:
                     hits[place] = data.find(needle, start, end)
 
     def _name(self, data: bytearray, line: int, stop: int) -> tuple[int, int]:
-        """Where a line's name stands, with its key and its quote."""
+        """Start and end of a line's name, with its key and its quote."""
         hit = data.find(self._needles[0], line, stop)
         name = data.find(self._key, line, hit) if hit >= 0 else -1
         quote = data.find(b'"', name + len(self._key), hit) if name >= 0 else -1
@@ -85,12 +81,12 @@ class PythonLineFilter:
 
 
 def _may_hold_several_records(data: bytearray, line: int, stop: int) -> bool:
-    """Whether a line may be more than one record: glued, or with a crash's NULs between them."""
+    """Whether a line may be several records: glued, or with NULs of a crash between them."""
     return data.find(_SEAM, line, stop) >= 0 or data.find(0, line, stop) >= 0
 
 
 def _continues_run(data: bytearray, run: LineRun, line: int, name: tuple[int, int]) -> bool:
-    """Whether a line follows a run, has its name in the same column, and its last is one record."""
+    """Whether a line follows a run of single records and has its name in the same column."""
     first, last, stop, named, named_end = run
     return (
         line == stop + 1
@@ -102,9 +98,9 @@ def _continues_run(data: bytearray, run: LineRun, line: int, name: tuple[int, in
 
 
 def load_library(path: Path) -> ctypes.PyDLL | None:
-    """The library at a path; None where there is none, or none that is whole and for this machine.
+    """Load a library; None if it is missing, damaged or for another machine.
 
-    The sum beside it is looked at first: a library that was cut off takes the process down with it.
+    Its checksum file is compared first: loading a truncated library crashes the process.
     """
     try:
         whole = b"%08x" % zlib.crc32(path.read_bytes()) == path.with_suffix(".crc").read_bytes()
@@ -114,18 +110,15 @@ def load_library(path: Path) -> ctypes.PyDLL | None:
 
 
 class CText(ctypes.Structure):
-    """Bytes as C sees them."""
-
     _fields_ = (("bytes", ctypes.c_char_p), ("size", ctypes.c_size_t))
 
 
 def c_texts(needles: Sequence[bytes]) -> "ctypes.Array[CText]":
-    """Needles as C sees them."""
     return (CText * len(needles))(*[CText(needle, len(needle)) for needle in needles])
 
 
 class CompiledLineFilter:
-    """The same, by `line_filter.c`. Needs the library; used by one thread at a time."""
+    """The same by `line_filter.c`; for one thread at a time."""
 
     library = load_library(LIBRARY)
 
@@ -148,7 +141,6 @@ class CompiledLineFilter:
         )
 
     def runs(self, data: bytearray, end: int) -> Iterator[LineRun]:
-        """Yield the lines that matter of `data[:end]`, which is whole lines."""
         if end and data[end - 1] != _NEWLINE:
             raise ValueError(f"incomplete last line: byte {end - 1} is not a newline")
         c_data = (ctypes.c_char * len(data)).from_buffer(data)
@@ -163,7 +155,6 @@ class CompiledLineFilter:
                 start = run[2] + 1
 
 
-# The faster one that there is.
 FASTEST_LINE_FILTER: type[LineFilter] = (
     PythonLineFilter if CompiledLineFilter.library is None else CompiledLineFilter
 )

@@ -10,17 +10,16 @@ import msgspec
 from brimline.events import MAIN
 from brimline.regular_file import read_regular_file
 from brimline.transcripts.client_settings import read_settings
-from brimline.transcripts.source import Places, Transcript, read_session_id
+from brimline.transcripts.source import Places, Transcript, read_session_id, transcript_from_entry
 from brimline.windows import ClientSettings
 
-SYSTEM = (
+SYSTEM_SETTINGS = (
     "/etc/gemini-cli/settings.json",
     "/Library/Application Support/GeminiCli/settings.json",
 )
 
 
 def root(places: Places) -> Path:
-    """The client's own folder."""
     return Path(places.env.get("GEMINI_CLI_HOME") or places.home) / ".gemini"
 
 
@@ -42,36 +41,18 @@ def _chats(folder: Path, project: str | None) -> Iterator[Transcript]:
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             yield from _chats(Path(entry.path), project)
-        elif entry.name.endswith(".jsonl") or _is_older(entry.name, names):
-            yield from _transcript(entry, project)
-
-
-def _is_older(name: str, beside: set[str]) -> bool:
-    """A whole document; once it was resumed by a newer version, lines beside it go on from it."""
-    return name.endswith(".json") and f"{name}l" not in beside
-
-
-def _transcript(entry: "os.DirEntry[str]", project: str | None) -> Iterator[Transcript]:
-    session, thread = whose(entry.path)
-    try:
-        if not entry.is_file():
-            return
-        status = entry.stat()
-    except OSError:
-        return
-    yield Transcript(
-        agent="gemini",
-        path=entry.path,
-        modified=status.st_mtime,
-        size=status.st_size,
-        session=session,
-        thread=thread,
-        project=project,
-    )
+            continue
+        # An older document that a newer version resumed continues in a file of lines beside it.
+        is_document = entry.name.endswith(".json") and f"{entry.name}l" not in names
+        if not is_document and not entry.name.endswith(".jsonl"):
+            continue
+        if chat := transcript_from_entry("gemini", entry):
+            session, thread = whose(entry.path)
+            yield msgspec.structs.replace(chat, session=session, thread=thread, project=project)
 
 
 def whose(path: str) -> tuple[str | None, str]:
-    """The session and the thread that a chat's place tells.
+    """Return the session and the thread of a chat by its path.
 
     `chats/session-<time>-<id>.jsonl` names its session inside only; `chats/<session>/<id>.jsonl` is
     a subagent's.
@@ -91,7 +72,7 @@ def _entries(folder: Path) -> "list[os.DirEntry[str]]":
 
 
 def _owner(folder: "os.DirEntry[str]") -> str | None:
-    """The project that a folder of chats says it belongs to."""
+    """The project of a folder of chats, by a file in it."""
     try:
         return read_regular_file(Path(folder.path, ".project_root")).decode().strip() or None
     except (OSError, ValueError):
@@ -124,7 +105,7 @@ class _GeminiSettings(msgspec.Struct, frozen=True, rename="camel"):
     model: _GeminiModel | str | None = None
     chat_compression: _Compression | None = None
 
-    def fraction(self) -> float | None:
+    def threshold(self) -> float | None:
         model = self.model if isinstance(self.model, _GeminiModel) else _GeminiModel()
         if model.compression_threshold is not None:
             return model.compression_threshold
@@ -133,11 +114,10 @@ class _GeminiSettings(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def settings(places: Places, project: str | None = None) -> ClientSettings:
-    """What the user told Gemini CLI about compression: system over project over user."""
-    found: float | None = None
-    for path in _settings_files(places, project):
-        found = _load(path) or found
-    return ClientSettings(fraction=found, place="Gemini CLI's settings.json")
+    """The threshold of compression: the system's over the project's over the user's."""
+    fractions = (_read_threshold(path) for path in _settings_files(places, project))
+    valid = [fraction for fraction in fractions if fraction and 0 < fraction <= 1]
+    return ClientSettings(fraction=valid[-1] if valid else None, place="Gemini CLI's settings.json")
 
 
 def _settings_files(places: Places, project: str | None) -> Iterator[Path]:
@@ -147,11 +127,9 @@ def _settings_files(places: Places, project: str | None) -> Iterator[Path]:
     if project:
         yield Path(project, ".gemini", "settings.json")
     named = places.env.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH")
-    yield from (Path(path) for path in ([named] if named else SYSTEM))
+    yield from (Path(path) for path in ([named] if named else SYSTEM_SETTINGS))
 
 
-def _load(path: Path) -> float | None:
-    """A file's threshold; one that can be none tells nothing."""
+def _read_threshold(path: Path) -> float | None:
     file = read_settings(path, _GeminiSettings)
-    fraction = file.fraction() if file else None
-    return fraction if fraction and 0 < fraction <= 1 else None
+    return file.threshold() if file else None

@@ -1,10 +1,10 @@
-"""The parts of Gemini CLI's records that we read; everything else in them is passed over."""
+"""The parts of Gemini CLI's records that have figures; everything else in them is skipped."""
 
 import msgspec
 
 
 class GeminiTokens(msgspec.Struct, frozen=True, gc=False):
-    """The usage of one call; `input` includes `cached`, `thoughts` stand beside `output`."""
+    """The usage of one call; `input` includes `cached`, `output` does not include `thoughts`."""
 
     input: int
     output: int
@@ -14,7 +14,7 @@ class GeminiTokens(msgspec.Struct, frozen=True, gc=False):
 
 
 class GeminiMessage(msgspec.Struct, frozen=True, gc=False):
-    """One message in a list of messages; its content is looked at for a summary alone."""
+    """One message in a list of messages; its content is only searched for a summary."""
 
     id: str
     type: str
@@ -52,7 +52,7 @@ class GeminiRecord(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ModelStats(msgspec.Struct, frozen=True):
-    """What a run spent on one model; `total_tokens` also has the thoughts, which are not told."""
+    """What a run spent on one model; only `total_tokens` includes the thoughts."""
 
     total_tokens: int
     input_tokens: int
@@ -60,7 +60,7 @@ class ModelStats(msgspec.Struct, frozen=True):
 
 
 class Stats(ModelStats, frozen=True):
-    """What a run spent; older versions do not tell the models apart."""
+    """What a run spent; older versions do not have it by model."""
 
     models: dict[str, ModelStats] | None = None
 
@@ -75,7 +75,7 @@ class GeminiStreamLine(msgspec.Struct, frozen=True):
 
 
 class GeminiHead(msgspec.Struct, frozen=True):
-    """What tells whose a first line is."""
+    """A first line, to recognise the agent."""
 
     type: str | None = None
     session_id: str | None = None

@@ -1,4 +1,4 @@
-"""What `gemini --output-format stream-json` prints, as events."""
+"""The lines of `gemini --output-format stream-json` as events."""
 
 from collections.abc import Sequence
 
@@ -32,11 +32,11 @@ class GeminiStreamParser:
 def _spent(stats: Stats, at: float | None) -> Sequence[AnyEvent]:
     if stats.models is None:
         return (Spent(at=at, usage=_usage(stats)),)
-    return [Spent(at=at, usage=_usage(told), model=name) for name, told in stats.models.items()]
+    return [Spent(at=at, usage=_usage(model), model=name) for name, model in stats.models.items()]
 
 
-def _usage(told: ModelStats) -> Usage:
-    """All that is no prompt is output: the stream leaves the thoughts out of `output_tokens`."""
-    if told.total_tokens < told.input_tokens:
-        raise InvalidUsage("total_tokens", told.total_tokens, f"{told.input_tokens} or more")
-    return from_subset(told.input_tokens, told.cached, 0, told.total_tokens - told.input_tokens)
+def _usage(stats: ModelStats) -> Usage:
+    """All but the prompt is output: the stream's `output_tokens` does not include the thoughts."""
+    if stats.total_tokens < stats.input_tokens:
+        raise InvalidUsage("total_tokens", stats.total_tokens, f"{stats.input_tokens} or more")
+    return from_subset(stats.input_tokens, stats.cached, 0, stats.total_tokens - stats.input_tokens)

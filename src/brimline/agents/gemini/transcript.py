@@ -19,7 +19,7 @@ from brimline.usage import Usage, from_subset
 
 _record = msgspec.json.Decoder(GeminiRecord)
 
-# What Gemini CLI puts in the model's mouth after the summary of a compression.
+# The reply that Gemini CLI adds after the summary of a compression.
 ACKNOWLEDGED = b'"Got it. Thanks for the additional context!"'
 
 # What a message of the conversation is: a reply whose usage is known is a call.
@@ -27,11 +27,11 @@ OTHER, REPLY, CALL = 0, 1, 2
 
 
 class GeminiCarry(msgspec.Struct):
-    """What the parser remembers from one record to the next.
+    """What the parser remembers between records.
 
-    `messages` is the conversation as the client would load it, in order; `calls` are all that were
-    ever told: a resume empties the conversation and writes it again without their usage.
-    `summary` is the digest of the last compression's summary: a resume writes it again too.
+    `messages` is the conversation as the client would load it, in order; `calls` are all calls so
+    far: a resume empties the conversation and writes it again without their usage. `summary` is the
+    digest of the last compression's summary: a resume writes it again too.
     """
 
     session: str | None = None
@@ -45,8 +45,7 @@ class GeminiCarry(msgspec.Struct):
 class ChatParser:
     """Gemini CLI's chats: lines that are written again, and the older whole documents.
 
-    What the file's place tells is given: the session that a subagent belongs to, its thread, the
-    project.
+    `session`, `thread` and `project` are those of the file's path.
     """
 
     def __init__(
@@ -64,8 +63,8 @@ class ChatParser:
         return msgspec.msgpack.encode(self._carry)
 
     def feed(self, record: bytes) -> Sequence[AnyEvent] | None:
-        """The events of one record; the kinds in the order in which the client tries them."""
         line = _record.decode(record)
+        # in the order in which the client tries them
         if line.rewind_to is not None:
             return self._rewound(line.rewind_to)
         if line.id is not None:
@@ -115,8 +114,7 @@ class ChatParser:
         if patch.messages is None:
             return titled
         known, before = self._carry, self._carry.messages
-        told = _calls(patch.messages, known.thread)
-        calls = [call for call in told if call.id not in known.calls]
+        calls = [c for c in _calls(patch.messages, known.thread) if c.id not in known.calls]
         summary = _summary_of(patch.messages) or known.summary
         compacted = summary != known.summary
         recording = () if known.rewrites else (SessionSeen(records_compactions=True),)
@@ -126,7 +124,7 @@ class ChatParser:
         at = parse_time(patch.last_updated)
         if compacted:
             return (*recording, *titled, *calls, Compacted(at=at, thread=known.thread))
-        return (*recording, *titled, *calls, *self._back(before, at))
+        return (*recording, *titled, *calls, *self._went_back(before, at))
 
     def _conversation(self, messages: Iterable[GeminiMessage]) -> dict[str, int]:
         calls = self._carry.calls
@@ -136,15 +134,15 @@ class ChatParser:
         }
 
     def _rewound(self, to: str) -> Sequence[AnyEvent]:
-        """The conversation before a message; a message that is not there empties it."""
+        """Drop a message and all after it; an unknown message drops all."""
         before = self._carry.messages
-        order = list(before)
-        kept = order[: order.index(to)] if to in before else ()
-        self._carry.messages = {id: before[id] for id in kept}
-        return self._back(before, None)
+        ids = list(before)
+        left = ids[: ids.index(to)] if to in before else ()
+        self._carry.messages = {id: before[id] for id in left}
+        return self._went_back(before, None)
 
-    def _back(self, before: dict[str, int], at: float | None) -> Sequence[AnyEvent]:
-        """What is held now that the conversation ends with another call than before."""
+    def _went_back(self, before: dict[str, int], at: float | None) -> Sequence[AnyEvent]:
+        """The events of a conversation that ends with another call than before."""
         now, thread = self._carry.messages, self._carry.thread
         last = _last_call(now)
         if last == _last_call(before):
@@ -155,7 +153,7 @@ class ChatParser:
 
 
 def usage_of(tokens: GeminiTokens | None) -> Usage | None:
-    """The usage of a message; None where there is none, or only zeros: an aborted reply."""
+    """The usage of a message; None if it has none or only zeros, as an aborted reply."""
     if tokens is None or not (tokens.input or tokens.output or tokens.thoughts or tokens.tool):
         return None
     return from_subset(
@@ -168,14 +166,12 @@ def usage_of(tokens: GeminiTokens | None) -> Usage | None:
 
 
 def _calls(messages: Iterable[GeminiMessage], thread: str) -> list[Call]:
-    found: list[Call] = []
-    for message in messages:
-        usage = usage_of(message.tokens)
-        if usage is not None:
-            at = parse_time(message.timestamp)
-            call = Call(at=at, id=message.id, usage=usage, model=message.model, thread=thread)
-            found.append(call)
-    return found
+    usages = ((message, usage_of(message.tokens)) for message in messages)
+    return [
+        Call(at=parse_time(m.timestamp), id=m.id, usage=usage, model=m.model, thread=thread)
+        for m, usage in usages
+        if usage is not None
+    ]
 
 
 def _last_call(messages: dict[str, int]) -> str | None:
@@ -183,9 +179,9 @@ def _last_call(messages: dict[str, int]) -> str | None:
 
 
 def _summary_of(messages: Sequence[GeminiMessage]) -> bytes | None:
-    """The digest of the summary that begins a compressed conversation; None where none does."""
+    """The digest of the summary of a compressed conversation, or None."""
     for summary, answer in pairwise(messages):
-        said = bytes(answer.content)
-        if answer.type == "gemini" and ACKNOWLEDGED in said and len(said) < 100:
+        text = bytes(answer.content)
+        if answer.type == "gemini" and ACKNOWLEDGED in text and len(text) < 100:
             return blake2b(bytes(summary.content), digest_size=8).digest()
     return None

@@ -12,11 +12,11 @@ from brimline.agents.opencode.records import Part, Revert, SessionInfo, Times
 from brimline.errors import UnreadableTranscript
 from brimline.transcripts.source import MALFORMED
 
-PAGE = 500  # how many messages one query fetches
+PAGE = 500  # messages per query
 
 BEGINNING = (-1, "")  # the place before the first message
 
-Page: TypeAlias = list[tuple[int, Row]]  # messages, each with the time that it was made at
+Page: TypeAlias = list[tuple[int, Row]]  # messages with the times of their creation
 
 OPTIONAL = ("parent_id", "directory", "title", "version", "revert", "time_created", "time_updated")
 
@@ -33,7 +33,6 @@ MESSAGES = """
 
 
 def sessions(path: str) -> list[SessionInfo]:
-    """Every session of a database."""
     return ask(path, lambda opened: [*_sessions(opened, "")])
 
 
@@ -44,36 +43,27 @@ class DatabaseHistory:
         self._path, self._session = path, session
 
     def changed(self, since: int) -> tuple[SessionInfo, Iterator[Row]]:
-        """What the session says of itself, and its messages that changed at that time or later.
-
-        Both by one connection: to open the database takes longer than to ask it.
-        """
-        found, page = ask(
-            self._path, lambda opened: (self._found(opened), self._page(opened, since))
+        # by one connection: to open the database takes longer than to query it
+        infos, page = ask(
+            self._path, lambda opened: (self._infos(opened), self._page(opened, since))
         )
-        if not found:
+        if not infos:
             raise UnreadableTranscript(self._path, f"it has no session {self._session!r}")
-        return found[0], self._from(page, since)
+        return infos[0], self._from(page, since)
 
     def every(self) -> Iterator[Row]:
-        """All its messages."""
         return self._from(ask(self._path, lambda opened: self._page(opened, 0)), 0)
 
     def parts(self, message: str) -> list[Part]:
-        """The parts of a message; those that are not as expected are passed over."""
-        found = ask(
-            self._path,
-            lambda opened: opened.execute(
-                "SELECT data FROM part WHERE message_id = ?", (message,)
-            ).fetchall(),
-        )
-        return [part for (data,) in found if (part := _decode_or_none(_part, data)) is not None]
+        select = "SELECT data FROM part WHERE message_id = ?"
+        rows = ask(self._path, lambda opened: opened.execute(select, (message,)).fetchall())
+        return [part for (data,) in rows if (part := _decode_or_none(_part, data)) is not None]
 
-    def _found(self, opened: sqlite3.Connection) -> list[SessionInfo]:
+    def _infos(self, opened: sqlite3.Connection) -> list[SessionInfo]:
         return [*_sessions(opened, "WHERE id = ?", self._session)]
 
     def _from(self, page: Page, since: int) -> Iterator[Row]:
-        """The messages of a page and of those after it."""
+        """The messages of a page and of all later ones."""
         while page:
             yield from (row for _, row in page)
             if len(page) < PAGE:
@@ -84,16 +74,16 @@ class DatabaseHistory:
     def _page(
         self, opened: sqlite3.Connection, since: int, place: tuple[int, str] = BEGINNING
     ) -> Page:
-        found = opened.execute(MESSAGES, (self._session, since, *place, PAGE)).fetchall()
+        rows = opened.execute(MESSAGES, (self._session, since, *place, PAGE)).fetchall()
         return [
             (_number(created), Row(_text(id) or "", _number(updated), _bytes(data)))
-            for id, created, updated, data in found
+            for id, created, updated, data in rows
         ]
 
 
 def _sessions(opened: sqlite3.Connection, where: str, *values: str) -> Iterator[SessionInfo]:
-    there = {_text(row[1]) for row in opened.execute("PRAGMA table_info(session)")}
-    columns = ", ".join(name if name in there else f"NULL AS {name}" for name in OPTIONAL)
+    existing = {_text(row[1]) for row in opened.execute("PRAGMA table_info(session)")}
+    columns = ", ".join(name if name in existing else f"NULL AS {name}" for name in OPTIONAL)
     for row in opened.execute(f"SELECT id, {columns} FROM session {where}", values):
         id, parent, directory, title, version, revert, created, updated = row
         yield SessionInfo(
@@ -127,5 +117,5 @@ def _float(value: object) -> float | None:
 
 
 def _number(value: object) -> int:
-    """A time in a column; SQLite may hold anything there, and what is no number sorts first."""
+    """A time in a column, which in SQLite may hold anything; what is no number sorts first."""
     return value if isinstance(value, int) else 0

@@ -1,4 +1,4 @@
-"""A session's messages as they are stored, one row each, and the events of what is new in them."""
+"""The events of stored messages that are new or changed since the last read."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -13,8 +13,7 @@ from brimline.agents.opencode.transcript import SessionParser, usage_of
 from brimline.events import MAIN, AnyEvent, Rewound, Trimmed
 from brimline.transcripts.source import MALFORMED, START, Cursor, Tally
 
-# Milliseconds: a row that was stamped before the last one we saw may be committed after it.
-OVERLAP = 10_000
+OVERLAP_MS = 10_000  # a row may be committed after another with a later time
 
 _message = msgspec.json.Decoder(OpencodeMessage)
 
@@ -31,26 +30,23 @@ class History(Protocol):
     """Where the messages of one session are stored."""
 
     def changed(self, since: int) -> tuple[SessionInfo, Iterable[Row]]:
-        """What the session says of itself, and the messages that changed at that time or later.
-
-        They are in the order of the conversation.
-        """
+        """Return the session, and its messages that changed at that time or later, in order."""
         ...
 
     def every(self) -> Iterable[Row]:
-        """All messages, in that order."""
+        """Return all messages, in order."""
         ...
 
     def parts(self, message: str) -> list[Part]:
-        """The parts of a message."""
+        """Return the parts of a message; malformed ones are skipped."""
         ...
 
 
 class IncrementalCarry(msgspec.Struct):
     """How far a session was read.
 
-    `seen` has the digests of the rows that changed within the overlap before `updated`: those are
-    looked at again, and count only if they changed.
+    `seen` has the digests of the rows within the overlap before `updated`: those are read again,
+    and count only if they changed.
     """
 
     updated: int = 0
@@ -62,7 +58,7 @@ class IncrementalCarry(msgspec.Struct):
 class SessionReader:
     """The events of what is new in a session's messages; a Reader.
 
-    A message is stored anew while its reply comes in: the last copy wins.
+    A message is stored again while its reply arrives: the last copy counts.
     """
 
     def __init__(
@@ -79,12 +75,12 @@ class SessionReader:
             else IncrementalCarry()
         )
         self._parser = SessionParser(self._carry.parser, session, thread)
-        self._info, self._rows = history.changed(max(0, self._carry.updated - OVERLAP))
+        self._info, self._rows = history.changed(max(0, self._carry.updated - OVERLAP_MS))
         self.tally = Tally()
 
     @property
     def cursor(self) -> Cursor:
-        """How far it came; the offset is the time of the last change."""
+        """The offset is the time of the last change."""
         self._carry.parser = self._parser.carry()
         return Cursor(self._carry.updated, msgspec.msgpack.encode(self._carry))
 
@@ -102,7 +98,7 @@ class SessionReader:
     def _advance(self, seen: dict[str, tuple[int, bytes]]) -> None:
         known = self._carry
         known.updated = max([known.updated, *(updated for updated, _ in seen.values())])
-        since = known.updated - OVERLAP
+        since = known.updated - OVERLAP_MS
         known.seen = {id: digest for id, (updated, digest) in seen.items() if updated >= since}
 
     def _parse_row(self, row: Row) -> Iterable[AnyEvent] | None:
@@ -112,7 +108,7 @@ class SessionReader:
         return self._parser.message(row.id, message)
 
     def _reverted(self) -> Iterator[AnyEvent]:
-        """An undone part of the conversation, or one that is there again."""
+        """The event of an undo or a redo."""
         revert = self._info.revert.message if self._info.revert else None
         if revert == self._carry.revert:
             return

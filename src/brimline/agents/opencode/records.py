@@ -1,17 +1,15 @@
-"""The parts of opencode's records that we read; everything else in them is passed over."""
+"""The parts of opencode's records that have figures; everything else in them is skipped."""
 
 import msgspec
 
 
 class Cache(msgspec.Struct, frozen=True, gc=False):
-    """What a call read from the cache and wrote to it."""
-
     read: int
     write: int
 
 
 class OpencodeTokens(msgspec.Struct, frozen=True, gc=False):
-    """The usage of one call, in disjoint counts; `reasoning` stands beside `output`."""
+    """The usage of one call, in disjoint counts; `output` does not include `reasoning`."""
 
     input: int
     output: int
@@ -20,7 +18,7 @@ class OpencodeTokens(msgspec.Struct, frozen=True, gc=False):
 
 
 class Object(msgspec.Struct, frozen=True, gc=False):
-    """An object of which only its being there is read."""
+    """An object of which only the presence counts."""
 
 
 class Times(msgspec.Struct, frozen=True, gc=False):
@@ -54,7 +52,7 @@ class OpencodeMessage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def compacted(self) -> bool:
-        """Whether that compaction came about; the client asks the same of it."""
+        """Whether that compaction succeeded, by the same condition as the client's."""
         ended = self.finish is not None or self.time.completed is not None
         return self.compacts and ended and self.error is None
 
@@ -76,8 +74,6 @@ class Revert(msgspec.Struct, frozen=True):
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
-    """What a session says of itself."""
-
     id: str
     parent: str | None = msgspec.field(default=None, name="parentID")
     directory: str | None = None
@@ -102,8 +98,6 @@ class Export(msgspec.Struct, frozen=True):
 
 
 class StreamMetadata(msgspec.Struct, frozen=True):
-    """What a text says of itself."""
-
     compaction_continue: bool = False
 
 
@@ -126,7 +120,7 @@ class OpencodeStreamLine(msgspec.Struct, frozen=True):
 
 
 class OpencodeHead(msgspec.Struct, frozen=True):
-    """What tells whose a first line is."""
+    """A first line, to recognise the agent."""
 
     type: str | None = None
     session: str | None = msgspec.field(default=None, name="sessionID")

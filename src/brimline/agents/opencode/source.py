@@ -73,7 +73,7 @@ class Opencode:
         return OpencodeStreamParser()
 
     def recognise(self, head: bytes) -> Form | None:
-        """By opencode's session ids; of the agents we know only opencode has a database."""
+        """By opencode's session ids; no other agent has a database."""
         if head.startswith(SQLITE) or _export.match(head) or _session.match(head):
             return "transcript"
         return "stream" if any(_is_line(line) for line in head.split(b"\n")[:8]) else None

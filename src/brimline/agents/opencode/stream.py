@@ -1,4 +1,4 @@
-"""What `opencode run --format json` prints, as events."""
+"""The lines of `opencode run --format json` as events."""
 
 from collections.abc import Sequence
 

@@ -17,20 +17,17 @@ from brimline.events import (
 )
 from brimline.usage import Usage
 
-# The agent that writes a compaction's summary: it has a context of its own.
-COMPACTION = "compaction"
-
 
 class TranscriptCarry(msgspec.Struct):
-    """What the parser remembers: what it said of the session, and the compactions it told."""
+    """What the parser remembers: the session's title, and the compactions so far."""
 
     title: str | None = None
-    told: bool = False
+    told: bool = False  # whether the session was reported
     compacted: list[str] = msgspec.field(default_factory=list[str])
 
 
 class SessionParser:
-    """One session of opencode; `session` and `thread` are those that its events go to."""
+    """One session of opencode, whose events belong to `session` and `thread`."""
 
     def __init__(self, carry: bytes = b"", session: str | None = None, thread: str = MAIN) -> None:
         self._carry = (
@@ -40,11 +37,10 @@ class SessionParser:
         self._requests: dict[str, Part] = {}  # compactions by the message that asked for them
 
     def carry(self) -> bytes:
-        """What a later parser must know."""
         return msgspec.msgpack.encode(self._carry)
 
     def session(self, info: SessionInfo) -> Sequence[AnyEvent]:
-        """What the session says of itself, where that is new; a subagent's title is not its."""
+        """Return the session's event if it is new or its title changed; not a subagent's title."""
         known, title = self._carry, info.title if self._thread == MAIN else None
         if known.told and known.title == title:
             return ()
@@ -63,20 +59,20 @@ class SessionParser:
     def message(
         self, id: str, message: OpencodeMessage, parts: Iterable[Part] = ()
     ) -> Sequence[AnyEvent] | None:
-        """The events of a message as it is now; None where its role is unknown."""
+        """Return the events of a message; None if its role is unknown."""
         if message.role == "user":
             self.asked(id, parts)
             return ()
         if message.role != "assistant":
             return None
-        thread = self._summarising() if message.compacts else self._thread
+        thread = compaction_thread(self._thread) if message.compacts else self._thread
         calls = _calls(id, message, parts, thread)
         return (*calls, *self._compacted(id, message, thread))
 
     def asked(self, id: str, parts: Iterable[Part]) -> None:
-        """Remember who asked for the compaction that a message is, if it is one."""
+        """Remember the trigger of a compaction, if the message is one."""
         for part in parts:
-            if part.type == COMPACTION and part.auto is not None:
+            if part.type == "compaction" and part.auto is not None:
                 self._requests[id] = part
 
     def _compacted(self, id: str, message: OpencodeMessage, thread: str) -> Sequence[AnyEvent]:
@@ -94,27 +90,24 @@ class SessionParser:
             Compacted(at=at, thread=self._thread, trigger=trigger, overflow=overflow),
         )
 
-    def _summarising(self) -> str:
-        return compaction_thread(self._thread)
-
 
 def _calls(id: str, message: OpencodeMessage, parts: Iterable[Part], thread: str) -> list[Call]:
-    """The calls of a message: one, or one for each step that it finished, if they are known."""
+    """The calls of a message: one, or one for each finished step if they are known."""
     steps = [(part.id or id, part.tokens) for part in parts if part.type == "step-finish"]
     ids = [id, *(step for step, _ in steps[1:])]
-    told = [tokens for _, tokens in steps] or [message.tokens]
+    counts = [tokens for _, tokens in steps] or [message.tokens]
     at = seconds(message.time.completed or message.time.created)
     return [
         Call(at=at, id=own, usage=usage, model=message.model, thread=thread)
-        for own, tokens in zip(ids, told, strict=True)
+        for own, tokens in zip(ids, counts, strict=True)
         if (usage := usage_of(tokens)) is not None
     ]
 
 
 def usage_of(tokens: OpencodeTokens | None) -> Usage | None:
-    """The usage of a call; None where nothing is told yet: it runs, or it failed.
+    """The usage of a call; None if it is running or failed.
 
-    A reasoning of 0 also stands where the provider does not tell it.
+    A reasoning of 0 can mean that the provider does not report it.
     """
     if tokens is None:
         return None
@@ -127,5 +120,4 @@ def usage_of(tokens: OpencodeTokens | None) -> Usage | None:
 
 
 def seconds(milliseconds: float | None) -> float | None:
-    """opencode's times in seconds."""
     return None if milliseconds is None else milliseconds / 1000

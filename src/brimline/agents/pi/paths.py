@@ -47,27 +47,26 @@ class _PiSettings(msgspec.Struct, frozen=True, rename="camel"):
 def agent_folder(places: Places) -> Path:
     """The folder that PI_CODING_AGENT_DIR names, else ~/.pi/agent."""
     named = places.env.get("PI_CODING_AGENT_DIR")
-    return _expanded(named, places) if named else places.home / ".pi" / "agent"
+    return _expand(named, places) if named else places.home / ".pi" / "agent"
 
 
 def folders(places: Places) -> list[Path]:
-    """The usual folder, and the one that the variable or the settings name instead."""
-    usual = agent_folder(places) / "sessions"
-    named = places.env.get("PI_CODING_AGENT_SESSION_DIR") or _user(places).session_dir
-    other = _expanded(named, places) if named else usual
-    if usual.is_relative_to(other):
+    """The default folder, and the one of the variable or the settings."""
+    default = agent_folder(places) / "sessions"
+    named = places.env.get("PI_CODING_AGENT_SESSION_DIR") or _user_settings(places).session_dir
+    other = _expand(named, places) if named else default
+    if default.is_relative_to(other):
         return [other]
-    return [usual] if other.is_relative_to(usual) else [usual, other]
+    return [default] if other.is_relative_to(default) else [default, other]
 
 
-def _expanded(named: str, places: Places) -> Path:
+def _expand(named: str, places: Places) -> Path:
     if named == "~" or named.startswith("~/"):
         return places.home / named[2:]
     return Path(named)
 
 
 def transcripts(places: Places) -> Iterator[Transcript]:
-    """Every session."""
     for folder in folders(places):
         for entry in files_below(str(folder), ".jsonl"):
             if transcript := transcript_from_entry("pi", entry):
@@ -76,33 +75,28 @@ def transcripts(places: Places) -> Iterator[Transcript]:
 
 
 def settings(places: Places, project: str | None = None) -> ClientSettings:
-    """Compaction from settings.json, a project's laid over the user's; windows from models.json."""
-    set_to = _user(places).compaction
+    """Compaction of settings.json, the project's over the user's; windows of models.json."""
+    compaction = _user_settings(places).compaction
     if project:
-        set_to = _over(set_to, _settings(Path(project, ".pi", "settings.json")).compaction)
-    rows = dict(_models(agent_folder(places) / "models.json").rows())
+        own = _read_settings(Path(project, ".pi", "settings.json")).compaction
+        compaction = _Compaction(
+            compaction.enabled if own.enabled is None else own.enabled,
+            compaction.reserve_tokens if own.reserve_tokens is None else own.reserve_tokens,
+        )
+    models = read_settings(agent_folder(places) / "models.json", _Models) or _Models()
+    rows = dict(models.rows())
     return ClientSettings(
-        auto_compact=set_to.enabled,
-        reserve=set_to.reserve_tokens,
+        auto_compact=compaction.enabled,
+        reserve=compaction.reserve_tokens,
         windows={name: row.context_window for name, row in rows.items() if row.context_window},
         max_outputs={name: row.max_tokens for name, row in rows.items() if row.max_tokens},
         place="Pi's settings",
     )
 
 
-def _over(under: _Compaction, over: _Compaction) -> _Compaction:
-    enabled = under.enabled if over.enabled is None else over.enabled
-    reserve = under.reserve_tokens if over.reserve_tokens is None else over.reserve_tokens
-    return _Compaction(enabled, reserve)
+def _user_settings(places: Places) -> _PiSettings:
+    return _read_settings(agent_folder(places) / "settings.json")
 
 
-def _user(places: Places) -> _PiSettings:
-    return _settings(agent_folder(places) / "settings.json")
-
-
-def _settings(path: Path) -> _PiSettings:
+def _read_settings(path: Path) -> _PiSettings:
     return read_settings(path, _PiSettings) or _PiSettings()
-
-
-def _models(path: Path) -> _Models:
-    return read_settings(path, _Models) or _Models()

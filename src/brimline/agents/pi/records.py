@@ -1,4 +1,4 @@
-"""What Pi writes: the entries of a session and the lines of `--mode json`, as far as we read."""
+"""The entries of a Pi session and the lines of `--mode json`: the parts that have figures."""
 
 import msgspec
 
@@ -6,8 +6,8 @@ from brimline.usage import Usage
 
 NULL = msgspec.Raw(b"null")
 
-# A response id shorter than this is no identity: Ollama draws its own from a thousand.
-SHORTEST = 13
+# A shorter response id is not unique: Ollama draws its ids from a thousand.
+MIN_ID_CHARS = 13
 
 
 class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -22,18 +22,19 @@ class PiTokens(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def blank(self) -> bool:
-        """Whether it counts nothing: the call was refused or broken off."""
+        """Whether the call was refused or cancelled."""
         return not (self.input or self.output or self.cache_read or self.cache_write)
 
     def usage(self) -> Usage:
-        """As it is; raises InvalidUsage."""
-        told = self.reasoning if self.reasoning is not None else self.reasoning_tokens
-        thought = told if told is not None and told <= self.output else None
-        return Usage(self.input, self.cache_read, self.cache_write, self.output, thought)
+        """Raises InvalidUsage."""
+        reasoning = self.reasoning_tokens if self.reasoning is None else self.reasoning
+        if reasoning is not None and reasoning > self.output:
+            reasoning = None
+        return Usage(self.input, self.cache_read, self.cache_write, self.output, reasoning)
 
 
 class PiMessage(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A message; only an assistant's tells what it cost. Its time is in milliseconds."""
+    """A message; only an assistant's has usage. Its time is in milliseconds."""
 
     role: str | None = None
     usage: PiTokens | None = None
@@ -43,29 +44,28 @@ class PiMessage(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def failed(self) -> bool:
-        """Whether it is a reply that did not come about."""
+        """Whether it is a reply without any tokens."""
         return self.role == "assistant" and (self.usage is None or self.usage.blank)
 
     @property
     def named(self) -> bool:
-        """Whether the provider's id names it."""
-        return self.response_id is not None and len(self.response_id) >= SHORTEST
+        """Whether the provider's id identifies it."""
+        return self.response_id is not None and len(self.response_id) >= MIN_ID_CHARS
 
     @property
     def call(self) -> str | None:
-        """The call's id, the same in every copy of the message: the provider's, else one made."""
-        name = self.response_id or ""
+        """The call's id, the same in every copy of the message: the provider's or a made-up one."""
         if self.named:
-            return name
+            return self.response_id
         if self.timestamp is None or self.usage is None:
             return None
-        spent = self.usage
-        counts = f"{spent.input}+{spent.cache_read}+{spent.cache_write}+{spent.output}"
-        return f"{name}@{self.timestamp:.0f}:{counts}"
+        usage = self.usage
+        counts = f"{usage.input}+{usage.cache_read}+{usage.cache_write}+{usage.output}"
+        return f"{self.response_id or ''}@{self.timestamp:.0f}:{counts}"
 
 
 class PiEntry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A line of a session. Version 1 has no ids: its entries follow one another."""
+    """A line of a session; version 1 has no ids."""
 
     type: str
     id: str | None = None
@@ -103,7 +103,7 @@ class Printed(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     name: str | None = None
 
 
-# Entries that say nothing about tokens.
+# Entries without figures.
 QUIET = frozenset(
     {
         "credential_pin",
@@ -118,7 +118,7 @@ QUIET = frozenset(
     }
 )
 
-# Lines of the stream that say nothing new about tokens.
+# Lines of the stream without new figures.
 QUIET_LINES = frozenset(
     {
         "agent_end",

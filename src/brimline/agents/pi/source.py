@@ -62,13 +62,13 @@ def _is_header(line: bytes) -> bool:
 
 
 def _form(rest: bytes) -> Form:
-    """A session is written when its first reply is there: a header alone is a stream's."""
+    """A header alone is a stream's: a session is written with its first reply."""
     return "stream" if not rest.strip() or _kind(rest) in LINES else "transcript"
 
 
 def _kind(line: bytes) -> str | None:
-    found = _KIND.match(line)
-    return found[1].decode() if found else None
+    match = _KIND.match(line)
+    return match[1].decode() if match else None
 
 
 SOURCE = Pi()

@@ -30,9 +30,9 @@ class Tree(msgspec.Struct, omit_defaults=True):
     cuts: set[str] = msgspec.field(default_factory=set[str])
 
     def enter(self, entry: PiEntry) -> Events:
-        """Go to an entry; where its parent is not the last entry, the conversation went back.
+        """Go to an entry; the conversation went back if its parent is not the last entry.
 
-        A parent that is not there is taken for the last entry: its record was broken.
+        An unknown parent counts as the last entry: its record was broken.
         """
         parent = entry.parent_id
         if isinstance(parent, msgspec.UnsetType) or parent == self.leaf:
@@ -64,7 +64,7 @@ class Tree(msgspec.Struct, omit_defaults=True):
 
 
 class Memory(msgspec.Struct, omit_defaults=True):
-    """What must be known of the entries so far; `failed` is the last reply that did not come."""
+    """What the parser remembers between entries; `failed` is the last reply without tokens."""
 
     session: str | None = None
     failed: str | None = None
@@ -86,11 +86,11 @@ class SessionParser:
         entry = _entry.decode(record)
         if entry.type == "session":
             return self._session(entry)
-        tell = _TELL.get(entry.type)
-        told = tell(entry, self._memory) if tell else ()
-        events = (*self._memory.tree.enter(entry), *told)
-        self._remember(entry, told)
-        return events if events or tell or entry.type in QUIET else None
+        handle = _HANDLERS.get(entry.type)
+        own_events = handle(entry, self._memory) if handle else ()
+        events = (*self._memory.tree.enter(entry), *own_events)
+        self._remember(entry, own_events)
+        return events if events or handle or entry.type in QUIET else None
 
     def _session(self, entry: PiEntry) -> Events:
         if self._memory.session is not None:
@@ -106,12 +106,12 @@ class SessionParser:
             ),
         )
 
-    def _remember(self, entry: PiEntry, told: Events) -> None:
+    def _remember(self, entry: PiEntry, events: Events) -> None:
         memory = self._memory
         memory.entries += 1
         if isinstance(entry.message, PiMessage) and entry.message.failed:
             memory.failed = entry.id
-        for event in told:
+        for event in events:
             memory.tree.note(event)
             if isinstance(event, Call):
                 memory.model = event.model
@@ -119,14 +119,13 @@ class SessionParser:
 
 
 def moment(timestamp: str | float | None) -> float | None:
-    """A time of Pi's in seconds: entries write it in words, messages in milliseconds."""
+    """Return a time in seconds: entries have ISO texts, messages milliseconds."""
     if timestamp is None or isinstance(timestamp, str):
         return parse_time(timestamp)
     return timestamp / 1000
 
 
 def _message(entry: PiEntry, memory: Memory) -> Events:
-    """A call where the message is an assistant's that came about."""
     message = entry.message
     if not isinstance(message, PiMessage) or message.role != "assistant":
         return ()
@@ -139,7 +138,7 @@ def _message(entry: PiEntry, memory: Memory) -> Events:
 
 
 def _spent(entry: PiEntry, memory: Memory) -> Events:
-    """What a summary or a warmed cache cost: billed, and in no context."""
+    """The usage of a summary or of a warmed cache, which is in no context."""
     tokens = _tokens.decode(entry.usage)
     if tokens is None or tokens.blank:
         return ()
@@ -153,7 +152,7 @@ def _compacted(entry: PiEntry, memory: Memory) -> Events:
 
 
 def _edited(entry: PiEntry, memory: Memory) -> Events:
-    """Something was taken out; before a retry it is the failed reply, which held nothing."""
+    """Something was removed; before a retry it is the failed reply, which held nothing."""
     if entry.target_id is not None and entry.target_id == memory.failed:
         return ()
     return (Trimmed(at=moment(entry.timestamp)),)
@@ -164,7 +163,7 @@ def _titled(entry: PiEntry, memory: Memory) -> Events:
     return (SessionSeen(at=moment(entry.timestamp), title=title),) if title else ()
 
 
-_TELL: dict[str, Callable[[PiEntry, Memory], Events]] = {
+_HANDLERS: dict[str, Callable[[PiEntry, Memory], Events]] = {
     "message": _message,
     "compaction": _compacted,
     "branch_summary": _spent,
