@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 
 from brimline.agents import agent_names, get_agent, source
 from brimline.agents.content import (
-    ClientText,
-    CompactionSummary,
     ErrorText,
     Piece,
-    Reasoning,
     ReplyText,
     RunOutcome,
     ToolCall,
@@ -261,27 +258,18 @@ def test_transcript_yields_replies_calls_and_results(agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "pi"])
-def test_transcript_yields_reasoning(agent: str) -> None:
-    """What the agent thought is a piece of its own."""
-    texts = [one.text for one in record_pieces(agent, "tool-loop") if isinstance(one, Reasoning)]
-    assert any(text.startswith("The first command worked") for text in texts)
-
-
-@pytest.mark.parametrize("agent", ["claude", "codex", "pi"])
-def test_transcript_yields_compaction_summary(agent: str) -> None:
-    """The summary of a compaction is neither the user's text nor a reply."""
+def test_compaction_summary_is_no_user_text(agent: str) -> None:
+    """The summary of a compaction is not the user's text."""
     pieces = record_pieces(agent, "auto-compact")
-    assert any(isinstance(piece, CompactionSummary) and piece.text for piece in pieces)
+    assert [piece.text for piece in pieces if isinstance(piece, UserText)] == ["Go."]
 
 
-def test_client_text_is_separated_from_user_text() -> None:
-    """What Claude Code adds to a message is separated from what the user typed."""
+def test_client_text_is_no_user_text() -> None:
+    """What Claude Code adds to a message is not what the user typed."""
     text = "<system-reminder>a</system-reminder>Hi <ide_x> there<bash-input>ls</bash-input>"
     record = packed({"type": "user", "message": {"content": text}})
-    assert list(read_content([record], "claude"))[:2] == [
-        UserText("Hi <ide_x> there"),
-        ClientText("<system-reminder>a</system-reminder><bash-input>ls</bash-input>"),
-    ]
+    texts = [piece for piece in read_content([record], "claude") if isinstance(piece, UserText)]
+    assert texts == [UserText("Hi <ide_x> there")]
 
 
 def test_outcomes_add_up() -> None:

@@ -28,13 +28,6 @@ class UserText(msgspec.Struct, frozen=True):
     at: float | None = None
 
 
-class ClientText(msgspec.Struct, frozen=True):
-    """What the client wrote in the user's name: instructions, reminders, notifications."""
-
-    text: str
-    at: float | None = None
-
-
 class ReplyText(msgspec.Struct, frozen=True):
     """What the agent replied.
 
@@ -46,13 +39,6 @@ class ReplyText(msgspec.Struct, frozen=True):
     at: float | None = None
     is_continuation: bool = False
     is_partial: bool = False
-
-
-class Reasoning(msgspec.Struct, frozen=True):
-    """What the agent thought, or the summary of it that the client keeps."""
-
-    text: str
-    at: float | None = None
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -137,13 +123,6 @@ class ErrorText(msgspec.Struct, frozen=True):
     at: float | None = None
 
 
-class CompactionSummary(msgspec.Struct, frozen=True):
-    """The summary with which a context goes on after a compaction."""
-
-    text: str
-    at: float | None = None
-
-
 class ContextCleared(msgspec.Struct, frozen=True):
     """The user cleared the context: what came before no longer counts."""
 
@@ -175,16 +154,13 @@ class RunOutcome(msgspec.Struct, frozen=True):
 
 Piece: TypeAlias = (
     UserText
-    | ClientText
     | ReplyText
-    | Reasoning
     | ToolCall
     | ToolResult
     | TodoList
     | TodoChange
     | PlanText
     | ErrorText
-    | CompactionSummary
     | ContextCleared
     | Location
     | RunOutcome

@@ -8,14 +8,11 @@ import msgspec
 from brimline.agents.content import (
     ABSENT,
     MAX_ENTRIES,
-    ClientText,
-    CompactionSummary,
     ContextCleared,
     ErrorText,
     Location,
     Piece,
     PlanText,
-    Reasoning,
     ReplyText,
     RunOutcome,
     TodoChange,
@@ -67,7 +64,6 @@ _TASK_NUMBER = re.compile(r"#(\w+)")
 class _Block(msgspec.Struct, frozen=True):
     type: str = ""
     text: str | None = None
-    thinking: str | None = None
     id: str = ""
     name: str = ""
     input: msgspec.Raw = ABSENT
@@ -111,7 +107,8 @@ class _Record(msgspec.Struct, frozen=True, rename="camel"):
     def by_client(self) -> bool:
         """Whether the client wrote it in the user's name."""
         kind = self.origin.kind if isinstance(self.origin, _Origin) else self.origin
-        return bool(self.is_meta) or kind not in (None, "", "human")
+        is_other = kind not in (None, "", "human")
+        return bool(self.is_meta) or bool(self.is_compact_summary) or is_other
 
 
 class _Task(msgspec.Struct, frozen=True, rename="camel"):
@@ -184,8 +181,8 @@ class ClaudeContent:
                 for block in _message.decode(entry.message).blocks:
                     if block.type == "tool_result":
                         yield from self._tool_result(block, at)
-                    elif block.type == "text":
-                        yield from _prompt(entry, block.text or "", at)
+                    elif block.type == "text" and not entry.by_client:
+                        yield from _user_text(block.text or "", at)
             case "attachment" if entry.attachment:
                 attachment = _attachment.decode(entry.attachment)
                 if attachment.type == "queued_command":  # typed while the agent was working
@@ -214,8 +211,6 @@ class ClaudeContent:
         for block in message.blocks:
             if block.type == "text":
                 yield ReplyText(block.text or "", at)
-            elif block.type == "thinking":
-                yield Reasoning(block.thinking or "", at)
             elif block.type == "tool_use":
                 yield from self._tool_call(block, at)
 
@@ -271,15 +266,6 @@ class ClaudeContent:
         return line.total_cost_usd - before
 
 
-def _prompt(entry: _Record, text: str, at: float | None) -> Iterator[Piece]:
-    if entry.is_compact_summary:
-        yield CompactionSummary(text, at)
-    elif entry.by_client:
-        yield ClientText(text, at)
-    else:
-        yield from _user_text(text, at)
-
-
 def _user_text(text: str, at: float | None) -> Iterator[Piece]:
     """Separate what the user typed from what the client added to it."""
     text = text.strip()
@@ -288,13 +274,8 @@ def _user_text(text: str, at: float | None) -> Iterator[Piece]:
         yield ContextCleared()
     elif command and arguments:
         yield UserText(f"{command} {arguments}", at)
-    elif text.startswith(CLIENT_TEXTS):
-        yield ClientText(text, at)
-    else:
-        typed, added = _split_tags(text)
-        yield UserText(typed, at)
-        if added:
-            yield ClientText(added, at)
+    elif not text.startswith(CLIENT_TEXTS):
+        yield UserText(_strip_tags(text), at)
 
 
 def _element(text: str, name: str) -> str:
@@ -302,20 +283,18 @@ def _element(text: str, name: str) -> str:
     return content.strip() if closing else ""
 
 
-def _split_tags(text: str) -> tuple[str, str]:
-    """The text outside of the client's tags, and the text in them, in linear time."""
+def _strip_tags(text: str) -> str:
+    """The text outside of the client's tags, in linear time."""
     last_closings = {tag[1]: tag.start() for tag in _CLOSING.finditer(text)}
     outside: list[str] = []
-    inside: list[str] = []
     place = 0
     for tag in _OPENING.finditer(text):
         if place <= tag.start() < last_closings.get(tag[1], 0):
             closing = f"</{tag[1]}>"
             end = text.index(closing, tag.end()) + len(closing)
             outside.append(text[place : tag.start()])
-            inside.append(text[tag.start() : end])
             place = end
-    return "".join((*outside, text[place:])), "".join(inside)
+    return "".join((*outside, text[place:]))
 
 
 CONTENT_READER = ClaudeContent

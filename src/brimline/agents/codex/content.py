@@ -8,14 +8,11 @@ import msgspec
 from brimline.agents.codex.records import NULL, CodexLine
 from brimline.agents.content import (
     ABSENT,
-    ClientText,
-    CompactionSummary,
     ErrorMessage,
     ErrorText,
     Location,
     Piece,
     PlanText,
-    Reasoning,
     ReplyText,
     RunOutcome,
     TextPart,
@@ -55,7 +52,6 @@ class _Item(msgspec.Struct, frozen=True):
     type: str = ""
     role: str | None = None
     content: msgspec.Raw = ABSENT
-    summary: msgspec.Raw = ABSENT
     name: str = ""
     call_id: str | None = None
     arguments: str = ""
@@ -133,8 +129,6 @@ class CodexContent:
                 yield from _read_event(_item.decode(entry.payload), at)
             case "session_meta" | "turn_context":
                 yield Location(_item.decode(entry.payload).cwd)
-            case "compacted" if entry.payload != NULL:
-                yield CompactionSummary(_item.decode(entry.payload).message or "", at)
             case _ if entry.payload == NULL:
                 yield from _read_item(_item.decode(record), at)
             case _:
@@ -173,8 +167,6 @@ def _read_item(item: _Item, at: float | None) -> Iterator[Piece]:
     match item.type:
         case "message":
             yield from _message(item, at)
-        case "reasoning":
-            yield Reasoning(text_of(item.summary), at)
         case "function_call" | "custom_tool_call" | "local_shell_call":
             yield from _tool_call(item, at)
         case "function_call_output" | "custom_tool_call_output":
@@ -187,9 +179,7 @@ def _message(item: _Item, at: float | None) -> Iterator[Piece]:
     text = text_of(item.content)
     if item.role == "assistant":
         yield ReplyText(text, at)
-    elif item.role != "user" or _CLIENT_TEXT.match(text):
-        yield ClientText(text, at)
-    else:
+    elif item.role == "user" and not _CLIENT_TEXT.match(text):
         yield UserText(text.partition(REQUEST)[2] or text, at)
 
 
@@ -266,8 +256,6 @@ def _read_completed(item: _LineItem) -> Iterator[Piece]:
     match item.type:
         case "agent_message":
             yield ReplyText(item.text)
-        case "reasoning":
-            yield Reasoning(item.text)
         case "file_change":
             files = tuple(change.path for change in item.changes or ())
             yield ToolCall("patch", item.id, "edit", files=files)

@@ -7,11 +7,9 @@ import msgspec
 
 from brimline.agents.content import (
     ABSENT,
-    ClientText,
     ErrorMessage,
     ErrorText,
     Piece,
-    Reasoning,
     ReplyText,
     RunOutcome,
     ToolNames,
@@ -61,16 +59,10 @@ class _Tool(msgspec.Struct, frozen=True):
     result: list[_Result] | None = None
 
 
-class _Thought(msgspec.Struct, frozen=True):
-    subject: str = ""
-    description: str = ""
-
-
 class _GeminiMessage(msgspec.Struct, frozen=True):
     type: str | None = None
     content: msgspec.Raw = ABSENT
     timestamp: str | None = None
-    thoughts: list[_Thought] | None = None
     tools: list[_Tool] = msgspec.field(default_factory=list[_Tool], name="toolCalls")
 
 
@@ -110,10 +102,9 @@ class GeminiContent:
         match message.type:
             case "user":
                 text = text_of(message.content)
-                yield ClientText(text, at) if _CLIENT_TEXT.match(text) else UserText(text, at)
+                if not _CLIENT_TEXT.match(text):
+                    yield UserText(text, at)
             case "gemini":
-                for thought in message.thoughts or ():
-                    yield Reasoning(f"{thought.subject}\n{thought.description}", at)
                 yield ReplyText(text_of(message.content), at)
                 for tool in message.tools:
                     yield from TOOLS.read_call(tool.name, tool.id, tool.args, at)

@@ -6,12 +6,10 @@ import msgspec
 
 from brimline.agents.content import (
     ABSENT,
-    ClientText,
     ErrorMessage,
     ErrorText,
     Location,
     Piece,
-    Reasoning,
     ReplyText,
     RunOutcome,
     ToolNames,
@@ -111,11 +109,7 @@ class OpencodeContent:
         for part in entry.parts:
             if part.type == "tool":
                 yield from _tool(part)
-            elif part.type == "reasoning":
-                yield Reasoning(part.text)
-            elif part.type == "text" and part.synthetic:
-                yield ClientText(part.text)
-            elif part.type == "text":
+            elif part.type == "text" and not part.synthetic:
                 yield UserText(part.text) if entry.info.role == "user" else ReplyText(part.text)
         if error := entry.info.error:
             yield ErrorText(error.text)

@@ -6,11 +6,9 @@ import msgspec
 
 from brimline.agents.content import (
     ABSENT,
-    CompactionSummary,
     ErrorText,
     Location,
     Piece,
-    Reasoning,
     ReplyText,
     RunOutcome,
     ToolNames,
@@ -40,7 +38,6 @@ class _Usage(msgspec.Struct, frozen=True):
 class _Block(msgspec.Struct, frozen=True):
     type: str = ""
     text: str | None = None
-    thinking: str | None = None
     id: str = ""
     name: str = ""
     arguments: msgspec.Raw = ABSENT
@@ -61,7 +58,6 @@ class _PiEntry(msgspec.Struct, frozen=True):
     timestamp: str | float | None = None
     cwd: str | None = None
     message: msgspec.Raw = ABSENT
-    summary: str | None = None
 
 
 class _Result(msgspec.Struct, frozen=True):
@@ -90,8 +86,6 @@ class PiContent:
         entry = _entry.decode(record)
         at = parse_time(entry.timestamp) if isinstance(entry.timestamp, str) else None
         yield Location(entry.cwd)
-        if entry.type == "compaction" and entry.summary:
-            yield CompactionSummary(entry.summary, at)
         if entry.type != "message" or not entry.message:
             return
         message = _message.decode(entry.message)
@@ -125,8 +119,6 @@ def _reply(message: _PiMessage, at: float | None) -> Iterator[Piece]:
     for block in blocks:
         if block.type == "text":
             yield ReplyText(block.text or "", at)
-        elif block.type == "thinking":
-            yield Reasoning(block.thinking or "", at)
         elif block.type == "toolCall":
             yield from TOOLS.read_call(block.name, block.id, block.arguments, at)
     if message.error_message:
