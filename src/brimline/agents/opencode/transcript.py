@@ -22,7 +22,7 @@ class TranscriptCarry(msgspec.Struct):
     """What the parser remembers: the session's title, and the compactions so far."""
 
     title: str | None = None
-    told: bool = False  # whether the session was reported
+    is_reported: bool = msgspec.field(default=False, name="told")  # the name in stored carries
     compacted: list[str] = msgspec.field(default_factory=list[str])
 
 
@@ -42,9 +42,9 @@ class SessionParser:
     def session(self, info: SessionInfo) -> Sequence[AnyEvent]:
         """Return the session's event if it is new or its title changed; not a subagent's title."""
         known, title = self._carry, info.title if self._thread == MAIN else None
-        if known.told and known.title == title:
+        if known.is_reported and known.title == title:
             return ()
-        known.told, known.title = True, title
+        known.is_reported, known.title = True, title
         seen = SessionSeen(
             at=seconds(info.time.created),
             session=self._session or info.id,
