@@ -191,13 +191,13 @@ def _with_windows(layer: Mapping[str, Any], place: str) -> dict[str, Any]:
     named = dict(layer)
     if LOOP_WINDOWS not in named:
         return named
-    told: Any = named.pop(LOOP_WINDOWS)
+    value: Any = named.pop(LOOP_WINDOWS)
     try:
-        loop = _convert({"windows": told if isinstance(told, dict) else {"*": told}}, place).windows
+        loop = _convert({"windows": value if isinstance(value, dict) else {"*": value}}, place)
     except InvalidSettings as error:
         raise InvalidSettings(place, LOOP_WINDOWS, error.problem) from error
     own: Any = named.get("windows", {})
-    return {**named, "windows": {**loop, **own} if isinstance(own, dict) else own}
+    return {**named, "windows": {**loop.windows, **own} if isinstance(own, dict) else own}
 
 
 def _convert(values: dict[str, Any], place: str) -> Settings:
@@ -251,17 +251,17 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, read in _READERS.items():
         table, _, field = name.rpartition(".")
         variable = PREFIX + field.upper()
         if text := env.get(variable):
-            layer = found.setdefault(table, {}) if table else found
+            layer = settings.setdefault(table, {}) if table else settings
             try:
                 layer[field] = read(text)
             except ValueError as error:
                 raise InvalidSettings(variable, name, str(error)) from error
-    return found
+    return settings
 
 
 def _number_or_table(text: str) -> dict[str, int] | int:

@@ -86,10 +86,9 @@ def _print_failure(child: "subprocess.Popen[bytes]", log: Path, begin: int) -> i
         return 1
     with log.open("rb") as file:
         file.seek(begin)
-        said = file.read().decode("utf-8", "replace").strip().splitlines()[-MAX_ERROR_LINES:]
-    print(
-        "\n".join(said) or f"brimline: the daemon exited with {child.returncode}", file=sys.stderr
-    )
+        last_lines = file.read().decode("utf-8", "replace").strip().splitlines()[-MAX_ERROR_LINES:]
+    problem = f"brimline: the daemon exited with {child.returncode}"
+    print("\n".join(last_lines) or problem, file=sys.stderr)
     return 1
 
 

@@ -58,8 +58,8 @@ def _context(reading: Reading) -> str:
 
 
 def _compaction(thread: Thread) -> str:
-    made = thread.compactions[-1]
-    before = "unknown" if made.before is None else format_tokens(made.before)
+    compaction = thread.compactions[-1]
+    before = "unknown" if compaction.before is None else format_tokens(compaction.before)
     return f"The client compacts at {before}: usage is unknown until the next reply."
 
 

@@ -56,63 +56,63 @@ def _lines(context: Context, check: Check) -> Iterator[str]:
 
 
 def _checks(context: Context) -> Iterator[Check]:
-    wish = setup_options(context)
+    setup = setup_options(context)
     agents = agents_present(context.places)
-    heard = _ask_daemon(context)
-    yield _brimline(wish)
+    report = _ask_daemon(context)
+    yield _brimline(setup)
     names = ", ".join(display_name(agent) for agent in agents)
     yield Check("agents", bool(agents), names or "none found", "Start one, or `brimline demo`.")
-    found = {agent: _installed_hooks(context, agent, wish) for agent in agents}
-    for agent, places in found.items():
-        yield hooks(context, agent, places, heard)
+    installed = {agent: _installed_hooks(context, agent, setup) for agent in agents}
+    for agent, places in installed.items():
+        yield hooks(context, agent, places, report)
         yield from status_line(places)
-        yield from version(agent, heard)
-    yield from daemon(heard, context.now)
-    yield from events(heard, context.now)
-    service = _service(context, wish, heard)
+        yield from version(agent, report)
+    yield from daemon(report, context.now)
+    yield from events(report, context.now)
+    service = _service(context, setup, report)
     yield service
-    yield _autostart(context, [one for places in found.values() for one in places], heard)
-    yield store(wish.state)
-    yield from store_problems(wish.state, context.now)
-    yield spool(wish.state)
+    yield _autostart(context, [one for places in installed.values() for one in places], report)
+    yield store(setup.state)
+    yield from store_problems(setup.state, context.now)
+    yield spool(setup.state)
 
 
-def _brimline(wish: SetupOptions) -> Check:
-    client = "the compiled hook client" if wish.program.compiled else "no compiled client"
+def _brimline(setup: SetupOptions) -> Check:
+    client = "the compiled hook client" if setup.program.compiled else "no compiled client"
     return Check("brimline", True, f"{__version__}, Python {sys.version.split()[0]}, {client}")
 
 
-def _installed_hooks(context: Context, agent: str, wish: SetupOptions) -> list[InstalledHooks]:
-    return [find_installed(agent, context.places, wish, scope) for scope in ("user", "project")]
+def _installed_hooks(context: Context, agent: str, setup: SetupOptions) -> list[InstalledHooks]:
+    return [find_installed(agent, context.places, setup, scope) for scope in ("user", "project")]
 
 
 def _ask_daemon(context: Context) -> DaemonReport:
     try:
-        told = request(context, "GET", background.DAEMON_PATH)
+        status = request(context, "GET", background.DAEMON_PATH)
         views = request(context, "GET", "/v1/sessions")
     except BrimlineError as error:
         hint = START if type(error) is NotRunning else error.hint
         return DaemonReport(problem=str(error.args[0]), hint=hint or RESTART)
-    return DaemonReport(told, [view["session"] for view in views])
+    return DaemonReport(status, [view["session"] for view in views])
 
 
-def _service(context: Context, wish: SetupOptions, heard: DaemonReport) -> Check:
+def _service(context: Context, setup: SetupOptions, report: DaemonReport) -> Check:
     try:
-        made = service.local_service(context, wish.state)
+        local = service.local_service(context, setup.state)
     except InvalidSettings as error:
         return Check("service", True, f"not supported: {error}")
-    if not made.path.exists():
+    if not local.path.exists():
         return Check("service", True, "none; `brimline setup --service` installs one")
-    if service.is_active(context, made):
-        return Check("service", True, f"{made.manager} runs it")
-    told = f"installed, but {made.manager} does not run it"
-    return Check("service", heard.runs, told, "`brimline setup --service` starts it.")
+    if service.is_active(context, local):
+        return Check("service", True, f"{local.manager} runs it")
+    finding = f"installed, but {local.manager} does not run it"
+    return Check("service", report.runs, finding, "`brimline setup --service` starts it.")
 
 
-def _autostart(context: Context, found: list[InstalledHooks], heard: DaemonReport) -> Check:
+def _autostart(context: Context, installed: list[InstalledHooks], report: DaemonReport) -> Check:
     if not context.settings.daemon.autostart:
         return Check("autostart", True, "disabled in the settings")
-    if any(one.autostart for one in found):
+    if any(one.autostart for one in installed):
         return Check("autostart", True, "on: a new session starts the daemon")
-    told = "off: no installed hook starts the daemon"
-    return Check("autostart", heard.runs, told, "`brimline setup --autostart` turns it on.")
+    finding = "off: no installed hook starts the daemon"
+    return Check("autostart", report.runs, finding, "`brimline setup --autostart` turns it on.")

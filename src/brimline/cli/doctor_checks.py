@@ -62,134 +62,134 @@ class DaemonReport(msgspec.Struct, frozen=True):
 
     def sessions_of(self, agent: str) -> list[dict[str, Any]]:
         """The sessions of an agent, the last seen first."""
-        found = [one for one in self.sessions if one["agent"] == agent]
-        return sorted(found, key=lambda one: one["seen_at"], reverse=True)
+        sessions = [one for one in self.sessions if one["agent"] == agent]
+        return sorted(sessions, key=lambda one: one["seen_at"], reverse=True)
 
 
 def hooks(
-    context: Context, agent: str, found: Sequence[InstalledHooks], heard: DaemonReport
+    context: Context, agent: str, installed: Sequence[InstalledHooks], report: DaemonReport
 ) -> Check:
     """Check that the hooks are installed as by setup now, and that events arrive."""
     about = f"{agent} hooks"
-    broken = next((one.problem for one in found if one.problem), None)
+    broken = next((one.problem for one in installed if one.problem), None)
     if broken:
         return Check(about, False, broken, "Fix the file, then run `brimline setup`.")
-    placed = [one for one in found if one.events]
-    if not placed:
+    active = [one for one in installed if one.events]
+    if not active:
         return Check(about, False, "none installed", f"`brimline setup {agent}` installs them.")
-    for one in placed:
-        if wrong := _hook_problem(about, one, heard):
+    for one in active:
+        if wrong := _hook_problem(about, one, report):
             return wrong
-    told = f"{count_of(len(placed[0].events), 'hook')} installed"
-    told += ", sent over HTTP" if placed[0].addresses else ""
-    return _with_last_event(context, agent, Check(about, True, told), heard)
+    finding = f"{count_of(len(active[0].events), 'hook')} installed"
+    finding += ", sent over HTTP" if active[0].addresses else ""
+    return _with_last_event(context, agent, Check(about, True, finding), report)
 
 
-def _hook_problem(about: str, found: InstalledHooks, heard: DaemonReport) -> Check | None:
+def _hook_problem(about: str, installed: InstalledHooks, report: DaemonReport) -> Check | None:
     """Return what keeps the hooks of one file from being run, or from reaching the daemon."""
-    off, address = found.disabled_by, heard.status.get("address")
+    off, address = installed.disabled_by, report.status.get("address")
     if off:
-        told, hint = f"{off.setting} in {off.path}", f"Remove `{off.setting}` from {off.path}."
-        return Check(about, False, f"disabled by {told}", hint)
-    if found.missing:
-        told = f"no hook for {', '.join(found.missing)}"
-    elif found.outdated:
-        told = f"from another installation for {', '.join(found.outdated)}"
-    elif heard.runs and any(one != address for one in found.addresses):
-        return _wrong_address(about, found, str(address))
+        finding, hint = f"{off.setting} in {off.path}", f"Remove `{off.setting}` from {off.path}."
+        return Check(about, False, f"disabled by {finding}", hint)
+    if installed.missing:
+        finding = f"no hook for {', '.join(installed.missing)}"
+    elif installed.outdated:
+        finding = f"from another installation for {', '.join(installed.outdated)}"
+    elif report.runs and any(one != address for one in installed.addresses):
+        return _wrong_address(about, installed, str(address))
     else:
         return None
-    return Check(
-        about, False, f"{told} in {found.path}", f"`{_setup_command(found)}` installs them."
-    )
+    hint = f"`{_setup_command(installed)}` installs them."
+    return Check(about, False, f"{finding} in {installed.path}", hint)
 
 
-def _wrong_address(about: str, found: InstalledHooks, address: str) -> Check:
-    place = next(one for one in found.addresses if one != address)
-    told = f"sent to {place}, but the daemon is at {address}"
+def _wrong_address(about: str, installed: InstalledHooks, address: str) -> Check:
+    place = next(one for one in installed.addresses if one != address)
+    finding = f"sent to {place}, but the daemon is at {address}"
     port = place.rpartition(":")[2]
     back = f"`brimline serve --stop`, then `brimline serve --background --port {port}`"
-    return Check(about, False, told, f"{back}; or `{_setup_command(found)} --transport command`.")
+    hint = f"{back}; or `{_setup_command(installed)} --transport command`."
+    return Check(about, False, finding, hint)
 
 
-def _setup_command(found: InstalledHooks) -> str:
-    scope = " --scope project" if found.scope == "project" else ""
-    return f"brimline setup {found.agent}{scope}"
+def _setup_command(installed: InstalledHooks) -> str:
+    scope = " --scope project" if installed.scope == "project" else ""
+    return f"brimline setup {installed.agent}{scope}"
 
 
-def _with_last_event(context: Context, agent: str, check: Check, heard: DaemonReport) -> Check:
+def _with_last_event(context: Context, agent: str, check: Check, report: DaemonReport) -> Check:
     """Add the last event's time; fails if a transcript was written after it."""
-    times: dict[str, float] | None = heard.status.get("hooks")
-    if not heard.runs or times is None:
+    times: dict[str, float] | None = report.status.get("hooks")
+    if not report.runs or times is None:
         return check
-    last, since = times.get(agent), heard.status["since"]
+    last, since = times.get(agent), report.status["since"]
     written, due = _last_write(context, agent), since if last is None else last + HOOK_GRACE_S
     if written is None or written <= due:
-        said = (
+        events = (
             "no events yet" if last is None else f"last event {format_age(context.now - last)} ago"
         )
-        return Check(check.about, True, f"{check.told}, {said}")
-    said = "no event since a transcript was written"
+        return Check(check.about, True, f"{check.told}, {events}")
+    events = "no event since a transcript was written"
     if last is None:
         begun = format_age(context.now - since)
-        said = f"no event since the daemon started {begun} ago, but a transcript was written"
+        events = f"no event since the daemon started {begun} ago, but a transcript was written"
     return Check(
-        check.about, False, f"{check.told}, {said}", get_agent(agent).install_spec.next_step
+        check.about, False, f"{check.told}, {events}", get_agent(agent).install_spec.next_step
     )
 
 
-def status_line(found: Sequence[InstalledHooks]) -> Iterator[Check]:
+def status_line(installed: Sequence[InstalledHooks]) -> Iterator[Check]:
     """Check that the installed status line is still there, and of this installation."""
-    lines = [one for one in found if one.events and one.status_line]
+    lines = [one for one in installed if one.events and one.status_line]
     if not lines:
         return
     wrong = next((one for one in lines if one.status_line != "current"), None)
     if wrong is None or wrong.status_line is None:
         yield Check("status line", True, "ours")
         return
-    told = f"{LINE_PROBLEMS[wrong.status_line]} in {wrong.path}"
-    yield Check("status line", False, told, f"`{_setup_command(wrong)}` restores it.")
+    finding = f"{LINE_PROBLEMS[wrong.status_line]} in {wrong.path}"
+    yield Check("status line", False, finding, f"`{_setup_command(wrong)}` restores it.")
 
 
 def _last_write(context: Context, agent: str) -> float | None:
-    found = get_agent(agent).transcripts(context.places)
-    return max((one.modified for one in found), default=None)
+    transcripts = get_agent(agent).transcripts(context.places)
+    return max((one.modified for one in transcripts), default=None)
 
 
-def version(agent: str, heard: DaemonReport) -> Iterator[Check]:
+def version(agent: str, report: DaemonReport) -> Iterator[Check]:
     """Check that the client's last reported version supports our hooks."""
-    told = next((one["version"] for one in heard.sessions_of(agent) if one["version"]), None)
-    if told is None:
+    reported = next((one["version"] for one in report.sessions_of(agent) if one["version"]), None)
+    if reported is None:
         return
     oldest = get_agent(agent).install_spec.min_version
-    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", told)[: len(oldest)])
+    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", reported)[: len(oldest)])
     needed = ".".join(map(str, oldest))
-    yield Check(f"{agent} version", numbers >= oldest, told, f"Update it to {needed} or newer.")
+    yield Check(f"{agent} version", numbers >= oldest, reported, f"Update it to {needed} or newer.")
 
 
-def daemon(heard: DaemonReport, now: float) -> Iterator[Check]:
-    if heard.problem is not None:
-        yield Check("daemon", False, heard.problem, heard.hint)
+def daemon(report: DaemonReport, now: float) -> Iterator[Check]:
+    if report.problem is not None:
+        yield Check("daemon", False, report.problem, report.hint)
         return
-    told = heard.status
+    status = report.status
     hint = f"It is a different version. {RESTART}"
-    line = f"{told['version']}, for {format_age(now - told['since'])}, at {told['address']}"
-    yield Check("daemon", told["version"] == __version__, line, hint)
-    lost = f"{told['malformed']:,} malformed, {told['dropped']:,} dropped"
-    yield Check("losses", not told["dropped"], lost, FULL)
+    line = f"{status['version']}, for {format_age(now - status['since'])}, at {status['address']}"
+    yield Check("daemon", status["version"] == __version__, line, hint)
+    lost = f"{status['malformed']:,} malformed, {status['dropped']:,} dropped"
+    yield Check("losses", not status["dropped"], lost, FULL)
 
 
-def events(heard: DaemonReport, now: float) -> Iterator[Check]:
+def events(report: DaemonReport, now: float) -> Iterator[Check]:
     """Check that events have arrived, and that the clocks agree."""
-    if not heard.runs:
+    if not report.runs:
         return
-    seen = [one["seen_at"] for one in heard.sessions]
+    seen = [one["seen_at"] for one in report.sessions]
     if not seen:
         yield Check("heard", False, "nothing yet", "Start an agent that has Brimline's hooks.")
         return
     last = now - max(seen)
-    told = f"{count_of(len(seen), 'session')}, the last seen {format_age(max(0.0, last))} ago"
-    yield Check("heard", True, told)
+    finding = f"{count_of(len(seen), 'session')}, the last seen {format_age(max(0.0, last))} ago"
+    yield Check("heard", True, finding)
     right = last > -MAX_CLOCK_SKEW_S
     shown = "agrees with the events" if right else f"{format_age(-last)} behind the events"
     yield Check("clock", right, shown, "Set this machine's clock.")
@@ -202,27 +202,27 @@ def store(state: Path, least: int = MIN_FREE_BYTES) -> Check:
     if not folder.is_dir():
         return Check("store", False, f"{folder} is not a folder", f"Move it away, or {ELSEWHERE}")
     places = [folder, path] if os.access(path, os.F_OK) else [folder]
-    told = f"{_amount(_size(path))} at {path}" if path in places else "none yet"
+    finding = f"{_amount(_size(path))} at {path}" if path in places else "none yet"
     if not all(os.access(place, os.W_OK) for place in places):
         hint = f"It is not writable: check its owner, or {ELSEWHERE}"
-        return Check("store", False, f"{told}, in {folder}", hint)
+        return Check("store", False, f"{finding}, in {folder}", hint)
     free = shutil.disk_usage(folder).free
-    told += f", and {_amount(free)} free on its disk" if free < least else ""
-    return Check("store", free >= least, told, ROOM)
+    finding += f", and {_amount(free)} free on its disk" if free < least else ""
+    return Check("store", free >= least, finding, ROOM)
 
 
 def store_problems(state: Path, now: float) -> Iterator[Check]:
     for problem in open_problems(state, now):
-        told = f"{format_age(max(0.0, now - problem.at))} ago: {problem.what}"
-        yield Check("store problem", False, told, problem.advice)
+        finding = f"{format_age(max(0.0, now - problem.at))} ago: {problem.what}"
+        yield Check("store problem", False, finding, problem.advice)
 
 
 def spool(state: Path) -> Check:
     size = sum(_size(state / name) for name in ("spool", "spool.taking"))
     lost = _size(state / "spool.dropped")
-    told = f"{_amount(size)} waiting for the daemon" if size else "empty"
-    told += f", {count_of(lost, 'event')} lost" if lost else ""
-    return Check("spool", not size and not lost, told, "`brimline serve --background` reads it.")
+    finding = f"{_amount(size)} waiting for the daemon" if size else "empty"
+    finding += f", {count_of(lost, 'event')} lost" if lost else ""
+    return Check("spool", not size and not lost, finding, "`brimline serve --background` reads it.")
 
 
 def _amount(size: int) -> str:

@@ -137,34 +137,34 @@ def _chosen_session(context: Context, name: str | None) -> SessionRef | None:
 
 
 def _hand_over(context: Context, session: SessionRef, options: argparse.Namespace) -> int:
-    told = _save(context, session.id, options)
+    handoff = _save(context, session.id, options)
     env = context.places.env
     within = options.session is None
     pane = pane_from_environment(env) if within else None
     if options.clear and within and pane is None:
         return _spawn(context, session.id, options)
     if options.clear:
-        body = {"path": told["path"], "pane": msgspec.to_builtins(pane)}
-        told = request(context, "POST", session_path(session.id, "/clear"), body)
+        body = {"path": handoff["path"], "pane": msgspec.to_builtins(pane)}
+        handoff = request(context, "POST", session_path(session.id, "/clear"), body)
     if options.json:
-        emit_json(told)
+        emit_json(handoff)
     else:
-        print("\n".join(_saved_lines(session, told, options.clear)))
+        print("\n".join(_saved_lines(session, handoff, options.clear)))
     return 0
 
 
-def _saved_lines(session: SessionRef, told: Any, clear: bool) -> list[str]:
+def _saved_lines(session: SessionRef, handoff: Any, clear: bool) -> list[str]:
     short = strip_control(session.id[:8])
     if clear:
         return [
             f"When this turn ends, session {short} is cleared and continues from",
-            f"{strip_control(told['path'])}. End your turn now.",
+            f"{strip_control(handoff['path'])}. End your turn now.",
         ]
-    kept = f"Saved {len(told['text']):,} characters for session {short}"
+    saved = f"Saved {len(handoff['text']):,} characters for session {short}"
     if not session.known:
-        return [kept, TO_COME]
+        return [saved, TO_COME]
     return [
-        f"{kept}. They are re-injected",
+        f"{saved}. They are re-injected",
         "after the next compaction. Continue your work.",
     ]
 
@@ -231,16 +231,15 @@ def _print_started(new: ClientCommand, pane: str, json: bool) -> None:
 
 
 def _show(context: Context, session: str, options: argparse.Namespace) -> int:
-    found = request(context, "GET", session_path(session, "/handoff"))["handoffs"]
-    fresh = _fresh(context, session, found if options.list else found[:1])
+    handoffs = request(context, "GET", session_path(session, "/handoff"))["handoffs"]
+    fresh = _fresh(context, session, handoffs if options.list else handoffs[:1])
     intents = load_requests(context.state, session)
     if options.json:
-        rows = [row | _freshness_json(how) for row, how in zip(found, fresh, strict=False)]
+        rows = [row | _freshness_json(how) for row, how in zip(handoffs, fresh, strict=False)]
         emit_json({"handoffs": rows, "clear": intents[0] if intents else None})
         return 0
-    lines = (
-        _list_lines(context, found, fresh) if options.list else _last_lines(context, found, fresh)
-    )
+    list_lines = _list_lines if options.list else _last_lines
+    lines = list_lines(context, handoffs, fresh)
     print("\n".join([*lines, *(_clear_result(intent, context.now) for intent in intents)]))
     return 0
 
@@ -261,8 +260,8 @@ def _files_changed(session: dict[str, Any], at: float) -> tuple[str, ...] | None
     if not session.get("transcript"):
         return None
     try:
-        told = iter_records(session["transcript"], session["id"])
-        return files_changed_since(told, session["agent"], at)
+        records = iter_records(session["transcript"], session["id"])
+        return files_changed_since(records, session["agent"], at)
     except (OSError, UnreadableTranscript, UnknownAgent):
         return None
 
@@ -281,11 +280,11 @@ def _author(row: dict[str, Any]) -> str:
     return "a draft" if row.get("draft") else str(row["author"])
 
 
-def _last_lines(context: Context, found: list[Any], fresh: list[Freshness]) -> Iterator[str]:
-    if not found:
+def _last_lines(context: Context, handoffs: list[Any], fresh: list[Freshness]) -> Iterator[str]:
+    if not handoffs:
         yield "no handoff yet"
         return
-    row = found[0]
+    row = handoffs[0]
     yield strip_control(row["path"])
     ago = format_age(context.now - row["at"])
     yield f"by {strip_control(_author(row))}, {ago} ago; since then: {_since(fresh[0])}"
@@ -293,8 +292,8 @@ def _last_lines(context: Context, found: list[Any], fresh: list[Freshness]) -> I
     yield handoff_draft.printable(row["text"])
 
 
-def _list_lines(context: Context, found: list[Any], fresh: list[Freshness]) -> list[str]:
-    if not found:
+def _list_lines(context: Context, handoffs: list[Any], fresh: list[Freshness]) -> list[str]:
+    if not handoffs:
         return ["no handoff yet"]
     rows = [
         [
@@ -303,7 +302,7 @@ def _list_lines(context: Context, found: list[Any], fresh: list[Freshness]) -> l
             Cell(_since(how), "dim" if how.is_old else "none"),
             Cell(strip_control(row["path"])),
         ]
-        for row, how in zip(found, fresh, strict=True)
+        for row, how in zip(handoffs, fresh, strict=True)
     ]
     return format_table(COLUMNS, rows, context.width, context.colour)
 

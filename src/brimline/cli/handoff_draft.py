@@ -18,8 +18,8 @@ OWN_SESSION = True  # the session that a command runs in, or the one that --sess
 
 def run(context: Context, options: argparse.Namespace) -> int:
     here = find_current_session(context.places.env)
-    said = options.session if options.draft is OWN_SESSION else options.draft
-    target = said or (here.session if here else None)
+    named = options.session if options.draft is OWN_SESSION else options.draft
+    target = named or (here.session if here else None)
     if target is None:
         raise InvalidRequest("no session given", "Pass it: --draft SESSION.")
     files = find_session(context.places, target, chosen_agents(options))

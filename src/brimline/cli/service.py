@@ -30,55 +30,55 @@ def local_service(context: Context, state: Path) -> Service:
     return find_service(sys.platform, context.places, state, sys.executable)
 
 
-def is_active(context: Context, made: Service) -> bool:
-    return run_commands([made.check_active], context.places.env)[0].problem is None
+def is_active(context: Context, service: Service) -> bool:
+    return run_commands([service.check_active], context.places.env)[0].problem is None
 
 
 def change_service(context: Context, state: Path, remove: bool, dry: bool) -> Shown:
     """Install or remove the service; what the manager failed to do becomes a note."""
-    made = local_service(context, state)
-    what = "the service is removed" if remove else f"a {made.manager} service"
-    change = plan_managed_file(service_file(made, state, remove), what)
+    service = local_service(context, state)
+    what = "the service is removed" if remove else f"a {service.manager} service"
+    change = plan_managed_file(service_file(service, state, remove), what)
     if dry:
         return _with_notes(
-            describe_change(change), _dry_run_notes(made, remove) if change.pending else ()
+            describe_change(change), _dry_run_notes(service, remove) if change.pending else ()
         )
     if remove:
-        return _remove(context, made, change) if change.pending else describe_change(change)
-    told = apply_change(change)
-    if told.problem or (not change.pending and is_active(context, made)):
-        return told
-    return _with_notes(told, _outcome(made, _start(context, made), STARTED))
+        return _remove(context, service, change) if change.pending else describe_change(change)
+    change_made = apply_change(change)
+    if change_made.problem or (not change.pending and is_active(context, service)):
+        return change_made
+    return _with_notes(change_made, _outcome(service, _start(context, service), STARTED))
 
 
-def _start(context: Context, made: Service) -> list[CommandResult]:
+def _start(context: Context, service: Service) -> list[CommandResult]:
     """Enable the service; it replaces a running daemon if the manager answers."""
     env = context.places.env
-    ran = run_commands(made.enable, env)
+    ran = run_commands(service.enable, env)
     if any(one.problem for one in ran):
-        return [*ran, CommandResult(made.start, _problem(ran))]
+        return [*ran, CommandResult(service.start, _problem(ran))]
     with suppress(NotRunning):
         background.stop(context)
-    run_commands(made.before_start, env)
-    return [*ran, *run_commands([made.start], env)]
+    run_commands(service.before_start, env)
+    return [*ran, *run_commands([service.start], env)]
 
 
-def _remove(context: Context, made: Service, change: Change) -> Shown:
+def _remove(context: Context, service: Service, change: Change) -> Shown:
     """Stop the service before its file is removed: the manager must still know it."""
     env = context.places.env
-    stopped = run_commands(made.stop, env)
+    stopped = run_commands(service.stop, env)
     told = apply_change(change)
     return _with_notes(
-        told, _outcome(made, [*stopped, *run_commands(made.after_removal, env)], GONE)
+        told, _outcome(service, [*stopped, *run_commands(service.after_removal, env)], GONE)
     )
 
 
-def _outcome(made: Service, ran: Sequence[CommandResult], done: str) -> tuple[str, ...]:
+def _outcome(service: Service, ran: Sequence[CommandResult], done: str) -> tuple[str, ...]:
     left = [one.words for one in ran if one.problem]
     if not left:
         return (done,)
     return (
-        f"{made.manager} failed: {_problem(ran)}.",
+        f"{service.manager} failed: {_problem(ran)}.",
         f"Run this yourself: {_shell(left)}",
     )
 
@@ -87,8 +87,10 @@ def _problem(ran: Sequence[CommandResult]) -> str | None:
     return next((one.problem for one in ran if one.problem), None)
 
 
-def _dry_run_notes(made: Service, remove: bool) -> tuple[str, ...]:
-    commands = [*made.stop, *made.after_removal] if remove else [*made.enable, made.start]
+def _dry_run_notes(service: Service, remove: bool) -> tuple[str, ...]:
+    commands = [*service.enable, service.start]
+    if remove:
+        commands = [*service.stop, *service.after_removal]
     return (f"Would run: {_shell(commands)}",)
 
 
@@ -96,5 +98,5 @@ def _shell(commands: Sequence[Words]) -> str:
     return " && ".join(shlex.join(words) for words in commands)
 
 
-def _with_notes(told: Shown, notes: Sequence[str]) -> Shown:
-    return msgspec.structs.replace(told, notes=(*told.notes, *notes))
+def _with_notes(change: Shown, notes: Sequence[str]) -> Shown:
+    return msgspec.structs.replace(change, notes=(*change.notes, *notes))

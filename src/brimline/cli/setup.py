@@ -60,12 +60,12 @@ def run(context: Context, options: argparse.Namespace) -> int:
         if options.json:
             emit_json([])
         return 1
-    told = list(_changes(context, options, agents))
+    changes = list(_changes(context, options, agents))
     if options.json:
-        emit_json(told)
+        emit_json(changes)
     else:
-        _print(context, options, told)
-    return 1 if any(one.problem for one in told) else 0
+        _print(context, options, changes)
+    return 1 if any(one.problem for one in changes) else 0
 
 
 def _agents(context: Context, options: argparse.Namespace) -> list[str]:
@@ -73,17 +73,18 @@ def _agents(context: Context, options: argparse.Namespace) -> list[str]:
     named = [get_agent(agent).name for agent in options.agents]
     if named or _is_other_change(options):
         return named
-    found = agents_present(context.places)
-    return [*found, *_leftover_agents(context, options, found)] if options.remove else found
+    present = agents_present(context.places)
+    return [*present, *_leftover_agents(context, options, present)] if options.remove else present
 
 
 def _leftover_agents(
-    context: Context, options: argparse.Namespace, found: list[str]
+    context: Context, options: argparse.Namespace, present: list[str]
 ) -> Iterator[str]:
     """Yield agents that are no longer installed but still have our hooks."""
-    wish = setup_options(context, options)
+    setup = setup_options(context, options)
     for agent in agent_names():
-        if agent not in found and find_installed(agent, context.places, wish, options.scope).events:
+        installed = find_installed(agent, context.places, setup, options.scope)
+        if agent not in present and installed.events:
             yield agent
 
 
@@ -92,29 +93,29 @@ def _is_other_change(options: argparse.Namespace) -> bool:
 
 
 def _changes(context: Context, options: argparse.Namespace, agents: list[str]) -> Iterator[Shown]:
-    wish = setup_options(context, options)
+    setup = setup_options(context, options)
     write = describe_change if options.dry_run else apply_change
     if options.parent is not None:
-        yield write(_parent(context, options, wish))
+        yield write(_parent(context, options, setup))
     if options.service:
-        yield service.change_service(context, wish.state, options.remove, options.dry_run)
-    yield from map(write, plan(agents, context.places, wish))
+        yield service.change_service(context, setup.state, options.remove, options.dry_run)
+    yield from map(write, plan(agents, context.places, setup))
 
 
-def _parent(context: Context, options: argparse.Namespace, wish: SetupOptions) -> Change:
+def _parent(context: Context, options: argparse.Namespace, setup: SetupOptions) -> Change:
     session = None if options.remove else parent.check_session_id(options.parent)
     whose = "all your sessions" if options.scope == "user" else "this project's sessions"
     what = "no parent session" if session is None else f"session {session} is notified of {whose}"
     user = user_file(context.places.env, context.places.home)
-    place = user if options.scope == "user" else wish.cwd / PROJECT_FILE
+    place = user if options.scope == "user" else setup.cwd / PROJECT_FILE
     path = Path(os.path.abspath(place))
-    return plan_managed_file(parent.parent_file(path, wish.state, session), what)
+    return plan_managed_file(parent.parent_file(path, setup.state, session), what)
 
 
-def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> None:
-    for one in told:
+def _print(context: Context, options: argparse.Namespace, changes: list[Shown]) -> None:
+    for one in changes:
         print("\n".join(change_lines(context, one)), end="\n\n")
-    if not told:
+    if not changes:
         print(GONE)
     if options.dry_run:
         print(DRY)
@@ -124,14 +125,14 @@ def _print(context: Context, options: argparse.Namespace, told: list[Shown]) -> 
             and service.local_service(context, _state(context)).path.exists()
         ):
             print(LEFT)
-    elif written := [one.agent for one in told if one.written and one.agent in agent_names()]:
+    elif written := [one.agent for one in changes if one.written and one.agent in agent_names()]:
         print(NEXT if _starts_daemon(context, options, written) else f"{BY_HAND}\n{NEXT}")
 
 
 def _starts_daemon(context: Context, options: argparse.Namespace, agents: list[str]) -> bool:
-    wish = setup_options(context, options)
-    found = (find_installed(agent, context.places, wish, options.scope) for agent in agents)
-    return context.settings.daemon.autostart and any(one.autostart for one in found)
+    setup = setup_options(context, options)
+    installed = (find_installed(agent, context.places, setup, options.scope) for agent in agents)
+    return context.settings.daemon.autostart and any(one.autostart for one in installed)
 
 
 def _state(context: Context) -> Path:

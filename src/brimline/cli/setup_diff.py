@@ -80,25 +80,25 @@ def _rows(data: bytes | None) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def change_lines(context: Context, told: Shown) -> Iterator[str]:
-    home, done = context.places.home, f"{told.what[:1].upper()}{told.what[1:]}"
-    place = f"  {strip_control(shorten_home(told.path, home))}" if told.path else ""
+def change_lines(context: Context, change: Shown) -> Iterator[str]:
+    home, done = context.places.home, f"{change.what[:1].upper()}{change.what[1:]}"
+    place = f"  {strip_control(shorten_home(change.path, home))}" if change.path else ""
     yield colourize(
-        f"{TITLES.get(told.agent) or display_name(told.agent)}{place}", "bold", context.colour
+        f"{TITLES.get(change.agent) or display_name(change.agent)}{place}", "bold", context.colour
     )
-    for line in told.diff.split("\n")[2:]:
+    for line in change.diff.split("\n")[2:]:
         yield colourize(
             strip_control(line.expandtabs(4)), SHADES.get(line[:1], "none"), context.colour
         )
-    if told.problem:
-        yield colourize(strip_control(told.problem), "high", context.colour)
+    if change.problem:
+        yield colourize(strip_control(change.problem), "high", context.colour)
         yield (
             f"{done}, but with the problem above. Fix it and run setup again."
-            if told.written
+            if change.written
             else UNTOUCHED
         )
         return
     yield f"{done}."
-    if told.backup:
-        yield f"Backup: {strip_control(shorten_home(told.backup, home))}"
-    yield from map(strip_control, told.notes)
+    if change.backup:
+        yield f"Backup: {strip_control(shorten_home(change.backup, home))}"
+    yield from map(strip_control, change.notes)

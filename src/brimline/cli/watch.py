@@ -72,15 +72,15 @@ def _frame(
 ) -> int:
     every, live = _views(context, options, files)
     since = None if options.all else context.now - seconds(context.settings.since)
-    found = select_sessions(every, ListOptions(look.home, agents=look.agents, since=since))
+    selected = select_sessions(every, ListOptions(look.home, agents=look.agents, since=since))
     if options.json:
-        emit_json(found)
+        emit_json(selected)
         return 0
     rows = OverviewRows(max(MIN_COLUMNS, context.width), context.now, look.home)
     where = "live" if live else "no daemon, read from transcripts"
-    print(f"{where}  {count_of(len(found), 'session')}")
-    table = [rows.header(), *(line for view in found for line in rows.lines(view))]
-    lines = table if found else _nothing(bool(every), look, live)
+    print(f"{where}  {count_of(len(selected), 'session')}")
+    table = [rows.header(), *(line for view in selected for line in rows.lines(view))]
+    lines = table if selected else _nothing(bool(every), look, live)
     print("\n".join(to_ansi(line, context.colour) for line in lines))
     return 0
 

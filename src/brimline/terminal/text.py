@@ -56,14 +56,14 @@ def truncate(text: str, width: int, keep_end: bool = False) -> str:
     if cell_width(text) <= width:
         return text
     letters = list(reversed(text)) if keep_end else list(text)
-    kept: list[str] = []
+    shown: list[str] = []
     room = width - 1
     for letter in letters:
         room -= cell_width(letter)
         if room < 0:
             break
-        kept.append(letter)
-    return "…" + "".join(reversed(kept)) if keep_end else "".join(kept) + "…"
+        shown.append(letter)
+    return "…" + "".join(reversed(shown)) if keep_end else "".join(shown) + "…"
 
 
 def draw_bar(percent: float | None, width: int, whole_cells: bool = False) -> str:

@@ -7,7 +7,7 @@ from brimline.terminal.text import draw_bar, format_age, shade_of, shorten_home,
 from brimline.tui.api_types import SessionView, ThreadView
 from brimline.tui.styled_text import Line, Shade, Span
 from brimline.usage import format_tokens
-from brimline.windows import normalize_model as plain_model
+from brimline.windows import normalize_model
 
 LEVEL_MARK, LIMIT_MARK = "╎", "┃"
 STALE_AFTER_S = 3_600.0
@@ -20,11 +20,8 @@ SHADE_WORDS: dict[Shade, str] = {
 
 def thread_shade(thread: ThreadView) -> Shade:
     """The shade of a thread's occupancy: `full` at the limit or above, `dim` if unknown."""
-    if thread.percent_of_limit is not None and thread.percent_of_limit >= 100:
-        return "full"
-    if is_over_window(thread):
-        return "full"
-    return shade_of(thread.percent)
+    is_at_limit = thread.percent_of_limit is not None and thread.percent_of_limit >= 100
+    return "full" if is_at_limit or is_over_window(thread) else shade_of(thread.percent)
 
 
 def is_over_window(thread: ThreadView) -> bool:
@@ -76,9 +73,7 @@ def tokens_text(thread: ThreadView) -> str:
 
 
 def limit_text(thread: ThreadView) -> str:
-    if thread.percent_of_limit is None:
-        return "?"
-    return f"{thread.percent_of_limit:.0f}%"
+    return "?" if thread.percent_of_limit is None else f"{thread.percent_of_limit:.0f}%"
 
 
 def state_text(view: SessionView, thread: ThreadView | None, now: float) -> str:
@@ -98,9 +93,7 @@ def last_seen_at(view: SessionView, thread: ThreadView | None) -> float:
 
 
 def handoff_text(view: SessionView) -> str:
-    if view.handoff is None:
-        return "?"
-    return strip_control(view.handoff.state)
+    return "?" if view.handoff is None else strip_control(view.handoff.state)
 
 
 def unread_text(view: SessionView) -> str:
@@ -114,7 +107,7 @@ def model_text(model: str | None) -> str:
     if model is None:
         return "unknown"
     mark = "[1m]" if model.endswith("[1m]") else ""
-    return strip_control(plain_model(model).removeprefix("claude-") + mark)
+    return strip_control(normalize_model(model).removeprefix("claude-") + mark)
 
 
 def project_text(view: SessionView, home: Path) -> str:

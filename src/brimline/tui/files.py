@@ -29,11 +29,9 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
     def read_views(self, now: float) -> list[SessionView]:
         """The recent sessions, or all with `include_old`; raises InvalidPolicy."""
         since = None if self.include_old else now - seconds(self.settings.since)
-        status = survey_sessions(
-            self.places, self.agents, since, self.settings.overrides, self.cache
-        )
-        rules = Rules.of_settings(self.settings)
-        return [_view(glance, rules) for glance in status.sessions]
+        overrides, rules = self.settings.overrides, Rules.of_settings(self.settings)
+        survey = survey_sessions(self.places, self.agents, since, overrides, self.cache)
+        return [_view(status, rules) for status in survey.sessions]
 
     def read_detail(self, view: SessionView) -> SessionDetail:
         """A session from its whole transcript; raises UnknownSession, UnreadableTranscript."""
@@ -45,27 +43,27 @@ class TranscriptFiles(msgspec.Struct, frozen=True):
         )
 
 
-def _view(glance: SessionStatus, rules: Rules) -> SessionView:
-    own = _thread(glance, glance.main)
+def _view(status: SessionStatus, rules: Rules) -> SessionView:
+    own = _thread(status, status.main)
     session = SessionRow(
-        glance.session, glance.agent, glance.modified, None, glance.project, own.model
+        status.session, status.agent, status.modified, None, status.project, own.model
     )
-    levels = rules.levels_of(glance.session, glance.agent, own.model)
+    levels = rules.levels_of(status.session, status.agent, own.model)
     return SessionView(
         session=session,
-        threads=(own, *(_thread(glance, row) for row in glance.subagents)),
+        threads=(own, *(_thread(status, row) for row in status.subagents)),
         levels=tuple(percent_of_window(levels, rules.of, own.window, own.limit)),
         limit_at=percent_raw(own.limit, own.window),
     )
 
 
-def _thread(glance: SessionStatus, row: ThreadStatus) -> ThreadView:
+def _thread(status: SessionStatus, row: ThreadStatus) -> ThreadView:
     reading = row.reading
     return ThreadView(
         thread=row.thread,
         state=reading.state,
         source=reading.source,
-        at=reading.at or glance.modified,
+        at=reading.at or status.modified,
         sent=reading.sent,
         held=reading.held,
         window=reading.window.tokens if reading.window else None,

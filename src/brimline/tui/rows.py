@@ -16,7 +16,6 @@ MAX_SUBAGENTS = 4  # below a session, the latest
 SUBAGENT_NAME_COLUMNS = 13
 
 CURSOR, NO_CURSOR = "▸ ", "  "
-CURSOR_COLUMNS = len(CURSOR)
 
 
 class OverviewColumn(msgspec.Struct, frozen=True):
@@ -75,7 +74,7 @@ class OverviewRows(msgspec.Struct, frozen=True):
     def header(self) -> Line:
         columns = WIDE_COLUMNS if self.is_wide else NARROW_FIRST_LINE
         titles = {column.name: Span(column.title, "dim") for column in columns}
-        return [Span(NO_CURSOR), *self._format_columns(columns, titles)]
+        return self._format_columns(columns, titles)
 
     def height(self, view: SessionView) -> int:
         others = len(view.subagents)
@@ -83,32 +82,17 @@ class OverviewRows(msgspec.Struct, frozen=True):
 
     def lines(self, view: SessionView, selected: bool = False) -> list[Line]:
         texts = self._session_texts(view, selected)
-        mark = Span(CURSOR if selected else NO_CURSOR, "bold")
-        own = [
-            [
-                mark,
-                *self._format_columns(
-                    WIDE_COLUMNS if self.is_wide else NARROW_FIRST_LINE, texts, view, view.main
-                ),
-            ]
-        ]
-        if not self.is_wide:
-            own.append(
-                [
-                    Span(NO_CURSOR),
-                    *self._format_columns(NARROW_SECOND_LINE, texts, view, view.main),
-                ]
-            )
+        parts = [WIDE_COLUMNS] if self.is_wide else [NARROW_FIRST_LINE, NARROW_SECOND_LINE]
+        own = [self._format_columns(columns, texts, view, view.main) for columns in parts]
+        if selected:
+            own[0][0] = Span(CURSOR, "bold")
         return [*own, *self._subagent_lines(view)]
 
     def _subagent_lines(self, view: SessionView) -> list[Line]:
         subagents = view.subagents[:MAX_SUBAGENTS]
         columns = WIDE_COLUMNS if self.is_wide else NARROW_SUBAGENT_LINE
         lines: list[Line] = [
-            [
-                Span(NO_CURSOR),
-                *self._format_columns(columns, self._subagent_texts(view, thread), view, thread),
-            ]
+            self._format_columns(columns, self._subagent_texts(view, thread), view, thread)
             for thread in subagents
         ]
         if hidden := len(view.subagents) - len(subagents):
@@ -129,10 +113,9 @@ class OverviewRows(msgspec.Struct, frozen=True):
         }
 
     def _subagent_texts(self, view: SessionView, thread: ThreadView) -> dict[str, Span]:
+        name = truncate(strip_control(thread.thread), SUBAGENT_NAME_COLUMNS)
         return self._thread_texts(view, thread) | {
-            "project": Span(
-                f"└ {truncate(strip_control(thread.thread), SUBAGENT_NAME_COLUMNS)}", "dim"
-            ),
+            "project": Span(f"└ {name}", "dim"),
             "model": Span(bars.model_text(thread.model), "dim"),
         }
 
@@ -160,11 +143,10 @@ class OverviewRows(msgspec.Struct, frozen=True):
         view: SessionView | None = None,
         thread: ThreadView | None = None,
     ) -> list[Span]:
-        """The texts padded to their columns, one blank between two; the bar is drawn here."""
-        line: list[Span] = []
-        for column, width in zip(
-            columns, column_widths(columns, self.width - CURSOR_COLUMNS), strict=True
-        ):
+        """Return the texts padded to their columns, behind the place of the cursor."""
+        line = [Span(NO_CURSOR)]
+        widths = column_widths(columns, self.width - len(NO_CURSOR))
+        for column, width in zip(columns, widths, strict=True):
             if column.name == BAR and view is not None and thread is not None:
                 line += bars.draw_thread_bar(view, thread, width)
             else:
