@@ -1,4 +1,4 @@
-"""Shared by all tests: hypothesis profiles, root without its privileges, the compiled filter."""
+"""Shared fixtures: hypothesis profiles, root without its privileges, the compiled filter."""
 
 import ctypes
 import os
@@ -40,7 +40,7 @@ def _may_be_dropped() -> bool:
 
 
 @pytest.fixture
-def ordinary() -> Iterator[None]:
+def without_privileges() -> Iterator[None]:
     """Drop root's right to read and write everything, for this process."""
     if not _may_be_dropped():
         yield
@@ -57,7 +57,7 @@ def ordinary() -> Iterator[None]:
 
 
 @pytest.fixture
-def made_ordinary() -> Callable[[], None] | None:
+def drop_privileges() -> Callable[[], None] | None:
     """A `preexec_fn` that drops the same right for a new process; None if it is not root."""
     if not _may_be_dropped():
         return None

@@ -15,11 +15,11 @@ KEYS = st.one_of(WORDS, st.sampled_from(["hooks", "a", "b", "//", "{", '"', "\n"
 
 
 def spaces(newline: str, comments: bool) -> SearchStrategy[str]:
-    """What may stand between two signs."""
+    """Whitespace and comments between two tokens."""
     parts = [st.sampled_from(["", " ", "  ", "\t", newline, f"{newline}  ", f"{newline}\t"])]
     if comments:
-        said = WORDS.map(lambda text: text.replace("*/", ""))
-        parts.append(said.map(lambda text: f"/*{text} */"))
+        texts = WORDS.map(lambda text: text.replace("*/", ""))
+        parts.append(texts.map(lambda text: f"/*{text} */"))
         parts.append(WORDS.map(lambda text: f"//{text}{newline}"))
         parts.append(WORDS.map(lambda text: f" // {text} {newline}  "))
     return st.lists(st.one_of(parts), max_size=2).map("".join)
@@ -35,7 +35,6 @@ def scalars() -> SearchStrategy[str]:
 
 @st.composite
 def containers(draw: DrawFn, gap: SearchStrategy[str], trailing: bool, depth: int) -> str:
-    """An object or an array."""
     return draw(
         objects(gap, trailing, depth) if draw(st.booleans()) else arrays(gap, trailing, depth)
     )
@@ -43,7 +42,7 @@ def containers(draw: DrawFn, gap: SearchStrategy[str], trailing: bool, depth: in
 
 @st.composite
 def objects(draw: DrawFn, gap: SearchStrategy[str], trailing: bool, depth: int) -> str:
-    """An object, its keys all different."""
+    """An object with different keys."""
     keys = draw(st.lists(KEYS, max_size=3, unique=True))
     members = [
         f"{draw(gap)}{json.dumps(key)}{draw(gap)}:{draw(gap)}{draw(values(gap, trailing, depth))}"
@@ -54,7 +53,6 @@ def objects(draw: DrawFn, gap: SearchStrategy[str], trailing: bool, depth: int) 
 
 @st.composite
 def arrays(draw: DrawFn, gap: SearchStrategy[str], trailing: bool, depth: int) -> str:
-    """An array."""
     items = draw(st.lists(values(gap, trailing, depth), max_size=3))
     return _closed(draw, "[", "]", [draw(gap) + item for item in items], gap, trailing)
 
@@ -73,7 +71,6 @@ def _closed(
 
 
 def values(gap: SearchStrategy[str], trailing: bool, depth: int) -> SearchStrategy[str]:
-    """Any value."""
     if depth == 0:
         return scalars()
     return st.one_of(scalars(), containers(gap, trailing, depth - 1))
@@ -92,13 +89,12 @@ def files(draw: DrawFn, dialect: Dialect) -> str:
 def container_paths(
     document: Document, kinds: tuple[str, ...] = ("object", "array")
 ) -> list[JsonPath]:
-    """The path of every object and array."""
     return [path for path, value in _walk(document.root, ()) if value.kind in kinds]
 
 
 def _walk(value: Value, path: JsonPath) -> list[tuple[JsonPath, Value]]:
-    found: list[tuple[JsonPath, Value]] = [(path, value)]
+    containers_below: list[tuple[JsonPath, Value]] = [(path, value)]
     for index, child in enumerate(value.children):
         step = index if child.key is None else child.key
-        found += _walk(child.value, (*path, step))
-    return found
+        containers_below += _walk(child.value, (*path, step))
+    return containers_below

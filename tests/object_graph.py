@@ -1,4 +1,4 @@
-"""How many objects an object holds: whether that grows is what memory tests ask."""
+"""Counts the objects that an object holds, for memory tests."""
 
 import asyncio
 import gc
@@ -9,7 +9,7 @@ SKIPPED = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, asyn
 
 
 def count_reachable(root: object, without: object = None) -> int:
-    """The objects that can be reached from one, but for those behind another."""
+    """The number of objects reachable from one, except through another."""
     seen = {id(without)}
     left, objects = [root], 0
     while left:

@@ -1,4 +1,4 @@
-"""A second user of this machine: a real process with another uid, which needs root to be made."""
+"""A second user of this machine: a real process with another uid; needs root."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 UID = 65_534
-PATIENCE = 60.0
+PATIENCE_S = 60.0
 
 # Imports come before the change of user: only its owner may be able to read Python's folder.
 PREAMBLE = """
@@ -33,18 +33,18 @@ def require_second_user() -> None:
 
 
 def run_as_second_user(program: str, **given: Any) -> Any:
-    """Run a program as the second user; what it prints last, as JSON."""
+    """Run a program as the second user; returns its last output as JSON."""
     text = PREAMBLE.format(uid=UID) + program
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", text, json.dumps(given)],
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=PATIENCE_S,
         cwd="/",
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout.strip().splitlines()[-1])
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""All that is particular to an agent is in its folder: nothing else names an agent.
+"""Everything particular to an agent is in its folder: nothing else names an agent.
 
 Two rules: no string outside `agents/` is an agent's name, and each environment variable of an agent
 is in one file, its `capabilities.py` or the file that reads it.
@@ -42,21 +42,21 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
 
 
 def strings(tree: ast.Module) -> Iterator[str]:
-    """Every string and bytes literal of a module, those of f-strings too."""
+    """Every string and bytes literal of a module, also in f-strings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
             value = node.value
             yield value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
-def test_agent_is_named_outside_its_folder() -> None:
+def test_no_agent_is_named_outside_its_folder() -> None:
     """Code that needs to know about an agent asks the registry."""
     names = set(agent_names())
     naming = {path for path, tree in modules() if names & set(strings(tree))}
     assert naming == set(ALLOWED_NAMES)
 
 
-def test_agent_variable_is_named_outside_agents() -> None:
+def test_no_agent_variable_is_named_outside_its_folder() -> None:
     """Only the hook client, which can import nothing, repeats variables of agents."""
     naming = {
         path
@@ -67,14 +67,23 @@ def test_agent_variable_is_named_outside_agents() -> None:
     assert naming == set(ALLOWED_VARIABLES)
 
 
-def test_hook_client_lacks_a_variable() -> None:
-    """The hook client passes on what the registry lists, in Python and in C."""
+def test_hook_client_passes_on_every_variable_of_the_registry() -> None:
     from brimline.hooks.client import autostart, exchange
 
     capabilities = [agent.capabilities for agent in all_agents()]
-    settings = {name for one in capabilities for name in one.settings_variables}
-    hooks = {name for one in capabilities for name in one.hook_variables}
-    locations = {name for one in capabilities for name in one.location_variables}
+    settings = {
+        name
+        for agent_capabilities in capabilities
+        for name in agent_capabilities.settings_variables
+    }
+    hooks = {
+        name for agent_capabilities in capabilities for name in agent_capabilities.hook_variables
+    }
+    locations = {
+        name
+        for agent_capabilities in capabilities
+        for name in agent_capabilities.location_variables
+    }
     assert {name.decode() for name in exchange.SETTINGS_VARIABLES} == settings
     passed_on = {name.decode() for name in exchange.PASSED_VARIABLES}
     assert passed_on >= settings | hooks

@@ -23,14 +23,14 @@ except OSError as error:
 
 
 def mode_of(path: Path) -> int:
-    """The permissions of a file."""
     return path.stat().st_mode & 0o777
 
 
 @pytest.mark.parametrize("sync", [False, True])
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
-def test_replaced_file_is_private(tmp_path: Path, umask: int, sync: bool) -> None:
-    """A file of ours has mode 0600 under any umask, and no draft is left."""
+def test_replaced_file_has_mode_0600_under_any_umask(
+    tmp_path: Path, umask: int, sync: bool
+) -> None:
     path = tmp_path / "state"
     path.write_bytes(b"old")
     before = os.umask(umask)
@@ -43,19 +43,17 @@ def test_replaced_file_is_private(tmp_path: Path, umask: int, sync: bool) -> Non
     assert os.listdir(tmp_path) == ["state"]
 
 
-def test_failed_write_keeps_old_content(tmp_path: Path) -> None:
-    """When the disk is full the old content stays, and no draft is left."""
+def test_full_disk_keeps_the_old_content_and_no_draft(tmp_path: Path) -> None:
     path = tmp_path / "state"
     path.write_bytes(b"old")
     words = [sys.executable, "-c", FILL_DISK, str(path)]
-    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    assert shown == "File too large\n"
+    output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert output == "File too large\n"
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["state"]
 
 
 def test_failed_rename_removes_draft(tmp_path: Path) -> None:
-    """If the path is a folder the draft is removed."""
     path = tmp_path / "folder"
     path.mkdir()
     with pytest.raises(OSError, match="directory"):
@@ -63,8 +61,7 @@ def test_failed_rename_removes_draft(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["folder"]
 
 
-def test_draft_copies_mode_of_model(tmp_path: Path) -> None:
-    """A draft has the mode of the file that it is to replace; `private` removes others' rights."""
+def test_draft_has_the_mode_of_the_file_it_replaces_unless_private(tmp_path: Path) -> None:
     path = tmp_path / "settings"
     path.write_bytes(b"")
     path.chmod(0o754)
@@ -74,8 +71,7 @@ def test_draft_copies_mode_of_model(tmp_path: Path) -> None:
     assert sorted(find_drafts(path)) == sorted([draft, private])
 
 
-def test_draft_without_model_follows_umask(tmp_path: Path) -> None:
-    """A file that is not there yet gets what the umask leaves, unless it is private."""
+def test_draft_of_a_new_file_follows_the_umask_unless_private(tmp_path: Path) -> None:
     path = tmp_path / "settings"
     before = os.umask(0o027)
     try:
@@ -85,8 +81,7 @@ def test_draft_without_model_follows_umask(tmp_path: Path) -> None:
     assert mode_of(draft) == 0o640
 
 
-def test_drafts_of_other_files_are_not_found(tmp_path: Path) -> None:
-    """A name is no pattern."""
+def test_file_name_is_not_used_as_a_pattern(tmp_path: Path) -> None:
     write_draft(tmp_path / "ab", b"")
     assert find_drafts(tmp_path / "[a]b") == []
     draft = write_draft(tmp_path / "[a]b", b"")

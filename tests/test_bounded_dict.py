@@ -7,8 +7,7 @@ from brimline.bounded_dict import BoundedDict
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 5))
-def test_keeps_other_than_newest_entries(keys: list[int], max_entries: int) -> None:
-    """After any assignments it holds the last distinct keys, oldest first."""
+def test_dict_holds_the_last_distinct_keys_oldest_first(keys: list[int], max_entries: int) -> None:
     entries: BoundedDict[int, int] = BoundedDict(max_entries)
     for number, key in enumerate(keys):
         entries[key] = number

@@ -1,4 +1,4 @@
-"""Blocking reads: the event loop goes on while they hang, and threads do not pile up."""
+"""Blocking reads: the event loop continues while they hang, and threads do not pile up."""
 
 import asyncio
 import subprocess
@@ -18,7 +18,7 @@ PATIENCE_S = 20.0
 
 
 class HangingFileSystem:
-    """Reads that hang until they are let go, and how many were begun."""
+    """Reads that hang until they are released, and their number."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -33,16 +33,16 @@ class HangingFileSystem:
 
 @contextmanager
 def hanging() -> Generator[HangingFileSystem]:
-    """A file system that hangs, and is let go at the end."""
-    made = HangingFileSystem()
+    """A hanging file system, released after the test."""
+    file_system = HangingFileSystem()
     try:
-        yield made
+        yield file_system
     finally:
-        made.released.set()
+        file_system.released.set()
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a test's coroutine, which may not hang."""
+    """Run a test's coroutine with a timeout."""
 
     async def bounded() -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -52,14 +52,12 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def until(fits: Callable[[], bool]) -> None:
-    """Let the loop go on until something is so."""
+    """Wait until a condition holds."""
     while not fits():
         await asyncio.sleep(0.001)
 
 
-def test_result_and_error_of_a_read() -> None:
-    """A read returns what it returns, and raises what it raises."""
-
+def test_read_returns_its_result_or_raises_its_error() -> None:
     async def go() -> None:
         threads = ReadThreads()
         assert await threads.run(lambda: 1) == 1
@@ -69,9 +67,7 @@ def test_result_and_error_of_a_read() -> None:
     run(go())
 
 
-def test_read_that_hangs_times_out() -> None:
-    """Whoever waits gets a TimeoutError, and others are served meanwhile."""
-
+def test_hanging_read_times_out_while_others_are_served() -> None:
     async def go() -> None:
         threads = ReadThreads()
         with hanging() as disk:
@@ -83,8 +79,6 @@ def test_read_that_hangs_times_out() -> None:
 
 
 def test_idle_threads_are_reused() -> None:
-    """A hundred reads one after the other need one thread."""
-
     async def go() -> None:
         threads = ReadThreads()
         names = {await threads.run(lambda: threading.current_thread().name) for _ in range(100)}
@@ -94,8 +88,6 @@ def test_idle_threads_are_reused() -> None:
 
 
 def test_reads_are_refused_when_every_thread_hangs() -> None:
-    """Hung reads take at most so many threads; then a read fails at once, until one is free."""
-
     async def go() -> None:
         threads = ReadThreads(max_threads=3, hung_after_s=0.0)
         with hanging() as disk:
@@ -111,7 +103,6 @@ def test_reads_are_refused_when_every_thread_hangs() -> None:
 
 
 def test_hung_read_does_not_keep_a_process_alive() -> None:
-    """A process ends while a read hangs."""
     script = (
         "import asyncio, time\n"
         "from brimline.bounded_reads import ReadThreads\n"
@@ -124,8 +115,6 @@ def test_hung_read_does_not_keep_a_process_alive() -> None:
 
 
 def test_fresh_value_is_read_once() -> None:
-    """Within its time a value is not read again."""
-
     async def go() -> None:
         keys: list[str] = []
 
@@ -142,7 +131,7 @@ def test_fresh_value_is_read_once() -> None:
 
 
 def test_stale_value_is_read_again() -> None:
-    """After its time a value is read again; without waiting, the old one is returned first."""
+    """Without waiting, the old value is returned first."""
 
     async def go() -> None:
         numbers = iter(range(100))
@@ -157,8 +146,6 @@ def test_stale_value_is_read_again() -> None:
 
 
 def test_hanging_read_gives_the_default_and_is_started_once() -> None:
-    """A read that hangs is waited for once; the loop goes on, and no second read is started."""
-
     async def go() -> None:
         with hanging() as disk:
             cached = CachedReads(disk.read, "default", wait_s=0.01)
@@ -173,9 +160,7 @@ def test_hanging_read_gives_the_default_and_is_started_once() -> None:
     run(go())
 
 
-def test_read_that_fails_leaves_the_last_value(caplog: pytest.LogCaptureFixture) -> None:
-    """An unexpected error is logged, and the value of before is used."""
-
+def test_failed_read_is_logged_and_keeps_the_last_value(caplog: pytest.LogCaptureFixture) -> None:
     async def go() -> None:
         outcomes = iter([lambda: 1, lambda: 1 // 0, lambda: 3])
         cached = CachedReads[str, int](
@@ -188,7 +173,7 @@ def test_read_that_fails_leaves_the_last_value(caplog: pytest.LogCaptureFixture)
 
 
 def test_number_of_keys_is_bounded() -> None:
-    """Of many keys the oldest are dropped, and read again when they are asked for."""
+    """The oldest are dropped and read again when requested."""
 
     async def go() -> None:
         keys: list[int] = []

@@ -1,4 +1,4 @@
-"""What a build makes: a wheel for this platform where there is a compiler, else one for any."""
+"""Builds: a wheel for this platform with a compiler, else one for any."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ SLOWER = "not compiled, Brimline will be slower: "
 
 
 class Project:
-    """A copy of the project, and how it is built."""
+    """A copy of the project that can be built."""
 
     def __init__(self, root: Path) -> None:
         self.root = root / "project"
@@ -29,16 +29,16 @@ class Project:
         for part in PARTS:
             copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
             copy(ROOT / part, self.root / part)
-        self.told = ""
+        self.output = ""
 
     @property
     def compiled(self) -> list[str]:
-        """What was compiled, and left where it was."""
+        """The compiled files in the source folder."""
         return sorted(path.name for path in (self.root / PACKAGE).rglob("*") if path.name in MADE)
 
     def build(self, target: str, **env: str) -> Path:
-        """Build a target, as pip does; without a network, and without its caches."""
-        done = subprocess.run(
+        """Build a target as pip does, without a network and without caches."""
+        completed = subprocess.run(
             [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", "out"],
             cwd=self.root,
             env={"PATH": os.environ["PATH"], **env},
@@ -47,28 +47,28 @@ class Project:
             text=True,
             check=True,
         )
-        self.told = done.stdout
-        (made,) = (self.root / "out").iterdir()
-        return made
+        self.output = completed.stdout
+        (built,) = (self.root / "out").iterdir()
+        return built
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A copy of the project as it is here, with what was compiled in it."""
+    """A copy of the project with its compiled files."""
     return Project(tmp_path)
 
 
 @pytest.fixture
 def compiler() -> str:
     """A C compiler; without one a test is skipped, or fails under CI=true."""
-    found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    if found is None and os.environ.get("CI") == "true":
+    path = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if path is None and os.environ.get("CI") == "true":
         pytest.fail("there is no C compiler")
-    return found or pytest.skip("there is no C compiler")
+    return path or pytest.skip("there is no C compiler")
 
 
 def picker_of(wheel: Path, folder: Path) -> str:
-    """The picker that Brimline takes when it is installed from a wheel."""
+    """The line filter that an installed wheel uses."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     program = (
@@ -80,13 +80,14 @@ def picker_of(wheel: Path, folder: Path) -> str:
     return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
 
 
-def test_with_a_compiler(project: Project, compiler: str, tmp_path: Path) -> None:
-    """The wheel is for any Python on this platform, and picks with what was compiled."""
+def test_wheel_with_a_compiler_is_for_this_platform_and_uses_the_compiled_filter(
+    project: Project, compiler: str, tmp_path: Path
+) -> None:
     wheel = project.build("wheel", CC=compiler)
     assert "-py3-none-" in wheel.name
     assert "-any" not in wheel.name
     assert picker_of(wheel, tmp_path / "installed") == "CompiledLineFilter\n"
-    assert SLOWER not in project.told
+    assert SLOWER not in project.output
     with zipfile.ZipFile(wheel) as archive:
         mode = archive.getinfo("brimline/hooks/client/brimline-hook").external_attr >> 16
     assert mode & 0o111, "the hook client cannot be run"
@@ -103,30 +104,29 @@ def test_with_a_compiler(project: Project, compiler: str, tmp_path: Path) -> Non
     ],
     ids=["switched off", "none", "not there", "fails", "fails and says why"],
 )
-def test_without_a_compiler(
+def test_wheel_without_a_compiler_is_for_any_platform_and_says_it_is_slower(
     project: Project, tmp_path: Path, env: dict[str, str], why: str
 ) -> None:
-    """The wheel is for any platform, picks in Python, and the build says so in a line."""
     (project.root / TRANSCRIPTS / "libline_filter.so").write_bytes(b"of yesterday")
     wheel = project.build("wheel", **env)
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert SLOWER + why in project.told.splitlines()
+    assert SLOWER + why in project.output.splitlines()
     assert picker_of(wheel, tmp_path / "installed") == "PythonLineFilter\n"
     assert project.compiled == []
 
 
-def test_page(project: Project) -> None:
-    """The wheel has the dashboard's page as it was built; its users need no Node."""
+def test_wheel_contains_the_built_page(project: Project) -> None:
     assert (project.root / PACKAGE / "server/page/index.html").is_file(), "`make page` builds it"
     with zipfile.ZipFile(project.build("wheel", BRIMLINE_NO_COMPILER="1")) as archive:
         names = archive.namelist()
     assert "brimline/server/page/index.html" in names
     assert any(name.startswith("brimline/server/page/assets/") for name in names)
-    assert "the dashboard was not built" in project.told
+    assert "the dashboard was not built" in project.output
 
 
-def test_editable(project: Project, compiler: str) -> None:
-    """An editable install has the library beside its source, and not in the wheel."""
+def test_editable_install_has_the_library_beside_its_source(
+    project: Project, compiler: str
+) -> None:
     wheel = project.build("wheel:editable", CC=compiler)
     assert project.compiled == MADE
     with zipfile.ZipFile(wheel) as archive:
@@ -135,8 +135,7 @@ def test_editable(project: Project, compiler: str) -> None:
     assert project.compiled == []
 
 
-def test_sdist(project: Project) -> None:
-    """What others build from has the source and the hook, and nothing that was compiled."""
+def test_sdist_has_the_source_and_nothing_compiled(project: Project) -> None:
     (project.root / TRANSCRIPTS / "libline_filter.so").write_bytes(b"of yesterday")
     with tarfile.open(project.build("sdist")) as archive:
         names = {Path(name).name for name in archive.getnames()}
@@ -145,8 +144,7 @@ def test_sdist(project: Project) -> None:
     assert not set(MADE) & names
 
 
-def test_no_warnings(project: Project, compiler: str) -> None:
-    """The compiler has nothing to say, though it is asked."""
+def test_compiler_gives_no_warnings(project: Project, compiler: str) -> None:
     strict = f"{compiler} -Wall -Wextra -Wpedantic -Wconversion -Werror"
     project.build("wheel", CC=strict)
-    assert SLOWER not in project.told
+    assert SLOWER not in project.output

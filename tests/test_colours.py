@@ -1,4 +1,4 @@
-"""How the status line may look."""
+"""Colours and settings of the status line."""
 
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,7 @@ from brimline.terminal.colours import NAMES, code
         ("none", ""),
     ],
 )
-def test_colour(colour: str, codes: str) -> None:
-    """A colour is a name, a number of the 256, or red, green and blue."""
+def test_colour_is_a_name_a_number_or_rgb(colour: str, codes: str) -> None:
     assert code(colour) == codes
 
 
@@ -34,19 +33,16 @@ def test_colour(colour: str, codes: str) -> None:
     "colour",
     ["", "256", "-1", "1000", "Green", "bright_", "bright_none", "#fff", "#gggggg", "٣", "red\n"],
 )
-def test_no_colour(colour: str) -> None:
-    """What no terminal would take is no colour."""
+def test_invalid_colour_is_refused(colour: str) -> None:
     assert code(colour) is None
 
 
 @given(st.text(max_size=12))
-def test_any_text(colour: str) -> None:
-    """Whatever is written there, what a terminal gets is digits and semicolons."""
+def test_any_text_gives_only_digits_and_semicolons(colour: str) -> None:
     assert not (code(colour) or "").strip("0123456789;")
 
 
-def test_defaults_hold() -> None:
-    """What is there without settings can be drawn; so can every colour in any field."""
+def test_default_settings_and_every_colour_are_valid() -> None:
     lines = [LineSettings(), LineSettings(bar=0, separator="\ue0b0", parts=("cost",))]
     for name in NAMES:
         warm = f"bright_{name}"
@@ -70,8 +66,9 @@ def test_defaults_hold() -> None:
         ("separator", "-" * 21, "at most 20 characters"),
     ],
 )
-def test_what_cannot_be_drawn(field: str, value: Any, expected: str) -> None:
-    """A setting that cannot be drawn is refused with its place, its name and what came."""
+def test_invalid_setting_is_refused_with_file_field_and_value(
+    field: str, value: Any, expected: str
+) -> None:
     with pytest.raises(InvalidSettings) as raised:
         load({}, Path("/none"), Path("/none"), {"line": {field: value}})
     assert (raised.value.place, raised.value.field) == ("argument", f"line.{field}")

@@ -36,8 +36,7 @@ def lock_held_by_other_process(path: Path) -> Generator["subprocess.Popen[str]"]
             process.kill()
 
 
-def test_lock_file_is_private(tmp_path: Path) -> None:
-    """A lock file is created for its user alone, and its descriptor can be written to."""
+def test_lock_file_is_private_and_writable(tmp_path: Path) -> None:
     with locked_file(tmp_path / "lock") as descriptor:
         os.write(descriptor, b"1\n")
     assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
@@ -46,7 +45,6 @@ def test_lock_file_is_private(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wait_s", [0.0, 0.1])
 def test_held_lock_times_out(tmp_path: Path, wait_s: float) -> None:
-    """A lock that another process holds is waited for, up to the limit."""
     path = tmp_path / "lock"
     with lock_held_by_other_process(path):
         began = time.monotonic()
@@ -56,7 +54,6 @@ def test_held_lock_times_out(tmp_path: Path, wait_s: float) -> None:
 
 
 def test_lock_of_killed_process_is_free(tmp_path: Path) -> None:
-    """The lock of a process that was killed is free."""
     path = tmp_path / "lock"
     with lock_held_by_other_process(path) as process:
         process.kill()
@@ -66,7 +63,6 @@ def test_lock_of_killed_process_is_free(tmp_path: Path) -> None:
 
 
 def test_lock_without_limit_waits_for_release(tmp_path: Path) -> None:
-    """Without a limit, the lock is taken when its holder releases it."""
     path = tmp_path / "lock"
     with lock_held_by_other_process(path) as process:
         assert process.stdin is not None
@@ -75,8 +71,7 @@ def test_lock_without_limit_waits_for_release(tmp_path: Path) -> None:
             pass
 
 
-def test_folder_is_locked_once(tmp_path: Path) -> None:
-    """A folder can be locked by its descriptor; a second one of this process is refused too."""
+def test_folder_can_be_locked_only_once_per_descriptor(tmp_path: Path) -> None:
     first, second = (os.open(tmp_path, os.O_RDONLY) for _ in range(2))
     try:
         assert lock_file(first, wait_s=0)

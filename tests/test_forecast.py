@@ -1,4 +1,4 @@
-"""How many calls are left until the limit."""
+"""The forecast of calls left until the limit."""
 
 from itertools import accumulate
 
@@ -14,7 +14,7 @@ cycle = st.lists(tokens, max_size=150)
 
 
 def sents(*growths: int) -> list[int]:
-    """What calls sent that grew so, from 20,000 on."""
+    """The prompts of calls that grew by these steps, from 20,000 tokens on."""
     return list(accumulate(growths, initial=20_000))
 
 
@@ -41,20 +41,21 @@ def sents(*growths: int) -> list[int]:
         "calls that add nothing",
     ],
 )
-def test_calls_left(growths: tuple[int, ...], held: int, limit: int, left: int) -> None:
-    """What is left until the limit, by the pace of the calls that grew."""
+def test_calls_left_follow_the_growth_of_recent_calls(
+    growths: tuple[int, ...], held: int, limit: int, left: int
+) -> None:
     assert calls_left(sents(*growths), held, limit) == left
 
 
 @pytest.mark.parametrize("growths", [(), (5,), (5, 5), (5, 5, 0, -3, 0), (0,) * 20, (-5,) * 20])
-def test_too_little_is_known(growths: tuple[int, ...]) -> None:
-    """With fewer than three growths there is no forecast, however many calls there were."""
+def test_fewer_than_three_growths_give_no_forecast(growths: tuple[int, ...]) -> None:
     assert calls_left(sents(*growths), 20_000, 200_000) is None
 
 
 @given(steps, tokens, tokens)
-def test_pace_lies_among_the_growths(growths: list[int], held: int, limit: int) -> None:
-    """A forecast is never out of what the smallest and the largest growth would give."""
+def test_forecast_is_between_smallest_and_largest_growth(
+    growths: list[int], held: int, limit: int
+) -> None:
     left = calls_left(sents(*growths), held, limit)
     room, recent = max(0, limit - held), growths[-MAX_PACE_CALLS:]
     assert left is not None
@@ -62,8 +63,9 @@ def test_pace_lies_among_the_growths(growths: list[int], held: int, limit: int) 
 
 
 @given(steps, tokens, tokens, st.integers(0, 500_000))
-def test_more_room_is_no_fewer_calls(growths: list[int], held: int, limit: int, more: int) -> None:
-    """A higher limit, or less that is held, never takes calls away."""
+def test_more_room_never_gives_fewer_calls(
+    growths: list[int], held: int, limit: int, more: int
+) -> None:
     here = calls_left(sents(*growths), held, limit)
     higher = calls_left(sents(*growths), held, limit + more)
     lower = calls_left(sents(*growths), held - more, limit)
@@ -73,15 +75,13 @@ def test_more_room_is_no_fewer_calls(growths: list[int], held: int, limit: int, 
 
 
 @given(st.integers(1, 10_000), st.integers(MIN_GROWTHS, 200), st.integers(0, 300))
-def test_steady_pace_is_exact(pace: int, calls: int, left: int) -> None:
-    """Where every call adds as much, the forecast is what will happen."""
-    made = sents(*[pace] * calls)
-    assert calls_left(made, made[-1] + 77, made[-1] + 77 + left * pace) == left
+def test_forecast_of_a_constant_growth_is_exact(pace: int, calls: int, left: int) -> None:
+    prompts = sents(*[pace] * calls)
+    assert calls_left(prompts, prompts[-1] + 77, prompts[-1] + 77 + left * pace) == left
 
 
 @given(cycle, cycle)
-def test_only_the_last_calls_count(before: list[int], sent: list[int]) -> None:
-    """What is longer ago than the last calls does not matter, so the cost has a bound."""
+def test_only_recent_calls_count(before: list[int], sent: list[int]) -> None:
     recent = (
         (sent + [sent[-1]] * (MAX_PACE_CALLS + 1 - len(sent)))
         if sent
@@ -91,7 +91,6 @@ def test_only_the_last_calls_count(before: list[int], sent: list[int]) -> None:
 
 
 @given(cycle, tokens, tokens)
-def test_any_cycle(sent: list[int], held: int, limit: int) -> None:
-    """Whatever a cycle was like, there is no forecast or a count."""
+def test_any_cycle_gives_none_or_a_count(sent: list[int], held: int, limit: int) -> None:
     left = calls_left(sent, held, limit)
     assert left is None or left >= 0

@@ -1,4 +1,4 @@
-"""The historic formulas, on the worked examples of the designs they come from."""
+"""The historic formulas, on the worked examples of their designs."""
 
 import pytest
 from hypothesis import given
@@ -32,12 +32,10 @@ ARBITER = (
 
 
 def thread_of(events: list[AnyEvent]) -> Thread:
-    """The main thread after these events."""
     return main_thread(fold(Session(), events)) or Thread("main")
 
 
 def calls(*usages: Usage) -> list[AnyEvent]:
-    """A call for each usage."""
     return [Call(id=f"msg_{n}", usage=usage) for n, usage in enumerate(usages)]
 
 
@@ -52,8 +50,7 @@ def test_worked_example_of_the_arbiter() -> None:
     assert percent(32_165, 200_000) == 16.1
 
 
-def test_copies_count_once() -> None:
-    """The sums are made of unique calls: a second copy with the same id changes nothing."""
+def test_copies_of_a_call_count_once_in_sums() -> None:
     once, twice = calls(*ARBITER), [event for event in calls(*ARBITER) for _ in range(3)]
     assert audit(thread_of(once)) == audit(thread_of(twice))
     assert audit(thread_of(twice)).components.unique_calls == 4
@@ -66,28 +63,24 @@ def test_worked_example_of_codelet() -> None:
 
 
 @pytest.mark.parametrize(("cached", "compacts"), [(0, True), (80_000, False)])
-def test_trigger_of_codelet(cached: int, compacts: bool) -> None:
-    """95k of 100k at a threshold of 90 %: without a cache it compacts, with one it does not."""
+def test_codelet_compacts_95k_of_100k_only_without_a_cache(cached: int, compacts: bool) -> None:
     usage = Usage(95_000 - cached, cached, 0, 0)
     assert latest([usage]) == 95_000
     assert (effective([usage]) > 0.9 * 100_000) is compacts
 
 
-def test_last_input_reads_a_few_tokens() -> None:
-    """The last input alone is what the cache leaves over."""
+def test_last_input_is_what_the_cache_leaves() -> None:
     assert last_input(ARBITER) == 3
 
 
-def test_result_sums_every_prompt() -> None:
-    """The result's sum counts the conversation again with every call."""
+def test_result_sums_count_the_conversation_with_every_call() -> None:
     assert result_sums(ARBITER) == 16_504 + 27_303 + 31_802 + 35_229
     assert latest(ARBITER) == 35_229
 
 
-def test_audit_has_them_all() -> None:
-    """An audit has every formula by name, and the raw components beside it."""
-    found = audit(thread_of(calls(*ARBITER)))
-    assert found.by_name == {
+def test_audit_has_every_formula_and_the_raw_components() -> None:
+    audited = audit(thread_of(calls(*ARBITER)))
+    assert audited.by_name == {
         "latest": 35_229,
         "max_cache_read_plus_sums": 35_071,
         "sum_cache_creation": 32_165,
@@ -95,20 +88,18 @@ def test_audit_has_them_all() -> None:
         "result_sums": 110_838,
         "effective": 35_229 - 34_966 * 9 // 10,
     }
-    assert list(found.by_name) == list(FORMULAS)
-    assert found.components == sum_components(ARBITER)
+    assert list(audited.by_name) == list(FORMULAS)
+    assert audited.components == sum_components(ARBITER)
 
 
-def test_audit_before_the_first_call() -> None:
-    """Before the first call every formula is unknown, and none is 0."""
-    found = audit(Thread("main"))
-    assert set(found.by_name) == set(FORMULAS)
-    assert set(found.by_name.values()) == {None}
-    assert found.components == Components(0, 0, 0, 0, 0)
+def test_audit_before_the_first_call_is_unknown() -> None:
+    audited = audit(Thread("main"))
+    assert set(audited.by_name) == set(FORMULAS)
+    assert set(audited.by_name.values()) == {None}
+    assert audited.components == Components(0, 0, 0, 0, 0)
 
 
-def test_after_a_compaction() -> None:
-    """After a compaction the summing formulas do not come down; ours does."""
+def test_only_latest_falls_after_a_compaction() -> None:
     events = [
         *calls(Usage(5, 0, 150_000, 900), Usage(5, 150_000, 4_000, 900)),
         Compacted(before=155_000),
@@ -120,8 +111,7 @@ def test_after_a_compaction() -> None:
     assert values["sum_cache_creation"] == 165_915
 
 
-def test_latest_is_the_reading() -> None:
-    """`latest` is ours: after a rewind it is what is held now, as the reading says."""
+def test_latest_equals_the_reading_after_a_rewind() -> None:
     events = [*calls(Usage(10, 0, 0, 1), Usage(20, 0, 0, 1)), Rewound(to="msg_0")]
     session = fold(Session(), events)
     thread = session.threads["main"]
@@ -133,16 +123,14 @@ COUNTS = st.integers(0, 1_000_000)
 
 
 @given(st.lists(st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS), min_size=1, max_size=8))
-def test_formulas_are_counts(usages: list[Usage]) -> None:
-    """Every formula is a count of 0 or more, and no sum is below its own last part."""
+def test_formulas_are_counts_and_sums_not_below_their_last_part(usages: list[Usage]) -> None:
     values = {name: formula(usages) for name, formula in FORMULAS.items()}
     assert all(value >= 0 for value in values.values())
     assert values["result_sums"] >= values["latest"] >= values["last_input"]
     assert values["latest"] >= values["effective"]
 
 
-def test_off_by() -> None:
-    """How far a formula is off is told in per cent of the truth, where both are known."""
+def test_error_is_in_percent_of_the_truth_if_both_are_known() -> None:
     assert percent_error(150, 100) == 50.0
     assert percent_error(8, 62_661) == -100.0
     assert (percent_error(None, 100), percent_error(1, None), percent_error(1, 0)) == (
@@ -161,9 +149,8 @@ def test_off_by() -> None:
         max_size=12,
     )
 )
-def test_series(usages: list[Usage]) -> None:
-    """After each call every formula's series has what the formula says of the calls so far."""
-    made = formula_series(usages)
-    assert set(made) == set(FORMULAS)
+def test_series_has_the_value_after_each_call(usages: list[Usage]) -> None:
+    series = formula_series(usages)
+    assert set(series) == set(FORMULAS)
     for name, formula in FORMULAS.items():
-        assert made[name] == [formula(usages[: n + 1]) for n in range(len(usages))]
+        assert series[name] == [formula(usages[: n + 1]) for n in range(len(usages))]

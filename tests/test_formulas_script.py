@@ -1,4 +1,4 @@
-"""The tables of "Which formula?": what they are made of, and when they are stale."""
+"""The tables of "Which formula?": how they are made, and when they are stale."""
 
 import json
 import re
@@ -18,12 +18,11 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def script() -> Json:
-    """The names of the script."""
     return runpy.run_path(str(SCRIPT))
 
 
 def call(id: str, input: int, read: int, write: int, output: int) -> Json:
-    """A call as Claude Code writes it down."""
+    """A call as Claude Code writes it."""
     usage = {
         "input_tokens": input,
         "cache_read_input_tokens": read,
@@ -46,12 +45,12 @@ LONG = (
 
 
 def corpus(root: Path, **files: tuple[Json, ...]) -> Path:
-    """A corpus of made-up transcripts of Claude Code."""
+    """A corpus of generated transcripts of Claude Code."""
     folder = root / "corpus"
     folder.mkdir(exist_ok=True)
     truths: Json = {}
     for name, records in files.items():
-        (folder / name).write_text("".join(json.dumps(one) + "\n" for one in records))
+        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records))
         truths[name] = {"agent": "claude", "subagent_file": name.startswith("agent")}
     (folder / "truth.json").write_text(json.dumps(truths))
     return folder
@@ -64,8 +63,9 @@ def page(root: Path, script: Json) -> Path:
     return path
 
 
-def test_errors_of_a_session(tmp_path: Path, script: Json) -> None:
-    """Each formula is held against what the call at hand sent, at each of the three moments."""
+def test_formulas_are_compared_with_the_prompt_at_three_moments(
+    tmp_path: Path, script: Json
+) -> None:
     measured = script["threads"](corpus(tmp_path, one=LONG))
     errors, rows = script["errors"], script["ROWS"]
     assert {moment: errors(measured, rows["latest"], moment) for moment in measured[0].moments} == {
@@ -84,8 +84,8 @@ def test_errors_of_a_session(tmp_path: Path, script: Json) -> None:
     assert errors(measured, rows["held"], "every") == [10.0, 5.0, 10.0]
 
 
-def test_end_is_held_against_the_corpus(tmp_path: Path, script: Json) -> None:
-    """What the last call sent is the corpus's word: a reading of ours that is wrong shows."""
+def test_last_prompt_comes_from_the_corpus(tmp_path: Path, script: Json) -> None:
+    """A wrong reading of ours would show."""
     folder = corpus(tmp_path, one=LONG)
     truth = {"one": {"agent": "claude", "sent": 1_000}}
     (folder / "truth.json").write_text(json.dumps(truth))
@@ -94,19 +94,16 @@ def test_end_is_held_against_the_corpus(tmp_path: Path, script: Json) -> None:
 
 
 def test_subagents_and_empty_sessions_are_left_out(tmp_path: Path, script: Json) -> None:
-    """A subagent's file, and one without a call, is no session to be measured."""
     folder = corpus(tmp_path, one=LONG, agent=LONG, empty=(BOUNDARY,), nothing=())
     assert len(script["threads"](folder)) == 1
 
 
-def test_compaction_at_the_end_has_no_call_after_it(tmp_path: Path, script: Json) -> None:
-    """A compaction that nothing follows is not measured."""
+def test_compaction_at_the_end_is_not_measured(tmp_path: Path, script: Json) -> None:
     (measured,) = script["threads"](corpus(tmp_path, one=(*LONG[:2], BOUNDARY)))
     assert measured.after == frozenset()
 
 
 def test_every_formula_has_a_row(script: Json) -> None:
-    """All of ours are in the tables, and `held` beside the first."""
     assert set(script["ROWS"]) == {*FORMULAS, "held"}
     assert list(script["ROWS"])[:2] == ["latest", "held"]
 
@@ -123,21 +120,18 @@ def test_every_formula_has_a_row(script: Json) -> None:
         (207_990.6, "+207,991 %"),
     ],
 )
-def test_percent(script: Json, error: float, text: str) -> None:
-    """An error is as exact as it can be read."""
+def test_percent_is_rounded_by_its_size(script: Json, error: float, text: str) -> None:
     assert script["percent"](error) == text
 
 
-def test_median_and_worst(script: Json) -> None:
-    """The worst is the furthest off, either way, with its sign."""
+def test_worst_error_is_the_furthest_with_its_sign(script: Json) -> None:
     assert script["shown"]([-100.0, 1.0, 50.0]) == ("+1.0 %", "-100 %")
     assert script["shown"]([]) == ("", "")
 
 
-def test_written_and_checked(
+def test_check_fails_for_another_corpus_or_a_changed_figure(
     tmp_path: Path, script: Json, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was written passes the check; another corpus, or a changed figure, does not."""
     where, folder = page(tmp_path, script), corpus(tmp_path, one=LONG)
     main = script["main"]
     assert main(["--check", str(folder)], where) == 1
@@ -155,23 +149,22 @@ def test_written_and_checked(
     assert main(["--check", str(corpus(tmp_path, one=LONG[:2]))], where) == 1
 
 
-def test_moment_that_nobody_had_is_left_out(tmp_path: Path, script: Json) -> None:
-    """Without a compaction there is no column for it."""
-    made = script["section"](script["threads"](corpus(tmp_path, one=LONG[:2])))
-    assert "after a compaction" not in made
-    assert "compaction" not in made
+def test_table_without_compactions_has_no_column_for_them(tmp_path: Path, script: Json) -> None:
+    section = script["section"](script["threads"](corpus(tmp_path, one=LONG[:2])))
+    assert "after a compaction" not in section
+    assert "compaction" not in section
 
 
-def test_nothing_of_the_corpus_but_figures(tmp_path: Path, script: Json) -> None:
-    """No name of a file, a session or a model gets into the page."""
+def test_page_gets_no_names_from_the_corpus(tmp_path: Path, script: Json) -> None:
     folder = corpus(tmp_path, secretname=LONG)
-    made = script["section"](script["threads"](folder))
-    words = set(re.findall(r"[a-z_]{3,}", made.lower()))
+    section = script["section"](script["threads"](folder))
+    words = set(re.findall(r"[a-z_]{3,}", section.lower()))
     assert not words & {"secretname", "corpus/secretname", "assistant", tmp_path.name}
 
 
-def test_without_a_corpus(tmp_path: Path, script: Json, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a corpus there is nothing to check, and nothing to write from."""
+def test_missing_corpus_checks_and_writes_nothing(
+    tmp_path: Path, script: Json, capsys: pytest.CaptureFixture[str]
+) -> None:
     where = page(tmp_path, script)
     before = where.read_text()
     assert script["main"](["--check"], where) == 0
@@ -183,19 +176,17 @@ def test_without_a_corpus(tmp_path: Path, script: Json, capsys: pytest.CaptureFi
     assert where.read_text() == before
 
 
-def test_page_without_its_place(tmp_path: Path, script: Json) -> None:
-    """A page whose marks were taken out is an error, and not silently fine."""
+def test_page_without_markers_is_an_error(tmp_path: Path, script: Json) -> None:
     with pytest.raises(ValueError, match="expected <!-- generated by"):
-        script["with_section"]("# A page\n", "made")
+        script["with_section"]("# A page\n", "tables")
 
 
-def test_committed_page_has_its_tables(script: Json) -> None:
-    """The page in the docs has a row for every formula in every table."""
+def test_committed_page_has_every_formula_in_every_table(script: Json) -> None:
     _, begin, rest = PAGE.read_text("utf-8").partition(script["BEGIN"])
-    made, end, _ = rest.partition(script["END"])
+    section, end, _ = rest.partition(script["END"])
     assert begin
     assert end
-    tables = made.count("### ")
+    tables = section.count("### ")
     assert tables == 6
     for name in script["ROWS"]:
-        assert made.count(f"| `{name}` |") == tables
+        assert section.count(f"| `{name}` |") == tables

@@ -72,12 +72,11 @@ def module_of(path: Path, root: Path) -> Module:
 
 
 def modules(root: Path) -> dict[Module, Path]:
-    """Every module of the package."""
     return {module_of(path, root): path for path in sorted(root.rglob("*.py"))}
 
 
 def imports(tree: ast.AST, here: Module, package: bool, known: set[Module]) -> Iterator[Module]:
-    """The modules of our own that a file imports, at its top or anywhere in it."""
+    """The modules of our own that a file imports, anywhere in it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -101,7 +100,6 @@ def _from(node: ast.ImportFrom, here: Module, package: bool) -> Module | None:
 
 
 def package_of(module: Module) -> str:
-    """The top-level package that a module is in."""
     if not module:
         return "brimline"
     return "cli" if module == ("__main__",) else module[0]
@@ -139,19 +137,18 @@ def _within_agents(here: Module, there: Module) -> str | None:
 
 
 def violations(root: Path) -> list[str]:
-    """Every import that goes against the order."""
+    """Every import that violates the order."""
     known = modules(root)
-    found: list[str] = []
+    problems: list[str] = []
     for here, path in known.items():
         tree = ast.parse(path.read_text("utf-8"))
         for there in imports(tree, here, path.name == "__init__.py", set(known)):
             if why := violation(here, there):
-                found.append(f"{'.'.join(here) or 'brimline'} -> {'.'.join(there)}: {why}")
-    return found
+                problems.append(f"{'.'.join(here) or 'brimline'} -> {'.'.join(there)}: {why}")
+    return problems
 
 
 def test_every_import_follows_the_order() -> None:
-    """No import in src goes down the list, sideways, or to what only tests may see."""
     assert violations(SOURCE) == []
 
 
@@ -201,12 +198,11 @@ def package(root: Path, files: dict[str, str]) -> Path:
         ("_version", "from brimline.usage import x", "the version imports nothing"),
     ],
 )
-def test_bad_import_is_found(tmp_path: Path, name: str, text: str, why: str) -> None:
-    """An import against the order is found, however it is written."""
+def test_wrong_import_is_found_in_any_form(tmp_path: Path, name: str, text: str, why: str) -> None:
     files = {"tracker": "", "agents/codex/records": "", "testing/fake": "", name: text}
-    found = violations(package(tmp_path, files))
-    assert len(found) == 1
-    assert found[0].endswith(f": {why}")
+    problems = violations(package(tmp_path, files))
+    assert len(problems) == 1
+    assert problems[0].endswith(f": {why}")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +223,8 @@ def test_bad_import_is_found(tmp_path: Path, name: str, text: str, why: str) -> 
         ("survey/report", "from brimline.prices import cost\nfrom brimline.ledger import x"),
     ],
 )
-def test_good_import_is_passed(tmp_path: Path, name: str, text: str) -> None:
-    """An import up the order, or inside a package, is accepted."""
+def test_import_up_the_order_or_inside_a_package_is_accepted(
+    tmp_path: Path, name: str, text: str
+) -> None:
     files = {"_version": "", "agents/pi/records": "", "transcripts/source": "", name: text}
     assert violations(package(tmp_path, files)) == []

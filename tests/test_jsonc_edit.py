@@ -17,12 +17,11 @@ TEXTS = st.one_of(files(RELAXED), files(PLAIN))
 
 
 def parse_text(text: str, dialect: Dialect = RELAXED) -> Document:
-    """A parsed text."""
     return parse(text, dialect, "settings.json")
 
 
 def load_json(text: str) -> Any:
-    """What the `json` module reads of a text."""
+    """The value that the `json` module reads from a text."""
     return json.loads(strip_comments(text.encode("utf-8")), parse_int=float)
 
 
@@ -42,13 +41,11 @@ def item_at(root: Any, path: JsonPath) -> Any:
 
 @given(text=TEXTS)
 def test_parser_agrees_with_json_module(text: str) -> None:
-    """Every value equals what `json` reads of the text without comments."""
     assert parse_text(text).root.to_python() == load_json(text)
 
 
 @given(text=TEXTS, data=st.data())
-def test_removal_undoes_insertion(text: str, data: st.DataObject) -> None:
-    """Wherever something is put, the result parses, and without it the text is as it was."""
+def test_removal_undoes_an_insertion_anywhere(text: str, data: st.DataObject) -> None:
     before = parse_text(text)
     path = data.draw(st.sampled_from(container_paths(before)))
     container = value_at(before, path)
@@ -65,7 +62,6 @@ def test_removal_undoes_insertion(text: str, data: st.DataObject) -> None:
 
 @given(text=files(PLAIN), data=st.data())
 def test_plain_json_stays_plain(text: str, data: st.DataObject) -> None:
-    """An insertion into plain JSON is plain JSON."""
     before = parse_text(text, PLAIN)
     path = data.draw(st.sampled_from(container_paths(before, ("object",))))
     json.loads(insert(before, (*path, NEW), ["é"]).text)
@@ -73,21 +69,19 @@ def test_plain_json_stays_plain(text: str, data: st.DataObject) -> None:
 
 @given(text=TEXTS, data=st.data())
 def test_many_insertions_are_undone(text: str, data: st.DataObject) -> None:
-    """Several insertions, taken out last first, leave the text as it was."""
     document = parse_text(text)
-    done: list[JsonPath] = []
+    inserted: list[JsonPath] = []
     for number in range(data.draw(st.integers(1, 4))):
         path = data.draw(st.sampled_from(container_paths(document, ("object",))))
-        done.append((*path, f"{NEW}{number}"))
-        document = insert(document, done[-1], {})
-    for steps in reversed(done):
+        inserted.append((*path, f"{NEW}{number}"))
+        document = insert(document, inserted[-1], {})
+    for steps in reversed(inserted):
         document = remove(document, steps)
     assert document.text == text
 
 
 @given(text=TEXTS, data=st.data())
 def test_removal_keeps_other_values_and_comments(text: str, data: st.DataObject) -> None:
-    """Whatever is taken out, all else is there, and so is every comment outside of it."""
     before = insert(parse_text(text), (NEW,), [1, 2])
     path = data.draw(
         st.sampled_from([w for w in container_paths(before) if value_at(before, w).children])
@@ -100,15 +94,14 @@ def test_removal_keeps_other_values_and_comments(text: str, data: st.DataObject)
     expected = load_json(before.text)
     del item_at(expected, path)[step]
     assert load_json(after.text) == expected
-    kept = [(a, b) for a, b in before.comments if b <= child.start or a >= child.value.end]
+    comments_left = [(a, b) for a, b in before.comments if b <= child.start or a >= child.value.end]
     assert [after.text[a:b].rstrip() for a, b in after.comments] == [
-        before.text[a:b].rstrip() for a, b in kept
+        before.text[a:b].rstrip() for a, b in comments_left
     ]
 
 
 @given(text=TEXTS, data=st.data())
 def test_replacement_touches_one_span(text: str, data: st.DataObject) -> None:
-    """Before and after a value that is replaced, every character stays."""
     before = insert(parse_text(text), (NEW,), [1, 2])
     value = value_at(before, path := data.draw(st.sampled_from(container_paths(before)[1:])))
     after = replace(before, path, '"new"')
@@ -135,8 +128,9 @@ def test_replacement_touches_one_span(text: str, data: st.DataObject) -> None:
         ('\ufeff{"a": 2}', ("k",), '\ufeff{"a": 2, "k": 1}'),
     ],
 )
-def test_insertion_looks_like_its_neighbours(text: str, steps: JsonPath, expected: str) -> None:
-    """A new member or item is indented, broken and ended as those beside it."""
+def test_insertion_is_indented_and_ended_like_its_neighbours(
+    text: str, steps: JsonPath, expected: str
+) -> None:
     assert insert(parse_text(text), steps, 1).text == expected
 
 
@@ -154,14 +148,14 @@ def test_insertion_looks_like_its_neighbours(text: str, steps: JsonPath, expecte
         ('{"a": [1, 2, 3]}', ("a", 1), '{"a": [1, 3]}'),
     ],
 )
-def test_removal_leaves_valid_text(text: str, steps: JsonPath, expected: str) -> None:
-    """The rest of a text that people wrote stays valid; of equal keys the last one is removed."""
+def test_removal_leaves_valid_text_and_takes_the_last_of_equal_keys(
+    text: str, steps: JsonPath, expected: str
+) -> None:
     assert remove(parse_text(text), steps).text == expected
 
 
 @pytest.mark.parametrize("steps", [("k",), ("a", 5), ("a", "k"), ("a", 0, 0)])
-def test_nothing_value_at(steps: JsonPath) -> None:
-    """A value that does not exist cannot be removed or replaced."""
+def test_missing_value_cannot_be_removed_or_replaced(steps: JsonPath) -> None:
     with pytest.raises(KeyError):
         remove(parse_text('{"a": [1]}'), steps)
     with pytest.raises(KeyError):

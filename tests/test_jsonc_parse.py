@@ -29,7 +29,6 @@ BROKEN = [
 
 @pytest.mark.parametrize(("text", "where", "problem"), BROKEN)
 def test_error_names_line_and_column(text: str, where: str, problem: str) -> None:
-    """An error names the file, the line and the column, what was expected and what came."""
     with pytest.raises(InvalidSettings) as caught:
         parse(text, RELAXED, "/home/u/settings.json")
     assert (caught.value.place, caught.value.field) == ("/home/u/settings.json", where)
@@ -46,22 +45,19 @@ def test_error_names_line_and_column(text: str, where: str, problem: str) -> Non
     ],
 )
 def test_dialect_decides_what_is_accepted(text: str, where: str, problem: str) -> None:
-    """Comments, trailing commas and a byte order mark need a dialect that has them."""
     assert parse(text, RELAXED, "f").text == text
     with pytest.raises(InvalidSettings, match=problem) as caught:
         parse(text, PLAIN, "f")
     assert caught.value.field == where
 
 
-def test_column_does_not_count_the_mark() -> None:
-    """Editors do not count a byte order mark as a column."""
+def test_column_does_not_count_the_byte_order_mark() -> None:
     with pytest.raises(InvalidSettings) as caught:
         parse('\ufeff{"a": x}', Dialect(byte_order_mark=True), "f")
     assert caught.value.field == "line 1, column 7"
 
 
-def test_depth_is_limited() -> None:
-    """A file nested deeper than MAX_DEPTH is rejected without exhausting the stack."""
+def test_too_deep_file_is_rejected_without_exhausting_the_stack() -> None:
     deep = MAX_DEPTH - 1
     parse('{"a":' + "[" * deep + "]" * deep + "}", PLAIN, "f")
     with pytest.raises(InvalidSettings, match="inside each other"):
@@ -70,7 +66,6 @@ def test_depth_is_limited() -> None:
 
 @given(text=st.text())
 def test_garbage_raises_only_invalid_settings(text: str) -> None:
-    """Whatever a file holds, nothing but InvalidSettings is raised."""
     try:
         document = parse(text, RELAXED, "f")
     except InvalidSettings:

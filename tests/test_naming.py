@@ -7,7 +7,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src" / "brimline"
 
-# Participles and adverbs that named modules once: nobody can guess what such a file holds.
+# Participles and adverbs that named modules once; such a name does not say what a file holds.
 NOT_A_NOUN = """
     about after afterwards again ahead alone anew apart around aside away before behind beside
     between beyond eager early elsewhere here inside late later near never now once outside quick

@@ -1,4 +1,4 @@
-"""The compaction policy: by what is held or what it costs; never too late, never for ever."""
+"""The compaction policy by context or by cost: never too late, never forever."""
 
 import math
 from typing import Any
@@ -15,13 +15,12 @@ from brimline.windows import Window
 
 
 class Clock:
-    """A clock that goes when it is told to."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
 
     def __call__(self) -> float:
-        """The time."""
         return self.now
 
 
@@ -47,7 +46,7 @@ def reading(
 
 
 def holding(tokens: int, cached: int = 0, window: int | None = 200_000) -> Reading:
-    """A reading that holds so much, so much of it read from the cache."""
+    """A reading that holds this many tokens, some of them read from the cache."""
     return reading(Usage(tokens - cached, cached, 0, 0), window)
 
 
@@ -59,20 +58,18 @@ def holding(tokens: int, cached: int = 0, window: int | None = 200_000) -> Readi
     [(95_000, 0, 95_000, True), (95_000, 80_000, 23_000, False), (50_000, 0, 50_000, False)],
 )
 def test_worked_examples(tokens: int, cached: int, effective: int, compact: bool) -> None:
-    """95k of 100k is over 90k; with 80k of it from the cache it is 23k, and is not."""
+    """95k of 100k is over 90k; with 80k of it from the cache the cost is 23k, and is not."""
     policy = CompactionPolicy(at=0.9, basis="effective")
     decision = policy.decide(holding(tokens, cached, window=100_000))
     assert (decision.compact, decision.tokens, decision.threshold) == (compact, effective, 90_000)
 
 
-def test_hundred_thousand_with_eighty_cached() -> None:
-    """100k with 80k cached is 28k of cost."""
+def test_cost_of_100k_with_80k_cached_is_28k() -> None:
     decision = CompactionPolicy(basis="effective").decide(holding(100_000, 80_000))
     assert decision == Decision(False, "effective 28,000 is below 180,000", 28_000, 180_000)
 
 
-def test_the_cache_is_no_room() -> None:
-    """By what is held the same 95k is over, cached or not."""
+def test_cached_tokens_count_in_the_context() -> None:
     assert CompactionPolicy().should_compact(holding(95_000, 80_000, window=100_000))
 
 
@@ -90,20 +87,19 @@ def test_the_cache_is_no_room() -> None:
         (150_000, 150_000, True),
     ],
 )
-def test_threshold(at: float, tokens: int, compact: bool) -> None:
-    """A float is a share of the window, an integer is tokens; to reach it is enough."""
+def test_float_threshold_is_a_share_and_integer_is_tokens(
+    at: float, tokens: int, compact: bool
+) -> None:
     decision = CompactionPolicy(at).decide(holding(tokens))
     assert (decision.compact, decision.tokens) == (compact, tokens)
     assert "has reached" in decision.why or "is below" in decision.why
 
 
-def test_the_reply_is_held_too() -> None:
-    """What counts is what the next call starts with: the last reply with it."""
+def test_last_reply_counts_in_the_context() -> None:
     assert CompactionPolicy().should_compact(reading(Usage(1_000, 170_000, 0, 9_000)))
 
 
-def test_tokens_need_no_window() -> None:
-    """A threshold in tokens holds where nobody knows the window."""
+def test_threshold_in_tokens_needs_no_window() -> None:
     policy = CompactionPolicy(at=50_000)
     assert policy.should_compact(holding(50_000, window=None))
     assert not policy.should_compact(holding(49_999, window=None))
@@ -112,16 +108,14 @@ def test_tokens_need_no_window() -> None:
 # What is about to be sent.
 
 
-def test_pending_is_seen_before_the_call() -> None:
-    """The larger of last usage and the estimate of the whole prompt counts."""
+def test_larger_of_last_usage_and_pending_prompt_counts() -> None:
     policy = CompactionPolicy()
     assert policy.decide(holding(20_000), pending=185_000).tokens == 185_000
     assert policy.decide(holding(150_000), pending=20_000).tokens == 150_000
     assert policy.should_compact(holding(20_000), pending=185_000)
 
 
-def test_added_comes_on_top() -> None:
-    """A tool result is added to what is held, as tokens or as a text."""
+def test_added_tokens_or_text_count_on_top_of_the_context() -> None:
     policy, text = CompactionPolicy(), "word " * 70_000
     assert policy.decide(holding(100_000), added=79_999).tokens == 179_999
     assert policy.should_compact(holding(100_000), added=80_000)
@@ -129,15 +123,13 @@ def test_added_comes_on_top() -> None:
     assert policy.decide(holding(10_000), pending=text).tokens == estimate(text)
 
 
-def test_added_and_pending() -> None:
-    """With both the larger prompt counts."""
+def test_larger_of_added_and_pending_counts() -> None:
     policy = CompactionPolicy()
     assert policy.decide(holding(50_000), pending=60_000, added=5_000).tokens == 60_000
     assert policy.decide(holding(50_000), pending=60_000, added=15_000).tokens == 65_000
 
 
-def test_what_is_added_is_not_cached() -> None:
-    """By cost, what is new counts in full: added, or pending beyond what is held."""
+def test_new_tokens_count_in_full_by_cost() -> None:
     policy, before = CompactionPolicy(basis="effective"), holding(100_000, 80_000)
     assert policy.decide(before, added=30_000).tokens == 58_000
     assert policy.decide(before, pending=130_000).tokens == 58_000
@@ -147,8 +139,7 @@ def test_what_is_added_is_not_cached() -> None:
 # The window.
 
 
-def test_effective_never_passes_the_window() -> None:
-    """However cheap the prompt is, what leaves no room for a reply is compacted before."""
+def test_cheap_prompt_without_room_for_a_reply_is_compacted() -> None:
     policy = CompactionPolicy(basis="effective")
     assert not policy.should_compact(holding(192_000, 190_000))
     decision = policy.decide(holding(192_001, 190_000))
@@ -158,8 +149,7 @@ def test_effective_never_passes_the_window() -> None:
     assert policy.should_compact(holding(150_000, 149_000), pending=199_000)
 
 
-def test_tokens_beyond_the_window() -> None:
-    """A threshold in tokens that is larger than the window does not let it be passed."""
+def test_threshold_beyond_the_window_does_not_exceed_it() -> None:
     assert CompactionPolicy(at=500_000).should_compact(holding(199_000))
 
 
@@ -174,8 +164,9 @@ def test_tokens_beyond_the_window() -> None:
         (8_192, 8_192, 4_096),
     ],
 )
-def test_room_for_the_reply(reply: int | None, window: int, most: int) -> None:
-    """The caller's own room, else a twenty-fifth; at most 32,000, and half of the window."""
+def test_room_for_the_reply_is_set_or_a_bounded_share(
+    reply: int | None, window: int, most: int
+) -> None:
     policy = CompactionPolicy(at=1_000_000, reply=reply)
     assert not policy.should_compact(holding(most, window=window))
     assert policy.should_compact(holding(most + 1, window=window))
@@ -184,24 +175,21 @@ def test_room_for_the_reply(reply: int | None, window: int, most: int) -> None:
 # What is unknown.
 
 
-def test_unknown_reading() -> None:
-    """Before a reply and after a compaction there is nothing to decide by, and it says so."""
+def test_unknown_reading_gives_no_decision_and_a_reason() -> None:
     decision = CompactionPolicy().decide(reading(), added=500_000)
     assert not decision.compact
     assert (decision.tokens, decision.threshold) == (None, 180_000)
     assert "unknown until the next reply" in decision.why
 
 
-def test_unknown_window() -> None:
-    """A share of an unknown window is unknown, and it says so."""
+def test_share_of_an_unknown_window_gives_no_decision_and_a_reason() -> None:
     decision = CompactionPolicy().decide(holding(5_000_000, window=None))
     assert not decision.compact
     assert (decision.tokens, decision.threshold) == (5_000_000, None)
     assert "the window is unknown" in decision.why
 
 
-def test_pending_is_enough() -> None:
-    """What is about to be sent can be decided on before anything was measured."""
+def test_pending_prompt_alone_gives_a_decision() -> None:
     for basis in ("held", "effective"):
         policy = CompactionPolicy(basis=basis)
         assert policy.should_compact(reading(), pending=180_000)
@@ -210,19 +198,17 @@ def test_pending_is_enough() -> None:
     assert not CompactionPolicy().should_compact(reading(window=None), pending=180_000)
 
 
-def test_cost_alone_is_unknown() -> None:
-    """A reading that does not tell the cost still tells when the window is full."""
+def test_unknown_cost_still_compacts_at_the_window() -> None:
     policy = CompactionPolicy(basis="effective")
-    for held, compact in ((185_000, False), (195_000, True)):
-        told = Reading(
-            held, held, None, Window(200_000, "set", ""), None, None, None, None, None, "SDK",
+    for tokens, compact in ((185_000, False), (195_000, True)):
+        partial_reading = Reading(
+            tokens, tokens, None, Window(200_000, "set", ""), None, None, None, None, None, "SDK",
             None, "measured", 0,
         )  # fmt: skip
-        assert policy.should_compact(told) is compact
+        assert policy.should_compact(partial_reading) is compact
 
 
-def test_not_while_compacting() -> None:
-    """A compaction that is under way is not begun again, not even at the window."""
+def test_no_compaction_during_a_compaction() -> None:
     full = reading(Usage(199_999, 0, 0, 0), state="compacting")
     assert CompactionPolicy().decide(full).why == "a compaction is under way"
     assert not CompactionPolicy().should_compact(full)
@@ -231,8 +217,7 @@ def test_not_while_compacting() -> None:
 # Not too soon, not for ever.
 
 
-def test_cool_down() -> None:
-    """Within the cool-down there is no second compaction."""
+def test_no_second_compaction_within_the_cool_down() -> None:
     clock = Clock()
     policy = CompactionPolicy(cooldown=60, clock=clock)
     assert policy.should_compact(holding(181_000))
@@ -245,8 +230,7 @@ def test_cool_down() -> None:
     assert policy.should_compact(holding(181_000))
 
 
-def test_no_cool_down_at_the_window() -> None:
-    """What would not fit is compacted, however fresh the last one is."""
+def test_cool_down_does_not_apply_at_the_window() -> None:
     policy = CompactionPolicy(cooldown=3_600, clock=Clock())
     policy.compacted()
     assert not policy.should_compact(holding(181_000))
@@ -254,8 +238,7 @@ def test_no_cool_down_at_the_window() -> None:
 
 
 @pytest.mark.parametrize("tokens", [181_000, 199_000])
-def test_compactions_that_do_not_help(tokens: int) -> None:
-    """After three in a row it refuses and says so, also at the window, until one has helped."""
+def test_three_useless_compactions_stop_the_policy_until_one_helps(tokens: int) -> None:
     policy = CompactionPolicy(in_a_row=3)
     for _ in range(3):
         assert policy.should_compact(holding(tokens))
@@ -267,8 +250,7 @@ def test_compactions_that_do_not_help(tokens: int) -> None:
     assert policy.should_compact(holding(tokens))
 
 
-def test_a_result_that_never_fits() -> None:
-    """One tool result too large for the window is not compacted for again and again."""
+def test_result_too_large_for_the_window_is_not_compacted_repeatedly() -> None:
     policy = CompactionPolicy(in_a_row=2)
     for _ in range(2):
         assert policy.should_compact(holding(10_000), added=250_000)
@@ -276,8 +258,7 @@ def test_a_result_that_never_fits() -> None:
     assert not policy.should_compact(holding(10_000), added=250_000)
 
 
-def test_an_estimate_is_no_proof() -> None:
-    """That a compaction helped is told by a reading, not by what the caller expects."""
+def test_only_a_reading_proves_that_a_compaction_helped() -> None:
     policy = CompactionPolicy(in_a_row=1)
     policy.compacted()
     assert not policy.should_compact(reading(), pending=10_000)
@@ -322,8 +303,7 @@ BAD: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "value"), BAD, ids=lambda value: repr(value)[:12])
-def test_policy_that_cannot_be(field: str, value: Any) -> None:
-    """An argument that could never hold is refused by name."""
+def test_invalid_argument_is_refused_by_name(field: str, value: Any) -> None:
     with pytest.raises(InvalidPolicy) as caught:
         CompactionPolicy(**{field: value})
     assert caught.value.field == field
@@ -331,8 +311,7 @@ def test_policy_that_cannot_be(field: str, value: Any) -> None:
 
 @pytest.mark.parametrize("value", [-1, 1.5, math.nan, True, b"text", ["text"]], ids=repr)
 @pytest.mark.parametrize("field", ["pending", "added"])
-def test_estimate_that_cannot_be(field: str, value: Any) -> None:
-    """What is about to be sent is a text or a count, and a refusal changes nothing."""
+def test_invalid_estimate_is_refused_and_changes_nothing(field: str, value: Any) -> None:
     policy = CompactionPolicy()
     with pytest.raises(InvalidPolicy) as caught:
         policy.decide(holding(1_000), **{field: value})
@@ -349,7 +328,7 @@ ATS = st.floats(0.01, 1.0) | st.integers(2, 400_000)
 
 
 @given(ATS, BASES, USAGES, st.integers(1, 400_000), TOLD, TOLD)
-def test_the_window_is_never_passed(
+def test_allowed_prompt_always_fits_the_window(
     at: float,
     basis: Basis,
     usage: Usage,
@@ -357,32 +336,31 @@ def test_the_window_is_never_passed(
     pending: str | int | None,
     added: str | int | None,
 ) -> None:
-    """What a fresh policy lets through fits into the window, whatever it goes by."""
     policy = CompactionPolicy(at, basis)
     if not policy.should_compact(reading(usage, window), pending, added):
         assert usage.held + (_count(added) or 0) <= window
         assert (_count(pending) or 0) <= window
 
 
-def _count(told: str | int | None) -> int | None:
-    return estimate(told) if isinstance(told, str) else told
+def _count(amount: str | int | None) -> int | None:
+    return estimate(amount) if isinstance(amount, str) else amount
 
 
 @given(ATS, BASES, USAGES, COUNTS, COUNTS, st.sampled_from(["pending", "added"]))
-def test_more_is_no_reason_to_wait(
-    at: float, basis: Basis, usage: Usage, one: int, other: int, field: str
+def test_more_to_send_never_avoids_a_compaction(
+    at: float, basis: Basis, usage: Usage, first: int, second: int, field: str
 ) -> None:
-    """What is to be compacted before is so with more to send, too."""
-    told: list[dict[str, Any]] = [{field: min(one, other)}, {field: max(one, other)}]
-    less, more = (CompactionPolicy(at, basis).should_compact(reading(usage), **t) for t in told)
+    estimates: list[dict[str, Any]] = [{field: min(first, second)}, {field: max(first, second)}]
+    less, more = (
+        CompactionPolicy(at, basis).should_compact(reading(usage), **t) for t in estimates
+    )
     assert more or not less
 
 
 @given(ATS, BASES, USAGES | st.none(), TOLD)
-def test_deciding_is_not_doing(
+def test_repeated_decision_is_the_same(
     at: float, basis: Basis, usage: Usage | None, pending: str | int | None
 ) -> None:
-    """To ask twice gives the same answer twice: only a compaction counts."""
     policy = CompactionPolicy(at, basis, cooldown=5.0, in_a_row=1)
     first = policy.decide(reading(usage), pending)
     assert policy.decide(reading(usage), pending) == first
@@ -393,17 +371,16 @@ def test_deciding_is_not_doing(
     st.floats(0, 100),
     st.lists(st.tuples(st.none() | COUNTS, COUNTS | st.none(), st.floats(0, 50))),
 )
-def test_never_for_ever(
+def test_number_of_compactions_above_the_threshold_is_bounded(
     in_a_row: int, cooldown: float, steps: list[tuple[int | None, int | None, float]]
 ) -> None:
-    """Between two readings below the threshold there are so many compactions at most."""
     clock = Clock()
     policy = CompactionPolicy(cooldown=cooldown, in_a_row=in_a_row, clock=clock)
     row = 0
     for held, added, passed in steps:
         clock.now += passed
-        told = reading() if held is None else holding(held)
-        decision = policy.decide(told, added=added)
+        current = reading() if held is None else holding(held)
+        decision = policy.decide(current, added=added)
         if decision.compact:
             policy.compacted()
             row += 1

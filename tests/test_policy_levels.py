@@ -24,20 +24,17 @@ def fired_by(levels: tuple[float, ...], percents: list[float | None]) -> list[fl
     return fired
 
 
-def test_the_default_levels() -> None:
-    """Warning at 50 and critical at 65, and they are levels that can be."""
+def test_default_levels_are_50_and_65() -> None:
     assert check_levels(DEFAULT_LEVELS) == DEFAULT_LEVELS == (50.0, 65.0)
 
 
-def test_whole_numbers_are_levels() -> None:
-    """A level may be given as an integer; above 100 it is one too, for a reading is unbounded."""
-    made = check_levels([50, 65.5, 110])
-    assert made == (50.0, 65.5, 110.0)
-    assert all(type(level) is float for level in made)
+def test_integers_and_values_above_100_are_levels() -> None:
+    checked = check_levels([50, 65.5, 110])
+    assert checked == (50.0, 65.5, 110.0)
+    assert all(type(level) is float for level in checked)
 
 
-def test_no_levels() -> None:
-    """An empty list says nothing, ever."""
+def test_empty_list_of_levels_never_fires() -> None:
     assert check_levels([]) == ()
     assert highest_reached((), 99.0, NOTHING_FIRED) is None
 
@@ -61,8 +58,7 @@ BAD: list[Any] = [
 
 
 @pytest.mark.parametrize("levels", BAD, ids=lambda levels: repr(levels)[:20])
-def test_levels_that_cannot_be(levels: Any) -> None:
-    """Levels that are no finite numbers above 0, or do not increase, are refused by name."""
+def test_invalid_or_unsorted_levels_are_refused_by_name(levels: Any) -> None:
     with pytest.raises(InvalidPolicy) as caught:
         check_levels(levels)
     assert caught.value.field == "levels"
@@ -87,23 +83,21 @@ def test_levels_that_cannot_be(levels: Any) -> None:
         (math.inf, (), 65.0),
     ],
 )
-def test_reached(percent: float | None, fired: tuple[float, ...], level: float | None) -> None:
-    """The highest that is reached and above all that fired; unknown reaches nothing."""
+def test_highest_reached_level_above_the_fired_ones_is_reached(
+    percent: float | None, fired: tuple[float, ...], level: float | None
+) -> None:
     assert highest_reached(DEFAULT_LEVELS, percent, frozenset(fired)) == level
 
 
-def test_a_jump_is_one_level() -> None:
-    """A jump over both levels fires the higher; the lower does not fire when the reading falls."""
+def test_jump_over_two_levels_fires_only_the_higher() -> None:
     assert fired_by(DEFAULT_LEVELS, [10.0, 70.0, 55.0, 70.0]) == [65.0]
 
 
-def test_a_fall_re_arms_nothing() -> None:
-    """A reading that fell below a level and comes back does not fire it again."""
+def test_fall_below_a_level_does_not_rearm_it() -> None:
     assert fired_by(DEFAULT_LEVELS, [52.0, 30.0, 52.0, None, 66.0, 10.0, 90.0]) == [50.0, 65.0]
 
 
-def test_levels_of_another_measure() -> None:
-    """Levels in tokens are compared with tokens in the same way."""
+def test_levels_in_tokens_are_compared_with_tokens() -> None:
     assert highest_reached(check_levels([100_000, 150_000]), 160_000, NOTHING_FIRED) == 150_000.0
 
 
@@ -112,51 +106,47 @@ LISTS = st.lists(st.floats(0.1, 150), unique=True).map(lambda levels: check_leve
 
 
 @given(LISTS, st.lists(PERCENTS))
-def test_at_most_once_per_cycle(levels: tuple[float, ...], percents: list[float | None]) -> None:
-    """In one cycle levels only ever go up: none fires twice, whatever comes."""
+def test_no_level_fires_twice_in_a_cycle(
+    levels: tuple[float, ...], percents: list[float | None]
+) -> None:
     fired = fired_by(levels, percents)
     assert fired == sorted(set(fired))
     assert set(fired) <= set(levels)
 
 
 @given(LISTS, st.lists(PERCENTS), st.integers(1, 3))
-def test_copies_change_nothing(
+def test_repeated_readings_fire_nothing_more(
     levels: tuple[float, ...], percents: list[float | None], copies: int
 ) -> None:
-    """Readings that come several times fire what they fire once."""
     often = [percent for percent in percents for _ in range(copies)]
     assert fired_by(levels, often) == fired_by(levels, percents)
 
 
 @given(LISTS, st.lists(st.floats(0, 200)))
-def test_the_last_is_what_the_peak_reached(
+def test_last_fired_level_is_that_of_the_peak(
     levels: tuple[float, ...], percents: list[float]
 ) -> None:
-    """Whatever the order of the readings, the last level that fired is the one of their peak."""
     fired = fired_by(levels, [*percents])
     peak = max(percents, default=None)
     assert (fired[-1] if fired else None) == highest_reached(levels, peak, NOTHING_FIRED)
 
 
 @given(LISTS, st.floats(0, 200), st.floats(0, 200), st.frozensets(st.floats(0.1, 150)))
-def test_more_reaches_no_less(
-    levels: tuple[float, ...], one: float, other: float, fired: frozenset[float]
+def test_fuller_window_never_reaches_a_lower_level(
+    levels: tuple[float, ...], first: float, second: float, fired: frozenset[float]
 ) -> None:
-    """A fuller window never reaches a lower level than an emptier one."""
-    lower = highest_reached(levels, min(one, other), fired)
-    higher = highest_reached(levels, max(one, other), fired)
+    lower = highest_reached(levels, min(first, second), fired)
+    higher = highest_reached(levels, max(first, second), fired)
     assert lower is None or (higher is not None and higher >= lower)
 
 
-def test_armed_anew() -> None:
-    """A level that was told before it was armed anew waits until the figure has left it."""
+def test_rearmed_level_fires_only_after_the_figure_has_left_it() -> None:
     assert rearm_threshold(65.0, 70.0) == 65.0
     assert rearm_threshold(65.0, 60.0) == 60.0
     assert rearm_threshold(65.0, None) == 65.0
 
 
-def test_where_levels_lie() -> None:
-    """Whatever levels are of, they lie somewhere in the window, where that is known."""
+def test_levels_of_any_measure_have_a_place_in_a_known_window() -> None:
     assert percent_of_window((50.0, 65.0), "window", 200_000, None) == [50.0, 65.0]
     assert percent_of_window((50.0,), "limit", 200_000, 160_000) == [40.0]
     assert percent_of_window((100_000.0,), "tokens", 200_000, None) == [50.0]
@@ -164,7 +154,6 @@ def test_where_levels_lie() -> None:
     assert percent_of_window((50.0,), "window", None, 160_000) == []
 
 
-def test_whose_levels_cannot_be() -> None:
-    """An error names the levels that are wrong."""
+def test_error_names_the_wrong_levels() -> None:
     with pytest.raises(InvalidPolicy, match=r"levels_by\.claude"):
         check_levels([65, 50], "levels_by.claude")

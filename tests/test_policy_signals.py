@@ -1,4 +1,4 @@
-"""What there is to say when a reading becomes another."""
+"""The signals of a change from one reading to another."""
 
 from typing import Any
 
@@ -20,21 +20,18 @@ def reading(percent: float | None, cycle: int = 0, state: ReadingState = "measur
     )
 
 
-def test_nothing() -> None:
-    """Below every level there is nothing to say."""
+def test_no_signal_below_every_level() -> None:
     assert decide(None, reading(10), DEFAULT_LEVELS, set()) == []
     assert decide(reading(10), reading(None, state="unknown"), DEFAULT_LEVELS, set()) == []
 
 
-def test_level() -> None:
-    """A level that is reached is said in its cycle, unless it was."""
+def test_level_is_signalled_once_per_cycle() -> None:
     assert decide(reading(10), reading(55), DEFAULT_LEVELS, set()) == [Signal("level", 0, 50.0)]
     assert decide(reading(55), reading(56), DEFAULT_LEVELS, {50.0}) == []
     assert decide(reading(10), reading(90), DEFAULT_LEVELS, set()) == [Signal("level", 0, 65.0)]
 
 
-def test_compaction() -> None:
-    """A compaction is said when it begins, and when its cycle has ended."""
+def test_compaction_is_signalled_at_start_and_end() -> None:
     during = reading(90, state="compacting")
     assert decide(reading(90), during, DEFAULT_LEVELS, {65.0}) == [Signal("compacting", 0)]
     assert decide(during, during, DEFAULT_LEVELS, {65.0}) == []
@@ -42,38 +39,35 @@ def test_compaction() -> None:
     assert decide(during, after, DEFAULT_LEVELS, set()) == [Signal("compacted", 0)]
 
 
-def test_no_level_during_a_compaction() -> None:
-    """While it compacts nothing is said of a level."""
+def test_no_level_is_signalled_during_a_compaction() -> None:
     assert decide(None, reading(90, state="compacting"), DEFAULT_LEVELS, set()) == [
         Signal("compacting", 0)
     ]
 
 
-def test_compaction_that_ends_above_a_level() -> None:
-    """A cycle that begins above a level says so at once."""
-    said = decide(reading(90), reading(55, cycle=1), DEFAULT_LEVELS, set())
-    assert said == [Signal("compacted", 0), Signal("level", 1, 50.0)]
+def test_cycle_that_begins_above_a_level_is_signalled_at_once() -> None:
+    signals = decide(reading(90), reading(55, cycle=1), DEFAULT_LEVELS, set())
+    assert signals == [Signal("compacted", 0), Signal("level", 1, 50.0)]
 
 
 @pytest.mark.parametrize(
     ("times", "expected"),
     [([0, 10, 20], False), ([0, 10, 20, 30], True), ([0, 10, 20, 700], False), ([], False)],
 )
-def test_thrash(times: list[float], expected: bool) -> None:
-    """More than three compactions in ten minutes are too many."""
+def test_more_than_three_compactions_in_ten_minutes_are_signalled(
+    times: list[float], expected: bool
+) -> None:
     assert is_thrashing(times, now=max(times, default=0)) is expected
 
 
-def test_measures() -> None:
-    """Levels can be of the window, of the limit, or tokens."""
-    told = msgspec.structs.replace(reading(10), percent_of_limit=55.0, held=120_000)
-    assert decide(None, told, DEFAULT_LEVELS, set()) == []
-    assert decide(None, told, DEFAULT_LEVELS, set(), "limit") == [Signal("level", 0, 50.0)]
-    assert decide(None, told, (100_000,), set(), "tokens") == [Signal("level", 0, 100_000)]
+def test_levels_may_be_of_window_limit_or_tokens() -> None:
+    current = msgspec.structs.replace(reading(10), percent_of_limit=55.0, held=120_000)
+    assert decide(None, current, DEFAULT_LEVELS, set()) == []
+    assert decide(None, current, DEFAULT_LEVELS, set(), "limit") == [Signal("level", 0, 50.0)]
+    assert decide(None, current, (100_000,), set(), "tokens") == [Signal("level", 0, 100_000)]
     assert decide(None, reading(None), (1,), set(), "tokens") == []
 
 
-def test_clear() -> None:
-    """A cycle that was cleared was not compacted."""
-    said = decide(reading(60), reading(None, cycle=1), DEFAULT_LEVELS, set(), cleared=True)
-    assert said == [Signal("cleared", 0)]
+def test_cleared_cycle_is_no_compaction() -> None:
+    signals = decide(reading(60), reading(None, cycle=1), DEFAULT_LEVELS, set(), cleared=True)
+    assert signals == [Signal("cleared", 0)]

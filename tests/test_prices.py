@@ -1,4 +1,4 @@
-"""What calls cost is what genai-prices says, for every model of the catalogue."""
+"""Costs equal those of genai-prices, for every model of the catalogue."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -23,13 +23,13 @@ PRICED = sorted(
 
 def prompts(id: str) -> list[Usage]:
     """Calls of several sizes: with and without cache, at each threshold and just above it."""
-    around = [size for step in tier_thresholds(id) for size in (step, step + 1)]
-    cached = [Usage(3, size - 1_003, 1_000, 700) for size in around]
+    threshold_sizes = [size for step in tier_thresholds(id) for size in (step, step + 1)]
+    cached = [Usage(3, size - 1_003, 1_000, 700) for size in threshold_sizes]
     return [Usage(7, 60_000, 9_000, 1), Usage(900_000, 0, 0, 9), *cached]
 
 
 def billed(id: str, provider: str, day: str, usage: Usage) -> PriceCalculation:
-    """What genai-prices says that a call costs."""
+    """The cost of a call by genai-prices."""
     return calc_price(
         Billed(
             input_tokens=usage.sent,
@@ -44,7 +44,7 @@ def billed(id: str, provider: str, day: str, usage: Usage) -> PriceCalculation:
 
 
 def provider_of(id: str) -> str | None:
-    """The first provider of ours with whom genai-prices finds a model; None: it finds none."""
+    """The first of our providers with which genai-prices finds a model, or None."""
     for provider in PROVIDERS:
         try:
             billed(id, provider, DAYS[-1], ZERO)
@@ -55,7 +55,7 @@ def provider_of(id: str) -> str | None:
 
 
 def days(id: str) -> list[str]:
-    """The days to compare: an early one, a late one, and both sides of every change of a price."""
+    """The days to compare: an early one, a late one, and both sides of every price change."""
     row = catalogue().exact.get(id) or catalogue().prefix[id]
     changes = [date.fromisoformat(price.since) for price in row.prices if price.since]
     sides = [day + timedelta(side) for day in changes for side in (-1, 0)]
@@ -63,15 +63,14 @@ def days(id: str) -> list[str]:
 
 
 @pytest.mark.parametrize("first", ["claude", "gpt", "gemini", ""])
-def test_costs_what_the_catalogue_is_made_from(first: str) -> None:
-    """Every model, on every day, at every size of prompt, costs what genai-prices says."""
-    others = ("claude", "gpt", "gemini")
-    ids = [id for id in PRICED if (id.startswith(first) if first else not id.startswith(others))]
-    found = [(id, provider) for id in ids if (provider := provider_of(id))]
-    assert len(found) > 0.9 * len(ids)
+def test_every_model_costs_what_genai_prices_says(first: str) -> None:
+    families = ("claude", "gpt", "gemini")
+    ids = [id for id in PRICED if (id.startswith(first) if first else not id.startswith(families))]
+    compared = [(id, provider) for id in ids if (provider := provider_of(id))]
+    assert len(compared) > 0.9 * len(ids)
     wrong = [
         (id, day, usage, ours, true)
-        for id, provider in found
+        for id, provider in compared
         for day in days(id)
         for usage in prompts(id)
         if (ours := compute_cost(id, day, tier_of(id, usage), usage))
@@ -80,13 +79,11 @@ def test_costs_what_the_catalogue_is_made_from(first: str) -> None:
     assert wrong == []
 
 
-def test_most_are_found() -> None:
-    """The comparison leaves out hardly a model."""
+def test_comparison_covers_nearly_every_model() -> None:
     assert len([id for id in PRICED if provider_of(id) is None]) <= 6
 
 
-def test_dated_ids_cost_the_same() -> None:
-    """An id with its date, a provider's path or the mark of a long window is the same model."""
+def test_variants_of_a_model_id_cost_the_same() -> None:
     usage = Usage(10, 150_000, 2_000, 400)
     expected = compute_cost("claude-sonnet-4-5", DAYS[-1], 0, usage)
     assert expected is not None
@@ -99,31 +96,27 @@ def test_dated_ids_cost_the_same() -> None:
 
 
 @pytest.mark.parametrize("model", [None, "my-local-model", "<synthetic>"])
-def test_unknown_models(model: str | None) -> None:
-    """What a model costs that nobody knows is unknown, and not nothing."""
+def test_cost_of_an_unknown_model_is_unknown(model: str | None) -> None:
     assert tier_thresholds(model) == ()
     assert tier_of(model, Usage(900_000, 0, 0, 1)) == 0
     assert find_price(model, DAYS[-1], 0) is None
     assert compute_cost(model, DAYS[-1], 0, Usage(1, 0, 0, 1)) is None
 
 
-def test_tiers() -> None:
-    """A prompt is in the highest tier whose threshold it exceeds: at the threshold it is not."""
+def test_prompt_at_a_threshold_is_in_the_lower_tier() -> None:
     tiers = {sent: tier_of("claude-sonnet-4-5", Usage(sent, 0, 0, 1))
              for sent in (0, 1, 200_000, 200_001, 999_999)}  # fmt: skip
     assert tiers == {0: 0, 1: 0, 200_000: 0, 200_001: 200_000, 999_999: 200_000}
     assert tier_thresholds("claude-sonnet-4-5") == (200_000,)
 
 
-def test_tier_around() -> None:
-    """Every prompt lies above the beginning of its tier and up to its end."""
+def test_prompt_is_within_the_bounds_of_its_tier() -> None:
     for sent in (0, 1, 199_999, 200_000, 200_001, 5_000_000):
         above, up_to = tier_bounds("claude-sonnet-4-5", sent)
         assert above < sent <= up_to
 
 
-def test_price_before_the_first() -> None:
-    """A day before a model's first price has none, unless it has always been so."""
+def test_day_before_the_first_price_has_none() -> None:
     always = find_price("claude-sonnet-4-5", "1999-01-01", 0)
     assert always is not None
     assert always.since == ""
@@ -139,7 +132,6 @@ def test_price_before_the_first() -> None:
 
 
 def test_sums_cost_what_their_calls_cost() -> None:
-    """Calls of one day and tier may be added up before they are priced."""
     calls = [Usage(3, 40_000 + 1_000 * i, 500, 100 + i) for i in range(20)]
     model, day = "claude-opus-4-5", DAYS[-1]
     each = [compute_cost(model, day, tier_of(model, call), call) for call in calls]

@@ -18,13 +18,12 @@ USER, OTHER_USER = 54_321, 54_322  # two ordinary users; neither needs an accoun
 
 
 def mode_of(path: Path) -> int:
-    """The permissions of a folder."""
     return stat.S_IMODE(path.stat().st_mode)
 
 
 @contextmanager
 def umask(mask: int) -> Generator[None]:
-    """Another umask for a while."""
+    """Change the umask for a while."""
     before = os.umask(mask)
     try:
         yield
@@ -34,11 +33,11 @@ def umask(mask: int) -> Generator[None]:
 
 @pytest.mark.parametrize("mask", [0o000, 0o002, 0o022, 0o077, 0o777])
 @pytest.mark.parametrize("make", [create_private_folder, make_private_folder])
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_new_folders_are_private_under_any_umask(
     tmp_path: Path, mask: int, make: Callable[[Path], None]
 ) -> None:
-    """Every folder that is created has mode 0700; those that were there keep theirs."""
+    """Existing folders keep their mode."""
     tmp_path.chmod(0o755)
     with umask(mask):
         make(tmp_path / "one" / "two" / "three")
@@ -47,10 +46,9 @@ def test_new_folders_are_private_under_any_umask(
     assert mode_of(tmp_path) == 0o755
 
 
-def test_folder_that_others_can_write_is_fixed(
+def test_folder_that_others_can_write_is_fixed_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Write permission of others is removed from our own folder, and a warning says so."""
     folder = tmp_path / "state"
     folder.mkdir()
     folder.chmod(0o777)
@@ -63,7 +61,6 @@ def test_folder_that_others_can_write_is_fixed(
 
 
 def test_strict_folder_has_no_permissions_for_others(tmp_path: Path) -> None:
-    """With `strict` others may not even read it, and a link to it is refused."""
     folder = tmp_path / "sockets"
     folder.mkdir(mode=0o755)
     make_private_folder(folder, strict=True)
@@ -77,7 +74,7 @@ def test_strict_folder_has_no_permissions_for_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize("depth", ["state", "below/state", "link/state"])
 @pytest.mark.parametrize("exists", [False, True])
 def test_parent_that_others_can_write_is_refused(tmp_path: Path, depth: str, exists: bool) -> None:
-    """Others could rename the folder, or one above it, and put their own in its place."""
+    """Others could rename the folder and put their own in its place."""
     parent = tmp_path / "parent"
     (parent / "below").mkdir(parents=True)
     (parent / "link").symlink_to("below")
@@ -91,7 +88,6 @@ def test_parent_that_others_can_write_is_refused(tmp_path: Path, depth: str, exi
 
 
 def test_link_into_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
-    """The folders above what a link leads to count as well."""
     (tmp_path / "public" / "target").mkdir(parents=True)
     (tmp_path / "public").chmod(0o777)
     (tmp_path / "state").symlink_to(tmp_path / "public" / "target")
@@ -100,14 +96,13 @@ def test_link_into_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> 
 
 
 def test_sticky_parent_is_accepted(tmp_path: Path) -> None:
-    """In a folder such as /tmp others cannot rename what is ours."""
+    """In a folder such as /tmp others cannot rename our files."""
     tmp_path.chmod(0o1777)
     make_private_folder(tmp_path / "state")
     assert mode_of(tmp_path / "state") == 0o700
 
 
-def test_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
-    """A file there is an OSError, also on the way."""
+def test_file_in_place_of_a_folder_is_an_oserror(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "state"):
         with pytest.raises(OSError, match=str(tmp_path / "file")):
@@ -129,7 +124,7 @@ def shared() -> Iterator[Path]:
 
 
 def as_user(user: int, work: Callable[[], object]) -> str:
-    """What became of work that another user's process did: nothing, or the error."""
+    """The error of work in another user's process, or an empty text."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -144,48 +139,45 @@ def as_user(user: int, work: Callable[[], object]) -> str:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read().decode()
+        message = pipe.read().decode()
     os.waitpid(child, 0)
-    return said
+    return message
 
 
 def test_folder_of_another_user_is_refused(shared: Path) -> None:
-    """Whoever was first in /tmp keeps the folder, and we do not use it."""
     folder = shared / "state"
     assert as_user(OTHER_USER, lambda: folder.mkdir(mode=0o777)) == ""
     folder.chmod(0o777)
-    said = as_user(USER, lambda: make_private_folder(folder))
+    error = as_user(USER, lambda: make_private_folder(folder))
     expected = f"it belongs to another user (expected uid {USER}, got {OTHER_USER})"
-    assert said.startswith(f"UnsafeFolder: {folder} is not safe to use: {expected}")
-    assert "BRIMLINE_STATE_DIR" in said
+    assert error.startswith(f"UnsafeFolder: {folder} is not safe to use: {expected}")
+    assert "BRIMLINE_STATE_DIR" in error
     assert mode_of(folder) == 0o777
 
 
 def test_link_of_another_user_is_refused(shared: Path) -> None:
-    """A link that another user made could lead anywhere tomorrow."""
+    """Its owner can change its target."""
     home = shared / "home"
     assert as_user(USER, lambda: make_private_folder(home / "state")) == ""
     assert as_user(OTHER_USER, lambda: (shared / "link").symlink_to(home)) == ""
-    said = as_user(USER, lambda: make_private_folder(shared / "link" / "state"))
-    assert "is a link of another user" in said
+    error = as_user(USER, lambda: make_private_folder(shared / "link" / "state"))
+    assert "is a link of another user" in error
 
 
 def test_parent_of_another_user_is_refused(shared: Path) -> None:
     """The owner of a folder can rename what others have in it."""
     parent = shared / "theirs"
     assert as_user(OTHER_USER, lambda: (parent.mkdir(), parent.chmod(0o1777))) == ""
-    said = as_user(USER, lambda: make_private_folder(parent / "state"))
-    assert f"belongs to another user (uid {OTHER_USER})" in said
+    error = as_user(USER, lambda: make_private_folder(parent / "state"))
+    assert f"belongs to another user (uid {OTHER_USER})" in error
 
 
-def test_folder_in_a_folder_of_the_system(shared: Path) -> None:
-    """What root owns above it is no danger, whether it is sticky or closed to others."""
+def test_parent_owned_by_root_is_accepted(shared: Path) -> None:
     assert as_user(USER, lambda: make_private_folder(shared / "mine" / "state")) == ""
     assert mode_of(shared / "mine" / "state") == 0o700
 
 
-def test_group_that_others_are_in_is_refused(shared: Path) -> None:
-    """A group's write permission above it lets its members in, unless it is root's group."""
+def test_group_writable_parent_is_refused_unless_the_group_is_roots(shared: Path) -> None:
     parent = shared / "parent"
     parent.mkdir()
     os.chown(parent, USER, OTHER_USER)

@@ -1,4 +1,4 @@
-"""The environments of processes; tests/server/test_process_context.py has nested ones."""
+"""Environments of processes; tests/server/test_process_context.py has nested ones."""
 
 import os
 import subprocess
@@ -14,7 +14,6 @@ print(json.dumps(list(iter_environments(os.getpid(), ["LEVEL", "MISSING"]))[:2])
 
 
 def test_own_environment_is_first_and_filtered() -> None:
-    """Only the named variables are returned, the process's own first."""
     run = "import os, subprocess, sys; os.environ['LEVEL'] = 'inner'; subprocess.run(sys.argv[1:])"
     result = subprocess.run(
         [sys.executable, "-c", run, sys.executable, "-c", PRINT_CHAIN],
@@ -27,7 +26,6 @@ def test_own_environment_is_first_and_filtered() -> None:
 
 
 def test_invalid_process_ids_yield_nothing() -> None:
-    """Numbers that are no process, or not ours, end the search."""
     assert [list(iter_environments(pid, ["PATH"])) for pid in (-1, 0, 1, 1 << 22, 1 << 40)] == [
         [], [], [], [], [],
     ]  # fmt: skip

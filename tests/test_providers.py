@@ -1,4 +1,4 @@
-"""Usage out of what providers answer: dicts, objects, events; disjoint or subset."""
+"""Usage from answers of providers: dicts, objects, events; disjoint or subset."""
 
 import math
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ MESSAGE: Json = {
 
 @dataclass
 class SdkUsage:
-    """The way an SDK hands usage over: attributes, unknown ones None."""
+    """Usage as an SDK hands it out: attributes, unknown ones None."""
 
     input_tokens: Any = 4
     cache_creation_input_tokens: Any = 1_200
@@ -56,8 +56,7 @@ class SdkUsage:
     iterations: Any = None
 
 
-def test_shapes_by_name() -> None:
-    """Every shape is found by its name, and says whether the prompt has the cache in."""
+def test_every_shape_is_found_by_name() -> None:
     assert list(SHAPES.values()) == [MESSAGES, RESPONSES, CHAT, GENERATE, INTERACTION, REQUEST]
     assert all(shape.name == name for name, shape in SHAPES.items())
     assert {name: shape.cached for name, shape in SHAPES.items()} == {
@@ -70,29 +69,25 @@ def test_shapes_by_name() -> None:
     }
 
 
-def test_anthropic_answer() -> None:
-    """Anthropic's input excludes the cache: the three add up to what was sent."""
+def test_anthropic_input_excludes_the_cache() -> None:
     usage = usage_of(MESSAGE)
     assert usage == Usage(4, 30_000, 1_200, 250)
     assert usage is not None
     assert usage.sent == 31_204
 
 
-def test_anthropic_object() -> None:
-    """An SDK's object gives the same as its dict."""
+def test_anthropic_object_is_read_like_its_dict() -> None:
     assert usage_of(SdkUsage()) == usage_of(MESSAGE)
 
 
-def test_anthropic_cache_left_out() -> None:
-    """The cache counts may be missing or null: then there was no cache."""
+def test_missing_or_null_cache_counts_mean_no_cache() -> None:
     assert usage_of({"input_tokens": 9, "output_tokens": 1}) == Usage(9, 0, 0, 1)
     nulls = SdkUsage(9, None, None, 1)
     assert usage_of(nulls) == Usage(9, 0, 0, 1)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=lambda shape: shape.name)
-def test_missing_required_field(shape: UsageShape) -> None:
-    """A required count that is not there is an error with its name, never a zero."""
+def test_missing_required_count_is_an_error_with_its_name(shape: UsageShape) -> None:
     full = {row.paths[0]: 5 for row in shape.rows if row.required}
     assert full
     for name in full:
@@ -103,8 +98,7 @@ def test_missing_required_field(shape: UsageShape) -> None:
 
 @pytest.mark.parametrize("value", [-1, "5", 5.0, math.nan, True, [], {}], ids=repr)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=lambda shape: shape.name)
-def test_count_that_cannot_be(shape: UsageShape, value: object) -> None:
-    """A count that is negative or no integer is refused in every row, and its path is named."""
+def test_invalid_count_is_refused_with_its_path(shape: UsageShape, value: object) -> None:
     for row in shape.rows:
         answer: Json = {}
         for other in shape.rows:
@@ -125,21 +119,18 @@ def _put(answer: Json, path: str, value: object) -> None:
 NONSENSE: tuple[Any, ...] = (None, "usage", 7, [], {})
 
 
-def test_no_usage_at_all() -> None:
-    """Something that is no usage is an error, not an empty call."""
+def test_something_that_is_no_usage_is_an_error() -> None:
     for nonsense in NONSENSE:
         with pytest.raises(InvalidUsage):
             usage_of(nonsense)
 
 
-def test_zero_usage_is_no_call() -> None:
-    """A message that the client made up itself, all zero, is no call."""
+def test_all_zero_message_is_no_call() -> None:
     assert usage_of({"input_tokens": 0, "output_tokens": 0}) is None
     assert usage_of(MessageUsage(0, 0)) is None
 
 
-def test_zero_top_level_over_iterations() -> None:
-    """A preserved message, written again with zeros over its passes, is no call either."""
+def test_all_zero_message_over_its_passes_is_no_call() -> None:
     passes = [{"type": "message", "input_tokens": 3, "output_tokens": 9}] * 2
     zero = {"input_tokens": 0, "output_tokens": 0, "iterations": passes}
     assert usage_of(zero) is None
@@ -161,50 +152,42 @@ ADVISED: Json = {
 }  # fmt: skip
 
 
-def test_advisor_pass() -> None:
-    """With several passes the last that is no advisor's is what the thread sent, not the sum."""
+def test_last_pass_that_is_no_advisors_counts() -> None:
     expected = Usage(5, 46_000, 1_000, 400)
     assert usage_of(ADVISED) == expected
     assert usage_of(msgspec.convert(ADVISED, MessageUsage)) == expected
 
 
-def test_advisor_last() -> None:
-    """An advisor's pass at the end is passed over."""
+def test_advisor_pass_at_the_end_is_skipped() -> None:
     passes = [ADVISED["iterations"][0], ADVISED["iterations"][1]]
     assert usage_of({**ADVISED, "iterations": passes}) == Usage(5, 44_000, 1_000, 300)
 
 
-def test_only_advisors() -> None:
-    """Where every pass is an advisor's, the top level is all there is."""
+def test_top_level_counts_if_every_pass_is_an_advisors() -> None:
     passes = [ADVISED["iterations"][1]] * 2
     assert usage_of({**ADVISED, "iterations": passes}) == Usage(10, 90_000, 2_000, 700)
 
 
 @pytest.mark.parametrize("passes", [None, [], [{"type": "message", "input_tokens": 1}]], ids=repr)
-def test_one_pass_or_none(passes: object) -> None:
-    """One pass, none or null: the top level counts."""
+def test_top_level_counts_with_one_pass_or_none(passes: object) -> None:
     assert usage_of({**MESSAGE, "iterations": passes}) == usage_of(MESSAGE)
 
 
-def test_malformed_pass() -> None:
-    """A last pass without its counts is an error, not a silent fall back to the sum."""
+def test_last_pass_without_counts_is_an_error() -> None:
     with pytest.raises(InvalidUsage, match="input_tokens"):
         usage_of({**MESSAGE, "iterations": [{"type": "message"}, {"type": "message"}]})
 
 
 def start(usage: object, name: object = "msg_1", model: object = "claude-opus-5-5") -> Json:
-    """A message_start event."""
     message = {"id": name, "model": model, "usage": usage}
     return {"type": "message_start", "message": message}
 
 
 def delta(**usage: object) -> Json:
-    """A message_delta event."""
     return {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}
 
 
-def test_stream() -> None:
-    """Input comes at message_start, the final output at message_delta."""
+def test_stream_has_input_at_the_start_and_output_at_the_delta() -> None:
     stream = MessageStream()
     assert not stream.is_current("msg_1")
     begun = stream.feed(start({**MESSAGE, "output_tokens": 1}))
@@ -222,8 +205,7 @@ def test_stream() -> None:
     assert stream.feed({"type": "message_stop"}) is None
 
 
-def test_stream_of_objects() -> None:
-    """An SDK's event objects are followed the same way."""
+def test_event_objects_are_read_like_dicts() -> None:
     message = SimpleNamespace(id="msg_1", model=None, usage=SdkUsage(output_tokens=1))
     stream = MessageStream()
     begun = stream.feed(SimpleNamespace(type="message_start", message=message))
@@ -236,37 +218,33 @@ def test_stream_of_objects() -> None:
     assert ended.usage == usage_of(MESSAGE)
 
 
-def test_delta_repeats_the_prompt() -> None:
-    """A delta that tells the prompt again counts; one that says 0 does not undo the start."""
+def test_prompt_in_a_delta_counts_unless_it_is_zero() -> None:
     stream = MessageStream()
     stream.feed(start({"input_tokens": 10, "output_tokens": 1}))
-    told = stream.feed(delta(input_tokens=12, cache_read_input_tokens=7, output_tokens=3))
-    assert told is not None
-    assert told.usage == Usage(12, 7, 0, 3)
+    update = stream.feed(delta(input_tokens=12, cache_read_input_tokens=7, output_tokens=3))
+    assert update is not None
+    assert update.usage == Usage(12, 7, 0, 3)
     zeros = stream.feed(delta(input_tokens=0, cache_read_input_tokens=0, output_tokens=4))
     assert zeros is not None
     assert zeros.usage == Usage(12, 7, 0, 4)
 
 
-def test_delta_with_an_advisor() -> None:
-    """The passes that come with the delta are read as those of an answer."""
+def test_passes_in_a_delta_are_read_like_those_of_an_answer() -> None:
     stream = MessageStream()
     stream.feed(start({"input_tokens": 5, "output_tokens": 1}))
-    told = stream.feed(delta(**ADVISED))
-    assert told is not None
-    assert told.usage == Usage(5, 46_000, 1_000, 400)
+    update = stream.feed(delta(**ADVISED))
+    assert update is not None
+    assert update.usage == Usage(5, 46_000, 1_000, 400)
 
 
-def test_delta_without_usage() -> None:
-    """A delta without usage, or before any start, says nothing."""
+def test_delta_without_usage_or_start_gives_nothing() -> None:
     stream = MessageStream()
     assert stream.feed(delta(output_tokens=3)) is None
     stream.feed(start(MESSAGE))
     assert stream.feed({"type": "message_delta"}) is None
 
 
-def test_delta_without_output() -> None:
-    """A delta's usage without the output is an error."""
+def test_delta_usage_without_output_is_an_error() -> None:
     stream = MessageStream()
     stream.feed(start(MESSAGE))
     with pytest.raises(InvalidUsage, match="output_tokens"):
@@ -274,31 +252,27 @@ def test_delta_without_output() -> None:
 
 
 @pytest.mark.parametrize("name", [None, 7])
-def test_start_without_an_id(name: object) -> None:
-    """A message without an id cannot be counted once, so it is not counted."""
+def test_message_without_an_id_is_not_counted(name: object) -> None:
     assert MessageStream().feed(start(MESSAGE, name=name)) is None
 
 
-def test_a_message_is_not_the_one_before() -> None:
-    """A message that begins all zero takes the place of the one before it."""
+def test_all_zero_start_replaces_the_message_before_it() -> None:
     stream = MessageStream()
     stream.feed(start(MESSAGE, name="msg_1"))
     stream.feed(start({"input_tokens": 0, "output_tokens": 0}, name="msg_2"))
-    told = stream.feed(delta(input_tokens=20, output_tokens=5))
-    assert told is None or told.id == "msg_2"
+    update = stream.feed(delta(input_tokens=20, output_tokens=5))
+    assert update is None or update.id == "msg_2"
 
 
-def test_usage_that_comes_only_at_the_end() -> None:
-    """A provider that tells zeros first and the counts in the delta is counted."""
+def test_counts_that_come_only_in_the_delta_are_counted() -> None:
     stream = MessageStream()
     stream.feed(start({"input_tokens": 0, "output_tokens": 0}))
-    told = stream.feed(delta(input_tokens=20, output_tokens=5))
-    assert told is not None
-    assert (told.id, told.usage) == ("msg_1", Usage(20, 0, 0, 5))
+    update = stream.feed(delta(input_tokens=20, output_tokens=5))
+    assert update is not None
+    assert (update.id, update.usage) == ("msg_1", Usage(20, 0, 0, 5))
 
 
-def test_stream_that_stays_empty() -> None:
-    """A message that is all zero from start to end is no call."""
+def test_stream_of_zeros_is_no_call() -> None:
     stream = MessageStream()
     stream.feed(start({"input_tokens": 0, "output_tokens": 0}))
     assert stream.feed(delta(output_tokens=0)) is None
@@ -320,15 +294,13 @@ COMPLETION: Json = {
 }
 
 
-def test_responses() -> None:
-    """OpenAI's cached tokens are a part of the prompt."""
+def test_openai_cached_tokens_are_part_of_the_prompt() -> None:
     expected = Usage(150, 800, 50, 90, 60)
     assert RESPONSES.usage(RESPONSE) == expected
     assert expected.sent == 1_000
 
 
-def test_responses_of_objects() -> None:
-    """The SDK's nested objects are read like dicts."""
+def test_openai_objects_are_read_like_dicts() -> None:
     usage = SimpleNamespace(
         input_tokens=1_000,
         input_tokens_details=SimpleNamespace(cached_tokens=800),
@@ -338,15 +310,13 @@ def test_responses_of_objects() -> None:
     assert RESPONSES.usage(usage) == Usage(200, 800, 0, 90, 60)
 
 
-def test_chat() -> None:
-    """Chat Completions spell the same otherwise."""
+def test_chat_completion_cached_tokens_are_part_of_the_prompt() -> None:
     assert CHAT.usage(COMPLETION) == Usage(200, 800, 0, 90, 60)
     assert CHAT.usage({"prompt_tokens": 7, "completion_tokens": 1}) == Usage(7, 0, 0, 1)
 
 
 @pytest.mark.parametrize("spelling", ["camel", "snake"])
-def test_gemini(spelling: str) -> None:
-    """Gemini's cache is in the prompt, its thoughts are beside the answer, tools beside both."""
+def test_gemini_cache_is_in_the_prompt_and_thoughts_and_tools_beside(spelling: str) -> None:
     camel = {
         "promptTokenCount": 1_000,
         "toolUsePromptTokenCount": 40,
@@ -370,15 +340,13 @@ def test_gemini(spelling: str) -> None:
     assert usage.held == camel["totalTokenCount"]
 
 
-def test_gemini_before_the_answer() -> None:
-    """A chunk without candidates has a prompt and no reply; without metadata it says nothing."""
+def test_gemini_chunk_without_candidates_has_no_reply() -> None:
     assert generate_usage({"usageMetadata": {"promptTokenCount": 5}}) == Usage(5, 0, 0, 0)
     assert generate_usage({"candidates": []}) is None
 
 
 @pytest.mark.parametrize("shape", [RESPONSES, CHAT], ids=["responses", "chat"])
-def test_empty_usage_is_malformed(shape: UsageShape) -> None:
-    """Usage that is there and empty has lost its fields: an error, not silence."""
+def test_empty_usage_is_an_error(shape: UsageShape) -> None:
     with pytest.raises(InvalidUsage):
         shape.usage({})
 
@@ -392,33 +360,31 @@ def test_empty_usage_is_malformed(shape: UsageShape) -> None:
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_more_cached_than_sent(shape: UsageShape, answer: Json) -> None:
-    """A subset that is larger than its prompt is an error."""
+def test_more_cached_than_sent_is_an_error(shape: UsageShape, answer: Json) -> None:
     with pytest.raises(InvalidUsage, match="at most the prompt"):
         shape.usage(answer)
 
 
-def test_more_reasoning_than_output() -> None:
-    """Reasoning beyond the output is an error."""
+def test_more_reasoning_than_output_is_an_error() -> None:
     with pytest.raises(InvalidUsage, match="reasoning"):
         CHAT.usage({**COMPLETION, "completion_tokens": 5})
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "expected"),
     [("a", {"b": {"c": 3}}), ("a.b.c", 3), ("a.x", None), ("x.b.c", None), ("a.b.c.d", None)],
 )
-def test_walk(path: str, found: object) -> None:
-    """A path that leads nowhere ends in None, also through what is no mapping."""
-    assert get_path({"a": {"b": {"c": 3}}}, path) == found
+def test_missing_path_gives_none(path: str, expected: object) -> None:
+    assert get_path({"a": {"b": {"c": 3}}}, path) == expected
 
 
 COUNTS = st.integers(0, 1 << 40)
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
-def test_typed_records_have_the_shape(uncached: int, read: int, write: int, output: int) -> None:
-    """The quick way on typed records gives what the rows give."""
+def test_typed_records_give_the_same_as_the_rows(
+    uncached: int, read: int, write: int, output: int
+) -> None:
     record = MessageUsage(uncached, output, read, write)
     expected = MESSAGES.usage(record)
     assert MESSAGES.usage(msgspec.to_builtins(record)) == expected
@@ -442,8 +408,7 @@ JSONISH = st.recursive(
 
 
 @given(JSONISH)
-def test_garbage(answer: object) -> None:
-    """Whatever comes, there is a usage, nothing, or InvalidUsage."""
+def test_garbage_gives_usage_none_or_invalid_usage(answer: object) -> None:
     try:
         usage = usage_of(answer)
     except InvalidUsage:
@@ -452,38 +417,35 @@ def test_garbage(answer: object) -> None:
 
 
 def one_pass(kind: str, sent: int, output: int) -> Json:
-    """A pass of a call."""
     return {"type": kind, "input_tokens": sent, "output_tokens": output}
 
 
-def test_compaction_before_the_call() -> None:
-    """The API's compaction is not what the thread sent; the pass after it is."""
+def test_pass_after_a_compaction_counts() -> None:
     passes = [one_pass("compaction", 180_000, 3_500), one_pass("message", 23_000, 1_000)]
-    told = {"input_tokens": 23_000, "output_tokens": 1_000, "iterations": passes}
-    assert usage_of(told) == Usage(23_000, 0, 0, 1_000)
-    assert find_api_compaction(told) == ApiCompaction(
+    usage = {"input_tokens": 23_000, "output_tokens": 1_000, "iterations": passes}
+    assert usage_of(usage) == Usage(23_000, 0, 0, 1_000)
+    assert find_api_compaction(usage) == ApiCompaction(
         Usage(180_000, 0, 0, 3_500), has_call_after=True
     )
 
 
-def test_compaction_after_the_call() -> None:
-    """A call that stops after its compaction sent what the pass before it did."""
+def test_pass_before_a_final_compaction_counts() -> None:
     passes = [one_pass("message", 150_000, 20), one_pass("compaction", 3_000, 900)]
-    told = {"input_tokens": 150_000, "output_tokens": 20, "iterations": passes}
-    assert usage_of(told) == Usage(150_000, 0, 0, 20)
-    assert find_api_compaction(told) == ApiCompaction(Usage(3_000, 0, 0, 900), has_call_after=False)
+    usage = {"input_tokens": 150_000, "output_tokens": 20, "iterations": passes}
+    assert usage_of(usage) == Usage(150_000, 0, 0, 20)
+    assert find_api_compaction(usage) == ApiCompaction(
+        Usage(3_000, 0, 0, 900), has_call_after=False
+    )
 
 
-def test_compaction_alone() -> None:
-    """A compaction that was asked for by itself is no call of the thread."""
-    told = {"input_tokens": 0, "output_tokens": 0, "iterations": [one_pass("compaction", 9, 1)]}
-    assert usage_of(told) is None
-    assert find_api_compaction(told) == ApiCompaction(Usage(9, 0, 0, 1), has_call_after=False)
+def test_separate_compaction_is_no_call() -> None:
+    usage = {"input_tokens": 0, "output_tokens": 0, "iterations": [one_pass("compaction", 9, 1)]}
+    assert usage_of(usage) is None
+    assert find_api_compaction(usage) == ApiCompaction(Usage(9, 0, 0, 1), has_call_after=False)
     assert find_api_compaction(MESSAGE) is None
 
 
-def test_bad_start_leaves_the_stream_as_it_was() -> None:
-    """A message_start that cannot be read does not end the message that is under way."""
+def test_unreadable_start_does_not_end_the_current_message() -> None:
     stream = MessageStream()
     stream.feed({"type": "message_start", "message": {"id": "a", "usage": MESSAGE}})
     bad = {"id": "b", "usage": {**MESSAGE, "input_tokens": -1}}
@@ -502,6 +464,7 @@ def test_bad_start_leaves_the_stream_as_it_was() -> None:
         (Usage(1_000, 0, 0, 5), 0, Usage(1_000, 0, 0, 5)),
     ],
 )
-def test_hops(usage: Usage, initial: object, expected: Usage) -> None:
-    """Prompts that an SDK added up over its own requests are not taken for one."""
+def test_prompts_summed_over_requests_are_not_one_prompt(
+    usage: Usage, initial: object, expected: Usage
+) -> None:
     assert collapse_requests(usage, initial) == expected

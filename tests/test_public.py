@@ -1,4 +1,4 @@
-"""The public names: what is promised, what resolves, and what it costs to import them."""
+"""The public names: complete, resolvable, and cheap to import."""
 
 import ast
 import subprocess
@@ -14,31 +14,27 @@ PACKAGES: dict[str, tuple[str, ...]] = vars(brimline)["_PACKAGES"]
 
 
 def test_all_is_sorted() -> None:
-    """`__all__` is sorted, and names nothing twice."""
     assert brimline.__all__ == sorted(set(brimline.__all__))
 
 
 def test_all_lists_the_names_of_every_package() -> None:
-    """What is promised and where it is found agree."""
     offered = [name for names in PACKAGES.values() for name in names]
     assert sorted([*offered, "__version__"]) == brimline.__all__
 
 
 def test_all_is_what_type_checkers_see() -> None:
-    """The imports that only type checkers see are the same names from the same packages."""
     tree = ast.parse(Path(brimline.__file__).read_text("utf-8"))
-    seen = {
+    imported = {
         (node.module or "").removeprefix("brimline."): tuple(alias.name for alias in node.names)
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("brimline.")
     }
-    assert seen.pop("_version") == ("__version__",)
-    assert seen == PACKAGES
+    assert imported.pop("_version") == ("__version__",)
+    assert imported == PACKAGES
 
 
 @pytest.mark.parametrize("name", brimline.__all__)
-def test_name_resolves(name: str) -> None:
-    """Every promised name is there, comes from its package, and has a docstring."""
+def test_name_resolves_to_its_package_and_has_a_docstring(name: str) -> None:
     value: Any = getattr(brimline, name)
     if name == "__version__":
         assert isinstance(value, str)
@@ -49,30 +45,27 @@ def test_name_resolves(name: str) -> None:
     assert value.__doc__
 
 
-def test_unknown_name() -> None:
-    """A name that is not promised is an AttributeError like any other."""
+def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'brimline' has no attribute 'nonsense'"):
         _ = vars(brimline)["__getattr__"]("nonsense")
     assert not hasattr(brimline, "nonsense")
 
 
-def test_import_costs_nothing() -> None:
-    """`import brimline` imports neither msgspec nor json, nor any package."""
+def test_import_of_brimline_imports_no_package_and_no_msgspec() -> None:
     script = (
         "import sys; before = set(sys.modules); import brimline; brimline.__version__;"
         "print(*sorted(set(sys.modules) - before))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
-    loaded = done.stdout.split()
+    loaded = completed.stdout.split()
     assert "brimline" in loaded
     assert not {"msgspec", "json", "json.decoder"} & set(loaded)
     assert [name for name in loaded if name.startswith("brimline.")] == ["brimline._version"]
 
 
 def test_names_are_the_same_object() -> None:
-    """A name of the library is the one of its package, not a copy."""
     from brimline.tracker import fold
 
     assert brimline.fold is fold

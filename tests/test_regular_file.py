@@ -1,4 +1,4 @@
-"""Regular files: anything else is refused at once, and what is too large is not read."""
+"""Regular files: anything else is refused at once, and too large ones are not read."""
 
 import errno
 import os
@@ -12,33 +12,27 @@ from brimline.regular_file import CHUNK_BYTES, open_regular_file, read_regular_f
 
 
 def make_fifo(path: Path) -> None:
-    """A FIFO that nobody writes to."""
     os.mkfifo(path)
 
 
 def make_device(path: Path) -> None:
-    """A device that never ends."""
     path.symlink_to("/dev/zero")
 
 
 def make_socket(path: Path) -> None:
-    """A socket that nobody listens at."""
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(str(path))
+    with socket.socket(socket.AF_UNIX) as unix_socket:
+        unix_socket.bind(str(path))
 
 
 def make_link_loop(path: Path) -> None:
-    """A link to itself."""
     path.symlink_to(path)
 
 
 def make_dangling_link(path: Path) -> None:
-    """A link to nothing."""
     path.symlink_to(path.with_name("nothing"))
 
 
-def make_nothing(path: Path) -> None:
-    """No file at all."""
+def make_nothing(path: Path) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -53,10 +47,9 @@ def make_nothing(path: Path) -> None:
         (make_nothing, errno.ENOENT),
     ],
 )
-def test_what_is_no_regular_file_is_refused(
+def test_anything_but_a_regular_file_is_refused_without_blocking(
     tmp_path: Path, make: Callable[[Path], None], number: int
 ) -> None:
-    """Nothing but a regular file is opened, and nobody waits for a writer."""
     path = tmp_path / "file"
     make(path)
     with pytest.raises(OSError, match=str(path)) as refused:
@@ -65,7 +58,7 @@ def test_what_is_no_regular_file_is_refused(
 
 
 def test_file_replaced_by_a_fifo_after_the_check_is_refused(tmp_path: Path) -> None:
-    """The type is checked again on what was opened: the first check may be of another file."""
+    """The type is checked again on the opened file."""
 
     class Replaced(os.PathLike[str]):
         """A path that leads to a file when it is checked, and to a FIFO when it is opened."""
@@ -84,24 +77,21 @@ def test_file_replaced_by_a_fifo_after_the_check_is_refused(tmp_path: Path) -> N
     assert len(os.listdir("/dev/fd")) == before
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_unreadable_file_is_refused(tmp_path: Path) -> None:
-    """A file without read permission raises PermissionError."""
     path = tmp_path / "file"
     path.touch(mode=0o000)
     with pytest.raises(PermissionError):
         read_regular_file(path)
 
 
-def test_path_with_nul_is_refused() -> None:
-    """A path that no system takes is an OSError like any other, not a ValueError."""
+def test_path_with_nul_is_an_oserror() -> None:
     with pytest.raises(OSError, match="not a path"):
         read_regular_file("a\0b")
 
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 1])
 def test_size_limit_is_inclusive(tmp_path: Path, size: int) -> None:
-    """A file of exactly the limit is read whole; one byte more is refused."""
     path = tmp_path / "file"
     path.write_bytes(os.urandom(size))
     assert read_regular_file(path, size) == path.read_bytes()
@@ -113,7 +103,7 @@ def test_size_limit_is_inclusive(tmp_path: Path, size: int) -> None:
 
 
 def test_file_without_a_size_is_bounded_too() -> None:
-    """A file of /proc says that it has no bytes; the limit holds for what is read."""
+    """A file of /proc has size 0; the limit applies to the bytes read."""
     place = Path("/proc/self/maps")
     if not place.exists():
         pytest.skip("this system has no /proc")
@@ -122,7 +112,7 @@ def test_file_without_a_size_is_bounded_too() -> None:
 
 
 def test_links_are_followed_unless_told_otherwise(tmp_path: Path) -> None:
-    """A settings file may be a link, as dotfile managers make them."""
+    """Dotfile managers make settings files links."""
     (tmp_path / "file").write_bytes(b"text")
     (tmp_path / "link").symlink_to("file")
     assert read_regular_file(tmp_path / "link") == b"text"

@@ -1,4 +1,4 @@
-"""Old calls that a thread no longer holds: every figure stays as it was."""
+"""Dropping old calls of a thread changes no figure."""
 
 from itertools import count, pairwise
 
@@ -69,19 +69,19 @@ def call(id: int, sent: int, model: str | None, output: int = 10) -> Call:
 def events_of(steps: list[tuple[object, object, object]]) -> list[AnyEvent]:
     """The events of some steps; ids and times grow with the calls."""
     ids = count(1)
-    made: list[int] = []
+    call_numbers: list[int] = []
     events: list[AnyEvent] = []
     for step in steps:
         match step:
             case ("call", int(sent), None | str() as model):
-                made.append(next(ids))
-                events.append(call(made[-1], sent, model))
-            case ("copy", int(back), int(sent)) if back < len(made):
-                events.append(call(made[-1 - back], sent, "claude-sonnet-4-5", 99))
-            case ("rewind", int(back), _) if back < len(made):
-                events.append(Rewound(to=f"c{made[-1 - back]}"))
-            case ("edit", int(back), _) if back < len(made):
-                events.append(Edited(call=f"c{made[-1 - back]}", kind="cleared"))
+                call_numbers.append(next(ids))
+                events.append(call(call_numbers[-1], sent, model))
+            case ("copy", int(back), int(sent)) if back < len(call_numbers):
+                events.append(call(call_numbers[-1 - back], sent, "claude-sonnet-4-5", 99))
+            case ("rewind", int(back), _) if back < len(call_numbers):
+                events.append(Rewound(to=f"c{call_numbers[-1 - back]}"))
+            case ("edit", int(back), _) if back < len(call_numbers):
+                events.append(Edited(call=f"c{call_numbers[-1 - back]}", kind="cleared"))
             case ("compact", int(number), int(before)):
                 trigger = TRIGGERS[number]
                 events.append(Compacted(at=float(len(events)), trigger=trigger, before=before))
@@ -98,9 +98,9 @@ def events_of(steps: list[tuple[object, object, object]]) -> list[AnyEvent]:
 
 
 def figures(session: Session) -> dict[str, object]:
-    """All that is read of the main thread."""
+    """Every figure of the main thread."""
     thread = session.threads.get(MAIN) or Thread(MAIN)
-    held = range(thread.call_count - min(KEEP, thread.call_count), thread.call_count)
+    kept_range = range(thread.call_count - min(KEEP, thread.call_count), thread.call_count)
     return {
         "count": thread.call_count,
         "current": thread.current,
@@ -117,8 +117,8 @@ def figures(session: Session) -> dict[str, object]:
         "compacted_at": thread.compacted_at,
         "sustained_sent": thread.sustained_sent,
         "sents": thread.sents_of_cycle,
-        "cycles": [thread.cycle_of(place) for place in held],
-        "held": list(thread.calls_from(held.start)),
+        "cycles": [thread.cycle_of(place) for place in kept_range],
+        "held": list(thread.calls_from(kept_range.start)),
         "ended_now": thread.call_count in thread.cycle_ends,
         "compaction": thread.compactions[-1:],
         "reading": read(session, thread, "transcript"),
@@ -132,7 +132,6 @@ def without_old_calls(session: Session) -> Session:
 
 @given(st.lists(STEPS, max_size=60))
 def test_dropping_calls_changes_no_figure(steps: list[tuple[object, object, object]]) -> None:
-    """After each event, what is left of a thread tells the same as the whole of it."""
     whole = short = Session()
     for event in events_of(steps):
         whole, short = fold(whole, [event]), without_old_calls(fold(short, [event]))
@@ -140,18 +139,18 @@ def test_dropping_calls_changes_no_figure(steps: list[tuple[object, object, obje
 
 
 @given(st.lists(STEPS, max_size=60), st.data())
-def test_events_about_dropped_calls_are_noticed(
+def test_copy_of_or_rewind_to_a_dropped_call_is_noticed(
     steps: list[tuple[object, object, object]], data: st.DataObject
 ) -> None:
-    """With a copy of any old call, or a rewind to it, the events are folded again: exact again."""
+    """The events are then folded again."""
     events = events_of(steps)
     calls = [event for event in events if isinstance(event, Call)]
     if calls:
         place = data.draw(st.integers(0, len(events)))
         old = data.draw(st.sampled_from(calls))
         again = data.draw(st.sampled_from([old, Rewound(to=old.id)]))
-        told = [each for each in events[:place] if isinstance(each, Call)]
-        events = [*events[:place], *([again] if old in told else ()), *events[place:]]
+        earlier_calls = [each for each in events[:place] if isinstance(each, Call)]
+        events = [*events[:place], *([again] if old in earlier_calls else ()), *events[place:]]
     whole = short = Session()
     for number, event in enumerate(events):
         whole = fold(whole, [event])
@@ -163,8 +162,7 @@ def test_events_about_dropped_calls_are_noticed(
         assert figures(short) == figures(whole)
 
 
-def test_clear_of_long_ago() -> None:
-    """A cycle that began by a clear is known after the calls before it, and the clear, are gone."""
+def test_cycle_after_a_dropped_clear_is_known() -> None:
     events: list[AnyEvent] = [call(n, 1_000 + n, None) for n in range(1, 21)]
     events[10:10] = [Compacted(at=1.0, trigger="auto"), call(100, 5, None), Cleared()]
     short = without_old_calls(fold(Session(), events)).threads[MAIN]
@@ -172,8 +170,7 @@ def test_clear_of_long_ago() -> None:
     assert short.sents_of_cycle == [1_000 + n for n in range(11, 21)]
 
 
-def test_limit_that_dropped_compactions_teach() -> None:
-    """The last five automatic compactions of a model count, dropped or not."""
+def test_dropped_compactions_count_in_the_learned_limit() -> None:
     events: list[AnyEvent] = [SessionSeen(agent="claude", records_compactions=True)]
     short = Session()
     for number, before in enumerate((100, 160, 170, 155, 180, 190, 175)):
@@ -187,8 +184,7 @@ def test_limit_that_dropped_compactions_teach() -> None:
     assert short.threads[MAIN].compacted_at == whole.threads[MAIN].compacted_at
 
 
-def test_events_that_grow_on_refer_to_nothing_dropped() -> None:
-    """New calls, copies of late ones and a rewind to one of them need no call that was dropped."""
+def test_usual_events_refer_to_no_dropped_call() -> None:
     short = without_old_calls(fold(Session(), (call(n, 1_000 + n, None) for n in range(1, 40))))
     late = [call(39, 5, None), call(40, 6, None), Rewound(to="c40"), Rewound(to=None)]
     assert short.threads[MAIN].dropped.count
@@ -198,20 +194,18 @@ def test_events_that_grow_on_refer_to_nothing_dropped() -> None:
 
 
 def test_rewind_to_a_dropped_call_is_unknown() -> None:
-    """What a dropped call held is not known any more, and no other call's figure is shown."""
     short = without_old_calls(fold(Session(), (call(n, 1_000 + n, None) for n in range(1, 40))))
     assert fold(short, [Rewound(to="c2")]).threads[MAIN].current_call is None
 
 
 def test_only_threads_that_are_stored_lose_calls() -> None:
-    """A thread that is not the stored one may have calls that nobody else has."""
+    """The calls of any other thread exist nowhere else."""
     session = fold(Session(), (call(n, 1_000, None) for n in range(1, 40)))
-    other = fold(Session(), (call(n, 1_000, None) for n in range(1, 40)))
-    assert drop_stored_calls(session, other, KEEP) is session
+    unstored = fold(Session(), (call(n, 1_000, None) for n in range(1, 40)))
+    assert drop_stored_calls(session, unstored, KEEP) is session
 
 
-def test_a_long_cycle_is_sampled() -> None:
-    """Of a cycle without end a bounded number of evenly spaced calls is known, the last with it."""
+def test_long_cycle_is_sampled_evenly_with_its_last_call() -> None:
     thread, sents = Thread(MAIN), list[int]()
     for number in range(5_000):
         grown = fold(Session(threads={MAIN: thread}), [call(number + 1, number, None)])
@@ -223,7 +217,6 @@ def test_a_long_cycle_is_sampled() -> None:
 
 
 def test_current_call_is_kept_however_old() -> None:
-    """After a rewind to the first call nothing is dropped: that call says what is held now."""
     events: list[AnyEvent] = [call(id, 1_000 * id, None) for id in range(1, 4 * KEEP)]
     thread = fold(Session(), [*events, Rewound(to="c1")]).threads[MAIN]
     assert drop_old_calls(thread, KEEP) is thread

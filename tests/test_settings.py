@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from brimline.errors import InvalidSettings
@@ -24,8 +23,8 @@ from brimline.settings import (
 from brimline.windows import Overrides
 
 
-class Desk:
-    """A home and a project of their own."""
+class Workspace:
+    """A home and a project."""
 
     def __init__(self, root: Path) -> None:
         self.home, self.cwd = root / "home", root / "work" / "project" / "deep"
@@ -48,53 +47,46 @@ class Desk:
     def load(
         self, env: Mapping[str, str] | None = None, arguments: Mapping[str, Any] | None = None
     ) -> Settings:
-        """The settings as they are here."""
         return load(env or {}, self.home, self.cwd, arguments)
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    """An empty desk."""
-    return Desk(tmp_path)
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
 
 
-def test_default(desk: Desk) -> None:
-    """With nothing said the defaults hold, and no window is assumed."""
-    assert desk.load() == Settings()
+def test_defaults_assume_no_window(workspace: Workspace) -> None:
+    assert workspace.load() == Settings()
     assert Settings().default_window is None
     assert Settings().since == "24h"
 
 
-def test_layers(desk: Desk) -> None:
-    """Each layer lies over the one below it."""
-    desk.user('since = "1h"\ncolour = "never"\ndefault_window = 1\ncache_dir = "user"')
-    assert desk.load().since == "1h"
-    desk.project('since = "2h"\ncolour = "always"\ndefault_window = 2')
-    assert desk.load().since == "2h"
+def test_each_layer_overrides_the_one_below(workspace: Workspace) -> None:
+    workspace.user('since = "1h"\ncolour = "never"\ndefault_window = 1\ncache_dir = "user"')
+    assert workspace.load().since == "1h"
+    workspace.project('since = "2h"\ncolour = "always"\ndefault_window = 2')
+    assert workspace.load().since == "2h"
     env = {"BRIMLINE_SINCE": "3h", "BRIMLINE_COLOUR": "auto"}
-    assert desk.load(env).since == "3h"
-    loaded = desk.load(env, {"since": "4h", "colour": None})
+    assert workspace.load(env).since == "3h"
+    loaded = workspace.load(env, {"since": "4h", "colour": None})
     assert loaded == Settings(since="4h", colour="auto", default_window=2, cache_dir="user")
 
 
-def test_tables_are_merged(desk: Desk) -> None:
-    """Windows and limits of several layers are laid together, key by key."""
-    desk.user("[windows]\na = 1\nb = 2\n[limits]\na = 9")
-    desk.project("[windows]\nb = 3\nc = 4")
+def test_windows_and_limits_of_all_layers_are_merged_by_key(workspace: Workspace) -> None:
+    workspace.user("[windows]\na = 1\nb = 2\n[limits]\na = 9")
+    workspace.project("[windows]\nb = 3\nc = 4")
     env = {"BRIMLINE_WINDOWS": "c=5, d=1_000", "BRIMLINE_LIMITS": "claude/x=7,"}
-    loaded = desk.load(env, {"windows": {"d": 6}})
+    loaded = workspace.load(env, {"windows": {"d": 6}})
     assert loaded.windows == {"a": 1, "b": 3, "c": 5, "d": 6}
     assert loaded.limits == {"a": 9, "claude/x": 7}
     assert loaded.overrides == Overrides(loaded.windows, loaded.limits, None)
 
 
-def test_nothing_is_an_empty_variable(desk: Desk) -> None:
-    """An empty variable says nothing."""
-    assert desk.load({"BRIMLINE_SINCE": "", "BRIMLINE_DEFAULT_WINDOW": ""}) == Settings()
+def test_empty_variable_is_ignored(workspace: Workspace) -> None:
+    assert workspace.load({"BRIMLINE_SINCE": "", "BRIMLINE_DEFAULT_WINDOW": ""}) == Settings()
 
 
-def test_user_file(tmp_path: Path) -> None:
-    """BRIMLINE_CONFIG names it, else it lies below XDG_CONFIG_HOME or ~/.config."""
+def test_user_file_is_found_by_variable_xdg_or_home(tmp_path: Path) -> None:
     usual = tmp_path / ".config" / "brimline" / "config.toml"
     assert user_file({}, tmp_path) == usual
     assert user_file({"XDG_CONFIG_HOME": ""}, tmp_path) == usual
@@ -104,21 +96,21 @@ def test_user_file(tmp_path: Path) -> None:
     )
 
 
-def test_named_user_file(desk: Desk, tmp_path: Path) -> None:
-    """The file that BRIMLINE_CONFIG names is read, not the usual one."""
-    desk.user('since = "1h"')
+def test_file_in_brimline_config_replaces_the_usual_one(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    workspace.user('since = "1h"')
     named = tmp_path / "own.toml"
     named.write_text('since = "5h"', "utf-8")
-    assert desk.load({"BRIMLINE_CONFIG": str(named)}).since == "5h"
+    assert workspace.load({"BRIMLINE_CONFIG": str(named)}).since == "5h"
 
 
-def test_project_file_is_the_nearest(desk: Desk) -> None:
-    """From here upwards the first project file counts; a folder of that name is none."""
-    assert project_file(desk.cwd) is None
-    above = desk.project("")
-    assert project_file(desk.cwd) == above
-    (desk.cwd / PROJECT_FILE).mkdir()
-    assert project_file(desk.cwd) == above
+def test_nearest_project_file_counts_and_a_folder_does_not(workspace: Workspace) -> None:
+    assert project_file(workspace.cwd) is None
+    above = workspace.project("")
+    assert project_file(workspace.cwd) == above
+    (workspace.cwd / PROJECT_FILE).mkdir()
+    assert project_file(workspace.cwd) == above
 
 
 @pytest.mark.parametrize(
@@ -130,21 +122,21 @@ def test_project_file_is_the_nearest(desk: Desk) -> None:
         ("context_window_tokens = {a = 5, b = 8}\nwindows = {a = 6}", {"a": 6, "b": 8}),
     ],
 )
-def test_windows_as_loops_call_them(desk: Desk, text: str, windows: dict[str, int]) -> None:
-    """`context_window_tokens` is a size for everything or a table, under what `windows` says."""
-    desk.project(text)
-    assert desk.load() == Settings(windows=windows)
+def test_context_window_tokens_is_a_size_or_a_table_below_windows(
+    workspace: Workspace, text: str, windows: dict[str, int]
+) -> None:
+    workspace.project(text)
+    assert workspace.load() == Settings(windows=windows)
 
 
-def test_windows_as_loops_call_them_in_layers(desk: Desk) -> None:
-    """They are laid together like `windows` itself, from the environment too."""
-    desk.user("context_window_tokens = 1\nwindows = {a = 2}")
-    desk.project("context_window_tokens = {b = 3}")
-    assert desk.load().windows == {"*": 1, "a": 2, "b": 3}
+def test_context_window_tokens_is_merged_like_windows(workspace: Workspace) -> None:
+    workspace.user("context_window_tokens = 1\nwindows = {a = 2}")
+    workspace.project("context_window_tokens = {b = 3}")
+    assert workspace.load().windows == {"*": 1, "a": 2, "b": 3}
     variable = "BRIMLINE_CONTEXT_WINDOW_TOKENS"
-    assert desk.load({variable: "4"}).windows == {"*": 4, "a": 2, "b": 3}
-    assert desk.load({variable: "b=5"}).windows == {"*": 1, "a": 2, "b": 5}
-    assert desk.load({variable: "4", "BRIMLINE_WINDOWS": "*=6"}).windows["*"] == 6
+    assert workspace.load({variable: "4"}).windows == {"*": 4, "a": 2, "b": 3}
+    assert workspace.load({variable: "b=5"}).windows == {"*": 1, "a": 2, "b": 5}
+    assert workspace.load({variable: "4", "BRIMLINE_WINDOWS": "*=6"}).windows["*"] == 6
 
 
 @pytest.mark.parametrize(
@@ -169,38 +161,36 @@ def test_windows_as_loops_call_them_in_layers(desk: Desk) -> None:
         ("context_window_tokens = 1\nwindows = 5", "windows", "Expected `object`, got `int`"),
     ],
 )
-def test_file_that_cannot_be_used(desk: Desk, text: str, field: str, problem: str) -> None:
-    """A wrong file names its path, the field and what was expected."""
-    path = desk.project(text)
+def test_wrong_file_names_path_field_and_expectation(
+    workspace: Workspace, text: str, field: str, problem: str
+) -> None:
+    path = workspace.project(text)
     with pytest.raises(InvalidSettings) as caught:
-        desk.load()
+        workspace.load()
     assert caught.value.place == str(path)
     assert caught.value.field == field
     assert problem in caught.value.problem
 
 
-def test_fifo_in_place_of_a_file_is_passed_over(desk: Desk) -> None:
-    """What is no file is no settings file, and is not waited for."""
-    path = desk.project("")
+def test_fifo_in_place_of_a_file_is_ignored_without_blocking(workspace: Workspace) -> None:
+    path = workspace.project("")
     path.unlink()
     os.mkfifo(path)
-    assert desk.load() == Settings()
+    assert workspace.load() == Settings()
 
 
-def test_file_that_is_no_text(desk: Desk) -> None:
-    """A file that is no UTF-8 is an error with its path."""
-    path = desk.project("")
+def test_file_that_is_not_utf_8_is_an_error_with_its_path(workspace: Workspace) -> None:
+    path = workspace.project("")
     path.write_bytes(b'since = "\xff"')
     with pytest.raises(InvalidSettings) as caught:
-        desk.load()
+        workspace.load()
     assert caught.value.place == str(path)
 
 
-def test_a_wrong_layer_is_not_hidden(desk: Desk) -> None:
-    """A wrong value is an error also where a higher layer says it right."""
-    path = desk.user('since = "soon"')
+def test_wrong_value_is_an_error_even_if_overridden(workspace: Workspace) -> None:
+    path = workspace.user('since = "soon"')
     with pytest.raises(InvalidSettings) as caught:
-        desk.load({"BRIMLINE_SINCE": "1h"})
+        workspace.load({"BRIMLINE_SINCE": "1h"})
     assert caught.value.place == str(path)
 
 
@@ -213,24 +203,23 @@ def test_a_wrong_layer_is_not_hidden(desk: Desk) -> None:
         ("BRIMLINE_CONTEXT_WINDOW_TOKENS", "many"),
     ],
 )
-def test_variable_that_is_no_number(desk: Desk, variable: str, text: str) -> None:
-    """A wrong variable is named."""
+def test_variable_that_is_no_number_is_named(
+    workspace: Workspace, variable: str, text: str
+) -> None:
     with pytest.raises(InvalidSettings) as caught:
-        desk.load({variable: text})
+        workspace.load({variable: text})
     assert caught.value.place == variable
     assert caught.value.field == variable.removeprefix("BRIMLINE_").lower()
 
 
-def test_variable_that_is_out_of_range(desk: Desk) -> None:
-    """A number that cannot be used names the environment and the field."""
+def test_variable_out_of_range_names_environment_and_field(workspace: Workspace) -> None:
     with pytest.raises(InvalidSettings, match=r"environment: limits\.claude"):
-        desk.load({"BRIMLINE_LIMITS": "claude=0"})
+        workspace.load({"BRIMLINE_LIMITS": "claude=0"})
 
 
-def test_argument_that_is_wrong(desk: Desk) -> None:
-    """A wrong argument is called an argument."""
+def test_wrong_argument_is_called_an_argument(workspace: Workspace) -> None:
     with pytest.raises(InvalidSettings, match="argument: since"):
-        desk.load(arguments={"since": "never"})
+        workspace.load(arguments={"since": "never"})
 
 
 @pytest.mark.parametrize(
@@ -243,53 +232,44 @@ def test_argument_that_is_wrong(desk: Desk) -> None:
         ("1.5h", 5_400),
     ],
 )
-def test_span(text: str, expected: float) -> None:
-    """A span of time is a number and a unit."""
+def test_duration_is_a_number_and_a_unit(text: str, expected: float) -> None:
     assert seconds(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "5", "h", "-5h", "1h30m", "1 h", "1y", "1e3h", ".5h"])
-def test_no_span(text: str) -> None:
-    """Anything else is an error that names what was given and where."""
+def test_invalid_duration_names_value_and_place(text: str) -> None:
     with pytest.raises(InvalidSettings, match="expected a span") as caught:
         seconds(text, "since", "user file")
     assert (caught.value.place, caught.value.field) == ("user file", "since")
 
 
-def test_cache_dir(tmp_path: Path) -> None:
-    """The cache is where it is set to be, else below XDG_CACHE_HOME or ~/.cache."""
+def test_cache_folder_is_set_or_below_xdg_or_home(tmp_path: Path) -> None:
     assert cache_dir(Settings(), {}, tmp_path) == tmp_path / ".cache" / "brimline"
     assert cache_dir(Settings(), {"XDG_CACHE_HOME": "/c"}, tmp_path) == Path("/c/brimline")
     assert cache_dir(Settings(cache_dir="/own"), {"XDG_CACHE_HOME": "/c"}, tmp_path) == Path("/own")
 
 
-def test_is_frozen_and_small() -> None:
-    """One frozen value of about a dozen fields at most."""
-    fields = msgspec.structs.fields(Settings)
-    assert len(fields) <= 15
+def test_settings_are_frozen() -> None:
     with pytest.raises(AttributeError):
         Settings().since = "1h"  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_levels(desk: Desk) -> None:
-    """Levels, what they are of and the tone of what is said, from a file or the environment."""
-    desk.user('levels = [40, 60]\nlevels_of = "limit"\n[levels_by]\nclaude = [30]\n')
-    settings = desk.load({"BRIMLINE_LEVELS": "20, 45.5", "BRIMLINE_TONE": "neutral"})
+def test_levels_measure_and_tone_come_from_file_or_environment(workspace: Workspace) -> None:
+    workspace.user('levels = [40, 60]\nlevels_of = "limit"\n[levels_by]\nclaude = [30]\n')
+    settings = workspace.load({"BRIMLINE_LEVELS": "20, 45.5", "BRIMLINE_TONE": "neutral"})
     assert (settings.levels, settings.levels_of) == ((20.0, 45.5), "limit")
     assert (settings.levels_by, settings.tone) == ({"claude": (30.0,)}, "neutral")
     with pytest.raises(InvalidSettings, match="BRIMLINE_LEVELS"):
-        desk.load({"BRIMLINE_LEVELS": "half"})
+        workspace.load({"BRIMLINE_LEVELS": "half"})
 
 
-def test_state_dir(tmp_path: Path) -> None:
-    """What must not be lost has a folder of its own: named, or where the system wants it."""
+def test_state_folder_is_set_or_where_the_system_wants_it(tmp_path: Path) -> None:
     assert state_dir({"BRIMLINE_STATE_DIR": "/here"}, tmp_path) == Path("/here")
     assert state_dir({"XDG_STATE_HOME": "/state"}, tmp_path) == Path("/state/brimline")
     assert state_dir({}, tmp_path) == tmp_path / ".local/state/brimline"
 
 
-def test_socket_path() -> None:
-    """A path that no system takes as a socket's is replaced by a short one, always the same."""
+def test_too_long_socket_path_is_replaced_by_a_stable_short_one() -> None:
     assert socket_path(Path("/state"), 7) == Path("/state/hook.sock")
     long = Path("/state") / ("x" * 100)
     short = socket_path(long, 7, "http")
@@ -298,26 +278,23 @@ def test_socket_path() -> None:
     assert short != socket_path(long / "y", 7, "http")
 
 
-def test_tables_are_laid_over_each_other(tmp_path: Path) -> None:
-    """A project that sets one field of a table keeps the user's others."""
-    there = Desk(tmp_path)
+def test_project_table_keeps_the_users_other_fields(tmp_path: Path) -> None:
+    there = Workspace(tmp_path)
     there.user('[line]\nbar = 5\ncalm = "blue"\n[daemon]\nkeep = "7d"\n')
     there.project("[line]\nbar = 7\n")
-    made = there.load(env={"BRIMLINE_AUTOSTART": "0"})
-    assert (made.line.bar, made.line.calm) == (7, "blue")
-    assert (made.daemon.keep, made.daemon.autostart) == ("7d", False)
+    settings = there.load(env={"BRIMLINE_AUTOSTART": "0"})
+    assert (settings.line.bar, settings.line.calm) == (7, "blue")
+    assert (settings.daemon.keep, settings.daemon.autostart) == ("7d", False)
 
 
 @pytest.mark.parametrize("text", ["yes", "2", "true"])
-def test_switch_that_is_none(tmp_path: Path, text: str) -> None:
-    """A switch in the environment is 0 or 1."""
+def test_switch_in_the_environment_is_0_or_1(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidSettings, match="expected 0 or 1"):
-        Desk(tmp_path).load(env={"BRIMLINE_AUTOSTART": text})
+        Workspace(tmp_path).load(env={"BRIMLINE_AUTOSTART": text})
 
 
-def test_span_to_keep(tmp_path: Path) -> None:
-    """How long sessions are kept is a span."""
-    there = Desk(tmp_path)
+def test_retention_is_a_duration(tmp_path: Path) -> None:
+    there = Workspace(tmp_path)
     there.user('daemon = {keep = "long"}')
     with pytest.raises(InvalidSettings, match=r"daemon\.keep"):
         there.load()

@@ -1,4 +1,4 @@
-"""The fold: dedupe, cycles, compactions, and what is unknown; pure, whatever the order."""
+"""The fold: deduplication, cycles, compactions and unknowns; pure, in any order."""
 
 import copy
 
@@ -54,7 +54,7 @@ def call(
     asked_for: str | None = None,
     final: bool = True,
 ) -> Call:
-    """A call that sent so much, a tenth of it from no cache."""
+    """A call with this many prompt tokens, a tenth of them not from the cache."""
     uncached = sent // 10
     return Call(
         at=at,
@@ -68,7 +68,6 @@ def call(
 
 
 def session_of(*events: AnyEvent) -> Session:
-    """The session after these events."""
     return fold(Session(), events)
 
 
@@ -84,21 +83,19 @@ def reading_of(*events: AnyEvent) -> Reading:
 
 
 def sent_now(thread: Thread) -> int | None:
-    """What is held to be sent now."""
+    """The current prompt size."""
     return thread.current_call.usage.sent if thread.current_call else None
 
 
 # Sessions and threads.
 
 
-def test_nothing_folds_to_nothing() -> None:
-    """No event, no change."""
+def test_no_event_changes_nothing() -> None:
     assert fold(Session(), []) == Session()
     assert main_thread(Session()) is None
 
 
-def test_session_facts_add_up() -> None:
-    """A later fact replaces an earlier one, a field that is None says nothing new."""
+def test_later_fact_replaces_an_earlier_one_unless_none() -> None:
     session = session_of(
         SessionSeen(session="s", agent="claude", project="/p", version="1.0.60", title="a"),
         SessionSeen(version="2.1.325", records_compactions=True),
@@ -107,8 +104,7 @@ def test_session_facts_add_up() -> None:
     assert session == Session("claude", "s", "/p", "2.1.325", "b", True, 5.0)
 
 
-def test_threads_are_apart() -> None:
-    """A subagent has a window of its own, and does not change what main holds."""
+def test_subagent_does_not_change_the_main_context() -> None:
     session = session_of(call("a", 5_000), call("b", 900, thread="agent-1"), call("c", 6_000))
     assert set(session.threads) == {MAIN, "agent-1"}
     assert sent_now(session.threads[MAIN]) == 6_000
@@ -116,8 +112,7 @@ def test_threads_are_apart() -> None:
     assert main_thread(session) is session.threads[MAIN]
 
 
-def test_time_is_the_latest() -> None:
-    """The session's time is the latest that any event told; times that run back do not count."""
+def test_session_time_is_the_latest_of_all_events() -> None:
     session = session_of(call("a", at=5.0), call("b", at=3.0), call("c"), Ended(at=4.0))
     assert session.at == 5.0
 
@@ -125,8 +120,7 @@ def test_time_is_the_latest() -> None:
 # Calls.
 
 
-def test_last_copy_wins() -> None:
-    """Copies with one id are one call: the last one's figures at the first one's place."""
+def test_copies_of_a_call_are_one_with_the_last_figures() -> None:
     thread = thread_of(call("a", output=1), call("b"), call("a", output=250))
     assert list(thread.calls) == ["a", "b"]
     assert thread.calls["a"].usage.output == 250
@@ -134,24 +128,21 @@ def test_last_copy_wins() -> None:
     assert thread.total.output == 260
 
 
-def test_a_whole_copy_is_kept() -> None:
-    """A copy with other cache figures replaces the whole usage, not its largest fields."""
+def test_copy_replaces_the_whole_usage() -> None:
     thread = thread_of(
         Call(id="a", usage=Usage(1, 500, 0, 1)), Call(id="a", usage=Usage(400, 0, 90, 7))
     )
     assert thread.calls["a"].usage == Usage(400, 0, 90, 7)
 
 
-def test_synthetic_is_no_call() -> None:
-    """A reply that the client made up itself changes nothing."""
+def test_synthetic_reply_is_no_call() -> None:
     before = thread_of(call("a", 5_000))
     after = thread_of(call("a", 5_000), call("x", 0, 0, model=SYNTHETIC))
     assert after == before
     assert session_of(call("x", 9, model=SYNTHETIC)).threads.get(MAIN, Thread(MAIN)).calls == {}
 
 
-def test_last_and_model() -> None:
-    """The last call names the model, as the user named it where that is told."""
+def test_last_call_names_the_model_as_the_user_named_it() -> None:
     assert Thread(MAIN).last is None
     assert Thread(MAIN).model is None
     thread = thread_of(call("a"), call("b", model="claude-opus-4-6", asked_for="opus[1m]"))
@@ -160,23 +151,20 @@ def test_last_and_model() -> None:
     assert thread_of(call("a", model=None)).models == ()
 
 
-def test_model_switch() -> None:
-    """A switch of the model is no compaction, also when the occupancy falls with it."""
+def test_model_switch_is_no_compaction() -> None:
     thread = thread_of(SILENT, call("a", 150_000), call("b", 40_000, model="claude-opus-5-5"))
     assert thread.compactions == ()
     assert thread.cycle == 0
     assert thread.model == "claude-opus-5-5"
 
 
-def test_peak() -> None:
-    """The peak is the most that was ever sent, also before a compaction; unknown at first."""
+def test_peak_is_the_largest_prompt_even_before_a_compaction() -> None:
     assert Thread(MAIN).peak_sent is None
     thread = thread_of(RECORDING, call("a", 9_000), Compacted(), call("b", 2_000))
     assert thread.peak_sent == 9_000
 
 
-def test_spent() -> None:
-    """What was billed without telling its calls is in the total, and in no occupancy."""
+def test_billed_tokens_without_calls_are_in_the_total_only() -> None:
     thread = thread_of(
         call("a", 1_000, 10), Spent(usage=Usage(0, 0, 0, 90)), Spent(usage=Usage(5, 0, 0, 0))
     )
@@ -185,24 +173,21 @@ def test_spent() -> None:
     assert sent_now(thread) == 1_000
 
 
-def test_ended() -> None:
-    """A thread that is over still holds what it held."""
+def test_ended_thread_keeps_its_context() -> None:
     thread = thread_of(call("a", 5_000), Ended(at=7.0))
     assert thread.ended
     assert thread.at == 7.0
     assert sent_now(thread) == 5_000
 
 
-def test_goes_on_after_its_end() -> None:
-    """A thread that makes a new call after it was over is not over."""
+def test_new_call_reopens_an_ended_thread() -> None:
     assert not thread_of(call("a"), Ended(), call("b")).ended
 
 
 # Compactions.
 
 
-def test_recorded_compaction() -> None:
-    """The client's record gives before and trigger, the next call gives after."""
+def test_recorded_compaction_has_before_and_trigger_and_next_call_gives_after() -> None:
     thread = thread_of(
         RECORDING,
         call("a", 150_000),
@@ -219,20 +204,17 @@ def test_recorded_compaction() -> None:
     assert [(c.before, c.after) for c in later.compactions] == [(151_000, 42_000)]
 
 
-def test_compaction_without_before() -> None:
-    """Without the client's word, before is what the last call held, reply included."""
+def test_compaction_without_before_takes_the_last_context() -> None:
     thread = thread_of(RECORDING, call("a", 150_000, 700), Compacted())
     assert thread.compactions[0].before == 150_700
 
 
-def test_compaction_of_an_empty_thread() -> None:
-    """A file that begins with a compaction has no before."""
+def test_compaction_before_the_first_call_has_no_before() -> None:
     thread = thread_of(Compacted(), call("a", 30_000))
     assert [(c.before, c.after, c.calls) for c in thread.compactions] == [(None, 30_000, 0)]
 
 
-def test_two_compactions_in_a_row() -> None:
-    """Two without a call between are two cycles; the next call tells the last one's after."""
+def test_two_compactions_without_a_call_are_two_cycles() -> None:
     thread = thread_of(
         RECORDING, call("a", 150_000), Compacted(before=151_000), Compacted(), call("b", 20_000)
     )
@@ -240,19 +222,17 @@ def test_two_compactions_in_a_row() -> None:
     assert thread.cycle == 2
 
 
-def test_compaction_that_is_told_twice() -> None:
-    """A compaction told again at its own time is one; it may know now what is left."""
+def test_repeated_compaction_is_one_and_may_add_after() -> None:
     events = [RECORDING, call("a", 150_000), Compacted(at=5.0, before=151_000)]
     again = thread_of(*events, Compacted(at=5.0))
     assert again == thread_of(*events)
-    told = thread_of(*events, Compacted(at=5.0, after=12_000))
-    assert [(c.before, c.after) for c in told.compactions] == [(151_000, 12_000)]
+    thread = thread_of(*events, Compacted(at=5.0, after=12_000))
+    assert [(c.before, c.after) for c in thread.compactions] == [(151_000, 12_000)]
     assert thread_of(*events, Compacted(at=6.0)).cycle == 2
     assert thread_of(*events, call("b", 20_000), Compacted(at=5.0)).cycle == 2
 
 
-def test_after_is_the_first_call_only() -> None:
-    """Later calls and copies of older ones do not change what a compaction left."""
+def test_later_calls_do_not_change_what_a_compaction_left() -> None:
     thread = thread_of(
         RECORDING, call("a", 150_000), Compacted(), call("a", 150_000), call("b", 20_000),
         call("c", 60_000),
@@ -260,8 +240,7 @@ def test_after_is_the_first_call_only() -> None:
     assert thread.compactions[0].after == 20_000
 
 
-def test_unknown_after_a_compaction() -> None:
-    """After a compaction the occupancy is unknown until the next reply, not 0 and not the old."""
+def test_context_after_a_compaction_is_unknown_until_the_next_reply() -> None:
     events = [RECORDING, call("a", 150_000), Compacted(before=151_000)]
     reading = reading_of(*events)
     assert (reading.sent, reading.held, reading.percent) == (None, None, None)
@@ -271,33 +250,28 @@ def test_unknown_after_a_compaction() -> None:
     assert reading_of(*events, call("b", 30_000)).sent == 30_000
 
 
-def test_old_copy_after_a_compaction() -> None:
-    """A copy of an older call, written again after the boundary, is not what is held now."""
+def test_copy_of_an_older_call_after_a_compaction_is_not_the_context() -> None:
     thread = thread_of(RECORDING, call("a", 150_000), Compacted(), call("a", 150_000))
     assert thread.current is None
 
 
-def test_clear_after_a_compaction() -> None:
-    """What the first call after a clear sends is not what the compaction before it left."""
+def test_first_call_after_a_clear_is_not_what_the_compaction_left() -> None:
     thread = thread_of(RECORDING, call("a", 150_000), Compacted(), Cleared(), call("b", 9_000))
     assert thread.compactions[0].after is None
     assert thread.cycle == 2
 
 
-def test_compacting() -> None:
-    """While the client compacts the state says so, until it is done or goes on."""
+def test_state_is_compacting_until_the_compaction_ends() -> None:
     assert reading_of(call("a"), Compacting()).state == "compacting"
     assert reading_of(call("a"), Compacting(), Compacted()).state == "unknown"
     assert reading_of(call("a"), Compacting(), call("b")).state == "measured"
 
 
-def test_compacting_ends_with_a_clear() -> None:
-    """A cleared conversation compacts no more."""
+def test_clear_ends_the_compacting_state() -> None:
     assert reading_of(call("a"), Compacting(), Cleared()).state == "unknown"
 
 
-def test_inferred_compaction() -> None:
-    """Where no record would tell, a fall that can be nothing else is a compaction, and says so."""
+def test_unexplained_fall_is_an_inferred_compaction() -> None:
     thread = thread_of(SILENT, call("a", 100_000, 500), call("b", 40_000, at=3.0))
     (compaction,) = thread.compactions
     assert compaction.inferred
@@ -318,33 +292,30 @@ def test_inferred_compaction() -> None:
         (50_000, 90_000, False),
     ],
 )
-def test_fall_that_is_enough(before: int, after: int, inferred: bool) -> None:
-    """A fall counts below 0.7 of what was, and by more than 10,000 tokens."""
+def test_fall_counts_below_a_share_of_0_7_and_by_more_than_10000_tokens(
+    before: int, after: int, inferred: bool
+) -> None:
     thread = thread_of(SILENT, call("a", before), call("b", after))
     assert [c.inferred for c in thread.compactions] == [True] * inferred
 
 
-def test_no_inference_where_it_is_recorded() -> None:
-    """Where the client records its compactions, a fall without a record is none."""
+def test_no_compaction_is_inferred_if_the_client_records_them() -> None:
     thread = thread_of(RECORDING, call("a", 100_000), call("b", 20_000))
     assert thread.compactions == ()
 
 
-def test_inference_where_nothing_is_said() -> None:
-    """A source that does not say whether it records compactions is taken for one that does not."""
+def test_compaction_is_inferred_if_recording_is_unknown() -> None:
     assert len(thread_of(call("a", 100_000), call("b", 20_000)).compactions) == 1
 
 
-def test_beginning_that_is_told_again() -> None:
-    """A copy that is not final never replaces one that is."""
+def test_partial_copy_never_replaces_a_final_one() -> None:
     final = call("a", 5_000, 700)
     begun = msgspec.structs.replace(call("a", 5_000, 1), final=False)
     assert thread_of(begun, final, begun).calls["a"] == final
     assert thread_of(begun).calls["a"] == begun
 
 
-def test_left_until_the_limit() -> None:
-    """What is left is counted from what is held to the limit, never below 0, or unknown."""
+def test_tokens_left_are_never_negative_or_unknown() -> None:
     near = read(*_alone(150_000), "test", Overrides(limits={"*": 160_000}))
     assert near.left == 9_990
     assert read(*_alone(170_000), "test", Overrides(limits={"*": 160_000})).left == 0
@@ -357,14 +328,12 @@ def _alone(sent: int) -> tuple[Session, Thread]:
     return session, session.threads[MAIN]
 
 
-def test_edit_before_its_call() -> None:
-    """A fall at a call that the API says it edited is no compaction."""
+def test_fall_at_an_edited_call_is_no_compaction() -> None:
     thread = thread_of(call("a", 150_000), Edited(call="b", kind="cleared"), call("b", 20_000))
     assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, 1)
 
 
-def test_edit_after_its_call() -> None:
-    """An edit that is told later undoes what was taken for a compaction, and counts once."""
+def test_later_edit_undoes_an_inferred_compaction() -> None:
     edit = Edited(call="b", kind="cleared")
     thread = thread_of(call("a", 150_000), call("b", 20_000), edit, edit)
     assert (thread.compactions, thread.cycle, thread.edits) == ((), 0, 1)
@@ -372,24 +341,21 @@ def test_edit_after_its_call() -> None:
     assert thread.current_call.id == "b"
 
 
-def test_edit_of_another_call() -> None:
-    """An edit explains the fall at its own call alone; a recorded compaction stays."""
+def test_edit_explains_the_fall_at_its_own_call_only() -> None:
     fell = (call("a", 150_000), call("b", 20_000))
     assert thread_of(*fell, Edited(call="a", kind="cleared")).cycle == 1
     assert thread_of(*fell, call("c", 21_000), Edited(call="c", kind="cleared")).cycle == 1
-    told = thread_of(RECORDING, fell[0], Compacted(), fell[1], Edited(call="b", kind="cleared"))
-    assert (len(told.compactions), told.cycle) == (1, 1)
+    thread = thread_of(RECORDING, fell[0], Compacted(), fell[1], Edited(call="b", kind="cleared"))
+    assert (len(thread.compactions), thread.cycle) == (1, 1)
 
 
 @pytest.mark.parametrize("between", [Trimmed(), Cleared(), Rewound(to=None), Compacted()], ids=repr)
-def test_fall_that_is_explained(between: AnyEvent) -> None:
-    """A fall after something that explains it is no compaction of its own."""
+def test_explained_fall_is_no_compaction(between: AnyEvent) -> None:
     thread = thread_of(SILENT, call("a", 100_000), between, call("b", 20_000))
     assert not any(c.inferred for c in thread.compactions)
 
 
-def test_copy_is_no_fall() -> None:
-    """A smaller copy of the same call is a correction, not a compaction."""
+def test_smaller_copy_of_a_call_is_no_compaction() -> None:
     thread = thread_of(SILENT, call("a", 100_000), call("a", 20_000))
     assert thread.compactions == ()
 
@@ -417,8 +383,7 @@ def test_sustained_is_what_three_calls_in_a_row_sent() -> None:
     assert thread_of(RECORDING, *calls, other).sustained_sent == 0
 
 
-def test_after_is_not_told_by_a_later_fall() -> None:
-    """What is sent after a trim in the next cycle is not what the compaction left."""
+def test_trim_in_the_next_cycle_does_not_change_what_a_compaction_left() -> None:
     thread = thread_of(
         RECORDING, call("a", 150_000), Compacted(), call("b", 20_000), Trimmed(), call("c", 9_000)
     )
@@ -428,23 +393,20 @@ def test_after_is_not_told_by_a_later_fall() -> None:
 # Trim, clear, rewind.
 
 
-def test_trimmed() -> None:
-    """What was trimmed makes the occupancy unknown, in the same cycle."""
+def test_trim_makes_the_context_unknown_in_the_same_cycle() -> None:
     thread = thread_of(call("a", 100_000), Trimmed())
     assert (thread.current, thread.cycle, thread.compactions) == (None, 0, ())
     assert thread.last is not None
     assert thread.last.id == "a"
 
 
-def test_cleared() -> None:
-    """A clear begins a new cycle, and what is held is unknown until the next reply."""
+def test_clear_begins_a_cycle_with_an_unknown_context() -> None:
     thread = thread_of(call("a", 100_000), Cleared(at=4.0))
     assert (thread.current, thread.cycle, thread.compactions) == (None, 1, ())
     assert thread.at == 4.0
 
 
-def test_rewound() -> None:
-    """After a rewind what is held is what that call held; the calls stay billed."""
+def test_rewind_restores_the_context_and_keeps_the_bill() -> None:
     thread = thread_of(call("a", 5_000), call("b", 50_000), Rewound(to="a"))
     assert sent_now(thread) == 5_000
     assert thread.last is not None
@@ -453,21 +415,18 @@ def test_rewound() -> None:
     assert thread.cycle == 0
 
 
-def test_rewound_to_the_start() -> None:
-    """A rewind to the empty start leaves the occupancy unknown."""
+def test_rewind_to_the_start_makes_the_context_unknown() -> None:
     assert thread_of(call("a", 5_000), Rewound(to=None)).current is None
 
 
-def test_rewound_to_an_unknown_call() -> None:
-    """A rewind to a call that nobody saw is passed over."""
+def test_rewind_to_an_unknown_call_is_ignored() -> None:
     assert thread_of(call("a", 5_000), Rewound(to="z")).current == "a"
 
 
 # Windows.
 
 
-def test_window_for_a_model() -> None:
-    """A window is reported per model, as named or as asked for; the last report counts."""
+def test_last_window_reported_for_a_model_counts() -> None:
     events: list[AnyEvent] = [
         RECORDING,
         WindowReported(tokens=111, model="other"),
@@ -476,20 +435,19 @@ def test_window_for_a_model() -> None:
         WindowReported(tokens=700_000, model="claude-opus-4-6[1m]"),
     ]
     named = reading_of(*events, call("a", model="claude-opus-4-6")).window
-    asked = reading_of(
+    reading = reading_of(
         *events, call("a", model="claude-opus-4-6", asked_for="claude-opus-4-6[1m]")
     ).window
     switched = reading_of(*events, call("a", model="claude-sonnet-4-5")).window
     assert named is not None
     assert (named.tokens, named.origin) == (600_000, "reported")
-    assert asked is not None
-    assert (asked.tokens, asked.origin) == (700_000, "reported")
+    assert reading is not None
+    assert (reading.tokens, reading.origin) == (700_000, "reported")
     assert switched is not None
     assert (switched.tokens, switched.origin) == (200_000, "client")
 
 
-def test_window_for_any_model() -> None:
-    """A window reported for no model holds for whatever the thread runs on."""
+def test_window_reported_without_a_model_applies_to_any() -> None:
     events = [SessionSeen(agent="codex"), WindowReported(tokens=353_400)]
     before = reading_of(*events)
     assert before.window is not None
@@ -499,8 +457,7 @@ def test_window_for_any_model() -> None:
     assert reading.window.tokens == 258_400
 
 
-def test_disproof_is_of_one_model() -> None:
-    """What a larger model sent does not disprove the window of the one that runs now."""
+def test_prompt_of_a_larger_model_does_not_disprove_the_window() -> None:
     reading = reading_of(
         RECORDING,
         call("a", 500_000, model="claude-opus-5-5"),
@@ -512,8 +469,7 @@ def test_disproof_is_of_one_model() -> None:
     assert reading.percent == 15.0
 
 
-def test_limit_is_learned_of_one_model() -> None:
-    """Where one model's window was compacted says nothing about another's."""
+def test_learned_limit_does_not_apply_to_another_model() -> None:
     reading = reading_of(
         RECORDING,
         call("a", 160_000, model="claude-sonnet-4-5"),
@@ -526,16 +482,14 @@ def test_limit_is_learned_of_one_model() -> None:
 
 @pytest.mark.parametrize("tokens", [0, -1])
 @pytest.mark.parametrize("calls", [(), (call("a", 30_000),), (call("a", 0, 7),)], ids=len)
-def test_window_of_nothing(calls: tuple[Call, ...], tokens: int) -> None:
-    """A client that reports a window of 0 has told nothing, and nothing breaks."""
+def test_reported_window_of_0_is_ignored(calls: tuple[Call, ...], tokens: int) -> None:
     reading = reading_of(RECORDING, *calls, WindowReported(tokens=tokens))
     assert reading.window is None or reading.window.tokens > 0
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "pi", "opencode"])
 @pytest.mark.parametrize("size", [1, 12_000, 16_384, 20_000, 33_000])
-def test_small_windows(agent: str, size: int) -> None:
-    """However small a window is set, there is a reading with figures that can be."""
+def test_any_small_window_gives_valid_figures(agent: str, size: int) -> None:
     session = session_of(SessionSeen(agent=agent), call("a", 500))
     reading = read(session, session.threads[MAIN], "transcript", Overrides(windows={"*": size}))
     assert reading.percent is not None
@@ -546,8 +500,7 @@ def test_small_windows(agent: str, size: int) -> None:
 # Readings.
 
 
-def test_reading() -> None:
-    """A reading has every figure, where it is from and when."""
+def test_reading_has_every_figure_its_source_and_time() -> None:
     reading = reading_of(RECORDING, call("a", 64_340, 660, at=12.5))
     assert (reading.sent, reading.held) == (64_340, 65_000)
     assert (reading.percent, reading.percent_raw) == (32.2, 32.2)
@@ -555,8 +508,7 @@ def test_reading() -> None:
     assert (reading.source, reading.at, reading.state) == ("transcript", 12.5, "measured")
 
 
-def test_overshoot_shows() -> None:
-    """What is beyond a window that the user set shows in the raw percentage."""
+def test_usage_above_a_set_window_shows_in_the_raw_percentage() -> None:
     session = session_of(RECORDING, call("a", 250_000))
     overrides = Overrides(windows={"claude": 200_000}, limits={"claude": 100_000})
     reading = read(session, session.threads[MAIN], "stream", overrides)
@@ -564,35 +516,41 @@ def test_overshoot_shows() -> None:
     assert reading.percent_of_limit == 250.0
 
 
-def test_reading_of_an_unknown_window() -> None:
-    """Without a window there are tokens and no percentage."""
+def test_unknown_window_gives_tokens_without_a_percentage() -> None:
     reading = reading_of(SessionSeen(agent="pi"), call("a", 5_000, model="my-local-model"))
     assert (reading.sent, reading.window, reading.limit) == (5_000, None, None)
     assert (reading.percent, reading.percent_raw, reading.percent_of_limit) == (None, None, None)
     assert reading.client_shows is None
 
 
-def test_streaming() -> None:
-    """While a reply streams the state says so; its last copy makes it measured."""
-    begun, done = call("a", 5_000, 1, final=False), call("a", 5_000, 90)
+def test_state_is_streaming_until_the_final_copy() -> None:
+    begun, final = call("a", 5_000, 1, final=False), call("a", 5_000, 90)
     assert reading_of(begun).state == "streaming"
-    assert reading_of(begun, done).state == "measured"
+    assert reading_of(begun, final).state == "measured"
 
 
-def test_known_of() -> None:
-    told = ClientSettings(limit=5)
+def test_limit_learned_elsewhere_goes_before_the_threads_own() -> None:
+    settings = ClientSettings(limit=5)
     session = session_of(
         RECORDING, call("a", 9_000), Compacted(trigger="auto", before=9_500), call("b", 100)
     )
-    known = resolve_context(session, session.threads[MAIN], told)
-    assert (known.agent, known.model, known.version) == ("claude", "claude-sonnet-4-5", "2.1.325")
-    assert (known.most_sent, known.compacted_at, known.settings) == (9_000, (9_500,), told)
+    context = resolve_context(session, session.threads[MAIN], settings)
+    assert (context.agent, context.model, context.version) == (
+        "claude",
+        "claude-sonnet-4-5",
+        "2.1.325",
+    )
+    assert (context.most_sent, context.compacted_at, context.settings) == (
+        9_000,
+        (9_500,),
+        settings,
+    )
     empty = resolve_context(Session(), Thread(MAIN), NO_CLIENT_SETTINGS)
     assert (empty.model, empty.most_sent, empty.compacted_at) == (None, 0, ())
 
 
 @pytest.mark.parametrize(
-    ("agent", "held", "sent", "size", "shown"),
+    ("agent", "held", "sent", "size", "expected"),
     [
         ("claude", 175_111, 175_070, 200_000, "97% of 180,000 in the footer"),
         ("claude", 190_000, 190_000, 200_000, "100% of 180,000 in the footer"),
@@ -606,19 +564,18 @@ def test_known_of() -> None:
         ("codex", 5, 5, None, None),
     ],
 )
-def test_client_shows(
-    agent: str | None, held: int | None, sent: int | None, size: int | None, shown: str | None
+def test_client_percentage_follows_the_clients_own_formula(
+    agent: str | None, held: int | None, sent: int | None, size: int | None, expected: str | None
 ) -> None:
     """Codex takes 12,000 off both sides; Claude Code's footer divides by 20,000 less."""
     window = None if size is None else Window(size, "reported", "")
-    assert client_shows(agent, held, sent, window) == shown
+    assert client_shows(agent, held, sent, window) == expected
 
 
 # Totals.
 
 
-def test_call_in_two_sessions_counts_once() -> None:
-    """A fork copies its calls: in the total they count once, what was spent counts each time."""
+def test_call_of_a_fork_counts_once_in_the_total() -> None:
     first = thread_of(call("a", 1_000, 10), call("b", 2_000, 20), Spent(usage=Usage(0, 0, 0, 5)))
     fork = thread_of(call("a", 1_000, 10), call("b", 2_000, 20), call("c", 3_000, 30))
     assert total([first, fork]) == (3, Usage(600, 5_400, 0, 65))
@@ -626,8 +583,7 @@ def test_call_in_two_sessions_counts_once() -> None:
 
 
 @given(st.permutations([0, 1, 2]))
-def test_total_in_any_order(order: list[int]) -> None:
-    """The total of forks does not depend on which file is read first."""
+def test_total_of_forks_does_not_depend_on_their_order(order: list[int]) -> None:
     threads = [
         thread_of(call("a", 1_000, 1, final=False)),
         thread_of(call("a", 1_000, 90), call("b")),
@@ -689,45 +645,42 @@ MANY = st.lists(EVENTS, max_size=25)
 
 
 def encode(session: Session) -> bytes:
-    """A session as JSON."""
     return msgspec.json.encode(session, enc_hook=encode_calls)
 
 
 @given(MANY, MANY)
-def test_fold_in_parts(first: list[AnyEvent], second: list[AnyEvent]) -> None:
-    """Folding in two parts is folding at once."""
+def test_folding_in_two_parts_equals_folding_at_once(
+    first: list[AnyEvent], second: list[AnyEvent]
+) -> None:
     assert fold(fold(Session(), first), second) == fold(Session(), first + second)
 
 
 @given(MANY, MANY)
-def test_fold_is_pure(first: list[AnyEvent], second: list[AnyEvent]) -> None:
-    """The session that is given, and all that is in it, stays as it was."""
+def test_fold_does_not_change_its_argument(first: list[AnyEvent], second: list[AnyEvent]) -> None:
     given_one = fold(Session(), first)
-    kept = copy.deepcopy(given_one)
+    original = copy.deepcopy(given_one)
     fold(given_one, second)
-    assert given_one == kept
-    assert encode(given_one) == encode(kept)
+    assert given_one == original
+    assert encode(given_one) == encode(original)
 
 
 @given(MANY, MANY, MANY)
-def test_sessions_that_share_calls_stay_apart(
+def test_sessions_grown_from_the_same_one_are_independent(
     first: list[AnyEvent], second: list[AnyEvent], third: list[AnyEvent]
 ) -> None:
-    """Two sessions that grow from the same one do not see each other's calls."""
     shared = fold(Session(), first)
-    one, other = fold(shared, second), fold(shared, third)
-    one = fold(one, third)
-    assert encode(one) == encode(fold(Session(), first + second + third))
-    assert encode(other) == encode(fold(Session(), first + third))
-    for name, thread in one.threads.items():
+    first_session, second_session = fold(shared, second), fold(shared, third)
+    first_session = fold(first_session, third)
+    assert encode(first_session) == encode(fold(Session(), first + second + third))
+    assert encode(second_session) == encode(fold(Session(), first + third))
+    for name, thread in first_session.threads.items():
         calls = list(thread.calls.values())
         assert thread.total == sum((call.usage for call in calls), thread.spent)
         assert thread.peak_sent == max((call.usage.sent for call in calls), default=None), name
 
 
 @given(MANY)
-def test_fold_twice(events: list[AnyEvent]) -> None:
-    """Events that come twice make no call twice."""
+def test_repeated_events_add_no_call(events: list[AnyEvent]) -> None:
     once, twice = fold(Session(), events), fold(Session(), events + events)
     assert {n: t.calls for n, t in twice.threads.items()} == {
         n: t.calls for n, t in once.threads.items()
@@ -736,8 +689,7 @@ def test_fold_twice(events: list[AnyEvent]) -> None:
 
 
 @given(MANY)
-def test_any_order(events: list[AnyEvent]) -> None:
-    """Any events in any order fold to a state that can be, and to a reading of it."""
+def test_any_order_of_events_gives_a_valid_state(events: list[AnyEvent]) -> None:
     session = fold(Session(), events)
     for name, thread in session.threads.items():
         clears = sum(1 for e in events if isinstance(e, Cleared) and e.thread == name)
@@ -753,15 +705,13 @@ def test_any_order(events: list[AnyEvent]) -> None:
 
 
 @given(MANY)
-def test_round_trip(events: list[AnyEvent]) -> None:
-    """A session that was written is read as the same, and so are its events."""
+def test_encoded_session_and_events_decode_to_the_same(events: list[AnyEvent]) -> None:
     session = fold(Session(), events)
     assert msgspec.json.decode(encode(session), type=Session, dec_hook=decode_calls) == session
     assert msgspec.json.decode(msgspec.json.encode(events), type=list[AnyEvent]) == events
 
 
-def test_cycle_of_a_call() -> None:
-    """The cycle of every call can be told later: compactions and clears before it are counted."""
+def test_cycle_of_every_call_counts_compactions_and_clears_before_it() -> None:
     usage = Usage(60_000, 0, 0, 10)
     events: list[AnyEvent] = [
         Call(id="a", usage=usage),

@@ -1,4 +1,4 @@
-"""Usage: disjoint buckets, and every figure that is made from them."""
+"""Usage: disjoint buckets, and every figure derived from them."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ COUNTS = st.integers(0, 2_000_000)
 
 @st.composite
 def usages(draw: st.DrawFn) -> Usage:
-    """Any usage that can be."""
+    """Any valid usage."""
     output = draw(COUNTS)
     reasoning = draw(st.none() | st.integers(0, output))
     return Usage(draw(COUNTS), draw(COUNTS), draw(COUNTS), output, reasoning)
@@ -35,8 +35,7 @@ BAD: list[Any] = [-1, 1 << 63, "7", 7.0, math.nan, None, True, False, [1], b"1"]
 
 @pytest.mark.parametrize("value", BAD, ids=repr)
 @pytest.mark.parametrize("field", ["input", "cache_read", "cache_write", "output"])
-def test_count_that_cannot_be(field: str, value: Any) -> None:
-    """A count that is negative or no integer is refused, and the field is named."""
+def test_invalid_count_is_refused_by_name(field: str, value: Any) -> None:
     counts: dict[str, Any] = {"input": 1, "cache_read": 2, "cache_write": 3, "output": 4}
     with pytest.raises(InvalidUsage) as caught:
         Usage(**{**counts, field: value})
@@ -44,28 +43,24 @@ def test_count_that_cannot_be(field: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, "7", 7.0, math.nan, True], ids=repr)
-def test_reasoning_that_cannot_be(value: Any) -> None:
-    """Reasoning is a count too, where it is told."""
+def test_invalid_reasoning_count_is_refused(value: Any) -> None:
     with pytest.raises(InvalidUsage) as caught:
         Usage(1, 2, 3, 9, value)
     assert caught.value.field == "reasoning"
 
 
-def test_reasoning_is_a_part_of_output() -> None:
-    """More reasoning than output is refused; all of it is allowed."""
+def test_more_reasoning_than_output_is_refused() -> None:
     assert Usage(0, 0, 0, 5, 5).reasoning == 5
     with pytest.raises(InvalidUsage, match="at most the output, 5"):
         Usage(0, 0, 0, 5, 6)
 
 
-def test_is_frozen() -> None:
-    """A usage is a value: it cannot be changed."""
+def test_usage_is_frozen() -> None:
     with pytest.raises(AttributeError):
         Usage(1, 2, 3, 4).input = 5  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_sent_and_held() -> None:
-    """Sent is the whole prompt, held is the prompt and the reply."""
+def test_sent_is_the_prompt_and_held_adds_the_reply() -> None:
     usage = Usage(input=3, cache_read=80_000, cache_write=2_000, output=500, reasoning=400)
     assert usage.sent == 82_003
     assert usage.held == 82_503
@@ -75,13 +70,11 @@ def test_sent_and_held() -> None:
     ("uncached", "cached", "effective"),
     [(20_000, 80_000, 28_000), (50_000, 0, 50_000), (15_000, 80_000, 23_000), (0, 1, 1), (0, 0, 0)],
 )
-def test_effective(uncached: int, cached: int, effective: int) -> None:
-    """A cached token costs a tenth: 100k with 80k cached is 28k."""
+def test_cached_token_costs_a_tenth(uncached: int, cached: int, effective: int) -> None:
     assert Usage(uncached, cached, 0, 0).effective == effective
 
 
-def test_compaction_trigger_on_effective() -> None:
-    """At 95k of 100k and a threshold of 90 % it compacts without a cache, and not with 80k."""
+def test_95k_of_100k_triggers_a_compaction_only_without_a_cache() -> None:
     threshold = 90_000
     assert Usage(95_000, 0, 0, 0).effective > threshold
     cached = Usage(15_000, 80_000, 0, 0)
@@ -90,28 +83,24 @@ def test_compaction_trigger_on_effective() -> None:
 
 
 @given(usages())
-def test_effective_is_within_the_prompt(usage: Usage) -> None:
-    """The cost view is never more than what was sent, and never less than a tenth of it."""
+def test_cost_is_between_a_tenth_of_the_prompt_and_the_prompt(usage: Usage) -> None:
     assert usage.sent <= 10 * usage.effective
     assert usage.effective <= usage.sent <= usage.held
 
 
 @given(usages(), usages(), usages())
-def test_addition(a: Usage, b: Usage, c: Usage) -> None:
-    """Addition is associative and commutative, and adds every bucket."""
+def test_addition_is_associative_and_commutative(a: Usage, b: Usage, c: Usage) -> None:
     assert (a + b) + c == a + (b + c)
     assert a + b == b + a
     assert (a + b).held == a.held + b.held
 
 
 @given(usages())
-def test_nothing_is_neutral(usage: Usage) -> None:
-    """Nothing added changes nothing, an unknown reasoning stays unknown."""
+def test_adding_nothing_changes_nothing(usage: Usage) -> None:
     assert usage + ZERO == ZERO + usage == usage
 
 
-def test_unknown_reasoning_is_not_zero() -> None:
-    """A sum with one unknown part is unknown in that part."""
+def test_sum_with_unknown_reasoning_has_unknown_reasoning() -> None:
     assert (Usage(1, 1, 1, 1, 1) + Usage(1, 1, 1, 1)).reasoning is None
     assert (Usage(1, 1, 1, 1) - ZERO).reasoning is None
     assert (Usage(1, 1, 1, 1, 1) + Usage(1, 1, 1, 2, 2)).reasoning == 3
@@ -119,56 +108,50 @@ def test_unknown_reasoning_is_not_zero() -> None:
 
 @given(usages(), usages())
 def test_difference_undoes_addition(a: Usage, b: Usage) -> None:
-    """The growth of a running total is what was added to it."""
     grown = (a + b) - a
     assert (grown.sent, grown.output) == (b.sent, b.output)
     if a.reasoning is not None:
         assert grown == b
 
 
-def test_total_that_fell() -> None:
-    """A running total that falls is an error, not a negative count."""
+def test_decreased_total_is_an_error() -> None:
     with pytest.raises(InvalidUsage):
         _ = Usage(1, 0, 0, 0) - Usage(2, 0, 0, 0)
 
 
 @given(usages())
-def test_round_trip(usage: Usage) -> None:
-    """A usage that was written is read as the same."""
+def test_encoded_usage_decodes_to_the_same(usage: Usage) -> None:
     assert msgspec.json.decode(msgspec.json.encode(usage), type=Usage) == usage
 
 
-def test_bad_usage_in_a_file() -> None:
-    """A wrong count in what was stored is refused when it is read."""
+def test_wrong_stored_count_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"input":1,"cache_read":0,"cache_write":0}', type=Usage)
     with pytest.raises((msgspec.ValidationError, InvalidUsage)):
         msgspec.json.decode(b'{"input":-1,"cache_read":0,"cache_write":0,"output":0}', type=Usage)
 
 
-def test_subset() -> None:
-    """Where the prompt has the cache in, the cache is taken out of it."""
+def test_cached_tokens_are_taken_out_of_a_prompt_that_includes_them() -> None:
     usage = from_subset(prompt=100, cached=70, cache_write=10, output=5, reasoning=2)
     assert usage == Usage(20, 70, 10, 5, 2)
     assert usage.sent == 100
 
 
-def test_subset_larger_than_its_whole() -> None:
-    """More cached than sent is an error that names both."""
+def test_more_cached_than_sent_is_an_error_that_names_both() -> None:
     with pytest.raises(InvalidUsage, match="at most the prompt, 100: got 101") as caught:
         from_subset(100, 60, 41, 5)
     assert caught.value.field == "cached"
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS)
-def test_subset_keeps_the_prompt(cached: int, write: int, rest: int, output: int) -> None:
-    """What was sent is the prompt as the provider counted it."""
+def test_sent_is_the_prompt_as_the_provider_counted_it(
+    cached: int, write: int, rest: int, output: int
+) -> None:
     prompt = cached + write + rest
     assert from_subset(prompt, cached, write, output).sent == prompt
 
 
-def test_percent() -> None:
-    """One decimal; the raw one shows the overshoot, the bounded one does not."""
+def test_raw_percentage_shows_the_overshoot_and_the_bounded_one_does_not() -> None:
     assert percent(35_071, 200_000) == percent_raw(35_071, 200_000) == 17.5
     assert percent_raw(250_000, 200_000) == 125.0
     assert percent(250_000, 200_000) == 100.0
@@ -176,23 +159,20 @@ def test_percent() -> None:
 
 
 @pytest.mark.parametrize(("part", "whole"), [(None, 5), (5, None), (None, None)])
-def test_percent_of_the_unknown(part: int | None, whole: int | None) -> None:
-    """Unknown in, unknown out: never 0."""
+def test_percentage_of_unknown_is_unknown(part: int | None, whole: int | None) -> None:
     assert percent(part, whole) is None
     assert percent_raw(part, whole) is None
 
 
 @given(COUNTS, st.integers(1, 2_000_000))
-def test_percent_is_bounded(part: int, whole: int) -> None:
-    """The percentage that is shown lies within 0 and 100."""
+def test_shown_percentage_is_between_0_and_100(part: int, whole: int) -> None:
     bounded = percent(part, whole)
     assert bounded is not None
     assert 0 <= bounded <= 100
 
 
 @pytest.mark.parametrize("part", [0, 5])
-def test_percent_of_an_empty_whole(part: int) -> None:
-    """A part of nothing is unknown; it is no crash and no number."""
+def test_percentage_of_0_is_unknown(part: int) -> None:
     assert percent_raw(part, 0) is None
     assert percent(part, 0) is None
 
@@ -216,8 +196,7 @@ def test_percent_of_an_empty_whole(part: int) -> None:
         (12_000_000, "12M"),
     ],
 )
-def test_shorten(tokens: int, text: str) -> None:
-    """A count for people keeps two or three figures and no idle zero."""
+def test_short_count_keeps_two_or_three_digits(tokens: int, text: str) -> None:
     assert format_tokens(tokens) == text
 
 
@@ -231,13 +210,14 @@ def test_shorten(tokens: int, text: str) -> None:
         (None, None, ""),
     ],
 )
-def test_context_line(sent: int | None, window: int | None, line: str) -> None:
-    """The line has the percentage, only the tokens, or nothing: never a guess."""
+def test_context_line_has_percentage_tokens_or_nothing(
+    sent: int | None, window: int | None, line: str
+) -> None:
     assert context_line(sent, window) == line
 
 
 @pytest.mark.parametrize(
-    ("sent", "window", "shown"),
+    ("sent", "window", "percent"),
     [
         (22_366, 200_000, 11),
         (127_602, 200_000, 64),
@@ -248,6 +228,5 @@ def test_context_line(sent: int | None, window: int | None, line: str) -> None:
         (125_000, 1_000_000, 13),
     ],
 )
-def test_context_line_agrees_with_the_client(sent: int, window: int, shown: int) -> None:
-    """Whole per cents are those of Claude Code's status line, which rounds a half up."""
-    assert context_line(sent, window).startswith(f"Context: {shown}% ")
+def test_context_line_rounds_as_claude_code_does(sent: int, window: int, percent: int) -> None:
+    assert context_line(sent, window).startswith(f"Context: {percent}% ")

@@ -683,7 +683,7 @@ def test_linked_transcript(home: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_unreadable_folder(home: Path) -> None:
     """A folder that may not be read is passed over, the others are read."""
     closed = home / ".claude" / "projects" / "closed"

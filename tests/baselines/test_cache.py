@@ -96,7 +96,7 @@ def test_doubtful_is_not_kept(path: Path, doubt: dict[str, object]) -> None:
     assert not path.exists()
 
 
-def test_full_disk_is_no_error(path: Path, ordinary: None) -> None:
+def test_full_disk_is_no_error(path: Path, without_privileges: None) -> None:
     """A folder that cannot be written only makes the next time slower."""
     path.parent.mkdir(parents=True)
     path.parent.chmod(0o555)

@@ -144,7 +144,7 @@ def test_moved_configuration(machine: Machine, tmp_path: Path) -> None:
     assert of(machine, CLAUDE_CONFIG_DIR=str(moved)) != before
 
 
-def test_unreadable_is_passed_over(machine: Machine, ordinary: None) -> None:
+def test_unreadable_is_passed_over(machine: Machine, without_privileges: None) -> None:
     """A file or a folder that may not be read is as good as none."""
     before = of(machine)
     write(machine, "project/CLAUDE.md", "x")

@@ -96,12 +96,12 @@ def test_missing_daemon_is_reported_with_how_to_start_it(user: User, tmp_path: P
 
 
 def test_unwritable_folder_is_reported_by_a_background_start(
-    user: User, tmp_path: Path, made_ordinary: Callable[[], None] | None
+    user: User, tmp_path: Path, drop_privileges: Callable[[], None] | None
 ) -> None:
     folder = tmp_path / "read-only"
     folder.mkdir(mode=0o500)
     completed = user.run(
-        "serve", "--background", first=made_ordinary, BRIMLINE_STATE_DIR=str(folder)
+        "serve", "--background", first=drop_privileges, BRIMLINE_STATE_DIR=str(folder)
     )
     assert (completed.code, completed.out) == (2, "")
     assert f"brimline: cannot start 'brimline serve': {folder}/" in completed.err

@@ -274,13 +274,13 @@ def test_unreadable_transcript_does_not_hide_the_others(user: User, command: lis
 
 
 def test_file_without_permission_is_one_line_on_stderr(
-    user: User, made_ordinary: Callable[[], None] | None
+    user: User, drop_privileges: Callable[[], None] | None
 ) -> None:
     user.session("s1", user.call("m1", 9_000))
     closed = user.session("s2", user.call("m2", 9_000, sessionId="s2"))
     closed.chmod(0)
     for command in (["status"], ["report"]):
-        completed = user.run(*command, first=made_ordinary)
+        completed = user.run(*command, first=drop_privileges)
         assert (completed.code, completed.err) == (
             0,
             f"brimline: cannot read {closed}: Permission denied\n",

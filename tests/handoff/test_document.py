@@ -94,7 +94,7 @@ def test_missing_file_is_refused(tmp_path: Path) -> None:
     assert refused("a\0b").reason == "not a valid path"
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_unreadable_file_is_refused(file: Path) -> None:
     file.chmod(0)
     assert refused(file).reason == "Permission denied"

@@ -81,10 +81,10 @@ def test_impossible_folder_loses_the_event_silently(agent: Agent) -> None:
 
 
 def test_read_only_folder_loses_the_event_silently(
-    agent: Agent, made_ordinary: Callable[[], None] | None
+    agent: Agent, drop_privileges: Callable[[], None] | None
 ) -> None:
     agent.folder.chmod(0o500)
-    check_silent_exit(replace(agent, before=made_ordinary).run(BODY))
+    check_silent_exit(replace(agent, before=drop_privileges).run(BODY))
     agent.folder.chmod(0o700)
     assert list(agent.folder.iterdir()) == []
 

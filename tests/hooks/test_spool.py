@@ -148,7 +148,7 @@ def test_loss_counter_that_is_no_regular_file_is_moved_aside(
 
 @pytest.mark.parametrize("name", ["spool", "spool.taking", "spool.dropped"])
 def test_inaccessible_file_stays_and_is_logged_once(
-    tmp_path: Path, ordinary: None, name: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, without_privileges: None, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / name).write_bytes(encode_request(event(1)))
     (tmp_path / name).chmod(0)
@@ -161,7 +161,9 @@ def test_inaccessible_file_stays_and_is_logged_once(
     assert (tmp_path / name).exists()
 
 
-def test_batch_that_cannot_be_finished_is_not_taken(tmp_path: Path, ordinary: None) -> None:
+def test_batch_that_cannot_be_finished_is_not_taken(
+    tmp_path: Path, without_privileges: None
+) -> None:
     (tmp_path / "spool.taking").write_bytes(encode_request(event(1)))
     tmp_path.chmod(0o500)
     assert take(tmp_path) is None

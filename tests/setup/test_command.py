@@ -149,7 +149,7 @@ def test_removal_without_agents_succeeds(user: User) -> None:
     assert user.json() == (1, [])
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_incomplete_removal_does_not_claim_the_file_is_restored(user: User) -> None:
     user.settings.write_text("{}")
     user.run(agents=["claude"])
@@ -178,7 +178,7 @@ def test_broken_file_is_reported_and_other_agents_are_set_up(user: User) -> None
     assert user.settings.read_text() == "{\n  oops\n}"
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_read_only_folder_is_reported_and_the_exit_code_fails(user: User) -> None:
     user.settings.write_text("{}")
     user.settings.parent.chmod(0o500)

@@ -358,7 +358,7 @@ def test_file_that_breaks_after_the_plan_is_left_alone(machine: Machine) -> None
 # What is left beside the file.
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_refused_file_leaves_no_backup_and_no_record(machine: Machine) -> None:
     path = machine.write("{}")
     path.chmod(0o444)
@@ -368,7 +368,7 @@ def test_refused_file_leaves_no_backup_and_no_record(machine: Machine) -> None:
     assert load_manifest(machine.options.state) == {}
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_refused_file_keeps_its_earlier_backup_and_record(machine: Machine) -> None:
     path = machine.write("{}")
     machine.set_up()
@@ -395,7 +395,7 @@ def test_removal_deletes_temporary_files_of_a_killed_setup(
     assert not machine.plan(agent, remove=True).pending
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_record_that_cannot_be_deleted_is_reported_and_the_file_restored(machine: Machine) -> None:
     path = machine.write("{}")
     machine.set_up()

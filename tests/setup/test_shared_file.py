@@ -219,7 +219,7 @@ def test_backup_has_the_mode_of_the_file_and_is_deleted_when_unused(path: Path) 
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_read_only_folder_is_an_error_and_nothing_changes(path: Path) -> None:
     path.parent.chmod(0o500)
     with pytest.raises(InvalidSettings) as caught:
@@ -229,7 +229,7 @@ def test_read_only_folder_is_an_error_and_nothing_changes(path: Path) -> None:
     assert (path.read_bytes(), list(path.parent.iterdir())) == (b"old", [path])
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_read_only_file_is_not_replaced(path: Path) -> None:
     path.chmod(0o444)
     with pytest.raises(InvalidSettings, match="cannot be written: Permission denied"):
@@ -237,7 +237,7 @@ def test_read_only_file_is_not_replaced(path: Path) -> None:
     assert (path.read_bytes(), list(path.parent.iterdir())) == (b"old", [path])
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_unreadable_file_is_not_replaced(path: Path) -> None:
     path.chmod(0o200)
     with pytest.raises(InvalidSettings, match="cannot be read: Permission denied"):

@@ -197,7 +197,9 @@ def test_store_opens_after_any_damage(path: Path) -> None:
     assert 100 < aside < 300
 
 
-def test_read_only_folder_is_an_error_that_names_the_file(path: Path, ordinary: None) -> None:
+def test_read_only_folder_is_an_error_that_names_the_file(
+    path: Path, without_privileges: None
+) -> None:
     path.parent.mkdir()
     path.parent.chmod(0o500)
     with pytest.raises(StoreFailed, match="you may write to the file") as caught:
@@ -207,7 +209,7 @@ def test_read_only_folder_is_an_error_that_names_the_file(path: Path, ordinary: 
     assert on(path, count) == 0
 
 
-def test_file_in_a_read_only_folder_is_an_error(path: Path, ordinary: None) -> None:
+def test_file_in_a_read_only_folder_is_an_error(path: Path, without_privileges: None) -> None:
     on(path, write_some)
     path.parent.chmod(0o500)
     with pytest.raises(StoreFailed, match="you may write to the file"):

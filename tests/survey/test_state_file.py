@@ -103,7 +103,7 @@ def test_unusable_folder_is_no_error(saved: State, tmp_path: Path) -> None:
     assert load(tmp_path / "file") == empty()
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_read_only_folder_is_no_error(saved: State, tmp_path: Path) -> None:
     folder = tmp_path / "read-only"
     folder.mkdir(mode=0o500)

@@ -183,7 +183,7 @@ def test_missing_path_is_an_error(machine: Machine, tmp_path: Path) -> None:
     assert "no such file" in unreadable(machine, tmp_path / "none.jsonl")
 
 
-@pytest.mark.usefixtures("ordinary")
+@pytest.mark.usefixtures("without_privileges")
 def test_file_without_permission_is_an_error(machine: Machine, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(call("m1"))
