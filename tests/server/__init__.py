@@ -1,1 +1,1 @@
-"""The daemon, run for real."""
+"""Tests of the daemon."""

@@ -1,4 +1,4 @@
-"""A daemon for a test."""
+"""A running daemon for a test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from .running import Running
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Running]:
-    """A daemon that runs, and is gone afterwards."""
+    """A daemon that is stopped after the test."""
     running = Running(tmp_path)
     running.start()
     yield running

@@ -24,11 +24,10 @@ from brimline.server.hooks.hook_socket import ACK
 from brimline.settings import socket_path
 from brimline.testing.hook_frames import encode_request, parse_reply
 
-PATIENCE = 20.0
+MAX_WAIT_S = 20.0
 
 
 def free_port() -> int:
-    """A port that nobody has now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -38,18 +37,17 @@ class UnixConnection(http.client.HTTPConnection):
     """HTTP over the daemon's Unix socket."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__("brimline", timeout=PATIENCE)
+        super().__init__("brimline", timeout=MAX_WAIT_S)
         self._path = path
 
     def connect(self) -> None:
-        """Connect to the socket."""
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(PATIENCE)
+        self.sock.settimeout(MAX_WAIT_S)
         self.sock.connect(str(self._path))
 
 
 class Running:
-    """One daemon; it can be stopped, killed and started again on the same state."""
+    """A daemon that can be stopped, killed and started again on the same state."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -63,22 +61,21 @@ class Running:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What it, and commands that ask it, run in."""
+        """Variables of the daemon and of the commands that ask it."""
         return {
             "HOME": str(self.home),
             "PATH": os.environ["PATH"],
             "BRIMLINE_STATE_DIR": str(self.state),
             "LANG": "C.UTF-8",
-            **{name: told for name, told in os.environ.items() if name.startswith("COVERAGE_")},
+            **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
         }
 
     @property
     def socket(self) -> Path:
-        """Where hooks talk to it."""
         return socket_path(self.state, os.getuid())
 
     def start(self, folder: Path | None = None) -> None:
-        """Start it, in a folder, and wait until it says that it serves."""
+        """Start the daemon in a folder and wait until it serves."""
         words = [sys.executable, "-m", "brimline", "serve", "--port", str(self.port)]
         self.process = subprocess.Popen(
             words,
@@ -98,43 +95,41 @@ class Running:
         self.link = self.process.stdout.readline().strip()
 
     def kill(self) -> None:
-        """Kill it as the kernel would."""
         assert self.process is not None
         self.process.kill()
         self._wait()
 
-    def ended(self) -> int:
-        """How it ended, by itself."""
+    def wait_for_exit(self) -> int:
+        """Wait until the daemon ends by itself; return its exit code."""
         return self._wait()
 
     def stop(self) -> int:
-        """Ask it to end, as Ctrl-C or a service manager does."""
+        """Send SIGTERM, as a service manager does; return the exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return self._wait()
 
     def _wait(self) -> int:
         assert self.process is not None
-        code = self.process.wait(PATIENCE)
+        code = self.process.wait(MAX_WAIT_S)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.process = None
         return code
 
     def close(self) -> None:
-        """Whatever happened, leave nothing running."""
+        """Kill the daemon if it still runs."""
         if self.process is not None:
             self.kill()
 
-    def words(self, kind: str, agent: str = "claude") -> list[str]:
-        """The hook client's command."""
+    def hook_command(self, kind: str, agent: str = "claude") -> list[str]:
         script = str(Path(client.__file__))
         return [sys.executable, "-I", "-S", script, kind, agent, str(self.socket),
                 str(self.state / "spool")]  # fmt: skip
 
-    def hook(self, told: dict[str, Any], kind: RequestKind = "hook", **env: str) -> str:
-        """What an agent's hook is given, however long a busy machine takes; it is passed on."""
-        return self.ask(json.dumps(told).encode(), kind, env=env)
+    def hook(self, hook_input: dict[str, Any], kind: RequestKind = "hook", **env: str) -> str:
+        """Send a hook's input without a time limit, acknowledge the reply and return it."""
+        return self.ask(json.dumps(hook_input).encode(), kind, env=env)
 
     def ask(
         self,
@@ -144,10 +139,10 @@ class Running:
         env: dict[str, str] | None = None,
         agent: str = "claude",
     ) -> str:
-        """The same for any body, and for a hook that dies before it passes the answer on."""
+        """Send any body as a hook; without `passed_on` the hook dies before it acknowledges."""
         id = f"{time.time_ns()}-{os.getpid()}"
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(PATIENCE)
+            connection.settimeout(MAX_WAIT_S)
             connection.connect(str(self.socket))
             connection.sendall(encode_request(HookRequest(kind, agent, id, 1, env or {}, body)))
             data = b""
@@ -161,39 +156,39 @@ class Running:
                     connection.recv(1)
         return text.decode()
 
-    def client(self, told: dict[str, Any], kind: RequestKind = "hook", **env: str) -> str:
-        """What the real hook client prints."""
-        done = subprocess.run(
-            self.words(kind),
-            input=json.dumps(told),
+    def client(self, hook_input: dict[str, Any], kind: RequestKind = "hook", **env: str) -> str:
+        """Return what the real hook client prints."""
+        result = subprocess.run(
+            self.hook_command(kind),
+            input=json.dumps(hook_input),
             env={"PATH": os.environ["PATH"], **env},
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=MAX_WAIT_S,
         )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+        assert (result.returncode, result.stderr) == (0, "")
+        return result.stdout
 
     def command(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """One of our commands, asking this daemon."""
+        """Run a brimline command that asks this daemon."""
         return subprocess.run(
             [sys.executable, "-m", "brimline", *words],
             env=self.environment | env,
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=MAX_WAIT_S,
         )
 
     @property
     def secret(self) -> str:
-        """What programs send to be let in."""
+        """The secret that programs send."""
         return (self.state / "secret").read_text().strip()
 
     @property
     def authorization(self) -> dict[str, str]:
-        """The header that lets a program in."""
+        """The header that admits a program."""
         return {"Authorization": f"Bearer {self.secret}"}
 
     def _request(
@@ -203,44 +198,42 @@ class Running:
         method: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> urllib.request.Request:
-        """A request with the secret, as a program sends it."""
+        """Build a request with the secret."""
         address = f"http://127.0.0.1:{self.port}{path}"
         sent = {**self.authorization, **(headers or {})}
         return urllib.request.Request(address, body, headers=sent, method=method)
 
     def get(self, path: str, **headers: str) -> Any:
-        """What the API answers."""
+        """Return the decoded reply of the API."""
         request = self._request(path, headers=headers)
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(request, timeout=MAX_WAIT_S) as answer:
             return json.load(answer)
 
     def refused(
         self, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:
-        """How the API refuses a request: the code and what it says."""
+        """Return the status and body of a request that must fail."""
         request = self._request(path, body, headers=headers)
         try:
-            urllib.request.urlopen(request, timeout=PATIENCE).close()
+            urllib.request.urlopen(request, timeout=MAX_WAIT_S).close()
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, json.load(error)
         raise AssertionError(f"{path} was not refused")
 
     def post(self, path: str, body: Any) -> Any:
-        """The same for what is sent to it."""
         request = self._request(path, json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(request, timeout=MAX_WAIT_S) as answer:
             return json.load(answer)
 
     def delete(self, path: str) -> Any:
-        """The same for what is taken away."""
         with urllib.request.urlopen(
-            self._request(path, method="DELETE"), timeout=PATIENCE
+            self._request(path, method="DELETE"), timeout=MAX_WAIT_S
         ) as answer:
             return json.load(answer)
 
     def over_unix(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """The status and the answer over the Unix socket, as the command line asks."""
+        """Return status and body of a request over the Unix socket, as the commands send it."""
         connection = UnixConnection(socket_path(self.state, os.getuid(), "http"))
         try:
             connection.request(method, path, None if body is None else json.dumps(body))
@@ -250,20 +243,20 @@ class Running:
             connection.close()
 
     def hand_over(self, session: str, path: Path, author: str = "agent") -> None:
-        """Hand a document over, which is done over the Unix socket alone."""
+        """Hand over a document, which is possible only over the Unix socket."""
         body = {"path": str(path), "author": author}
-        status, told = self.over_unix(
+        status, reply = self.over_unix(
             "POST", f"/v1/sessions/{quote(session, safe='')}/handoff", body
         )
-        assert status == 201, told
+        assert status == 201, reply
 
     def new_link(self) -> str:
-        """A link that opens the page once."""
+        """Return a link that opens the page once."""
         return self.over_unix("POST", "/v1/daemon/link")[1]["url"]
 
     def until(self, path: str, fits: Callable[[Any], object]) -> Any:
-        """What the API answers once it fits."""
-        end = time.monotonic() + PATIENCE
+        """Poll the API until the reply fits, and return it."""
+        end = time.monotonic() + MAX_WAIT_S
         while not fits(answer := self.get(path)):
             assert time.monotonic() < end, answer
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Who may use the daemon over TCP: the secret, the link that works once, the page's cookie."""
+"""Access to the daemon over TCP: the secret, the one-time link, the cookie of the page."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from brimline.server.secret import NAME, derive_token, load_or_create_secret, re
 from brimline.server.tcp_peer import TCP_ESTABLISHED, Peer, TcpPeers, is_trusted
 from brimline.store.failures import StoreFailed
 
-from .running import PATIENCE, Running
+from .running import MAX_WAIT_S, Running
 from .test_daemon import SESSION, hook_input, status_input
 
 PORT = 8_420
@@ -31,8 +31,7 @@ HOST = (b"host", b"127.0.0.1:8420")
 # The secret.
 
 
-def test_secret_is_kept_and_private(tmp_path: Path) -> None:
-    """A secret is made once, is long, and can be read by its user alone."""
+def test_secret_is_created_once_long_and_private(tmp_path: Path) -> None:
     secret = load_or_create_secret(tmp_path)
     assert load_or_create_secret(tmp_path) == read_secret(tmp_path) == secret
     assert len(bytes.fromhex(secret)) == 32
@@ -41,8 +40,7 @@ def test_secret_is_kept_and_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o777])
-def test_secret_under_any_umask(tmp_path: Path, umask: int) -> None:
-    """The mode of the file does not depend on the umask."""
+def test_mode_of_the_secret_does_not_depend_on_the_umask(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         load_or_create_secret(tmp_path)
@@ -53,7 +51,6 @@ def test_secret_under_any_umask(tmp_path: Path, umask: int) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o622])
 def test_secret_that_others_could_read_is_replaced(tmp_path: Path, mode: int) -> None:
-    """A secret that somebody else may know is none."""
     secret = load_or_create_secret(tmp_path)
     (tmp_path / NAME).chmod(mode)
     assert read_secret(tmp_path) is None
@@ -61,15 +58,13 @@ def test_secret_that_others_could_read_is_replaced(tmp_path: Path, mode: int) ->
     assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o600
 
 
-def test_half_a_secret_is_replaced(tmp_path: Path) -> None:
-    """A file that a full disk cut off is not taken for a secret."""
+def test_truncated_secret_is_replaced(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("ab")
     (tmp_path / NAME).chmod(0o600)
     assert len(load_or_create_secret(tmp_path)) == 64
 
 
-def test_secret_behind_a_link_is_refused(tmp_path: Path) -> None:
-    """A link in the place of the secret is not followed."""
+def test_secret_behind_a_symlink_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("a" * 64)
     (tmp_path / NAME).symlink_to("other")
     with pytest.raises(StoreFailed, match="secret"):
@@ -77,13 +72,12 @@ def test_secret_behind_a_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_tokens_differ_by_purpose() -> None:
-    """What a browser or a settings file holds opens nothing else."""
+    """A token from a browser or a settings file opens nothing else."""
     tokens = {"secret", derive_token("secret", "page"), derive_token("secret", "hooks")}
     assert len(tokens) == 3
 
 
-def test_port_is_remembered(tmp_path: Path) -> None:
-    """The port of the last daemon; what is no port is none."""
+def test_last_port_is_remembered_and_an_invalid_one_ignored(tmp_path: Path) -> None:
     assert read_port(tmp_path) is None
     write_port(tmp_path, 8_421)
     assert read_port(tmp_path) == 8_421
@@ -96,7 +90,6 @@ def test_port_is_remembered(tmp_path: Path) -> None:
 
 
 def test_link_works_once() -> None:
-    """A code that was redeemed is gone; one that was never issued is none."""
     links = PageLinks()
     code = links.issue()
     assert links.redeem(code)
@@ -104,8 +97,7 @@ def test_link_works_once() -> None:
     assert not links.redeem("")
 
 
-def test_link_expires() -> None:
-    """A code that nobody used within an hour is worth nothing."""
+def test_link_expires_after_an_hour() -> None:
     now = 100.0
     links = PageLinks(lambda: now)
     code = links.issue()
@@ -113,16 +105,14 @@ def test_link_expires() -> None:
     assert not links.redeem(code)
 
 
-def test_links_are_bounded() -> None:
-    """Links that nobody uses do not fill the memory: the oldest go."""
+def test_unused_links_are_limited_and_the_oldest_dropped() -> None:
     links = PageLinks()
     codes = [links.issue() for _ in range(MAX_LINKS + 1)]
     assert not links.redeem(codes[0])
     assert links.redeem(codes[1])
 
 
-def test_cookie_is_strict_and_of_one_port() -> None:
-    """Scripts cannot read the cookie, no other site can use it, no other daemon takes it."""
+def test_cookie_is_http_only_same_site_and_of_one_port() -> None:
     access = AccessControl("a" * 64, PORT)
     parsed = SimpleCookie(access.cookie())
     (name,) = parsed
@@ -135,8 +125,7 @@ def test_cookie_is_strict_and_of_one_port() -> None:
         assert not access.has_cookie(other)
 
 
-def test_bearer() -> None:
-    """The secret is taken as a bearer token alone, and the token of hooks is not the secret."""
+def test_only_the_secret_is_a_bearer_token() -> None:
     access = AccessControl("s" * 64, PORT)
     hooks = derive_token("s" * 64, "hooks").encode()
     assert access.has_secret(b"Bearer " + b"s" * 64)
@@ -150,8 +139,7 @@ def test_bearer() -> None:
 
 
 @pytest.mark.parametrize("host", [b"127.0.0.1:8420", b"localhost:8420", b"[::1]:8420"])
-def test_own_hosts(host: bytes) -> None:
-    """A loopback address or `localhost`, with our own port."""
+def test_loopback_host_with_our_port_is_accepted(host: bytes) -> None:
     assert is_own_host(host, PORT)
 
 
@@ -163,8 +151,7 @@ def test_own_hosts(host: bytes) -> None:
         b"0.0.0.0:8420", b"127.0.0.1:8420:8420", b"[::1", b":8420", b"\xff:8420",
     ],
 )  # fmt: skip
-def test_other_hosts(host: bytes) -> None:
-    """A name that a web page can point at this machine, and another port, are refused."""
+def test_other_host_or_port_is_rejected(host: bytes) -> None:
     assert not is_own_host(host, PORT)
 
 
@@ -183,8 +170,9 @@ def test_other_hosts(host: bytes) -> None:
         [],
     ],
 )
-def test_misdirected(headers: list[tuple[bytes, bytes]]) -> None:
-    """Two headers of which each reader takes another, another origin, another site."""
+def test_duplicate_headers_and_foreign_origins_are_rejected(
+    headers: list[tuple[bytes, bytes]],
+) -> None:
     assert find_misdirection(headers, PORT) is not None
 
 
@@ -196,17 +184,18 @@ def test_misdirected(headers: list[tuple[bytes, bytes]]) -> None:
         [(b"sec-fetch-site", b"none")],
     ],
 )
-def test_own_requests(more: list[tuple[bytes, bytes]]) -> None:
-    """A program, our own page, and an address that the user typed."""
+def test_requests_of_programs_our_page_and_typed_addresses_are_accepted(
+    more: list[tuple[bytes, bytes]],
+) -> None:
     assert find_misdirection([HOST, *more], PORT) is None
 
 
 # The peer.
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a TCP peer's user")
-def test_peer_that_closed_is_not_ours() -> None:
-    """The kernel gives a closed socket to root; who closed one behind a request is not let in."""
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports the user of a TCP peer")
+def test_closed_peer_is_not_trusted() -> None:
+    """The kernel reports a closed socket as root's."""
     peers = TcpPeers.open()
     assert peers is not None
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -219,8 +208,7 @@ def test_peer_that_closed_is_not_ours() -> None:
     peers.close()
 
 
-def test_trusted_peers() -> None:
-    """Our own user in any state, root while it is connected, nobody else, and no unknown one."""
+def test_only_our_user_and_connected_root_are_trusted_peers() -> None:
     closing = 5
     assert is_trusted(Peer(1_000, TCP_ESTABLISHED), 1_000)
     assert is_trusted(Peer(1_000, closing), 1_000)
@@ -236,12 +224,12 @@ def test_trusted_peers() -> None:
 def request(
     daemon: Running, path: str, body: bytes | None = None, method: str | None = None, **more: str
 ) -> tuple[int, Any, bytes]:
-    """The status, headers and body of an answer, with no header but those that are named."""
+    """Return status, headers and body of a request with only the given headers."""
     address = f"http://127.0.0.1:{daemon.port}{path}"
-    asked = urllib.request.Request(address, body, headers=more, method=method)
+    http_request = urllib.request.Request(address, body, headers=more, method=method)
     opener = urllib.request.build_opener(NoRedirect)
     try:
-        with opener.open(asked, timeout=PATIENCE) as answer:
+        with opener.open(http_request, timeout=MAX_WAIT_S) as answer:
             return answer.status, answer.headers, answer.read()
     except urllib.error.HTTPError as error:
         with error:
@@ -249,15 +237,14 @@ def request(
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Shows a redirect instead of following it."""
+    """Returns a redirect instead of following it."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
-        """Follow none."""
+        """Do not follow."""
 
 
 @pytest.mark.slow
-def test_every_route_needs_the_secret(daemon: Running) -> None:
-    """Whatever is asked over TCP without the secret is answered with 401, and tells nothing."""
+def test_every_route_without_the_secret_returns_401(daemon: Running) -> None:
     daemon.hook(status_input(90_000), "statusline")
     code, headers, document = request(
         daemon, "/openapi.json", Authorization=f"Bearer {daemon.secret}"
@@ -275,8 +262,7 @@ def test_every_route_needs_the_secret(daemon: Running) -> None:
 
 
 @pytest.mark.slow
-def test_page_explains_how_to_open_it(daemon: Running) -> None:
-    """A browser without the cookie is told what to do."""
+def test_page_without_a_cookie_explains_how_to_open_it(daemon: Running) -> None:
     code, headers, body = request(daemon, "/")
     assert code == 401
     assert headers["content-type"].startswith("text/html")
@@ -284,8 +270,7 @@ def test_page_explains_how_to_open_it(daemon: Running) -> None:
 
 
 @pytest.mark.slow
-def test_link_opens_the_page_once(daemon: Running) -> None:
-    """The printed link sets a cookie and leads to a clean address; another browser is too late."""
+def test_link_sets_a_cookie_once_and_redirects_to_a_clean_address(daemon: Running) -> None:
     path = daemon.link.partition(f":{daemon.port}")[2]
     code, headers, _ = request(daemon, path)
     assert (code, headers["location"]) == (303, "/")
@@ -300,8 +285,7 @@ def test_link_opens_the_page_once(daemon: Running) -> None:
 
 
 @pytest.mark.slow
-def test_cookie_outlives_the_daemon(daemon: Running) -> None:
-    """A page that is open stays signed in when the daemon is started anew."""
+def test_cookie_is_valid_after_a_restart(daemon: Running) -> None:
     _, headers, _ = request(daemon, daemon.link.partition(f":{daemon.port}")[2])
     cookie = headers["set-cookie"].partition(";")[0]
     daemon.stop()
@@ -310,8 +294,7 @@ def test_cookie_outlives_the_daemon(daemon: Running) -> None:
 
 
 @pytest.mark.slow
-def test_hook_token_opens_hooks_alone(daemon: Running) -> None:
-    """What stands in an agent's settings posts hooks, and reads nothing else."""
+def test_hook_token_can_post_hooks_but_read_nothing(daemon: Running) -> None:
     token = f"Bearer {derive_token(daemon.secret, 'hooks')}"
     daemon.hook(status_input(120_000), "statusline")
     body = json.dumps(hook_input("UserPromptSubmit")).encode()
@@ -333,8 +316,9 @@ def test_hook_token_opens_hooks_alone(daemon: Running) -> None:
         ("POST", "/v1/daemon/link"),
     ],
 )
-def test_unix_socket_only(daemon: Running, method: str, path: str) -> None:
-    """What reads a file, types into a pane or ends the daemon is refused over TCP."""
+def test_files_panes_and_shutdown_are_refused_over_tcp(
+    daemon: Running, method: str, path: str
+) -> None:
     bearer = f"Bearer {daemon.secret}"
     code, _, body = request(
         daemon, path, b'{"path": "/etc/hostname"}', method, Authorization=bearer
@@ -344,8 +328,7 @@ def test_unix_socket_only(daemon: Running, method: str, path: str) -> None:
 
 
 @pytest.mark.slow
-def test_log_has_no_link(daemon: Running) -> None:
-    """A daemon in the background writes no link into its log, which people show to others."""
+def test_log_of_a_background_daemon_has_no_link(daemon: Running) -> None:
     daemon.stop()
     assert daemon.command("serve", "--background").returncode == 0
     try:
@@ -356,8 +339,9 @@ def test_log_has_no_link(daemon: Running) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_open", [False, True])
-def test_context_usage_without_secret(tmp_path: Path, is_open: bool) -> None:
-    """The interface of the first design is open to all by a setting alone, and nothing else is."""
+def test_only_the_old_endpoints_can_be_opened_to_all_by_a_setting(
+    tmp_path: Path, is_open: bool
+) -> None:
     daemon = Running(tmp_path)
     settings = daemon.home / ".config" / "brimline" / "config.toml"
     settings.parent.mkdir(parents=True)
@@ -378,7 +362,7 @@ def test_context_usage_without_secret(tmp_path: Path, is_open: bool) -> None:
 
 @pytest.mark.slow
 def test_next_daemon_takes_the_same_port(daemon: Running) -> None:
-    """HTTP hooks go to the port that a user's daemon had: the next one takes it again."""
+    """HTTP hooks in settings files contain the port."""
     daemon.stop()
     assert daemon.command("serve", "--background").returncode == 0
     try:

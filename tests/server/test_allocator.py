@@ -1,4 +1,4 @@
-"""The C library's memory, in a process of its own."""
+"""Memory arenas of the C library, in a process of their own."""
 
 import platform
 import subprocess
@@ -30,15 +30,14 @@ library.fflush(None)
 """
 
 
-def arenas(option: str) -> int:
-    """How many arenas four threads use."""
+def count_arenas(option: str) -> int:
+    """Count the arenas that four threads use."""
     command = [sys.executable, "-c", PROGRAM, option]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout.count("<heap nr=")
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    return result.stdout.count("<heap nr=")
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no arenas")
 def test_threads_share_one_arena() -> None:
-    """No thread keeps free memory that the others cannot use."""
-    assert arenas("many") > 1
-    assert arenas("one") == 1
+    assert count_arenas("many") > 1
+    assert count_arenas("one") == 1

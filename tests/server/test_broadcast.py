@@ -1,4 +1,4 @@
-"""The broadcaster and its cache: one encoding for all viewers, bounded memory, nothing lost."""
+"""The broadcaster and its cache: one encoding for all viewers, bounded memory, no lost change."""
 
 import asyncio
 import contextlib
@@ -15,13 +15,13 @@ from brimline.store.base import ForgetSessions
 from brimline.store.failures import StoreFailed
 from brimline.store.memory import MemoryStore
 
-from .viewing import NOW, Server, Viewer, until
+from .viewing import NOW, Server, Viewer, wait_until
 
 DAY_S = 86_400.0
 
 
 class CountingStore(MemoryStore):
-    """Counts the reads of changes; it can fail, and others run before it answers."""
+    """Counts the reads of changes; it can fail, and yields before it answers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,6 @@ class CountingStore(MemoryStore):
         self.fails = False
 
     async def changes(self, after: int = 0) -> list[tuple[int, str]]:
-        """The sessions that changed since a mark."""
         self.reads += 1
         changes = await super().changes(after)
         await asyncio.sleep(0)
@@ -38,18 +37,16 @@ class CountingStore(MemoryStore):
         return changes
 
 
-def test_a_change_is_encoded_once_for_all_viewers() -> None:
-    """However many viewers there are, they get the same bytes object."""
-
+def test_change_is_encoded_once_for_all_viewers() -> None:
     async def run() -> None:
         server, viewers = Server(), [Viewer() for _ in range(50)]
         await server.put("s1")
         await server.cache.refresh()
-        tasks = [server.view(viewer) for viewer in viewers]
-        await until(lambda: all(viewer.views for viewer in viewers))
+        tasks = [server.start_viewer(viewer) for viewer in viewers]
+        await wait_until(lambda: all(viewer.views for viewer in viewers))
         encoded = server.cache.encoded
         await server.put("s1", sent=2)
-        await until(lambda: all("change" in viewer.events for viewer in viewers))
+        await wait_until(lambda: all("change" in viewer.events for viewer in viewers))
         assert server.cache.encoded == encoded + 1
         assert len({id(viewer.frames[-1]) for viewer in viewers}) == 1
         server.stopping = True
@@ -59,18 +56,16 @@ def test_a_change_is_encoded_once_for_all_viewers() -> None:
 
 
 def test_changes_within_an_interval_are_sent_once() -> None:
-    """A session that changed 100 times meanwhile is encoded and sent once."""
-
     async def run() -> None:
         server, viewer = Server(), Viewer()
         await server.put("s1")
         await server.cache.refresh()
-        task = server.view(viewer)
-        await until(lambda: viewer.views)
+        task = server.start_viewer(viewer)
+        await wait_until(lambda: viewer.views)
         encoded = server.cache.encoded
         for sent in range(2, 102):
             await server.put("s1", sent=sent)
-        await until(lambda: "change" in viewer.events)
+        await wait_until(lambda: "change" in viewer.events)
         assert (viewer.events, server.cache.encoded - encoded) == (["session", "change"], 1)
         assert viewer.views == await server.current_views()
         task.cancel()
@@ -78,9 +73,7 @@ def test_changes_within_an_interval_are_sent_once() -> None:
     asyncio.run(run())
 
 
-def test_views_follow_random_changes() -> None:
-    """After any changes each viewer has what GET /v1/sessions/ID answers, also if it resumed."""
-
+def test_viewers_have_the_views_of_the_api_after_random_changes() -> None:
     async def run() -> None:
         server, viewers, chance = Server(), list[Viewer](), random.Random(5)
         tasks: list[asyncio.Task[None]] = []
@@ -88,47 +81,45 @@ def test_views_follow_random_changes() -> None:
             if step % 10 == 0:  # some viewers come later
                 await server.cache.refresh()
                 viewers.append(Viewer())
-                tasks.append(server.view(viewers[-1]))
+                tasks.append(server.start_viewer(viewers[-1]))
             await server.put(*chance.sample("abcdefgh", 3), sent=step, seen_at=NOW + step)
             if chance.random() < 0.3:
                 await server.monitor.send(chance.choice("abcdefgh"), f"message {step}")
             await asyncio.sleep(chance.random() * 0.02)
         current = await server.current_views()
-        await until(lambda: all(viewer.views == current for viewer in viewers))
+        await wait_until(lambda: all(viewer.views == current for viewer in viewers))
         assert all("change" in viewer.events for viewer in viewers)
         for viewer in viewers:  # a connection that was lost at any moment
             lost = Viewer()
             for data in viewer.frames[: chance.randrange(1, len(viewer.frames))]:
                 lost.read(data)
-            tasks.append(server.view(lost, lost.marks[-1]))
-            await until(lambda lost=lost: lost.views == current)
+            tasks.append(server.start_viewer(lost, lost.marks[-1]))
+            await wait_until(lambda lost=lost: lost.views == current)
         server.stopping = True
         await asyncio.gather(*tasks)
 
     asyncio.run(run())
 
 
-def test_a_slow_viewer_is_not_buffered_for() -> None:
-    """The frames that are kept have a limit; who falls behind gets whole views, and all of them."""
-
+def test_slow_viewer_gets_whole_views_instead_of_unbounded_frames() -> None:
     async def run() -> None:
         server, quick, slow = Server(max_backlog_bytes=2_000), Viewer(), Viewer()
         await server.put("a", "b")
         await server.cache.refresh()
-        task = server.view(quick)
+        task = server.start_viewer(quick)
         stream = server.broadcaster.follow(0)
         slow.read(await anext(stream))
         for sent in range(2, 40):
             await server.put("a", sent=sent)
             wanted = quick.events.count("change") + 1
-            await until(lambda wanted=wanted: quick.events.count("change") >= wanted)
+            await wait_until(lambda wanted=wanted: quick.events.count("change") >= wanted)
             assert server.broadcaster.backlog_bytes <= 2_000
         reading = asyncio.create_task(slow.follow(stream))
         current = await server.current_views()
-        await until(lambda: slow.views == current)
+        await wait_until(lambda: slow.views == current)
         assert slow.events == ["session", "session", "session"]
         await server.put("b", sent=50)
-        await until(lambda: slow.events[-1] == "change")
+        await wait_until(lambda: slow.events[-1] == "change")
         assert slow.views == await server.current_views()
         server.stopping = True
         await asyncio.gather(task, reading)
@@ -136,35 +127,33 @@ def test_a_slow_viewer_is_not_buffered_for() -> None:
     asyncio.run(run())
 
 
-def test_a_session_that_was_not_seen_for_a_day_is_sent_whole() -> None:
-    """A viewer that came later did not get it: fields alone would be useless."""
+def test_session_not_seen_for_a_day_is_sent_whole() -> None:
+    """Later viewers never got it."""
 
     async def run() -> None:
         server, viewer = Server(), Viewer()
         await server.put("old", seen_at=NOW - DAY_S - 1)
         await server.put("new")
         await server.cache.refresh()
-        task = server.view(viewer)
-        await until(lambda: viewer.views)
+        task = server.start_viewer(viewer)
+        await wait_until(lambda: viewer.views)
         assert list(viewer.views) == ["new"]
         await server.put("old", sent=2)
-        await until(lambda: "old" in viewer.views)
+        await wait_until(lambda: "old" in viewer.views)
         assert viewer.views == await server.current_views()
         task.cancel()
 
     asyncio.run(run())
 
 
-def test_a_cancelled_pass_publishes_what_it_encoded() -> None:
-    """A page that is closed while its list is made does not keep changes from the others."""
-
+def test_cancelled_pass_publishes_what_it_encoded() -> None:
     async def run() -> None:
         server, viewer = Server(), Viewer()
         ids = [f"s{number}" for number in range(MAX_SINGLE_READS * 2)]
         await server.put(*ids)
         await server.cache.refresh()
-        task = server.view(viewer)
-        await until(lambda: len(viewer.views) == len(ids))
+        task = server.start_viewer(viewer)
+        await wait_until(lambda: len(viewer.views) == len(ids))
         await server.put(*ids, sent=2)
         asking = asyncio.create_task(server.cache.refresh())
         encoded = server.cache.encoded
@@ -174,16 +163,14 @@ def test_a_cancelled_pass_publishes_what_it_encoded() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await asking
         current = await server.current_views()
-        await until(lambda: viewer.views == current)
+        await wait_until(lambda: viewer.views == current)
         assert server.cache.encoded == 2 * len(ids)
         task.cancel()
 
     asyncio.run(run())
 
 
-def test_waiting_requests_share_one_pass() -> None:
-    """100 lists that are asked for at once need three passes at most, and see every write."""
-
+def test_concurrent_lists_share_three_passes_and_see_every_write() -> None:
     async def run() -> None:
         store = CountingStore()
         server = Server(store)
@@ -198,9 +185,7 @@ def test_waiting_requests_share_one_pass() -> None:
     asyncio.run(run())
 
 
-def test_a_cancelled_pass_is_not_taken_for_a_whole_one() -> None:
-    """Who waited for it makes another pass."""
-
+def test_waiter_of_a_cancelled_pass_makes_another() -> None:
     async def run() -> None:
         store = CountingStore()
         server = Server(store)
@@ -219,9 +204,7 @@ def test_a_cancelled_pass_is_not_taken_for_a_whole_one() -> None:
     asyncio.run(run())
 
 
-def test_long_lists_leave_the_loop_to_others() -> None:
-    """While thousands of sessions are encoded, other tasks run again and again."""
-
+def test_other_tasks_run_while_a_long_list_is_encoded() -> None:
     async def run() -> int:
         server = Server()
         await server.put(*(f"s{number}" for number in range(2_000)))
@@ -235,29 +218,25 @@ def test_long_lists_leave_the_loop_to_others() -> None:
     assert asyncio.run(run()) > 10
 
 
-def test_one_viewer_in_each_round_of_the_loop() -> None:
-    """However many viewers are ready, other tasks run between any two of them."""
-
+def test_other_tasks_run_between_any_two_viewers() -> None:
     async def run() -> None:
-        turns, taken = Turns(), list[int]()
+        turns, turns_taken = Turns(), list[int]()
 
         async def take(number: int) -> None:
             await turns.take()
-            taken.append(number)
+            turns_taken.append(number)
 
         tasks = [asyncio.create_task(take(number)) for number in range(20)]
-        while len(taken) < len(tasks):
-            before = len(taken)
+        while len(turns_taken) < len(tasks):
+            before = len(turns_taken)
             await asyncio.sleep(0)
-            assert len(taken) <= before + 1
-        assert taken == list(range(20))
+            assert len(turns_taken) <= before + 1
+        assert turns_taken == list(range(20))
 
     asyncio.run(run())
 
 
-def test_pieces_are_of_bounded_size() -> None:
-    """Long answers go out in pieces, and nothing is lost between them."""
-
+def test_long_replies_are_sent_in_bounded_pieces_without_loss() -> None:
     async def run() -> None:
         parts = [b"%d," % number for number in range(50_000)]
         pieces = [piece async for piece in in_pieces(parts, Turns())]
@@ -268,9 +247,7 @@ def test_pieces_are_of_bounded_size() -> None:
     asyncio.run(run())
 
 
-def test_tables_and_single_reads_give_the_same_rows() -> None:
-    """How many sessions are asked for does not change what is read of them."""
-
+def test_reading_one_or_many_sessions_gives_the_same_rows() -> None:
     async def run() -> None:
         server = Server()
         ids = [f"s{number}" for number in range(MAX_SINGLE_READS + 1)]
@@ -285,28 +262,24 @@ def test_tables_and_single_reads_give_the_same_rows() -> None:
     asyncio.run(run())
 
 
-def test_a_message_that_expires_is_not_counted_any_more() -> None:
-    """Time changes a view without a write: the list and the streams notice."""
-
+def test_expired_message_leaves_list_and_stream_without_a_write() -> None:
     async def run() -> None:
         server, viewer = Server(), Viewer()
         await server.put("s1", seen_at=NOW + MESSAGE_LIFETIME_S)
         await server.monitor.send("s1", "hello")
         await server.cache.refresh()
-        task = server.view(viewer)
-        await until(lambda: viewer.views)
+        task = server.start_viewer(viewer)
+        await wait_until(lambda: viewer.views)
         assert viewer.views["s1"]["unread"] == 1
         server.now += MESSAGE_LIFETIME_S
         await server.cache.refresh()
-        await until(lambda: viewer.views["s1"]["unread"] == 0)
+        await wait_until(lambda: viewer.views["s1"]["unread"] == 0)
         task.cancel()
 
     asyncio.run(run())
 
 
-def test_the_list_is_sorted_and_has_no_forgotten_sessions() -> None:
-    """The last seen first, by id where two were seen at once; what the store forgot is gone."""
-
+def test_list_is_sorted_by_seen_at_then_id_without_forgotten_sessions() -> None:
     async def run() -> list[str]:
         server = Server()
         await server.put("old", seen_at=NOW - 50)
@@ -324,21 +297,19 @@ def test_the_list_is_sorted_and_has_no_forgotten_sessions() -> None:
     assert asyncio.run(run()) == ["c", "a", "b", "old", "older"]
 
 
-def test_a_store_that_fails_ends_no_stream(caplog: pytest.LogCaptureFixture) -> None:
-    """It is reported, and the changes come when the store is well again."""
-
+def test_failing_store_is_logged_and_streams_continue(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         store = CountingStore()
         server, viewer = Server(store), Viewer()
         await server.put("s1")
         await server.cache.refresh()
-        task = server.view(viewer)
-        await until(lambda: viewer.views)
+        task = server.start_viewer(viewer)
+        await wait_until(lambda: viewer.views)
         store.fails, reads = True, store.reads
         await server.put("s1", sent=2)
-        await until(lambda: store.reads > reads + 1)
+        await wait_until(lambda: store.reads > reads + 1)
         store.fails = False
-        await until(lambda: "change" in viewer.events)
+        await wait_until(lambda: "change" in viewer.events)
         task.cancel()
 
     asyncio.run(run())
@@ -346,7 +317,7 @@ def test_a_store_that_fails_ends_no_stream(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_nothing_is_polled_or_kept_without_viewers() -> None:
-    """The poll ends with the last viewer, and so do the frames; the next viewer starts it again."""
+    """The next viewer starts the poll again."""
 
     async def run() -> None:
         store = CountingStore()
@@ -354,12 +325,12 @@ def test_nothing_is_polled_or_kept_without_viewers() -> None:
         for sent in (2, 3):
             await server.put("s1", sent=sent)
             await server.cache.refresh()
-            task = server.view(viewer)
-            await until(lambda: viewer.views)
+            task = server.start_viewer(viewer)
+            await wait_until(lambda: viewer.views)
             await server.put("s1", sent=sent + 10)
-            await until(lambda: viewer.events[-1] == "change")
+            await wait_until(lambda: viewer.events[-1] == "change")
             task.cancel()
-            await until(lambda: server.broadcaster.backlog_bytes == 0)
+            await wait_until(lambda: server.broadcaster.backlog_bytes == 0)
             reads = store.reads
             await asyncio.sleep(0.05)
             assert store.reads == reads
@@ -367,13 +338,11 @@ def test_nothing_is_polled_or_kept_without_viewers() -> None:
     asyncio.run(run())
 
 
-def test_silence_is_filled_with_comments() -> None:
-    """A connection on which nothing changes shows that it is alive."""
-
+def test_idle_stream_sends_comments() -> None:
     async def run() -> None:
         server, viewer = Server(), Viewer()
-        task = server.view(viewer)
-        await until(lambda: viewer.frames.count(b": alive\n\n") == 2)
+        task = server.start_viewer(viewer)
+        await wait_until(lambda: viewer.frames.count(b": alive\n\n") == 2)
         assert viewer.events == []
         server.stopping = True
         await task

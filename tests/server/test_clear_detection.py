@@ -1,34 +1,33 @@
-"""Which session a process cleared, by what its hooks tell."""
+"""Which session a process cleared, known from its hooks."""
 
 import pytest
 
 from brimline.observations import Observation, ObservationKind
 from brimline.server.hooks.clear_detection import INIT_PID, MAX_SESSIONS, ClearDetection
 
-Told = tuple[int, str, ObservationKind]
+HookRecord = tuple[int, str, ObservationKind]
 
 
-def heard(
+def observation(
     session: str, what: ObservationKind, at: float = 99.0, project: str = "/p"
 ) -> Observation:
-    """What a hook tells."""
     return Observation("id", "claude", session, what, at, project=project)
 
 
-def known(*told: Told) -> ClearDetection:
-    """What is known when this was told, one thing after the other."""
+def detection_after(*records: HookRecord) -> ClearDetection:
+    """Return the detection after these records."""
     cleared = ClearDetection()
-    for at, (pid, session, what) in enumerate(told):
-        cleared.record(pid, heard(session, what, float(at)))
+    for at, (pid, session, what) in enumerate(records):
+        cleared.record(pid, observation(session, what, float(at)))
     return cleared
 
 
 @pytest.mark.parametrize(
-    ("told", "before"),
+    ("observations", "before"),
     [
-        pytest.param([(7, "a", "started"), (7, "a", "ended")], "a", id="its end was told"),
-        pytest.param([(7, "a", "prompt")], "a", id="its end is told later"),
-        pytest.param([], None, id="nothing was heard of it"),
+        pytest.param([(7, "a", "started"), (7, "a", "ended")], "a", id="its end was reported"),
+        pytest.param([(7, "a", "prompt")], "a", id="its end comes later"),
+        pytest.param([], None, id="it is unknown"),
         pytest.param([(8, "a", "prompt")], None, id="another process"),
         pytest.param([(7, "a", "prompt"), (8, "a", "prompt")], None, id="resumed elsewhere"),
         pytest.param([(7, "b", "prompt")], None, id="it kept its session"),
@@ -54,51 +53,54 @@ def known(*told: Told) -> ClearDetection:
         ),
     ],
 )
-def test_before(told: list[Told], before: str | None) -> None:
-    """It is said where it is sure."""
-    assert known(*told).predecessor(7, heard("b", "cleared")) == before
+def test_cleared_session_is_named_only_when_it_is_certain(
+    observations: list[HookRecord], before: str | None
+) -> None:
+    assert detection_after(*observations).predecessor(7, observation("b", "cleared")) == before
 
 
 @pytest.mark.parametrize("pid", [0, INIT_PID])
-def test_process_that_is_not_known(pid: int) -> None:
-    """A client that posts its hooks, or whose parent is gone, has none."""
-    cleared = known((pid, "a", "prompt"))
-    assert cleared.predecessor(pid, heard("b", "cleared")) is None
+def test_unknown_process_has_no_cleared_session(pid: int) -> None:
+    """A client that posts hooks, or whose parent ended."""
+    cleared = detection_after((pid, "a", "prompt"))
+    assert cleared.predecessor(pid, observation("b", "cleared")) is None
 
 
-def test_another_project() -> None:
-    """A process that got the number of one that is gone is elsewhere, mostly."""
-    assert known((7, "a", "prompt")).predecessor(7, heard("b", "cleared", project="/q")) is None
+def test_reused_process_id_in_another_project_is_no_clear() -> None:
+    assert (
+        detection_after((7, "a", "prompt")).predecessor(
+            7, observation("b", "cleared", project="/q")
+        )
+        is None
+    )
 
 
-def test_clear_that_is_told_again() -> None:
-    """Told once more, after the next clear, it is not taken for one of the session of now."""
-    cleared = known((7, "a", "prompt"), (7, "b", "cleared"), (7, "c", "cleared"))
-    again = heard("b", "cleared", 1.0)
+def test_repeated_clear_is_not_taken_for_the_current_session() -> None:
+    cleared = detection_after((7, "a", "prompt"), (7, "b", "cleared"), (7, "c", "cleared"))
+    again = observation("b", "cleared", 1.0)
     assert cleared.predecessor(7, again) is None
     cleared.record(7, again)
-    assert cleared.predecessor(7, heard("d", "cleared")) == "c"
+    assert cleared.predecessor(7, observation("d", "cleared")) == "c"
 
 
-def test_subagent() -> None:
-    """A subagent's end is not its session's."""
-    cleared = known((7, "a", "prompt"))
+def test_end_of_a_subagent_is_not_the_end_of_its_session() -> None:
+    cleared = detection_after((7, "a", "prompt"))
     cleared.record(
         7, Observation("id", "claude", "a", "ended", 5.0, project="/p", thread="agent-1")
     )
-    cleared.record(7, heard("x", "prompt", 6.0))
-    assert cleared.predecessor(7, heard("b", "cleared")) is None
+    cleared.record(7, observation("x", "prompt", 6.0))
+    assert cleared.predecessor(7, observation("b", "cleared")) is None
 
 
-def test_other_happenings() -> None:
-    """Only a clear makes a session another."""
-    assert known((7, "a", "ended")).predecessor(7, heard("b", "started")) is None
+def test_only_a_clear_continues_a_session() -> None:
+    assert detection_after((7, "a", "ended")).predecessor(7, observation("b", "started")) is None
 
 
-def test_many_sessions() -> None:
-    """Those that were heard last are remembered."""
-    told: list[Told] = [(100 + number, str(number), "prompt") for number in range(MAX_SESSIONS + 1)]
-    cleared = known(*told)
+def test_only_the_last_sessions_are_remembered() -> None:
+    observations: list[HookRecord] = [
+        (100 + number, str(number), "prompt") for number in range(MAX_SESSIONS + 1)
+    ]
+    cleared = detection_after(*observations)
     at = float(MAX_SESSIONS + 9)
-    assert cleared.predecessor(100, heard("b", "cleared", at)) is None
-    assert cleared.predecessor(101, heard("b", "cleared", at)) == "1"
+    assert cleared.predecessor(100, observation("b", "cleared", at)) is None
+    assert cleared.predecessor(101, observation("b", "cleared", at)) == "1"

@@ -1,4 +1,4 @@
-"""A message reaches its agent once, also if the daemon is killed before it stored the delivery."""
+"""A message reaches its agent once, even if the daemon is killed before it stores the delivery."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from hooks.agent import TRIES, Agent, ClientResult, compile_client, compiled_cli
 from hooks.daemon import Behaviour
 from hooks.daemon import Daemon as Interposed
 
-from .running import PATIENCE, Running
+from .running import MAX_WAIT_S, Running
 from .test_daemon import SESSION, hook_input
 
 pytestmark = pytest.mark.slow
@@ -44,9 +44,9 @@ def agent(request: pytest.FixtureRequest, daemon: Running, tmp_path: Path) -> It
 
 
 def reply_of(daemon: Running, request: HookRequest) -> tuple[socket.socket, bytes]:
-    """Pass a request on to the daemon; returns the connection, and the reply as it came."""
+    """Forward a request to the daemon; return the connection and the raw reply."""
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(PATIENCE)
+    connection.settimeout(MAX_WAIT_S)
     connection.connect(str(daemon.socket))
     connection.sendall(encode_request(request))
     data = b""
@@ -56,7 +56,7 @@ def reply_of(daemon: Running, request: HookRequest) -> tuple[socket.socket, byte
 
 
 def killed_after_the_print(daemon: Running) -> Behaviour:
-    """The client prints the answer and acknowledges it; the daemon is killed before it hears."""
+    """The client prints and acknowledges the reply; the daemon is killed before it gets that."""
 
     def behave(connection: socket.socket, request: HookRequest) -> bool:
         to_daemon, reply = reply_of(daemon, request)
@@ -71,7 +71,7 @@ def killed_after_the_print(daemon: Running) -> Behaviour:
 
 
 def killed_before_the_print(daemon: Running) -> Behaviour:
-    """The daemon is killed when it has handed the messages out, and the client gets no answer."""
+    """The daemon is killed after it handed the messages out; the client gets no reply."""
 
     def behave(connection: socket.socket, request: HookRequest) -> bool:
         to_daemon, _ = reply_of(daemon, request)
@@ -83,59 +83,57 @@ def killed_before_the_print(daemon: Running) -> Behaviour:
 
 
 def run_until_killed(agent: Agent, daemon: Running, stdin: bytes) -> ClientResult:
-    """Run a hook until it is in time to print its answer; the daemon is killed behind that."""
+    """Run a hook until it prints its reply in time; the daemon is killed after that."""
     with Interposed(agent.socket, killed_after_the_print(daemon)):
         for _ in range(TRIES):
-            done = agent.run(stdin)
+            result = agent.run(stdin)
             if daemon.process is None:
-                return done
-            daemon.until(MESSAGES, lambda told: {one["state"] for one in told} <= {"queued"})
+                return result
+            daemon.until(
+                MESSAGES, lambda messages: {one["state"] for one in messages} <= {"queued"}
+            )
     raise AssertionError("the answer was passed over each time")
 
 
-def send(daemon: Running) -> None:
-    """Queue the messages, for a session that is known."""
+def queue_messages(daemon: Running) -> None:
+    """Queue the messages for a known session."""
     daemon.hook(hook_input("SessionStart", source="startup"))
     for text in TEXTS:
         daemon.post(MESSAGES, {"text": text})
 
 
-def states(daemon: Running) -> set[str]:
-    """The states of all messages."""
+def message_states(daemon: Running) -> set[str]:
     return {message["state"] for message in daemon.get(MESSAGES)}
 
 
-def test_killed_between_the_print_and_the_store(daemon: Running, agent: Agent) -> None:
-    """What the agent got is not handed out again by the next daemon."""
-    send(daemon)
-    done = run_until_killed(agent, daemon, PROMPT)
-    assert all(text in done.stdout.decode() for text in TEXTS)
+def test_printed_message_is_not_repeated_after_a_kill(daemon: Running, agent: Agent) -> None:
+    queue_messages(daemon)
+    result = run_until_killed(agent, daemon, PROMPT)
+    assert all(text in result.stdout.decode() for text in TEXTS)
     daemon.start()
-    assert states(daemon) == {"delivered"}
+    assert message_states(daemon) == {"delivered"}
     assert daemon.ask(PROMPT) == ""
     assert daemon.get("/v1/daemon")["malformed"] == 0
 
 
-def test_killed_before_the_print(daemon: Running, agent: Agent) -> None:
-    """What the agent did not get is handed out again, once, and says that it is a repetition."""
-    send(daemon)
+def test_unprinted_message_is_repeated_once_and_marked_so(daemon: Running, agent: Agent) -> None:
+    queue_messages(daemon)
     with Interposed(agent.socket, killed_before_the_print(daemon)):
-        done = agent.run(PROMPT)
-    assert (done.code, done.stdout) == (0, b"")
+        result = agent.run(PROMPT)
+    assert (result.code, result.stdout) == (0, b"")
     with closing(sqlite3.connect(daemon.state / "brimline.db")) as database:
         database.execute("UPDATE messages SET handed_at = handed_at - 60")  # the lease is over
         database.commit()
     daemon.start()
-    assert states(daemon) == {"handed"}
+    assert message_states(daemon) == {"handed"}
     again = context_of(daemon.ask(PROMPT))
     assert again.count(SENT_AGAIN) == len(TEXTS)
     assert all(again.count(text) == 1 for text in TEXTS)
     assert daemon.ask(PROMPT) == ""
 
 
-def test_stopped_while_the_client_waits(daemon: Running, agent: Agent) -> None:
-    """A daemon that goes on after the client gave up hands nothing out again either."""
-    send(daemon)
+def test_suspended_daemon_does_not_repeat_a_printed_message(daemon: Running, agent: Agent) -> None:
+    queue_messages(daemon)
     assert daemon.process is not None
     stopped = daemon.process
 
@@ -150,62 +148,60 @@ def test_stopped_while_the_client_waits(daemon: Running, agent: Agent) -> None:
 
     with Interposed(agent.socket, stops) as interposed:
         for _ in range(TRIES):
-            done = agent.run(PROMPT)
-            heard = interposed.last_exchange(done.pid)
+            result = agent.run(PROMPT)
+            exchange = interposed.last_exchange(result.pid)
             stopped.send_signal(signal.SIGCONT)
-            if heard is not None and heard.acknowledged:
+            if exchange is not None and exchange.acknowledged:
                 break
-            daemon.until(MESSAGES, lambda told: {one["state"] for one in told} == {"queued"})
-    daemon.until(MESSAGES, lambda told: {one["state"] for one in told} == {"delivered"})
+            daemon.until(
+                MESSAGES, lambda messages: {one["state"] for one in messages} == {"queued"}
+            )
+    daemon.until(MESSAGES, lambda messages: {one["state"] for one in messages} == {"delivered"})
     assert daemon.ask(PROMPT) == ""
 
 
-def test_client_of_an_earlier_version(daemon: Running) -> None:
-    """A client that knows no receipt gets the reply that it knows."""
-    send(daemon)
+def test_client_without_receipts_gets_a_reply_without_one(daemon: Running) -> None:
+    queue_messages(daemon)
     request = HookRequest("hook", "claude", f"{time.time_ns()}-{os.getpid()}", 1, {}, PROMPT)
     connection, reply = reply_of(daemon, request)
     with closing(connection):
         assert len(reply.partition(b"\n")[0].split(b" ")) == 3
         connection.sendall(ACK)
         assert connection.recv(1) == b""
-    daemon.until(MESSAGES, lambda told: {one["state"] for one in told} == {"delivered"})
+    daemon.until(MESSAGES, lambda messages: {one["state"] for one in messages} == {"delivered"})
 
 
-def test_handoff_document_is_brought_back_once(
+def test_printed_handoff_is_not_repeated_after_a_kill(
     daemon: Running, agent: Agent, tmp_path: Path
 ) -> None:
-    """A document that the agent got is not brought back again by the next daemon."""
     path = tmp_path / "handoff.md"
     path.write_text("The parser is half done.")
     daemon.hook(hook_input("SessionStart", source="startup"))
     daemon.hand_over(SESSION, path)
     daemon.hook(hook_input("PreCompact", trigger="auto"))
     compacted = json.dumps(hook_input("SessionStart", source="compact")).encode()
-    done = run_until_killed(agent, daemon, compacted)
-    assert "The parser is half done." in done.stdout.decode()
+    result = run_until_killed(agent, daemon, compacted)
+    assert "The parser is half done." in result.stdout.decode()
     daemon.start()
     (document,) = daemon.get(f"/v1/sessions/{SESSION}/handoff")["handoffs"]
     assert document["used_at"] is not None
     assert daemon.ask(PROMPT) == ""
 
 
-def test_posted_hook_is_delivered_when_it_was_sent(daemon: Running) -> None:
-    """A client that posts its hooks acknowledges nothing: what was sent to it is delivered."""
-    send(daemon)
+def test_reply_to_a_posted_hook_is_delivered_when_sent(daemon: Running) -> None:
+    queue_messages(daemon)
     answer = json.dumps(daemon.post("/hooks/claude", hook_input("UserPromptSubmit")))
     assert all(text in answer for text in TEXTS)
-    daemon.until(MESSAGES, lambda told: {one["state"] for one in told} == {"delivered"})
+    daemon.until(MESSAGES, lambda messages: {one["state"] for one in messages} == {"delivered"})
     assert daemon.post("/hooks/claude", hook_input("UserPromptSubmit")) == {}
 
 
-def test_receipt_that_cannot_be_read(daemon: Running) -> None:
-    """It is counted as malformed, and breaks nothing."""
+def test_invalid_receipt_is_counted_as_malformed(daemon: Running) -> None:
     assert daemon.ask(b"{", kind="delivered") == ""
     assert daemon.get("/v1/daemon")["malformed"] == 1
 
 
 def context_of(answer: str) -> str:
-    """What an answer adds to the agent's context."""
+    """Return the context that a reply adds."""
     decoded: Any = json.loads(answer)
     return str(decoded["hookSpecificOutput"]["additionalContext"])

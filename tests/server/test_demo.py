@@ -1,4 +1,4 @@
-"""`brimline serve --demo`: a story on which everything that the page can show is seen."""
+"""`brimline serve --demo`: a story that shows everything the page can show."""
 
 import asyncio
 import json
@@ -21,57 +21,53 @@ from brimline.server.api.views import SessionView, Timeline, Views
 from brimline.store.memory import MemoryStore
 
 NOW = 1_763_000_000.0
-DAY = 86_400.0
+DAY_S = 86_400.0
 pytestmark = pytest.mark.slow
 
-PATIENCE = 20.0
-PASSED = ("COVERAGE_", "PYTHON", "LANG")
-"""What the process is given of our environment."""
+MAX_WAIT_S = 20.0
+INHERITED_PREFIXES = ("COVERAGE_", "PYTHON", "LANG")  # of environment variables
 
 
 class Stage(NamedTuple):
-    """The story at one of its seconds."""
+    """The story at one second."""
 
     player: Player
     views: Views
     store: MemoryStore
 
-    async def seen(self) -> dict[str, SessionView]:
-        """The sessions of the last day."""
-        seen = [row for row in await self.store.sessions() if row.seen_at >= NOW - DAY]
+    async def recent_views(self) -> dict[str, SessionView]:
+        """Return the views of the last day's sessions."""
+        seen = [row for row in await self.store.sessions() if row.seen_at >= NOW - DAY_S]
         return {row.id: await self.views.view(row) for row in seen}
 
 
-async def stage(at: float) -> Stage:
-    """A store of its own, and a clock that stands still."""
+async def make_stage(at: float) -> Stage:
+    """Play the story up to a second, with a clock that stands still."""
     store = MemoryStore()
     player = Player(store, lambda: NOW)
     await player.begin(at)
     return Stage(player, Views(store, player.monitor, RULES), store)
 
 
-def at(second: float, ask: Callable[[Stage], Awaitable[Any]]) -> Any:
-    """What is seen at a second of the story."""
+def ask_at(second: float, ask: Callable[[Stage], Awaitable[Any]]) -> Any:
+    """Return what a query finds at a second of the story."""
 
-    async def asked() -> Any:
-        return await ask(await stage(second))
+    async def run() -> Any:
+        return await ask(await make_stage(second))
 
-    return asyncio.run(asked())
-
-
-def seen(second: float) -> dict[str, SessionView]:
-    """The sessions at a second of the story."""
-    return at(second, Stage.seen)
+    return asyncio.run(run())
 
 
-def timeline(second: float, session: str) -> Timeline:
-    """What happened in one until then."""
-    return at(second, lambda there: there.views.timeline(session))
+def views_at(second: float) -> dict[str, SessionView]:
+    return ask_at(second, Stage.recent_views)
 
 
-def test_every_state_is_seen_at_the_beginning() -> None:
-    """Who opens the page sees each state, each kind of handoff, and every agent at once."""
-    views = seen(60.0).values()
+def timeline_at(second: float, session: str) -> Timeline:
+    return ask_at(second, lambda there: there.views.timeline(session))
+
+
+def test_every_state_handoff_and_agent_is_visible_at_the_start() -> None:
+    views = views_at(60.0).values()
     mains = [view.threads[0] for view in views]
     assert {main.state for main in mains} == {"measured", "streaming", "compacting", "unknown"}
     assert {view.handoff.state for view in views} == {"none", "fresh", "old", "draft"}
@@ -83,9 +79,8 @@ def test_every_state_is_seen_at_the_beginning() -> None:
     assert any(view.limit_at is None for view in views)
 
 
-def test_fullness() -> None:
-    """One is near its limit, one is over its window, one is unknown, one is stale."""
-    views = seen(60.0)
+def test_story_has_sessions_near_the_limit_over_the_window_unknown_and_stale() -> None:
+    views = views_at(60.0)
     near = views[SESSIONS["invoices"].id].threads[0]
     assert 95 < (near.percent_of_limit or 0) < 100
     over = views[SESSIONS["local"].id].threads[0]
@@ -95,60 +90,52 @@ def test_fullness() -> None:
     assert NOW - views[SESSIONS["mobile"].id].session.seen_at > 2 * 3_600
 
 
-def test_the_recording_goes_through_everything() -> None:
-    """It passes both levels, is compacted, gets its document back, and goes on in a new cycle."""
+def test_story_passes_levels_a_compaction_and_a_returned_handoff() -> None:
     states = {
         views[SESSIONS["cart"].id].threads[0].state: views[SESSIONS["cart"].id].threads[0].cycle
-        for views in map(seen, (2_080.0, 2_090.0, 2_250.0, LAP_S))
+        for views in map(views_at, (2_080.0, 2_090.0, 2_250.0, LAP_S))
     }
     assert states == {"measured": 1, "compacting": 0, "unknown": 1}
-    told = timeline(LAP_S, SESSIONS["cart"].id)
-    said = [(signal.kind, signal.level) for signal in told.signals]
-    assert said == [("level", 50.0), ("level", 65.0), ("compacting", 0.0), ("compacted", 0.0)]
-    assert [message.state for message in told.messages] == ["delivered", "delivered"]
-    assert [head.used_at for head in told.handoffs] == [told.compactions[0].at]
+    events = timeline_at(LAP_S, SESSIONS["cart"].id)
+    signals = [(signal.kind, signal.level) for signal in events.signals]
+    assert signals == [("level", 50.0), ("level", 65.0), ("compacting", 0.0), ("compacted", 0.0)]
+    assert [message.state for message in events.messages] == ["delivered", "delivered"]
+    assert [head.used_at for head in events.handoffs] == [events.compactions[0].at]
 
 
-def test_other_marks() -> None:
-    """There are a clear, a model switch, a long history, a parent that was told of its child."""
-    assert [signal.kind for signal in timeline(0.0, SESSIONS["blog"].id).signals] == ["cleared"]
-    models = {call.model for call in timeline(0.0, SESSIONS["migration"].id).calls}
+def test_story_has_a_clear_a_model_switch_compactions_and_a_child() -> None:
+    assert [signal.kind for signal in timeline_at(0.0, SESSIONS["blog"].id).signals] == ["cleared"]
+    models = {call.model for call in timeline_at(0.0, SESSIONS["migration"].id).calls}
     assert models == {"claude-sonnet-4-5", "claude-opus-5-5"}
-    assert len(timeline(0.0, SESSIONS["nightly"].id).compactions) == 6
+    assert len(timeline_at(0.0, SESSIONS["nightly"].id).compactions) == 6
     assert SESSIONS["examples"].id in {
-        m.sender for m in timeline(LAP_S, SESSIONS["docs"].id).messages
+        m.sender for m in timeline_at(LAP_S, SESSIONS["docs"].id).messages
     }
 
 
-def test_history_has_days_and_limits() -> None:
-    """There are weeks of sessions before, on several versions, all with their cost."""
-
+def test_story_has_weeks_of_history_on_several_versions() -> None:
     async def ask(there: Stage) -> tuple[set[str], set[str | None]]:
-        found = there.player.items()
-        days = {row.day for item in found for row in item.summary.rows}
-        return days, {item.summary.version for item in found}
+        items = there.player.items()
+        days = {row.day for item in items for row in item.summary.rows}
+        return days, {item.summary.version for item in items}
 
-    days, versions = at(0.0, ask)
+    days, versions = ask_at(0.0, ask)
     assert len(days) > 20
     assert {"2.1.298", "2.1.325", "0.142.5", "0.166.0"} <= versions
 
 
-def test_a_lap_begins_anew() -> None:
-    """After its end the story is as it was at first: nothing of the lap is left."""
-
+def test_second_lap_equals_the_first() -> None:
     async def ask(there: Stage) -> tuple[Any, Any]:
-        before = await there.seen()
+        before = await there.recent_views()
         await there.player.begin(LAP_S)
         await there.player.begin(0.0)
-        return before, await there.seen()
+        return before, await there.recent_views()
 
-    before, after = at(0.0, ask)
+    before, after = ask_at(0.0, ask)
     assert before == after
 
 
-def test_it_plays_by_the_clock() -> None:
-    """What comes after the beginning is played when its time has come, and then anew."""
-
+def test_story_plays_by_the_clock_and_starts_again() -> None:
     async def played() -> tuple[int, int]:
         player = Player(MemoryStore(), asyncio.get_running_loop().time, speed=LAP_S / 0.2)
         await player.begin()
@@ -166,7 +153,7 @@ def test_it_plays_by_the_clock() -> None:
 # The process.
 
 
-class Shown(NamedTuple):
+class RunningDemo(NamedTuple):
     """The demo as a user starts it."""
 
     process: "subprocess.Popen[str]"
@@ -175,14 +162,13 @@ class Shown(NamedTuple):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         return int(self.address.rpartition(":")[2])
 
 
 @contextmanager
-def running(home: Path) -> Generator[Shown]:
-    """Start it, and wait until it says where it is."""
-    passed = {name: os.environ[name] for name in os.environ if name.startswith(PASSED)}
+def run_demo(home: Path) -> Generator[RunningDemo]:
+    """Start the demo and wait until it prints its address."""
+    passed = {name: os.environ[name] for name in os.environ if name.startswith(INHERITED_PREFIXES)}
     env = passed | {"HOME": str(home), "BRIMLINE_STATE_DIR": str(home / "state")}
     words = [sys.executable, "-m", "brimline", "serve", "--demo"]
     with subprocess.Popen(
@@ -194,49 +180,45 @@ def running(home: Path) -> Generator[Shown]:
             assert "sample sessions at" in first_line
             process.stdout.readline()  # how to open the link
             opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-            opener.open(process.stdout.readline().strip(), timeout=PATIENCE).close()
-            yield Shown(process, first_line.partition(" at ")[2].split()[0], opener)
+            opener.open(process.stdout.readline().strip(), timeout=MAX_WAIT_S).close()
+            yield RunningDemo(process, first_line.partition(" at ")[2].split()[0], opener)
         finally:
             process.kill()
 
 
 @pytest.fixture
-def shown(tmp_path: Path) -> Iterator[Shown]:
-    """The demo, in a home of its own."""
-    with running(tmp_path) as demo:
+def demo(tmp_path: Path) -> Iterator[RunningDemo]:
+    """A demo with its own home."""
+    with run_demo(tmp_path) as demo:
         yield demo
 
 
-def ask(shown: Shown, path: str) -> Any:
-    """What the API answers."""
-    with shown.opener.open(f"{shown.address}{path}", timeout=PATIENCE) as answer:
+def get(demo: RunningDemo, path: str) -> Any:
+    with demo.opener.open(f"{demo.address}{path}", timeout=MAX_WAIT_S) as answer:
         return json.load(answer)
 
 
-def test_it_ends_cleanly_and_leaves_nothing(shown: Shown, tmp_path: Path) -> None:
-    """It says that it is a demo, streams, ends by Ctrl-C without a word, and wrote no file."""
-    process = shown.process
-    assert ask(shown, "/v1/daemon")["demo"] is True
-    assert len(ask(shown, "/v1/history")["days"]) > 20
-    with shown.opener.open(f"{shown.address}/v1/stream", timeout=PATIENCE) as stream:
+def test_demo_ends_silently_and_writes_no_file(demo: RunningDemo, tmp_path: Path) -> None:
+    process = demo.process
+    assert get(demo, "/v1/daemon")["demo"] is True
+    assert len(get(demo, "/v1/history")["days"]) > 20
+    with demo.opener.open(f"{demo.address}/v1/stream", timeout=MAX_WAIT_S) as stream:
         assert stream.readline() == b": connected\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(MAX_WAIT_S) == 0
     assert process.communicate() == ("", "")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_takes_another_port(shown: Shown, tmp_path: Path) -> None:
-    """Where a daemon or another demo has the usual port, it takes the next that is free."""
-    with running(tmp_path) as second:
-        assert shown.port < second.port < 8_440
+def test_second_demo_takes_another_port(demo: RunningDemo, tmp_path: Path) -> None:
+    with run_demo(tmp_path) as second:
+        assert demo.port < second.port < 8_440
 
 
-def test_it_clears_nothing(shown: Shown) -> None:
-    """A pane that somebody names is not typed into."""
+def test_demo_refuses_to_clear_a_pane(demo: RunningDemo) -> None:
     body = json.dumps({"path": "/x", "pane": {"socket": "/x", "id": "%1"}}).encode()
-    address = f"{shown.address}/v1/sessions/{SESSIONS['cart'].id}/clear"
+    address = f"{demo.address}/v1/sessions/{SESSIONS['cart'].id}/clear"
     with pytest.raises(urllib.error.HTTPError) as refused:
-        shown.opener.open(urllib.request.Request(address, body), timeout=PATIENCE)
+        demo.opener.open(urllib.request.Request(address, body), timeout=MAX_WAIT_S)
     with refused.value as answer:
         assert answer.code == 403

@@ -1,4 +1,4 @@
-"""The desk: what could not be kept is told again, and what never can be is counted."""
+"""The hook dispatcher: observations that cannot be stored now or ever."""
 
 import asyncio
 import os
@@ -23,12 +23,12 @@ BODIES: dict[RequestKind, bytes] = {
 }
 
 
-def desk_of(
-    hear: Callable[[Observation], Awaitable[Reply]], now: float = 0.0, max_spawners: int = 100
+def make_dispatcher(
+    observe: Callable[[Observation], Awaitable[Reply]], now: float = 0.0, max_spawners: int = 100
 ) -> HookDispatcher:
-    """A desk where requests are heard so."""
+    """Make a dispatcher whose monitor is the given function."""
 
-    monitor = SimpleNamespace(observe=hear, now=lambda: now)
+    monitor = SimpleNamespace(observe=observe, now=lambda: now)
     clearing = SimpleNamespace(busy=False)
     parents: ParentSessions = CachedReads(lambda project: None, None)
     return HookDispatcher(
@@ -40,67 +40,68 @@ def desk_of(
     )
 
 
-def failing(error: StoreFailed) -> HookDispatcher:
-    """A desk whose store fails."""
-
-    async def hear(heard: Observation) -> Reply:
+def failing_dispatcher(error: StoreFailed) -> HookDispatcher:
+    async def observe(observation: Observation) -> Reply:
         raise error
 
-    return desk_of(hear)
+    return make_dispatcher(observe)
 
 
 @pytest.mark.parametrize("kind", BODIES)
 @pytest.mark.parametrize(("error", "late"), [(FULL, False), (FULL, True), (REFUSED, False)])
-def test_told_again(kind: RequestKind, error: StoreFailed, late: bool) -> None:
-    """It counts as heard when it is kept; a client that is there goes on alone in any case."""
-    desk = failing(error)
+def test_unstored_observation_is_not_counted_and_raises(
+    kind: RequestKind, error: StoreFailed, late: bool
+) -> None:
+    dispatcher = failing_dispatcher(error)
     with pytest.raises(StoreFailed):
-        asyncio.run(desk.handle(HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind]), late))
-    assert (desk.request_count, desk.malformed) == (0, 0)
+        asyncio.run(
+            dispatcher.handle(HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind]), late)
+        )
+    assert (dispatcher.request_count, dispatcher.malformed) == (0, 0)
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_never_kept(kind: RequestKind, caplog: pytest.LogCaptureFixture) -> None:
-    """What the store never takes does not hold up what is behind it in the spool."""
-    desk = failing(REFUSED)
+def test_late_observation_that_can_never_be_stored_is_skipped_and_logged(
+    kind: RequestKind, caplog: pytest.LogCaptureFixture
+) -> None:
+    dispatcher = failing_dispatcher(REFUSED)
     request = HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind])
-    assert asyncio.run(desk.handle(request, late=True)) is NO_ANSWER
-    assert (desk.request_count, desk.malformed) == (1, 1)
+    assert asyncio.run(dispatcher.handle(request, late=True)) is NO_ANSWER
+    assert (dispatcher.request_count, dispatcher.malformed) == (1, 1)
     assert f"cannot store a {kind} of claude" in caplog.text
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_client_that_has_gone(kind: RequestKind) -> None:
-    """What lay in the socket while the daemon was stopped is as late as what is in the spool."""
-    heard: list[Observation] = []
+def test_request_whose_client_gave_up_is_late(kind: RequestKind) -> None:
+    observations: list[Observation] = []
 
-    async def hear(one: Observation) -> Reply:
-        heard.append(one)
+    async def observe(observation: Observation) -> Reply:
+        observations.append(observation)
         return EMPTY_REPLY
 
-    desk = desk_of(hear, now=2 * CLIENT_GAVE_UP_S)
+    dispatcher = make_dispatcher(observe, now=2 * CLIENT_GAVE_UP_S)
     assert (
-        asyncio.run(desk.handle(HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind])))
+        asyncio.run(dispatcher.handle(HookRequest(kind, "claude", "1-1", 0, {}, BODIES[kind])))
         is NO_ANSWER
     )
-    assert [one.is_late for one in heard] == [True]
-    assert desk.last_contact == {}
+    assert [observation.is_late for observation in observations] == [True]
+    assert dispatcher.last_contact == {}
 
 
-def test_spawners_are_bounded() -> None:
-    """However many sessions a daemon hears of, it holds no more than the last of their spawners."""
-
-    async def hear(one: Observation) -> Reply:
+def test_remembered_spawners_are_limited() -> None:
+    async def observe(observation: Observation) -> Reply:
         return EMPTY_REPLY
 
-    desk = desk_of(hear, max_spawners=3)
+    dispatcher = make_dispatcher(observe, max_spawners=3)
 
     def hold(first: int) -> int:
         for number in range(first, first + 10):
             body = b'{"session_id": "s%d", "hook_event_name": "Stop"}' % number
             asyncio.run(
-                desk.handle(HookRequest("hook", "claude", f"{number}-1", os.getpid(), {}, body))
+                dispatcher.handle(
+                    HookRequest("hook", "claude", f"{number}-1", os.getpid(), {}, body)
+                )
             )
-        return len(vars(desk)["_spawners"])
+        return len(vars(dispatcher)["_spawners"])
 
     assert hold(10) == hold(100)

@@ -1,4 +1,4 @@
-"""HTTP connections within limits: how long a request may take, how long its head, how many."""
+"""Limits of HTTP connections: request time, size of the head, number of connections."""
 
 import asyncio
 import socket
@@ -19,12 +19,11 @@ GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
 async def hello(request: Request) -> Response:
-    """Answer with the length of the body."""
     return PlainTextResponse(str(len(await request.body())))
 
 
 def serve(limits: ConnectionLimits, work: Callable[[int], Awaitable[None]]) -> None:
-    """Run a server with these limits on a port, and work with it."""
+    """Serve with these limits on a port and run a coroutine against it."""
 
     async def go() -> None:
         app = Starlette(routes=[Route("/", hello, methods=["GET", "POST"])])
@@ -43,7 +42,7 @@ def serve(limits: ConnectionLimits, work: Callable[[int], Awaitable[None]]) -> N
 
 
 async def exchange(port: int, *pieces: bytes, pause: float = 0.0) -> bytes:
-    """Send pieces, and read until the server hangs up."""
+    """Send pieces, then read until the server disconnects."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         for piece in pieces:
@@ -57,9 +56,7 @@ async def exchange(port: int, *pieces: bytes, pause: float = 0.0) -> bytes:
         writer.close()
 
 
-def test_head_that_is_too_long() -> None:
-    """A head of megabytes is refused when its limit is reached, and not read to its end."""
-
+def test_too_long_head_is_refused_at_its_limit() -> None:
     async def work(port: int) -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(GET + b"X: ")
@@ -79,9 +76,7 @@ def test_head_that_is_too_long() -> None:
     serve(ConnectionLimits(), work)
 
 
-def test_long_body_behind_a_short_head() -> None:
-    """The limit of a head is none of a body."""
-
+def test_limit_of_the_head_does_not_apply_to_the_body() -> None:
     async def work(port: int) -> None:
         body = b"x" * (4 * MAX_HEAD_BYTES)
         head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
@@ -94,9 +89,7 @@ def test_long_body_behind_a_short_head() -> None:
 @pytest.mark.parametrize(
     "pieces", [(), (b"\r\n",), (b"GET / HTTP/1.1\r\n",), (GET + b"\r\n", b"GET")]
 )
-def test_request_that_does_not_come(pieces: tuple[bytes, ...]) -> None:
-    """A client that connects and sends nothing, or half a request, is hung up on."""
-
+def test_missing_or_partial_request_is_disconnected(pieces: tuple[bytes, ...]) -> None:
     async def work(port: int) -> None:
         begun = time.monotonic()
         answer = await exchange(port, *pieces, pause=0.05)
@@ -106,9 +99,7 @@ def test_request_that_does_not_come(pieces: tuple[bytes, ...]) -> None:
     serve(ConnectionLimits(request_timeout_s=0.3), work)
 
 
-def test_drop_by_drop() -> None:
-    """A request that comes a byte at a time has no longer than any other."""
-
+def test_request_sent_byte_by_byte_gets_no_extra_time() -> None:
     async def work(port: int) -> None:
         pieces = [bytes([byte]) for byte in GET + b"\r\n" * 40]
         answer = await exchange(port, *pieces, pause=0.05)
@@ -117,18 +108,17 @@ def test_drop_by_drop() -> None:
     serve(ConnectionLimits(request_timeout_s=0.3), work)
 
 
-def test_more_connections_than_allowed() -> None:
-    """One too many is told to come back; when another has gone, the next is served."""
+def test_connection_over_the_limit_gets_503_until_another_closes() -> None:
     limits = ConnectionLimits(max_tcp_connections=2)
 
     async def work(port: int) -> None:
-        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         while limits.tcp_connections < 2:
             await asyncio.sleep(0.01)
         answer = await exchange(port)
         assert answer.startswith(b"HTTP/1.1 503")
         assert b"\r\nretry-after: " in answer
-        for _, writer in held:
+        for _, writer in connections:
             writer.close()
         while limits.tcp_connections:
             await asyncio.sleep(0.01)
@@ -138,8 +128,7 @@ def test_more_connections_than_allowed() -> None:
     serve(limits, work)
 
 
-def test_unix_connections_are_not_counted(tmp_path: Path) -> None:
-    """Commands of the user get through however many TCP connections there are."""
+def test_unix_connections_do_not_count_towards_the_limit(tmp_path: Path) -> None:
     limits = ConnectionLimits(max_tcp_connections=0)
 
     async def go() -> None:

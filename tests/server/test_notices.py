@@ -1,4 +1,4 @@
-"""What a user is told beside the agent, by a daemon that runs."""
+"""Notices that a running daemon sends to the user."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .running import PATIENCE, Running
+from .running import MAX_WAIT_S, Running
 from .test_daemon import hook_input, status_input
 
 pytestmark = pytest.mark.slow
@@ -21,8 +21,8 @@ with open(sys.argv[1], "a") as file:
 """
 
 
-class Noticed:
-    """A daemon whose notices go to a command, which keeps them in a file."""
+class NoticingDaemon:
+    """A daemon whose notices go to a command that stores them in a file."""
 
     def __init__(self, folder: Path, of: str) -> None:
         self.daemon = Running(folder / "daemon")
@@ -34,80 +34,75 @@ class Noticed:
         self.daemon.start()
 
     def notices(self, count: int) -> list[dict[str, Any]]:
-        """So many notices, once they came."""
-        end = time.monotonic() + PATIENCE
-        while len(found := self._lines()) < count:
-            assert time.monotonic() < end, found
+        """Wait for this many notices."""
+        end = time.monotonic() + MAX_WAIT_S
+        while len(lines := self._lines()) < count:
+            assert time.monotonic() < end, lines
             time.sleep(0.05)
-        return [json.loads(line) for line in found]
+        return [json.loads(line) for line in lines]
 
     def _lines(self) -> list[str]:
         return self._file.read_text().splitlines() if self._file.exists() else []
 
 
 @pytest.fixture
-def noticed(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Noticed]:
-    """One that tells of what a test wants to know."""
-    made = Noticed(tmp_path, request.param)
-    yield made
-    made.daemon.close()
+def noticing(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NoticingDaemon]:
+    """A daemon with the parametrized notify settings."""
+    noticing_daemon = NoticingDaemon(tmp_path, request.param)
+    yield noticing_daemon
+    noticing_daemon.daemon.close()
 
 
-@pytest.mark.parametrize("noticed", ['["level"]'], indirect=True)
-def test_last_level(noticed: Noticed) -> None:
-    """The last level is told to the user, once, with whose it is; a lower one is not."""
+@pytest.mark.parametrize("noticing", ['["level"]'], indirect=True)
+def test_only_the_last_level_is_noticed_and_once(noticing: NoticingDaemon) -> None:
     for sent in (110_000, 140_000, 141_000):
-        noticed.daemon.hook(status_input(sent), "statusline")
-    (told,) = noticed.notices(1)
-    assert (told["kind"], told["sent"], told["window"]) == ("level", 140_000, 200_000)
-    assert told["text"] == (
+        noticing.daemon.hook(status_input(sent), "statusline")
+    (notice,) = noticing.notices(1)
+    assert (notice["kind"], notice["sent"], notice["window"]) == ("level", 140_000, 200_000)
+    assert notice["text"] == (
         "Claude Code 11111111 in /project has reached level 65. Context: 70% (140K/200K)"
     )
 
 
-@pytest.mark.parametrize("noticed", ['["any level", "compacting", "compacted"]'], indirect=True)
-def test_everything(noticed: Noticed) -> None:
-    """Who wants to know more is told more, in the order in which it happened."""
-    daemon = noticed.daemon
+@pytest.mark.parametrize("noticing", ['["any level", "compacting", "compacted"]'], indirect=True)
+def test_all_events_are_noticed_in_order(noticing: NoticingDaemon) -> None:
+    daemon = noticing.daemon
     daemon.hook(status_input(110_000), "statusline")
-    assert [told["kind"] for told in noticed.notices(1)] == ["level"]
+    assert [notice["kind"] for notice in noticing.notices(1)] == ["level"]
     daemon.hook(hook_input("PreCompact", trigger="auto"))
-    assert [told["kind"] for told in noticed.notices(2)][1:] == ["compacting"]
+    assert [notice["kind"] for notice in noticing.notices(2)][1:] == ["compacting"]
     daemon.hook(hook_input("SessionStart", source="compact"))
-    assert [told["kind"] for told in noticed.notices(3)][2:] == ["compacted"]
+    assert [notice["kind"] for notice in noticing.notices(3)][2:] == ["compacted"]
 
 
-def called(daemon: Running, session: str, at: float, **more: str) -> None:
-    """A program's agent made a call of 150,000 tokens."""
+def push_call(daemon: Running, session: str, at: float, **more: str) -> None:
+    """Push a call of 150,000 tokens."""
     usage = {"input": 150_000, "cache_read": 0, "cache_write": 0, "output": 1}
     event = {"type": "Call", "id": f"c{at}", "usage": usage, "at": at,
              "model": "claude-sonnet-4-5", **more}  # fmt: skip
-    told = {"id": f"e{at}", "session": session, "agent": "claude", "event": event}
-    daemon.post("/v1/events", {"events": [told]})
+    row = {"id": f"e{at}", "session": session, "agent": "claude", "event": event}
+    daemon.post("/v1/events", {"events": [row]})
 
 
-@pytest.mark.parametrize("noticed", ['["any level"]'], indirect=True)
-def test_subagent(noticed: Noticed) -> None:
-    """Of a subagent it is said that it is one: the session's own context is another."""
-    called(noticed.daemon, "s", time.time(), thread="a1")
-    (told,) = noticed.notices(1)
-    assert told["text"].startswith("A subagent of Claude Code s has reached level 65.")
+@pytest.mark.parametrize("noticing", ['["any level"]'], indirect=True)
+def test_notice_names_the_subagent(noticing: NoticingDaemon) -> None:
+    push_call(noticing.daemon, "s", time.time(), thread="a1")
+    (notice,) = noticing.notices(1)
+    assert notice["text"].startswith("A subagent of Claude Code s has reached level 65.")
 
 
-@pytest.mark.parametrize("noticed", ['["compacting", "compacted"]'], indirect=True)
-def test_compaction_after_a_rest(noticed: Noticed) -> None:
-    """A compaction is news, however long ago the last call was."""
+@pytest.mark.parametrize("noticing", ['["compacting", "compacted"]'], indirect=True)
+def test_compaction_long_after_the_last_call_is_noticed(noticing: NoticingDaemon) -> None:
     session = hook_input("PreCompact")["session_id"]
-    called(noticed.daemon, session, time.time() - 7_200)
-    noticed.daemon.hook(hook_input("PreCompact", trigger="manual"))
-    noticed.daemon.hook(hook_input("SessionStart", source="compact"))
-    assert {told["kind"] for told in noticed.notices(2)} == {"compacting", "compacted"}
+    push_call(noticing.daemon, session, time.time() - 7_200)
+    noticing.daemon.hook(hook_input("PreCompact", trigger="manual"))
+    noticing.daemon.hook(hook_input("SessionStart", source="compact"))
+    assert {notices["kind"] for notices in noticing.notices(2)} == {"compacting", "compacted"}
 
 
-@pytest.mark.parametrize("noticed", ['["any level"]'], indirect=True)
-def test_old_news(noticed: Noticed) -> None:
-    """Nobody is roused for what happened hours ago: it is in the history."""
+@pytest.mark.parametrize("noticing", ['["any level"]'], indirect=True)
+def test_event_from_hours_ago_is_not_noticed(noticing: NoticingDaemon) -> None:
     for number, at in enumerate((time.time() - 7_200, time.time())):
-        called(noticed.daemon, f"s{number}", at)
-    assert [told["session"] for told in noticed.notices(1)] == ["s1"]
-    assert len(noticed.daemon.get("/v1/sessions/s0/timeline")["signals"]) == 1
+        push_call(noticing.daemon, f"s{number}", at)
+    assert [notices["session"] for notices in noticing.notices(1)] == ["s1"]
+    assert len(noticing.daemon.get("/v1/sessions/s0/timeline")["signals"]) == 1

@@ -1,4 +1,4 @@
-"""Which session spawned another, found in real processes."""
+"""The session that spawned another, known from real processes, and the pane of a hook."""
 
 import json
 import os
@@ -14,6 +14,7 @@ from brimline.server.hooks.process_context import find_spawner
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere `ps` lists the processes")
 
+# Runs processes inside each other, each with its own environment; the innermost prints its pid.
 NEST = """
 import json, os, subprocess, sys
 first, *rest = json.loads(sys.argv[1])
@@ -23,15 +24,14 @@ if rest:
 print(os.getpid(), flush=True)
 sys.stdin.read()
 """
-"""Processes inside each other, each with its own environment; the last tells its number."""
 
+# Runs a command without a parent, because the tests may run inside an agent's session.
 ORPHAN = "import os, sys; os.fork() and os._exit(0); os.execv(sys.argv[1], sys.argv[1:])"
-"""Runs a command that is nobody's child: whoever runs the tests may be an agent's session."""
 
 
 @contextmanager
-def nested(*envs: dict[str, str]) -> Generator[int]:
-    """Processes inside each other, the outermost first; gives the number of the innermost."""
+def run_nested(*envs: dict[str, str]) -> Generator[int]:
+    """Run processes inside each other, the outermost first; return the pid of the innermost."""
     python = [sys.executable, "-c"]
     words = [*python, ORPHAN, *python, NEST, json.dumps(envs), NEST]
     with subprocess.Popen(
@@ -44,76 +44,66 @@ def nested(*envs: dict[str, str]) -> Generator[int]:
         process.communicate()
 
 
-def claude(session: str) -> dict[str, str]:
-    """What Claude Code tells the processes that it runs."""
+def claude_env(session: str) -> dict[str, str]:
     return {"CLAUDE_CODE_SESSION_ID": session}
 
 
-def codex(session: str) -> dict[str, str]:
-    """What Codex tells the processes that it runs."""
+def codex_env(session: str) -> dict[str, str]:
     return {"CODEX_SESSION_ID": session}
 
 
 @LINUX
-def test_session_of_its_own() -> None:
-    """A session that a user started was spawned by none."""
-    with nested({}, claude("mine")) as hook:
+def test_session_started_by_a_user_has_no_parent() -> None:
+    with run_nested({}, claude_env("mine")) as hook:
         assert find_spawner(hook, "mine") is None
 
 
 @LINUX
-def test_spawned_by_a_tool() -> None:
-    """The client was run by another session's tool: that session spawned this one."""
-    with nested(claude("outer"), claude("outer"), claude("mine")) as hook:
+def test_session_run_by_a_tool_of_another_has_that_parent() -> None:
+    with run_nested(claude_env("outer"), claude_env("outer"), claude_env("mine")) as hook:
         assert find_spawner(hook, "mine") == "outer"
 
 
 @LINUX
-def test_nearest() -> None:
-    """Of sessions inside each other the nearest is the one."""
-    with nested(claude("first"), claude("second"), {}, claude("mine")) as hook:
+def test_nearest_session_is_the_parent() -> None:
+    with run_nested(claude_env("first"), claude_env("second"), {}, claude_env("mine")) as hook:
         assert find_spawner(hook, "mine") == "second"
 
 
 @LINUX
 @pytest.mark.parametrize("turned", [False, True])
-def test_nearest_of_two_agents(turned: bool) -> None:
-    """Where agents of two kinds are inside each other, the inner one is the nearer."""
-    outer, inner = (claude("outer"), codex("inner"))[:: -1 if turned else 1]
+def test_nearest_session_of_another_agent_is_the_parent(turned: bool) -> None:
+    outer, inner = (claude_env("outer"), codex_env("inner"))[:: -1 if turned else 1]
     innermost = next(iter(inner.values()))
-    with nested(outer, {**outer, **inner}, {**outer, **inner}) as hook:
+    with run_nested(outer, {**outer, **inner}, {**outer, **inner}) as hook:
         assert find_spawner(hook, "mine") == innermost
 
 
 @LINUX
-def test_empty_variable() -> None:
-    """A variable that is empty tells of no session."""
-    with nested(claude(""), claude("mine")) as hook:
+def test_empty_variable_names_no_session() -> None:
+    with run_nested(claude_env(""), claude_env("mine")) as hook:
         assert find_spawner(hook, "mine") is None
 
 
 @LINUX
-def test_variable_that_is_no_text() -> None:
-    """What a store could not keep is no session's id."""
-    with nested({"CLAUDE_CODE_SESSION_ID": "\udcffbad"}, claude("mine")) as hook:
+def test_variable_that_is_no_utf8_names_no_session() -> None:
+    with run_nested({"CLAUDE_CODE_SESSION_ID": "\udcffbad"}, claude_env("mine")) as hook:
         assert find_spawner(hook, "mine") is None
 
 
 @LINUX
-def test_far_above() -> None:
-    """It is not looked for ever: who is too far above is not found."""
+def test_too_distant_ancestor_is_not_found() -> None:
     between: list[dict[str, str]] = [{}] * MAX_ANCESTORS
-    with nested(claude("far"), *between) as hook:
+    with run_nested(claude_env("far"), *between) as hook:
         assert find_spawner(hook, "mine") is None
 
 
 @LINUX
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start somebody else's process")
-def test_somebody_elses() -> None:
-    """What another user's process was told is not looked at."""
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_process_of_another_user_is_not_read() -> None:
     words = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
     with subprocess.Popen(
-        words, env=claude("theirs"), user=65534, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        words, env=claude_env("theirs"), user=65534, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -122,6 +112,5 @@ def test_somebody_elses() -> None:
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 1, 1 << 22, 1 << 40])
-def test_no_process(pid: int) -> None:
-    """A number that is no process, or none of ours, tells nothing."""
+def test_missing_process_has_no_parent_session(pid: int) -> None:
     assert find_spawner(pid, "mine") is None

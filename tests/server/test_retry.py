@@ -1,4 +1,4 @@
-"""What goes wrong beside the requests: said once, and gone on with."""
+"""Failures outside of requests: logged once, then retried."""
 
 import asyncio
 from pathlib import Path
@@ -22,51 +22,49 @@ REFUSED = StoreFailed("brimline.db", "Python int too large to convert to SQLite 
 
 
 @pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits here."""
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.001)
 
 
-def test_said_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
-    """The same trouble is said once, until an hour has passed; another one at once."""
+def test_same_problem_is_logged_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
-    told = RateLimitedLog(lambda: now[0])
+    log = RateLimitedLog(lambda: now[0])
     for at in (0.0, 1.0, REPEAT_AFTER_S - 1.0, REPEAT_AFTER_S + 1.0):
         now[0] = at
-        told.warn("following", FULL)
-    told.warn("following", REFUSED)
-    told.warn("forgetting", FULL)
+        log.warn("following", FULL)
+    log.warn("following", REFUSED)
+    log.warn("forgetting", FULL)
     assert [record.message.partition(": ")[0] for record in caplog.records] == [
         "following", "following", "following", "forgetting",
     ]  # fmt: skip
 
 
-def test_many_troubles(caplog: pytest.LogCaptureFixture) -> None:
-    """So many troubles are not all remembered."""
-    told = RateLimitedLog()
+def test_remembered_problems_are_limited(caplog: pytest.LogCaptureFixture) -> None:
+    log = RateLimitedLog()
     for number in range(MAX_REMEMBERED + 1):
-        told.warn(str(number), FULL)
-    told.warn("0", FULL)
+        log.warn(str(number), FULL)
+    log.warn("0", FULL)
     assert len(caplog.records) == MAX_REMEMBERED + 2
 
 
-def test_unforeseen(caplog: pytest.LogCaptureFixture) -> None:
-    """A fault of ours is said with its place, what the machine does is not."""
-    told = RateLimitedLog()
+def test_bug_is_logged_with_its_traceback_and_an_os_error_without(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = RateLimitedLog()
     for error in (FULL, OSError(28, "No space left on device"), KeyError("x")):
-        told.warn("it", error)
+        log.warn("it", error)
     assert [record.exc_info is not None for record in caplog.records] == [False, False, True]
 
 
-def test_pauses_grow() -> None:
-    """Each pause is twice the one before, up to the longest."""
-    found = [pause for pause, _ in zip(growing_pauses(), range(17), strict=False)]
-    assert found[:3] == [0.001, 0.002, 0.004]
-    assert found[-1] == retry.MAX_PAUSE_S
+def test_pauses_double_up_to_the_longest() -> None:
+    pauses = [pause for pause, _ in zip(growing_pauses(), range(17), strict=False)]
+    assert pauses[:3] == [0.001, 0.002, 0.004]
+    assert pauses[-1] == retry.MAX_PAUSE_S
 
 
-def test_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """Work that breaks off is begun anew, however often; the reason is said once."""
+def test_failed_work_is_restarted_and_its_reason_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     begun: list[int] = []
 
     async def work() -> None:
@@ -91,8 +89,9 @@ def test_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize(("error", "tried"), [(FULL, 3), (REFUSED, 1), (KeyError("x"), 1)])
-def test_until_it_is_kept(error: Exception, tried: int, caplog: pytest.LogCaptureFixture) -> None:
-    """What the store may keep later is tried until it does; what it never will is given up."""
+def test_temporary_store_failure_is_retried_and_a_permanent_one_given_up(
+    error: Exception, tried: int, caplog: pytest.LogCaptureFixture
+) -> None:
     times: list[int] = []
 
     async def work() -> None:
@@ -105,8 +104,7 @@ def test_until_it_is_kept(error: Exception, tried: int, caplog: pytest.LogCaptur
     assert len(caplog.records) == 1
 
 
-def test_what_the_store_tells(tmp_path: Path) -> None:
-    """A disk or a lock may pass, as the store itself says it; a value that it refuses does not."""
+def test_full_disk_and_lock_are_temporary_but_a_refused_value_is_not(tmp_path: Path) -> None:
     import sqlite3
 
     from brimline.store.sqlite.connections import store_failed

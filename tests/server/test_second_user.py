@@ -1,4 +1,4 @@
-"""What a second user of the machine can do through a running daemon: nothing."""
+"""What another user of the machine can do through a running daemon: nothing."""
 
 import json
 import os
@@ -77,33 +77,36 @@ sys.stdin.readline()
 
 @pytest.fixture
 def daemon(open_folder: Path) -> Iterator[Running]:
-    """A daemon whose state folder every user finds."""
+    """A daemon whose state folder every user can reach."""
     running = Running(open_folder)
     running.start()
     yield running
     running.close()
 
 
-def requests_of(daemon: Running) -> list[tuple[str, str, str | None]]:
-    """One request for every operation of the OpenAPI document, and for the page."""
+def all_requests(daemon: Running) -> list[tuple[str, str, str | None]]:
+    """Return a request for every operation of the OpenAPI document, and for the page."""
     bodies: dict[str, Any] = {
         "messages": {"text": "PWNED", "urgent": True},
         "handoff": {"path": "/etc/hostname"},
         "clear": {"path": "/etc/hostname", "pane": {"socket": "/tmp/evil", "id": "%0"}},
         "events": {"events": []},
     }
-    made: list[tuple[str, str, str | None]] = [("GET", "/", None), ("GET", "/openapi.json", None)]
+    requests: list[tuple[str, str, str | None]] = [
+        ("GET", "/", None),
+        ("GET", "/openapi.json", None),
+    ]
     for path, operations in daemon.get("/openapi.json")["paths"].items():
         place = path.replace("{id}", SESSION).replace("{agent}", "claude").replace("{message}", "m")
         body = json.dumps(bodies.get(path.rpartition("/")[2], {}))
-        made += [
+        requests += [
             (method.upper(), place, None if method == "get" else body) for method in operations
         ]
-    return made
+    return requests
 
 
 def headers_to_try(daemon: Running) -> list[dict[str, str]]:
-    """No header, names that a page could use, a wrong secret, and the right one: it was stolen."""
+    """No header, names that a page could use, a wrong secret, and the stolen right one."""
     return [
         {},
         {"Host": "brimline"},
@@ -114,13 +117,12 @@ def headers_to_try(daemon: Running) -> list[dict[str, str]]:
 
 
 def test_no_route_answers_another_user(daemon: Running) -> None:
-    """Over every route of the OpenAPI document: nothing is read, told, typed or ended."""
     daemon.hook(status_input(90_000), "statusline")
-    asked = requests_of(daemon)
+    requests = all_requests(daemon)
     outcomes = run_as_second_user(
-        TRY_ROUTES, port=daemon.port, requests=asked, headers=headers_to_try(daemon)
+        TRY_ROUTES, port=daemon.port, requests=requests, headers=headers_to_try(daemon)
     )
-    assert len(outcomes) == len(asked) * len(headers_to_try(daemon))
+    assert len(outcomes) == len(requests) * len(headers_to_try(daemon))
     for method, path, status, body in outcomes:
         assert status in (0, 401, 403), (method, path, status, body)
         assert SESSION not in body
@@ -128,19 +130,16 @@ def test_no_route_answers_another_user(daemon: Running) -> None:
     assert daemon.get(f"/v1/sessions/{SESSION}/handoff") == {"handoffs": []}
 
 
-def test_no_file_or_socket_opens(daemon: Running) -> None:
-    """The state folder, the secret, the store and both sockets are closed to another user."""
+def test_state_files_and_sockets_are_closed_to_another_user(daemon: Running) -> None:
     outcomes = run_as_second_user(TRY_FILES, state=str(daemon.state))
     assert set(outcomes.values()) == {"PermissionError"}
 
 
-def test_idle_connections_leave_hooks_answered(daemon: Running) -> None:
-    """1,000 connections that another user holds open keep neither a hook nor our own user out."""
-
+def test_idle_connections_of_another_user_block_neither_hooks_nor_our_user(daemon: Running) -> None:
     text = PREAMBLE.format(uid=UID) + IDLE
-    given = json.dumps({"port": daemon.port, "connections": 1_000})
+    parameters = json.dumps({"port": daemon.port, "connections": 1_000})
     with subprocess.Popen(
-        [sys.executable, "-c", text, given],
+        [sys.executable, "-c", text, parameters],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -151,20 +150,19 @@ def test_idle_connections_leave_hooks_answered(daemon: Running) -> None:
         for _ in range(20):
             daemon.hook(hook_input("UserPromptSubmit"))
         assert daemon.get("/healthz") == {"status": "ok"}
-        assert open_descriptors(daemon) < 100
+        assert count_descriptors(daemon) < 100
         other.stdin.write("\n")
         other.stdin.flush()
     assert daemon.command("serve", "--status").returncode == 0
 
 
-def open_descriptors(daemon: Running) -> int:
-    """How many files the daemon has open."""
+def count_descriptors(daemon: Running) -> int:
     assert daemon.process is not None
     return len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir()))
 
 
 def test_tmux_socket_of_another_user_is_refused(open_folder: Path) -> None:
-    """tmux would run what the server on another user's socket names."""
+    """tmux would run commands of that server."""
     path = open_folder / "tmux"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -175,7 +173,7 @@ def test_tmux_socket_of_another_user_is_refused(open_folder: Path) -> None:
 
 
 def test_tmux_socket_that_others_can_replace_is_refused(open_folder: Path) -> None:
-    """A socket of ours in a folder of another user's could be theirs a moment later."""
+    """It could become another user's after the check."""
     folder = open_folder / "theirs"
     folder.mkdir()
     with socket.socket(socket.AF_UNIX) as server:
@@ -190,21 +188,19 @@ def test_tmux_socket_that_others_can_replace_is_refused(open_folder: Path) -> No
             check_own_socket(str(folder / "tmux"))
 
 
-def test_tmux_socket_that_is_no_socket(tmp_path: Path) -> None:
-    """A plain file, or nothing, is said to be none."""
+def test_file_in_place_of_a_tmux_socket_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("file", "nothing"):
         with pytest.raises(CommandFailed):
             check_own_socket(str(tmp_path / name))
 
 
-def test_port_is_another_users(open_folder: Path) -> None:
-    """If another user's program has the port, the daemon takes its own, and so do posted hooks."""
+def test_daemon_and_hooks_use_another_port_when_another_user_has_it(open_folder: Path) -> None:
     require_second_user()
     running = Running(open_folder)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.create_server(("127.0.0.1", 0)) as other_server:
         (running.state).mkdir(mode=0o700)
-        (running.state / "port").write_text(str(taken.getsockname()[1]))
+        (running.state / "port").write_text(str(other_server.getsockname()[1]))
         (running.home / ".claude").mkdir()
         try:
             assert running.command("serve", "--background").returncode == 0
@@ -212,11 +208,10 @@ def test_port_is_another_users(open_folder: Path) -> None:
             assert running.command("setup", "claude", "--transport", "http").returncode == 0
             text = (running.home / ".claude" / "settings.json").read_text()
             assert status["address"] in text
-            assert f":{taken.getsockname()[1]}/" not in text
+            assert f":{other_server.getsockname()[1]}/" not in text
         finally:
             running.command("serve", "--stop")
 
 
 def chown(path: Path, uid: int) -> None:
-    """Give a file to another user."""
     os.chown(path, uid, -1)

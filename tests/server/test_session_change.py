@@ -1,4 +1,4 @@
-"""Changes of a session's view: applied, they give the view that was encoded."""
+"""Changes of a session's view: applied in order they give the encoded view."""
 
 from itertools import pairwise
 from typing import Any
@@ -12,8 +12,7 @@ from brimline.server.api.session_change import Json, apply_change, find_change
 from brimline.server.api.views import NO_HANDOFF, HandoffStatus, SessionView, sample
 from brimline.store.rows import SessionRow, ThreadRow
 
-TOKENS = st.integers(0, 3)
-"""Few values, so that fields go back to what they were."""
+TOKENS = st.integers(0, 3)  # few values, so that fields return to earlier ones
 
 THREADS = st.builds(
     ThreadRow,
@@ -57,31 +56,28 @@ VIEWS = st.builds(
 
 
 def decode(data: bytes) -> Json:
-    """JSON, as a viewer reads it."""
     return msgspec.json.decode(data)
 
 
 def send(before: Json, after: Json) -> Json | None:
-    """The change between two views, after it went over the wire."""
+    """Return the change between two views, after it went over the wire."""
     return decode(msgspec.json.encode(find_change(before, after)))
 
 
 @given(st.lists(VIEWS, min_size=2, max_size=6), st.data())
-def test_changes_lead_to_the_last_view_from_any_later_start(
+def test_changes_lead_from_any_earlier_view_to_the_last(
     views: list[Json], data: st.DataObject
 ) -> None:
-    """Who holds a view of any moment and gets all changes since an earlier one has the last."""
-    held: Json = data.draw(st.sampled_from(views))
+    view: Json = data.draw(st.sampled_from(views))
     for before, after in pairwise(views):
         change = send(before, after)
         if change is not None:
-            held = apply_change(held, change)
-    assert held == views[-1]
+            view = apply_change(view, change)
+    assert view == views[-1]
 
 
 @given(VIEWS, VIEWS)
 def test_changes_match_the_openapi_document(before: Json, after: Json) -> None:
-    """Every change has the shape that the OpenAPI document gives, and no other fields."""
     change = send(before, after)
     if change is not None:
         assert msgspec.to_builtins(msgspec.convert(change, SessionChange)) == change
@@ -89,14 +85,12 @@ def test_changes_match_the_openapi_document(before: Json, after: Json) -> None:
 
 @given(VIEWS)
 def test_equal_views_have_no_change(view: Json) -> None:
-    """Nothing is sent if nothing changed."""
     assert find_change(view, decode(msgspec.json.encode(view))) is None
 
 
-def test_a_change_has_only_what_changed() -> None:
-    """A call changes some figures of one thread, and adds a point to the trend."""
-    before = example(sent=10, trend=[5, 10])
-    after = example(sent=20, trend=[5, 10, 20])
+def test_change_has_only_the_changed_fields() -> None:
+    before = example_view(sent=10, trend=[5, 10])
+    after = example_view(sent=20, trend=[5, 10, 20])
     assert find_change(before, after) == {
         "id": "s1",
         "threads": {"main": {"sent": 20}},
@@ -104,22 +98,20 @@ def test_a_change_has_only_what_changed() -> None:
     }
 
 
-def test_a_new_thread_replaces_the_list() -> None:
-    """Names alone cannot say where a new thread stands."""
-    before, after = example(sent=10), example(sent=10)
+def test_new_thread_replaces_the_list() -> None:
+    """Names alone do not give its position."""
+    before, after = example_view(sent=10), example_view(sent=10)
     after["threads"].append({**after["threads"][0], "thread": "sub-1"})
     assert find_change(before, after) == {"id": "s1", "threads": after["threads"]}
 
 
 def test_values_that_become_unknown_are_sent_as_null() -> None:
-    """None is a value, not the absence of a change."""
-    change = send(example(sent=10), example(sent=None))
+    change = send(example_view(sent=10), example_view(sent=None))
     assert change == {"id": "s1", "threads": {"main": {"sent": None}}}
 
 
-def test_apply_leaves_the_view_before_as_it_was() -> None:
-    """Others may hold it."""
-    before = example(sent=10, trend=[10])
+def test_applying_a_change_does_not_mutate_the_view() -> None:
+    before = example_view(sent=10, trend=[10])
     copy = decode(msgspec.json.encode(before))
     apply_change(
         before, {"id": "s1", "threads": {"main": {"sent": 1}}, "trend": {"keep": 0, "add": []}}
@@ -128,8 +120,8 @@ def test_apply_leaves_the_view_before_as_it_was() -> None:
 
 
 @given(st.integers(0, 500))
-def test_one_more_call_keeps_nearly_all_of_the_trend(calls: int) -> None:
-    """Points are taken at fixed places: the change is short unless their distance grows."""
+def test_one_more_call_sends_few_points_of_the_trend(calls: int) -> None:
+    """Points have fixed places until their distance grows."""
     before, after = sample(list(range(calls))), sample(list(range(calls + 1)))
     assert len(after) <= 60
     assert after[-1:] == [calls]
@@ -139,8 +131,7 @@ def test_one_more_call_keeps_nearly_all_of_the_trend(calls: int) -> None:
     assert grows or common >= len(before) - 1
 
 
-def example(sent: int | None, **fields: Any) -> Json:
-    """A view with one thread."""
+def example_view(sent: int | None, **fields: Any) -> Json:
     row = ThreadRow("s1", "main", 0, 1, "transcript", "measured", sent=sent)
     session = SessionRow("s1", "claude", 1.0)
     view = SessionView(session, [row], [], None, [], NO_HANDOFF, 0, None, None)

@@ -1,4 +1,4 @@
-"""Where a daemon listens, and the lock that it holds."""
+"""The daemon's sockets and its lock."""
 
 import fcntl
 import os
@@ -24,18 +24,16 @@ from brimline.server.sockets import (
 )
 
 
-def test_port_that_is_asked_for() -> None:
-    """A port that another has is refused where that very one was asked for."""
+def test_requested_port_in_use_is_refused() -> None:
     with closing(socket.create_server((HOST, 0))) as other:
         port = other.getsockname()[1]
         with pytest.raises(AlreadyRunning, match=str(port)):
             listen_tcp(port)
 
 
-def test_any_port() -> None:
-    """Two that ask for none get one each, whoever has the usual one."""
+def test_two_daemons_without_a_requested_port_get_different_ones() -> None:
     with closing(listen_tcp(None)) as one, closing(listen_tcp(None)) as other:
-        ports = [made.getsockname()[1] for made in (one, other)]
+        ports = [listener.getsockname()[1] for listener in (one, other)]
     assert len(set(ports)) == 2
     assert all(port == DEFAULT_PORT or port > 1_023 for port in ports)
 
@@ -43,8 +41,7 @@ def test_any_port() -> None:
 # The lock.
 
 
-def test_one_holds_it(tmp_path: Path) -> None:
-    """A second one is refused while the first lives; whose it is, is told to who asks."""
+def test_second_holder_is_refused_and_learns_the_pid_of_the_first(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     assert find_unresponsive(lock) is None
     lock.write_text("1234567890")
@@ -62,12 +59,11 @@ def test_one_holds_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"x" * 100, "²".encode()])
-def test_holder_that_does_not_say_who_it_is(tmp_path: Path, text: bytes) -> None:
-    """A lock without a process in it names none, and says how to find it."""
+def test_lock_without_a_pid_is_reported_with_a_hint(tmp_path: Path, text: bytes) -> None:
     lock = tmp_path / "lock"
     lock.write_bytes(text)
-    with lock.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with lock.open() as lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         holds = find_unresponsive(lock)
     assert holds is not None
     assert holds.pid is None
@@ -75,12 +71,11 @@ def test_holder_that_does_not_say_who_it_is(tmp_path: Path, text: bytes) -> None
     assert f"stop it: `fuser -k {lock}`" in str(holds)
 
 
-def test_who_asks_is_no_holder(tmp_path: Path) -> None:
-    """One that has the lock for a moment does not keep a daemon from starting."""
+def test_short_lock_of_a_query_does_not_prevent_a_start(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        threading.Timer(LOCK_WAIT_S / 4, fcntl.flock, (held, fcntl.LOCK_UN)).start()
+    with lock.open("w") as lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
+        threading.Timer(LOCK_WAIT_S / 4, fcntl.flock, (lock_file, fcntl.LOCK_UN)).start()
         with hold_instance_lock(lock):
             assert find_unresponsive(lock) is not None
 
@@ -88,20 +83,18 @@ def test_who_asks_is_no_holder(tmp_path: Path) -> None:
 # The user's own sockets.
 
 
-def test_socket_is_taken_away(tmp_path: Path) -> None:
-    """A socket is there until it is taken away; twice is no harm, nor is it when it is closed."""
+def test_socket_can_be_removed_twice_and_after_close(tmp_path: Path) -> None:
     path = tmp_path / "hook.sock"
-    made = listen_unix(path)
-    assert made.is_reachable()
-    made.close()
-    made.unlink()
-    assert not made.is_reachable()
+    listener = listen_unix(path)
+    assert listener.is_reachable()
+    listener.close()
+    listener.unlink()
+    assert not listener.is_reachable()
     assert not path.exists()
-    made.unlink()
+    listener.unlink()
 
 
-def test_socket_of_another(tmp_path: Path) -> None:
-    """What another has put in its place is left to it."""
+def test_socket_of_another_process_is_not_removed(tmp_path: Path) -> None:
     path = tmp_path / "hook.sock"
     one = listen_unix(path)
     path.unlink()
@@ -116,10 +109,9 @@ def test_socket_of_another(tmp_path: Path) -> None:
         assert not path.exists()
 
 
-def test_folder_of_short_sockets_is_for_one_user(
+def test_folder_in_tmp_is_private_and_no_symlink(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder in /tmp is made 0700, and a link in its place is refused."""
     folder = tmp_path / "brimline-0"
 
     def short_folder(user: int) -> Path:
@@ -135,8 +127,9 @@ def test_folder_of_short_sockets_is_for_one_user(
         listen_unix(folder / "hook.sock")
 
 
-def test_who_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is for our own daemon is told to no other user's."""
+def test_socket_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "http.sock"
     with closing(listen_unix(path)), closing(socket.socket(socket.AF_UNIX)) as connection:
         connection.connect(str(path))

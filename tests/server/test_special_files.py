@@ -1,4 +1,4 @@
-"""The daemon answers, whatever lies in place of a file: a FIFO, a device, a folder, a link."""
+"""The daemon answers when a FIFO, device, folder or link is in place of a file."""
 
 import json
 import os
@@ -45,12 +45,12 @@ HOME_FILES = (
     ".cache/brimline/again",
     ".cache/brimline/state",
 )
+# Above the limits of settings, lines and messages; the file is sparse.
 TOO_LARGE_BYTES = 33 << 20
-"""More than the limit of settings, of a line and of a message; it takes no room on the disk."""
 
 
 def make_sparse_file(path: Path) -> None:
-    """A file larger than what is read of any."""
+    """Make a file larger than the limit of any file that is read."""
     with path.open("wb") as file:
         file.truncate(TOO_LARGE_BYTES)
 
@@ -68,7 +68,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
 
 
 class Scene:
-    """A daemon, a home folder and a project in which every file is something else."""
+    """A daemon, home and project in which every file is of one special kind."""
 
     def __init__(self, folder: Path, make: Callable[[Path], None]) -> None:
         self.daemon = Running(folder)
@@ -82,28 +82,32 @@ class Scene:
                 make(path)
 
     def hook(self, agent: str, event: str, session: str, **more: Any) -> str:
-        """What a hook of an agent in the project is answered."""
-        told = {"session_id": session, "hook_event_name": event, "cwd": str(self.project), **more}
-        return self.daemon.ask(json.dumps(told).encode(), agent=agent)
+        """Return the reply to a hook of an agent in the project."""
+        hook_input = {
+            "session_id": session,
+            "hook_event_name": event,
+            "cwd": str(self.project),
+            **more,
+        }
+        return self.daemon.ask(json.dumps(hook_input).encode(), agent=agent)
 
     def check_daemon(self) -> None:
-        """The daemon answers, and brings a message with a hook."""
+        """The daemon answers and delivers a message with a hook."""
         assert self.daemon.get("/healthz")
         self.daemon.post("/v1/sessions/sound/messages", {"text": "still here"})
-        said = self.hook("claude", "UserPromptSubmit", "sound", cwd=str(self.sound_project))
-        assert "still here" in said
+        reply = self.hook("claude", "UserPromptSubmit", "sound", cwd=str(self.sound_project))
+        assert "still here" in reply
 
 
 @pytest.fixture(params=KINDS)
 def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
-    """A daemon, not started yet, among files of one kind."""
-    made = Scene(tmp_path, KINDS[request.param])
-    yield made
-    made.daemon.close()
+    """A daemon among files of one kind, not started yet."""
+    special_scene = Scene(tmp_path, KINDS[request.param])
+    yield special_scene
+    special_scene.daemon.close()
 
 
-def test_daemon_answers_whatever_lies_in_a_files_place(scene: Scene) -> None:
-    """Hooks of every agent are answered in such a project, with such transcripts and handoffs."""
+def test_hooks_of_every_agent_are_answered_among_special_files(scene: Scene) -> None:
     daemon = scene.daemon
     daemon.start()
     paths = {
@@ -127,22 +131,20 @@ def test_daemon_answers_whatever_lies_in_a_files_place(scene: Scene) -> None:
 TRANSCRIPTS = (HOME_FILES[2], HOME_FILES[6], HOME_FILES[10], HOME_FILES[13], HOME_FILES[15])
 
 
-def test_handoff_of_anything_but_a_file_is_refused(scene: Scene) -> None:
-    """The path of a document is refused with a reason, and the daemon goes on."""
+def test_handoff_of_a_special_file_is_rejected(scene: Scene) -> None:
     scene.daemon.start()
     path = str(scene.project / PROJECT_FILES[0])
     body = {"path": path, "author": "agent"}
-    code, said = scene.daemon.over_unix("POST", "/v1/sessions/s1/handoff", body)
+    code, reply = scene.daemon.over_unix("POST", "/v1/sessions/s1/handoff", body)
     assert code == 422
-    assert path in said["error"]
+    assert path in reply["error"]
     scene.check_daemon()
 
 
-def test_commands_end_whatever_lies_in_a_files_place(scene: Scene) -> None:
-    """A command ends, with what it could read or a reason, and with no traceback."""
+def test_commands_end_without_a_traceback_among_special_files(scene: Scene) -> None:
     path = str(scene.daemon.home / HOME_FILES[2])
     for words in (("status", "--all"), ("report",), ("windows",), ("doctor",), ("inspect", path)):
-        done = scene.daemon.command(*words)
-        assert done.returncode in (0, 1, 2), words
-        assert "Traceback" not in done.stderr, words
-        assert path not in words or path in done.stderr
+        result = scene.daemon.command(*words)
+        assert result.returncode in (0, 1, 2), words
+        assert "Traceback" not in result.stderr, words
+        assert path not in words or path in result.stderr

@@ -1,4 +1,4 @@
-"""A daemon whose store is damaged, deleted or replaced reports it, and goes on."""
+"""A daemon reports a damaged, deleted or replaced store and continues."""
 
 import asyncio
 import os
@@ -20,22 +20,21 @@ from brimline.store.base import QueueMessage
 from brimline.store.sqlite import SqliteStore
 from brimline.testing.store.suite import message
 
-from .running import PATIENCE, Running
-from .test_daemon import SESSION, hook_input, said, status_input
+from .running import MAX_WAIT_S, Running
+from .test_daemon import SESSION, hook_input, status_input, stop_and_read_log
 
 pytestmark = pytest.mark.slow
 
 MESSAGES = f"/v1/sessions/{SESSION}/messages"
 
 
-def database(daemon: Running) -> Path:
-    """Return the path of the store."""
+def database_path(daemon: Running) -> Path:
     return daemon.state / "brimline.db"
 
 
 def wait_for(daemon: Running, path: str, fits: Callable[[Any], object]) -> Any:
-    """Return what the API answers once it fits; the daemon may be away meanwhile."""
-    end = time.monotonic() + 3 * PATIENCE
+    """Poll the API until the reply fits; the daemon may be away meanwhile."""
+    end = time.monotonic() + 3 * MAX_WAIT_S
     while True:
         try:
             if fits(answer := daemon.get(path)):
@@ -46,91 +45,85 @@ def wait_for(daemon: Running, path: str, fits: Callable[[Any], object]) -> Any:
         time.sleep(0.05)
 
 
-def reported(daemon: Running) -> dict[str, Any]:
-    """Return the one problem that the daemon reports."""
+def reported_problem(daemon: Running) -> dict[str, Any]:
     (problem,) = wait_for(daemon, "/v1/daemon", lambda status: status["problems"])["problems"]
     return problem
 
 
 def queue_messages(daemon: Running, number: int) -> None:
-    """Queue messages, each acknowledged."""
     for one in range(number):
         assert daemon.post(MESSAGES, {"text": f"message {one}"})["id"]
 
 
-def test_empty_store_at_start(daemon: Running) -> None:
-    """A daemon that finds an empty file says so, in its log, its status and to every command."""
+def test_empty_store_is_reported_in_log_status_and_commands(daemon: Running) -> None:
     queue_messages(daemon, 3)
     daemon.stop()
-    os.truncate(database(daemon), 0)
+    os.truncate(database_path(daemon), 0)
     daemon.start()
-    problem = reported(daemon)
+    problem = reported_problem(daemon)
     assert Path(problem["kept"]).exists()
     assert problem["what"] in daemon.boot_log
     assert daemon.get("/v1/sessions") == []
 
 
-def test_database_of_another_program_at_start(daemon: Running) -> None:
-    """It is not written to, and the daemon starts."""
+def test_database_of_another_program_is_not_written(daemon: Running) -> None:
     daemon.stop()
-    database(daemon).unlink()
-    with closing(sqlite3.connect(database(daemon))) as connection:
+    database_path(daemon).unlink()
+    with closing(sqlite3.connect(database_path(daemon))) as connection:
         connection.execute("CREATE TABLE theirs (a)")
-    before = database(daemon).read_bytes()
+    before = database_path(daemon).read_bytes()
     daemon.start()
-    assert Path(reported(daemon)["kept"]).read_bytes() == before
+    assert Path(reported_problem(daemon)["kept"]).read_bytes() == before
 
 
-def test_store_deleted_while_the_daemon_runs(daemon: Running) -> None:
-    """What was acknowledged before, and until it was noticed, is there afterwards."""
+def test_acknowledged_data_survives_a_deleted_store(daemon: Running) -> None:
     queue_messages(daemon, 3)
     for file in daemon.state.glob("brimline.db*"):
         file.unlink()
     queue_messages(daemon, 2)
-    problem = reported(daemon)
+    problem = reported_problem(daemon)
     assert problem["kept"] is None
-    told = wait_for(daemon, MESSAGES, lambda messages: len(messages) == 5)
+    messages_after = wait_for(daemon, MESSAGES, lambda messages: len(messages) == 5)
     queue_messages(daemon, 1)
     daemon.kill()
     daemon.start()
-    assert len(daemon.get(MESSAGES)) == len(told) + 1
+    assert len(daemon.get(MESSAGES)) == len(messages_after) + 1
 
 
-def test_page_link_outlives_a_new_store(daemon: Running) -> None:
-    """A link that was printed before the store was written back still opens the page, once."""
-    database(daemon).unlink()
-    reported(daemon)
+def test_link_works_once_after_the_store_was_replaced(daemon: Running) -> None:
+    database_path(daemon).unlink()
+    reported_problem(daemon)
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-    with opener.open(daemon.link, timeout=PATIENCE) as answer:
+    with opener.open(daemon.link, timeout=MAX_WAIT_S) as answer:
         assert answer.status == 200
 
 
-def test_store_overwritten_while_the_daemon_runs(daemon: Running, tmp_path: Path) -> None:
-    """The daemon goes on with a new store, and takes hooks again."""
+def test_overwritten_store_is_replaced_and_hooks_are_accepted(
+    daemon: Running, tmp_path: Path
+) -> None:
     queue_messages(daemon, 3)
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE theirs (a)")
-    shutil.copyfile(other, database(daemon))
-    assert "overwritten" in reported(daemon)["what"]
+    shutil.copyfile(other, database_path(daemon))
+    assert "overwritten" in reported_problem(daemon)["what"]
     wait_for(daemon, "/v1/sessions", lambda sessions: sessions == [])
     daemon.hook(status_input(90_000), "statusline")
     assert len(daemon.get("/v1/sessions")) == 1
-    log = said(daemon)
+    log = stop_and_read_log(daemon)
     assert log.count("; restarting") == 1
     assert "Traceback" not in log
 
 
-def test_state_folder_deleted_while_the_daemon_runs(daemon: Running) -> None:
-    """Nobody can find that daemon any more: it ends, and does not create the folder again."""
+def test_daemon_without_its_state_folder_exits_and_does_not_recreate_it(daemon: Running) -> None:
     queue_messages(daemon, 1)
     shutil.rmtree(daemon.state)
-    assert daemon.ended() == 1
+    assert daemon.wait_for_exit() == 1
     assert not daemon.state.exists()
 
 
 def flip_bytes(path: Path, number: int, seed: int) -> None:
-    """Change so many bytes behind the header."""
+    """Change this many bytes after the header."""
     chance, data = random.Random(seed), bytearray(path.read_bytes())
     for _ in range(number):
         data[chance.randrange(100, len(data))] ^= 0xFF
@@ -138,32 +131,30 @@ def flip_bytes(path: Path, number: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_flipped_bytes(daemon: Running, seed: int) -> None:
-    """The daemon answers no request with an error for longer than it takes to notice."""
+def test_flipped_bytes_cause_errors_only_until_they_are_noticed(daemon: Running, seed: int) -> None:
     daemon.hook(status_input(90_000), "statusline")
     queue_messages(daemon, 200)
     daemon.stop()
-    flip_bytes(database(daemon), 400, seed)
+    flip_bytes(database_path(daemon), 400, seed)
     daemon.start()
-    assert Path(reported(daemon)["kept"]).exists()
+    assert Path(reported_problem(daemon)["kept"]).exists()
     daemon.hook(status_input(90_000), "statusline")
     assert len(daemon.get("/v1/sessions?since=all")) == 1
     assert daemon.get(MESSAGES) == []
 
 
-def test_bytes_flipped_while_the_daemon_runs(daemon: Running) -> None:
-    """Damage that a request comes upon is acted on at once."""
+def test_damage_found_by_a_request_is_handled_at_once(daemon: Running) -> None:
     queue_messages(daemon, 200)
     daemon.stop()
     daemon.start()
-    with database(daemon).open("r+b") as file:
+    with database_path(daemon).open("r+b") as file:
         data = file.read()
         for at in range(4_096, len(data), 97):
             file.seek(at)
             file.write(b"\xff")
     status, _ = daemon.refused(MESSAGES)
     assert status == 503
-    assert "damaged" in reported(daemon)["what"]
+    assert "damaged" in reported_problem(daemon)["what"]
     assert wait_for(daemon, MESSAGES, lambda messages: messages == []) == []
     daemon.client(hook_input("PreCompact", trigger="auto"))
     assert wait_for(daemon, "/v1/sessions", lambda sessions: sessions)
@@ -174,25 +165,23 @@ INSERT INTO calls SELECT 'session', 'main', printf('msg_%08d', n), n, 0, 3, 9, 9
 FROM numbers"""
 
 
-def test_damage_that_the_check_at_start_does_not_reach(daemon: Running) -> None:
-    """A large store opens at once; the check of the whole file finds the damage within a minute."""
+def test_damage_beyond_the_check_at_start_is_found_in_the_background(daemon: Running) -> None:
     daemon.stop()
-    with closing(sqlite3.connect(database(daemon))) as connection:
+    with closing(sqlite3.connect(database_path(daemon))) as connection:
         connection.execute(FILL, (800_000,))
         connection.commit()
-    data = bytearray(database(daemon).read_bytes())
+    data = bytearray(database_path(daemon).read_bytes())
     at = data.index(b"msg_00799999")
     data[at] = 0xFF
-    database(daemon).write_bytes(data)
+    database_path(daemon).write_bytes(data)
     daemon.start()
     assert daemon.get("/v1/daemon")["problems"] == []
-    assert Path(reported(daemon)["kept"]).exists()
+    assert Path(reported_problem(daemon)["kept"]).exists()
     daemon.hook(status_input(90_000), "statusline")
     assert len(daemon.get("/v1/sessions")) == 1
 
 
-def test_damage_found_by_the_background_check_is_reacted_to(tmp_path: Path) -> None:
-    """The watch calls back with what the check found."""
+def test_background_check_calls_back_with_the_damage(tmp_path: Path) -> None:
     path = tmp_path / "brimline.db"
 
     async def watched() -> str:
@@ -201,11 +190,11 @@ def test_damage_found_by_the_background_check_is_reacted_to(tmp_path: Path) -> N
         await store.close()
         path.write_bytes(path.read_bytes().replace(b"text of 3", b"te\xfft of 3"))
         store = await SqliteStore.open(path, check_budget_s=0.0)
-        found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        watch = StoreWatch(store, found.set_result, first_check_after_s=0.0)
+        damage: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        watch = StoreWatch(store, damage.set_result, first_check_after_s=0.0)
         works = [asyncio.create_task(work()) for work in (watch.watch_file, watch.check_content)]
         try:
-            return await asyncio.wait_for(found, PATIENCE)
+            return await asyncio.wait_for(damage, MAX_WAIT_S)
         finally:
             for work in works:
                 work.cancel()
@@ -214,12 +203,11 @@ def test_damage_found_by_the_background_check_is_reacted_to(tmp_path: Path) -> N
     assert "damaged" in asyncio.run(watched())
 
 
-def test_problem_is_shown_by_the_commands(daemon: Running) -> None:
-    """Commands tell of it with the daemon and without; `doctor` fails."""
+def test_commands_report_the_problem_with_and_without_the_daemon(daemon: Running) -> None:
     daemon.stop()
-    os.truncate(database(daemon), 0)
+    os.truncate(database_path(daemon), 0)
     daemon.start()
-    problem = reported(daemon)
+    problem = reported_problem(daemon)
     for word in ("status", "watch --once", "serve --status"):
         assert problem["what"] in daemon.command(*word.split()).stderr, word
     daemon.stop()

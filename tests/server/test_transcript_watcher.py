@@ -1,4 +1,4 @@
-"""Transcripts that are followed while they are written: the store has what the files tell."""
+"""Transcripts that are followed while clients write them: the store matches the files."""
 
 import asyncio
 import json
@@ -30,31 +30,29 @@ pytestmark = pytest.mark.slow
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 SCENES = sorted(str(home.parent.relative_to(FIXTURES)) for home in FIXTURES.glob("*/*/home"))
-LOOK_EVERY = 0.3
-PATIENCE = 20.0
+SCAN_INTERVAL_S = 0.3
+MAX_WAIT_S = 20.0
 
 Figures = dict[tuple[str, str], tuple[int, int | None, int]]
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a test's coroutine."""
+def run_test(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
 
 
-def told(places: Places) -> Figures:
-    """What the files tell when they are read whole: calls, what the last sent, the cycle."""
-    found: Figures = {}
+def threads_in_files(places: Places) -> Figures:
+    """Read the files whole: calls, sent tokens of the last, cycle of each thread."""
+    threads: Figures = {}
     for files in group_by_session(find_transcripts(places)):
         for name, thread in load_session(files).session.threads.items():
             sent = thread.current_call.usage.sent if thread.current_call else None
-            found[files.session, name] = (len(thread.calls), sent, thread.cycle)
+            threads[files.session, name] = (len(thread.calls), sent, thread.cycle)
     return {
-        key: each for key, each in found.items() if each[0] and not is_compaction_thread(key[1])
+        key: each for key, each in threads.items() if each[0] and not is_compaction_thread(key[1])
     }
 
 
-async def kept(store: MemoryStore) -> Figures:
-    """What the store has of the threads that have calls."""
+async def threads_in_store(store: MemoryStore) -> Figures:
     calls: dict[tuple[str, str], int] = {}
     for row in await store.sessions():
         for call in await store.calls(row.id):
@@ -65,9 +63,9 @@ async def kept(store: MemoryStore) -> Figures:
     }
 
 
-async def until(ask: Callable[[], Awaitable[bool]]) -> bool:
-    """Whether something comes true while it is waited for."""
-    end = time.monotonic() + PATIENCE
+async def becomes_true(ask: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether a condition becomes true in time."""
+    end = time.monotonic() + MAX_WAIT_S
     while time.monotonic() < end:
         if await ask():
             return True
@@ -75,15 +73,14 @@ async def until(ask: Callable[[], Awaitable[bool]]) -> bool:
     return False
 
 
-class Refusing(MemoryStore):
-    """A store that does not take a session, so many times; and keeps what it was asked for."""
+class RefusingStore(MemoryStore):
+    """Refuses a session a number of times, and records the attempts."""
 
     def __init__(self, session: str, times: int, hint: str | None = "Free some space.") -> None:
         super().__init__()
         self._session, self.times, self._hint = session, times, hint
 
     async def write(self, writes: Sequence[Write]) -> list[bool]:
-        """Refuse it."""
         rows = [write.row for write in writes if isinstance(write, PutSession)]
         if self.times and any(row.id == self._session for row in rows):
             self.times -= 1
@@ -91,7 +88,7 @@ class Refusing(MemoryStore):
         return await super().write(writes)
 
     async def has(self, *sessions: str) -> bool:
-        """Whether it has just these."""
+        """Whether it contains exactly these sessions."""
         return {row.id for row in await self.sessions()} == set(sessions)
 
 
@@ -99,36 +96,35 @@ FIRST, SECOND, THIRD = (f"{n}" * 8 + "-1111-4111-8111-111111111111" for n in (1,
 
 
 def write_call(home: Path, session: str, number: int = 1) -> Path:
-    """Let Claude Code write a call of a session into its transcript."""
+    """Append a call to a Claude Code transcript."""
     path = home / f".claude/projects/-project/{session}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     usage = {"input_tokens": 1_000 * number, "output_tokens": 5}
     message = {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "usage": usage}
     when = {"timestamp": "2026-11-15T10:00:00.000Z", "version": "2.1.325"}
-    told = {"type": "assistant", "sessionId": session, **when, "message": message}
+    record = {"type": "assistant", "sessionId": session, **when, "message": message}
     with path.open("ab") as file:
-        file.write(json.dumps(told, separators=(",", ":")).encode() + b"\n")
+        file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
     return path
 
 
-async def followed(home: Path, store: MemoryStore) -> "asyncio.Task[None]":
-    """A monitor that follows the files below a home folder."""
+async def start_watcher(home: Path, store: MemoryStore) -> "asyncio.Task[None]":
+    """Start a watcher of the transcripts below a home folder."""
     places = Places(home=home, env={})
     monitor = Monitor(store, time.time)
-    task = asyncio.create_task(TranscriptWatcher(places, monitor, 0.0, LOOK_EVERY).run())
+    task = asyncio.create_task(TranscriptWatcher(places, monitor, 0.0, SCAN_INTERVAL_S).run())
     await asyncio.sleep(0.05)
     return task
 
 
-async def ended(task: "asyncio.Task[None]") -> None:
-    """End a following."""
+async def stop_watcher(task: "asyncio.Task[None]") -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
 
 
 def grow(source: Path, target: Path, part: float) -> None:
-    """Write so much of a file as a client would: in place, perhaps in the middle of a line."""
+    """Append as a client does: in place, perhaps in the middle of a line."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".jsonl":
         data = source.read_bytes()
@@ -145,37 +141,33 @@ def grow(source: Path, target: Path, part: float) -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_files_are_followed(scene: str, tmp_path: Path) -> None:
-    """Whatever a client wrote, in pieces, beside us: the store has just what the files tell."""
-
+def test_store_matches_the_files_after_growth_in_pieces(scene: str, tmp_path: Path) -> None:
     async def go() -> None:
         recorded, home = FIXTURES / scene / "home", tmp_path / "home"
         home.mkdir()
         store = MemoryStore()
-        task = await followed(home, store)
+        task = await start_watcher(home, store)
         files = [path for path in sorted(recorded.rglob("*")) if path.is_file()]
         for part in (0.3, 0.7, 1):
             for path in files:
                 grow(path, home / path.relative_to(recorded), part)
             await asyncio.sleep(0.2)
-        expected = told(Places(home=home, env={}))
+        expected = threads_in_files(Places(home=home, env={}))
         assert expected
 
         async def equal() -> bool:
-            have = await kept(store)
+            have = await threads_in_store(store)
             return {key: have.get(key) for key in expected} == expected
 
-        same = await until(equal)
-        have = await kept(store)
-        await ended(task)
+        same = await becomes_true(equal)
+        have = await threads_in_store(store)
+        await stop_watcher(task)
         assert same, {key: (have.get(key), figures) for key, figures in expected.items()}
 
-    run(go())
+    run_test(go())
 
 
-def test_old_sessions_are_left_alone(tmp_path: Path) -> None:
-    """Transcripts from before the span that is asked for are not read."""
-
+def test_transcripts_before_the_span_are_not_read(tmp_path: Path) -> None:
     async def go() -> None:
         home = tmp_path / "home"
         shutil.copytree(FIXTURES / "claude" / "tool-loop" / "home", home)
@@ -183,7 +175,7 @@ def test_old_sessions_are_left_alone(tmp_path: Path) -> None:
             os.utime(path, (1_000.0, 1_000.0))
         store = MemoryStore()
         monitor = Monitor(store, time.time)
-        late = TranscriptWatcher(Places(home=home, env={}), monitor, 2_000.0, LOOK_EVERY)
+        late = TranscriptWatcher(Places(home=home, env={}), monitor, 2_000.0, SCAN_INTERVAL_S)
         task = asyncio.create_task(late.run())
         await asyncio.sleep(0.5)
         assert await store.sessions() == []
@@ -194,46 +186,42 @@ def test_old_sessions_are_left_alone(tmp_path: Path) -> None:
         async def seen() -> bool:
             return len(await store.sessions()) == 1
 
-        assert await until(seen)
-        await ended(task)
+        assert await becomes_true(seen)
+        await stop_watcher(task)
 
-    run(go())
+    run_test(go())
 
 
-def test_agent_that_comes_later(tmp_path: Path) -> None:
-    """An agent whose first session comes while the daemon runs is found."""
-
+def test_first_session_of_an_agent_is_found_while_running(tmp_path: Path) -> None:
     async def go() -> None:
         home = tmp_path / "home"
         home.mkdir()
         store = MemoryStore()
-        task = await followed(home, store)
-        await asyncio.sleep(2 * LOOK_EVERY)
+        task = await start_watcher(home, store)
+        await asyncio.sleep(2 * SCAN_INTERVAL_S)
         shutil.copytree(FIXTURES / "codex" / "one-call" / "home", home, dirs_exist_ok=True)
 
         async def seen() -> bool:
             rows = await store.threads()
             return [row.thread for row in rows if row.calls] == [MAIN]
 
-        assert await until(seen)
-        await ended(task)
+        assert await becomes_true(seen)
+        await stop_watcher(task)
 
-    run(go())
+    run_test(go())
 
 
-def test_file_that_is_taken_away(tmp_path: Path) -> None:
-    """A transcript that is deleted, or replaced by a shorter one, breaks nothing."""
-
+def test_deleted_or_shortened_transcript_is_harmless(tmp_path: Path) -> None:
     async def go() -> None:
         home = tmp_path / "home"
         shutil.copytree(FIXTURES / "claude" / "tool-loop" / "home", home)
         store = MemoryStore()
-        task = await followed(home, store)
+        task = await start_watcher(home, store)
 
         async def seen() -> bool:
             return bool(await store.sessions())
 
-        assert await until(seen)
+        assert await becomes_true(seen)
         path = next(home.rglob("*.jsonl"))
         data = path.read_bytes()
         path.unlink()
@@ -241,101 +229,98 @@ def test_file_that_is_taken_away(tmp_path: Path) -> None:
         path.write_bytes(data[: len(data) // 2])
         await asyncio.sleep(0.7)
         assert not task.done()
-        await ended(task)
+        await stop_watcher(task)
 
-    run(go())
+    run_test(go())
 
 
-def test_one_that_cannot_be_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A transcript that the store refuses holds up no other; it is tried again when it changes."""
-
+def test_refused_transcript_blocks_no_other_and_is_retried_on_change(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def go() -> None:
-        home, store = tmp_path / "home", Refusing(SECOND, times=1)
+        home, store = tmp_path / "home", RefusingStore(SECOND, times=1)
         for session in (FIRST, SECOND):
             write_call(home, session)
-        task = await followed(home, store)
-        assert await until(lambda: store.has(FIRST))
+        task = await start_watcher(home, store)
+        assert await becomes_true(lambda: store.has(FIRST))
         write_call(home, THIRD)
-        assert await until(lambda: store.has(FIRST, THIRD))
+        assert await becomes_true(lambda: store.has(FIRST, THIRD))
         write_call(home, SECOND, 2)
-        assert await until(lambda: store.has(FIRST, SECOND, THIRD))
+        assert await becomes_true(lambda: store.has(FIRST, SECOND, THIRD))
         assert [row.input for row in await store.calls(SECOND)] == [1_000, 2_000]
-        await ended(task)
+        await stop_watcher(task)
 
-    run(go())
+    run_test(go())
     assert [record.message.partition(":")[0] for record in caplog.records] == [
         f"cannot process {tmp_path}/home/.claude/projects/-project/{SECOND}.jsonl, will retry"
     ]
 
 
-def test_tried_again(
+def test_refused_transcript_is_retried_without_a_change_and_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is tried again also where it does not change, and the trouble is said once."""
     monkeypatch.setattr(transcript_watcher, "OBSERVE_RETRY_S", 0.1)
 
     async def go() -> None:
-        home, store = tmp_path / "home", Refusing(FIRST, times=3)
+        home, store = tmp_path / "home", RefusingStore(FIRST, times=3)
         write_call(home, FIRST)
-        task = await followed(home, store)
-        assert await until(lambda: store.has(FIRST))
-        await ended(task)
+        task = await start_watcher(home, store)
+        assert await becomes_true(lambda: store.has(FIRST))
+        await stop_watcher(task)
 
-    run(go())
+    run_test(go())
     assert len(caplog.records) == 1
 
 
-def test_never_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the store will never take is not read again before it changes."""
+def test_permanently_refused_transcript_is_not_read_again_without_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(transcript_watcher, "OBSERVE_RETRY_S", 0.1)
 
     async def go() -> None:
-        home, store = tmp_path / "home", Refusing(FIRST, times=1, hint=None)
+        home, store = tmp_path / "home", RefusingStore(FIRST, times=1, hint=None)
         write_call(home, FIRST)
-        task = await followed(home, store)
-        await asyncio.sleep(4 * LOOK_EVERY)
+        task = await start_watcher(home, store)
+        await asyncio.sleep(4 * SCAN_INTERVAL_S)
         assert await store.has()
         write_call(home, FIRST, 2)
-        assert await until(lambda: store.has(FIRST))
-        await ended(task)
+        assert await becomes_true(lambda: store.has(FIRST))
+        await stop_watcher(task)
 
-    run(go())
+    run_test(go())
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are UTF-8 there")
-def test_names_that_are_no_utf8(
+def test_name_that_is_no_utf8_falls_back_to_scans(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A name that the watch cannot tell ends it; all is looked through until it watches again."""
     monkeypatch.setattr(transcript_watcher, "WATCH_RETRY_S", 1.0)
 
     async def go() -> None:
-        home, store = tmp_path / "home", Refusing("", times=0)
+        home, store = tmp_path / "home", RefusingStore("", times=0)
         path = write_call(home, FIRST)
-        task = await followed(home, store)
-        await asyncio.sleep(2 * LOOK_EVERY)
+        task = await start_watcher(home, store)
+        await asyncio.sleep(2 * SCAN_INTERVAL_S)
         Path(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9.txt")).touch()
-        assert await until(lambda: _has_said(caplog, "polling every 2 s"))
+        assert await becomes_true(lambda: _has_logged(caplog, "polling every 2 s"))
         write_call(home, SECOND)
-        assert await until(lambda: store.has(FIRST, SECOND))
+        assert await becomes_true(lambda: store.has(FIRST, SECOND))
         await asyncio.sleep(1.0)
         write_call(home, THIRD)
-        assert await until(lambda: store.has(FIRST, SECOND, THIRD))
-        await ended(task)
+        assert await becomes_true(lambda: store.has(FIRST, SECOND, THIRD))
+        await stop_watcher(task)
 
-    run(go())
+    run_test(go())
     assert [record.exc_info for record in caplog.records] == [None]
 
 
-async def _has_said(caplog: pytest.LogCaptureFixture, text: str) -> bool:
+async def _has_logged(caplog: pytest.LogCaptureFixture, text: str) -> bool:
     return text in caplog.text
 
 
-def test_an_agent_that_cannot_be_looked_through(
+def test_failing_scan_of_one_agent_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The transcripts of the other agents are followed."""
-
     def broken(places: Places, agents: Sequence[str]) -> list[Transcript]:
         if "codex" in agents:
             raise OSError(5, "Input/output error")
@@ -344,19 +329,19 @@ def test_an_agent_that_cannot_be_looked_through(
     monkeypatch.setattr(transcript_watcher, "find_transcripts", broken)
 
     async def go() -> None:
-        home, store = tmp_path / "home", Refusing("", times=0)
+        home, store = tmp_path / "home", RefusingStore("", times=0)
         (home / ".codex/sessions").mkdir(parents=True)
         write_call(home, FIRST)
-        task = await followed(home, store)
-        assert await until(lambda: store.has(FIRST))
-        await ended(task)
+        task = await start_watcher(home, store)
+        assert await becomes_true(lambda: store.has(FIRST))
+        await stop_watcher(task)
 
-    run(go())
+    run_test(go())
     assert "cannot list the transcripts of codex" in caplog.text
 
 
-class WritingFirst(TranscriptWatcher):
-    """A following during which a call is written just before the watch begins."""
+class WritingBeforeWatch(TranscriptWatcher):
+    """A watcher during whose start a call is written just before it watches."""
 
     home = Path()
 
@@ -365,54 +350,52 @@ class WritingFirst(TranscriptWatcher):
         return super()._watch(folders, stop)
 
 
-def test_written_just_before_the_watch_begins(tmp_path: Path) -> None:
-    """What is written between the first look and the watch is read without another change."""
-
+def test_call_written_between_scan_and_watch_is_read(tmp_path: Path) -> None:
     async def go() -> None:
         home, store = tmp_path / "home", MemoryStore()
         write_call(home, FIRST)
-        made = WritingFirst(Places(home=home, env={}), Monitor(store, time.time), 0.0, LOOK_EVERY)
-        made.home = home
-        task = asyncio.create_task(made.run())
+        watcher = WritingBeforeWatch(
+            Places(home=home, env={}), Monitor(store, time.time), 0.0, SCAN_INTERVAL_S
+        )
+        watcher.home = home
+        task = asyncio.create_task(watcher.run())
 
         async def has_both() -> bool:
             return [row.input for row in await store.calls(FIRST)] == [1_000, 2_000]
 
-        assert await until(has_both)
-        await ended(task)
+        assert await becomes_true(has_both)
+        await stop_watcher(task)
 
-    run(go())
+    run_test(go())
 
 
 class BehindAtFirst(Monitor):
-    """A monitor for which a transcript takes too long, so many times."""
+    """A monitor whose reads take too long a number of times."""
 
     times = 3
 
     def is_behind(self, session: str) -> bool:
-        """Whether it is one of the first times."""
         self.times -= 1
         return self.times >= 0
 
 
-def test_transcript_that_took_too_long_is_heard_of_again(
+def test_transcript_whose_read_took_too_long_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a slow read brings is taken in without another change of the file."""
     monkeypatch.setattr(transcript_watcher, "OBSERVE_RETRY_S", 0.1)
 
     async def go() -> None:
         home, monitor = tmp_path / "home", BehindAtFirst(MemoryStore(), time.time)
         write_call(home, FIRST)
-        made = TranscriptWatcher(Places(home=home, env={}), monitor, 0.0, LOOK_EVERY)
-        task = asyncio.create_task(made.run())
+        watcher = TranscriptWatcher(Places(home=home, env={}), monitor, 0.0, SCAN_INTERVAL_S)
+        task = asyncio.create_task(watcher.run())
 
         async def is_done() -> bool:
             return monitor.times < 0
 
-        assert await until(is_done)
-        await asyncio.sleep(3 * LOOK_EVERY)
+        assert await becomes_true(is_done)
+        await asyncio.sleep(3 * SCAN_INTERVAL_S)
         assert monitor.times == -1  # and not again after that
-        await ended(task)
+        await stop_watcher(task)
 
-    run(go())
+    run_test(go())

@@ -39,64 +39,63 @@ BODY = b'{"session_id":"s"}'
 SESSION = "s"
 NOWHERE = SessionPlace()
 Asking: TypeAlias = Callable[[], Awaitable[str]]
-PATIENCE = 30.0
-"""Seconds; a busy machine may need them."""
+MAX_WAIT_S = 30.0
 
 
-def set_up(
+def record_setup(
     state: Path,
     command: str | None,
     mode: LinePosition = "append",
     scope: Scope = "user",
     file: Path | None = None,
 ) -> None:
-    """What setup remembers of a status line."""
+    """Write what setup remembers of a status line."""
     state.mkdir(exist_ok=True)
     own = None if command is None else ReplacedStatusLine(command)
-    kept = ManifestEntry(agent="claude", scope=scope, status_line=StatusLine(own, mode))
-    save_entry(state, file or state / "settings.json", kept)
+    entry = ManifestEntry(agent="claude", scope=scope, status_line=StatusLine(own, mode))
+    save_entry(state, file or state / "settings.json", entry)
 
 
-def asking(own: UserStatusLine, session: str = SESSION, body: bytes = BODY) -> Asking:
-    """A status line of a session, as often as it is asked for."""
+def line_of(own: UserStatusLine, session: str = SESSION, body: bytes = BODY) -> Asking:
+    """Return a function that renders the line of a session."""
     return lambda: own.combine(OURS, session, NOWHERE, body)
 
 
-async def until(ask: Asking, fits: Callable[[str], object]) -> str:
-    """What is shown once it fits."""
-    end = time.monotonic() + PATIENCE
+async def wait_for_line(ask: Asking, fits: Callable[[str], object]) -> str:
+    """Return the line once it fits."""
+    end = time.monotonic() + MAX_WAIT_S
     while not fits(shown := await ask()):
         assert time.monotonic() < end, shown
     return shown
 
 
-def shown(
+def shown_line(
     state: Path, fits: Callable[[str], object] = lambda line: line != OURS, **more: Any
 ) -> str:
-    """Our line with the user's, once it fits."""
+    """Return our line with the user's, once it fits."""
 
     async def main() -> str:
         own = UserStatusLine(state)
-        told: dict[str, Any] = {"session": SESSION, "place": NOWHERE, "body": BODY, **more}
+        arguments: dict[str, Any] = {"session": SESSION, "place": NOWHERE, "body": BODY, **more}
         try:
-            return await until(lambda: own.combine(OURS, **told), fits)
+            return await wait_for_line(lambda: own.combine(OURS, **arguments), fits)
         finally:
             await own.close()
 
     return asyncio.run(main())
 
 
-def never(state: Path, runs: int = 3) -> list[str]:
-    """What is shown by a few lines in a row, each when the command before it has ended."""
+def lines_in_a_row(state: Path, runs: int = 3) -> list[str]:
+    """Return a few lines, each rendered after the command before has ended."""
 
     async def main() -> list[str]:
         own = UserStatusLine(state)
-        found: list[str] = []
+        lines: list[str] = []
         for _ in range(runs):
-            found.append(await own.combine(OURS, SESSION, NOWHERE, BODY))
+            lines.append(await own.combine(OURS, SESSION, NOWHERE, BODY))
             await asyncio.sleep(0.2)
         await own.close()
-        return found
+        return lines
 
     return asyncio.run(main())
 
@@ -114,8 +113,7 @@ def is_gone(pid: int) -> bool:
 
 
 def wait_until_gone(pid: int) -> None:
-    """Wait for a process to end."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + MAX_WAIT_S
     while not is_gone(pid):
         assert time.monotonic() < end, f"{pid} still runs"
         time.sleep(0.02)
@@ -125,8 +123,9 @@ def wait_until_gone(pid: int) -> None:
     ("mode", "lines"),
     [("prepend", [OURS, "mine"]), ("append", ["mine", OURS]), ("replace", [OURS])],
 )
-def test_modes(tmp_path: Path, mode: str, lines: list[str]) -> None:
-    """Set up by the command line, ours goes before theirs, after it, or in its place."""
+def test_our_line_goes_before_after_or_instead_of_the_user_line(
+    tmp_path: Path, mode: str, lines: list[str]
+) -> None:
     settings = tmp_path / "home/.claude/settings.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"statusLine": {"type": "command", "command": "echo mine"}}))
@@ -135,28 +134,28 @@ def test_modes(tmp_path: Path, mode: str, lines: list[str]) -> None:
            "BRIMLINE_STATE_DIR": str(state)}  # fmt: skip
     words = [sys.executable, "-m", "brimline", "setup", "claude", "--status-line", mode]
     subprocess.run(words, env=env, cwd=tmp_path, check=True, capture_output=True)
-    found = shown(state, lambda line: len(line.splitlines()) == len(lines))
-    assert found.splitlines() == lines
+    text = shown_line(state, lambda line: len(line.splitlines()) == len(lines))
+    assert text.splitlines() == lines
 
 
-def test_given_what_the_client_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the same stdin, folder and terminal; what else it has is the daemon's."""
+def test_user_line_gets_stdin_folder_and_terminal_of_the_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NO_COLOR", "daemon")
     monkeypatch.setenv("COLUMNS", "3")
     monkeypatch.setenv("MINE", "kept")
     state, folder = tmp_path / "state", tmp_path / "project/sub"
     folder.mkdir(parents=True)
-    set_up(state, 'echo "$(cat) $(pwd) $COLUMNS $TERM ${NO_COLOR-none} $MINE"')
+    record_setup(state, 'echo "$(cat) $(pwd) $COLUMNS $TERM ${NO_COLOR-none} $MINE"')
     env = {"COLUMNS": "77", "TERM": "xterm-256color"}
-    found = shown(state, place=SessionPlace(str(folder.parent), str(folder)), env=env)
-    told = f"{BODY.decode()} {folder} 77 xterm-256color none kept"
-    assert found.splitlines() == [told, OURS]
+    line = shown_line(state, place=SessionPlace(str(folder.parent), str(folder)), env=env)
+    expected = f"{BODY.decode()} {folder} 77 xterm-256color none kept"
+    assert line.splitlines() == [expected, OURS]
 
 
-def test_folder_that_is_gone(tmp_path: Path) -> None:
-    """Where the session's folder is gone it is run all the same."""
-    set_up(tmp_path, "echo mine")
-    assert shown(tmp_path, place=SessionPlace(cwd=str(tmp_path / "gone"))) == f"mine\n{OURS}"
+def test_user_line_runs_when_its_folder_is_gone(tmp_path: Path) -> None:
+    record_setup(tmp_path, "echo mine")
+    assert shown_line(tmp_path, place=SessionPlace(cwd=str(tmp_path / "gone"))) == f"mine\n{OURS}"
 
 
 @pytest.mark.parametrize(
@@ -172,10 +171,11 @@ def test_folder_that_is_gone(tmp_path: Path) -> None:
     ],
     ids=["lines", "space", "colour", "closed colour", "no UTF-8", "UTF-8", "stderr"],
 )
-def test_what_it_says(tmp_path: Path, command: str, line: str) -> None:
-    """Lines and colours are theirs, and end where ours begin."""
-    set_up(tmp_path, command)
-    assert shown(tmp_path) == f"{line}\n{OURS}"
+def test_lines_and_colours_of_the_user_end_before_ours(
+    tmp_path: Path, command: str, line: str
+) -> None:
+    record_setup(tmp_path, command)
+    assert shown_line(tmp_path) == f"{line}\n{OURS}"
 
 
 @pytest.mark.parametrize(
@@ -183,52 +183,48 @@ def test_what_it_says(tmp_path: Path, command: str, line: str) -> None:
     ["exit 3", "echo wrong; exit 3", "true", "printf '\\n\\n'", "/nowhere/line", "kill -9 $$",
      "echo \x00"],
 )  # fmt: skip
-def test_failing(tmp_path: Path, command: str) -> None:
-    """One that fails or says nothing shows nothing, as in the client; ours is there each time."""
-    set_up(tmp_path, command)
-    assert never(tmp_path) == [OURS] * 3
+def test_failing_user_line_shows_nothing_but_ours(tmp_path: Path, command: str) -> None:
+    record_setup(tmp_path, command)
+    assert lines_in_a_row(tmp_path) == [OURS] * 3
 
 
-def test_failing_later(tmp_path: Path) -> None:
-    """What it said before it failed is not shown for ever."""
-    set_up(tmp_path, f"echo said; test ! -e {tmp_path}/broken")
+def test_old_output_of_a_failing_user_line_is_dropped(tmp_path: Path) -> None:
+    record_setup(tmp_path, f"echo said; test ! -e {tmp_path}/broken")
 
     async def main() -> None:
         own = UserStatusLine(tmp_path)
-        ask = asking(own)
-        await until(ask, lambda line: line == f"said\n{OURS}")
+        ask = line_of(own)
+        await wait_for_line(ask, lambda line: line == f"said\n{OURS}")
         (tmp_path / "broken").touch()
-        await until(ask, lambda line: line == OURS)
+        await wait_for_line(ask, lambda line: line == OURS)
         await own.close()
 
     asyncio.run(main())
 
 
-def test_slow(tmp_path: Path) -> None:
-    """A slow one is not waited for; it is shown when it is there, of what was told last."""
-    set_up(tmp_path, "cat; sleep 0.4")
+def test_slow_user_line_is_not_waited_for_and_shown_later(tmp_path: Path) -> None:
+    record_setup(tmp_path, "cat; sleep 0.4")
 
     async def main() -> None:
         own = UserStatusLine(tmp_path)
         assert await own.combine(OURS, SESSION, NOWHERE, b"first") == OURS
-        last = asking(own, body=b"last")
+        last = line_of(own, body=b"last")
         assert await last() in (OURS, f"first\n{OURS}")
-        await until(last, lambda line: line == f"last\n{OURS}")
+        await wait_for_line(last, lambda line: line == f"last\n{OURS}")
         await own.close()
 
     asyncio.run(main())
 
 
-def test_hanging(tmp_path: Path) -> None:
-    """One that never ends is killed with its children; what it said last is shown meanwhile."""
-    set_up(tmp_path, f"test -e {tmp_path}/pid || {{ echo said; touch {tmp_path}/pid; exit; }}; "
-                     f"sleep 1000 & echo $$ $! > {tmp_path}/pid; wait")  # fmt: skip
+def test_hanging_user_line_is_killed_with_its_children(tmp_path: Path) -> None:
+    once = f"test -e {tmp_path}/pid || {{ echo said; touch {tmp_path}/pid; exit; }}; "
+    record_setup(tmp_path, f"{once}sleep 1000 & echo $$ $! > {tmp_path}/pid; wait")  # fmt: skip
 
     async def main() -> None:
         own = UserStatusLine(tmp_path, timeout_s=1.0)
-        ask = asking(own)
-        await until(ask, lambda line: line == f"said\n{OURS}")
-        await until(ask, lambda _: (tmp_path / "pid").read_text().endswith("\n"))
+        ask = line_of(own)
+        await wait_for_line(ask, lambda line: line == f"said\n{OURS}")
+        await wait_for_line(ask, lambda _: (tmp_path / "pid").read_text().endswith("\n"))
         shell, child = map(int, (tmp_path / "pid").read_text().split())
         await asyncio.to_thread(wait_until_gone, shell)
         await asyncio.to_thread(wait_until_gone, child)
@@ -238,32 +234,29 @@ def test_hanging(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_daemon_that_ends(tmp_path: Path) -> None:
-    """When the daemon ends, so does what it runs."""
-    set_up(
+def test_user_line_ends_with_the_daemon(tmp_path: Path) -> None:
+    record_setup(
         tmp_path, f"sleep 1000 & echo $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; wait"
     )
-    shown(tmp_path, lambda _: (tmp_path / "pid").exists())
+    shown_line(tmp_path, lambda _: (tmp_path / "pid").exists())
     wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
-def test_child_in_the_background(tmp_path: Path) -> None:
-    """What an own line leaves behind it on purpose is left alone."""
-    set_up(tmp_path, f"(sleep 30 & echo $! > {tmp_path}/pid) >/dev/null 2>&1; echo mine")
-    assert shown(tmp_path) == f"mine\n{OURS}"
+def test_background_child_of_a_user_line_is_not_killed(tmp_path: Path) -> None:
+    record_setup(tmp_path, f"(sleep 30 & echo $! > {tmp_path}/pid) >/dev/null 2>&1; echo mine")
+    assert shown_line(tmp_path) == f"mine\n{OURS}"
     left = int((tmp_path / "pid").read_text())
     assert not is_gone(left)
     os.kill(left, 9)
 
 
-def test_line_that_asks_for_ours(tmp_path: Path) -> None:
-    """What asks for ours from within the user's line gets ours alone, and is not run again."""
-    set_up(tmp_path, f'echo "inside ${INSIDE}"; echo x >> {tmp_path}/runs')
+def test_user_line_that_asks_for_ours_gets_it_without_recursion(tmp_path: Path) -> None:
+    record_setup(tmp_path, f'echo "inside ${INSIDE}"; echo x >> {tmp_path}/runs')
 
     async def main() -> list[str]:
         own = UserStatusLine(tmp_path)
         lines = [await own.combine(OURS, SESSION, NOWHERE, BODY, {INSIDE: "1"})]
-        lines.append(await until(asking(own), lambda line: line != OURS))
+        lines.append(await wait_for_line(line_of(own), lambda line: line != OURS))
         await own.close()
         return lines
 
@@ -272,39 +265,34 @@ def test_line_that_asks_for_ours(tmp_path: Path) -> None:
     assert (tmp_path / "runs").read_text().count("x") >= 1
 
 
-def test_huge(tmp_path: Path) -> None:
-    """Of one that prints without end the first lines are shown, whole, and it is ended."""
-    set_up(tmp_path, f"echo $$ > {tmp_path}/pid; exec yes 'a line'")
-    *lines, last = shown(tmp_path).splitlines()
+def test_endless_output_is_cut_after_whole_lines_and_ended(tmp_path: Path) -> None:
+    record_setup(tmp_path, f"echo $$ > {tmp_path}/pid; exec yes 'a line'")
+    *lines, last = shown_line(tmp_path).splitlines()
     assert (set(lines), last) == ({"a line"}, OURS)
     assert MAX_OUTPUT_BYTES - 7 <= sum(len(line) + 1 for line in lines) <= MAX_OUTPUT_BYTES
     wait_until_gone(int((tmp_path / "pid").read_text()))
 
 
-def test_endless_line(tmp_path: Path) -> None:
-    """One line that never ends is none."""
-    set_up(tmp_path, "tr '\\0' x < /dev/zero")
-    assert never(tmp_path, 2) == [OURS] * 2
+def test_endless_single_line_shows_nothing(tmp_path: Path) -> None:
+    record_setup(tmp_path, "tr '\\0' x < /dev/zero")
+    assert lines_in_a_row(tmp_path, 2) == [OURS] * 2
 
 
-def test_one_that_reads_nothing(tmp_path: Path) -> None:
-    """It need not read what it is given, however much that is."""
-    set_up(tmp_path, "echo mine")
-    assert shown(tmp_path, body=b"x" * (4 << 20)) == f"mine\n{OURS}"
+def test_user_line_need_not_read_its_stdin(tmp_path: Path) -> None:
+    record_setup(tmp_path, "echo mine")
+    assert shown_line(tmp_path, body=b"x" * (4 << 20)) == f"mine\n{OURS}"
 
 
-def test_set_up_anew(tmp_path: Path) -> None:
-    """A running daemon goes by what setup wrote last, also when nothing of it can be read."""
-
+def test_running_daemon_follows_a_new_setup(tmp_path: Path) -> None:
     async def main() -> None:
         own = UserStatusLine(tmp_path)
-        ask = asking(own)
+        ask = line_of(own)
         assert await ask() == OURS
-        set_up(tmp_path, "echo one")
-        await until(ask, lambda line: line == f"one\n{OURS}")
-        set_up(tmp_path, "echo two", "prepend")
-        await until(ask, lambda line: line == f"{OURS}\ntwo")
-        set_up(tmp_path, None)
+        record_setup(tmp_path, "echo one")
+        await wait_for_line(ask, lambda line: line == f"one\n{OURS}")
+        record_setup(tmp_path, "echo two", "prepend")
+        await wait_for_line(ask, lambda line: line == f"{OURS}\ntwo")
+        record_setup(tmp_path, None)
         assert await ask() == OURS
         (tmp_path / MANIFEST_NAME).write_text("{")
         assert await ask() == OURS
@@ -313,28 +301,26 @@ def test_set_up_anew(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_sessions(tmp_path: Path) -> None:
-    """Two sessions have a line each."""
-    set_up(tmp_path, "cat")
+def test_each_session_has_its_own_user_line(tmp_path: Path) -> None:
+    record_setup(tmp_path, "cat")
 
     async def main() -> None:
         own = UserStatusLine(tmp_path)
         for name in ("a", "b"):
-            await until(
-                asking(own, name, name.encode()), lambda line, name=name: line == f"{name}\n{OURS}"
+            await wait_for_line(
+                line_of(own, name, name.encode()), lambda line, name=name: line == f"{name}\n{OURS}"
             )
         await own.close()
 
     asyncio.run(main())
 
 
-def test_folders(tmp_path: Path) -> None:
-    """A project has its own line in all its folders, a user's folder its own in all projects."""
+def test_project_line_applies_below_it_and_user_line_elsewhere(tmp_path: Path) -> None:
     state = tmp_path / "state"
     first, second, project = (tmp_path / name for name in ("first", "second", "project/.claude"))
-    set_up(state, "echo first", file=first / "settings.json")
-    set_up(state, "echo second", file=second / "settings.json")
-    set_up(state, "echo project", scope="project", file=project / "settings.json")
+    record_setup(state, "echo first", file=first / "settings.json")
+    record_setup(state, "echo second", file=second / "settings.json")
+    record_setup(state, "echo project", scope="project", file=project / "settings.json")
     root, sub, other = str(project.parent), str(project.parent / "sub"), "/elsewhere"
     transcript = str(second / "projects/x/s.jsonl")
     places = {
@@ -347,9 +333,9 @@ def test_folders(tmp_path: Path) -> None:
 
     async def main() -> None:
         own = UserStatusLine(state)
-        for number, (place, said) in enumerate(places.items()):
-            expected = f"{said}\n{OURS}"
-            await until(
+        for number, (place, output) in enumerate(places.items()):
+            expected = f"{output}\n{OURS}"
+            await wait_for_line(
                 lambda place=place, number=number: own.combine(OURS, str(number), place, BODY),
                 lambda line, expected=expected: line == expected,
             )
@@ -358,34 +344,31 @@ def test_folders(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_users_folder_as_a_project(tmp_path: Path) -> None:
-    """Set up as a project, the user's own folder is still the one of every project."""
+def test_line_set_up_in_the_user_folder_applies_to_every_project(tmp_path: Path) -> None:
     config = tmp_path / "home/.claude"
-    set_up(tmp_path / "state", "echo mine", scope="project", file=config / "settings.json")
+    record_setup(tmp_path / "state", "echo mine", scope="project", file=config / "settings.json")
     place = SessionPlace("/elsewhere", "/elsewhere", str(config / "projects/x/s.jsonl"))
-    assert shown(tmp_path / "state", place=place) == f"mine\n{OURS}"
+    assert shown_line(tmp_path / "state", place=place) == f"mine\n{OURS}"
 
 
 # With a daemon, a client and what setup wrote.
 
 
-def told(cwd: Path, project: Path, transcript: Path) -> dict[str, Any]:
-    """What Claude Code gives its status line."""
+def status_input(cwd: Path, project: Path, transcript: Path) -> dict[str, Any]:
     workspace = {"current_dir": str(cwd), "project_dir": str(project)}
-    found = {"session_id": SESSION, "cwd": str(cwd), "transcript_path": str(transcript)}
-    return {**found, "workspace": workspace, "context_window": {"context_window_size": 200_000}}
+    fields = {"session_id": SESSION, "cwd": str(cwd), "transcript_path": str(transcript)}
+    return {**fields, "workspace": workspace, "context_window": {"context_window_size": 200_000}}
 
 
-def drawn(daemon: Running, input: dict[str, Any], lines: int) -> list[str]:
-    """What is shown once it has so many lines."""
-    end = time.monotonic() + PATIENCE
-    while len(found := daemon.hook(input, "statusline", NO_COLOR="1").splitlines()) != lines:
-        assert time.monotonic() < end, found
-    return found
+def rendered_lines(daemon: Running, input: dict[str, Any], lines: int) -> list[str]:
+    """Return the lines once there are this many."""
+    end = time.monotonic() + MAX_WAIT_S
+    while len(rendered := daemon.hook(input, "statusline", NO_COLOR="1").splitlines()) != lines:
+        assert time.monotonic() < end, rendered
+    return rendered
 
 
-def test_agent_that_goes_to_another_folder(daemon: Running) -> None:
-    """In a project that was set up the line is there from every folder, run in that one."""
+def test_project_line_runs_in_the_folder_the_agent_changed_to(daemon: Running) -> None:
     settings = daemon.folder / "project/.claude/settings.json"
     settings.parent.mkdir(parents=True)
     command = {"type": "command", "command": "pwd"}
@@ -395,25 +378,24 @@ def test_agent_that_goes_to_another_folder(daemon: Running) -> None:
     subprocess.run(words, env=daemon.environment, cwd=project, check=True, capture_output=True)
     (project / "sub").mkdir()
     for cwd in (project, project / "sub"):
-        end = time.monotonic() + PATIENCE
-        input = told(cwd, project, daemon.home / ".claude/projects/x/s.jsonl")
-        while (found := drawn(daemon, input, 2))[0] != str(cwd):
-            assert time.monotonic() < end, found
-        assert found[1] == "no call yet, 200K window | compaction at 117K"
+        end = time.monotonic() + MAX_WAIT_S
+        input = status_input(cwd, project, daemon.home / ".claude/projects/x/s.jsonl")
+        while (lines := rendered_lines(daemon, input, 2))[0] != str(cwd):
+            assert time.monotonic() < end, lines
+        assert lines[1] == "no call yet, 200K window | compaction at 117K"
 
 
-def test_line_that_runs_our_client(daemon: Running) -> None:
-    """A line that has ours in it shows it so, and is run as often as it is asked for."""
+def test_user_line_that_runs_our_client_shows_ours_each_time(daemon: Running) -> None:
     runs = daemon.folder / "runs"
-    ours = shlex.join(daemon.words("statusline"))
+    ours = shlex.join(daemon.hook_command("statusline"))
     settings = daemon.home / ".claude/settings.json"
     settings.parent.mkdir()
     own = f'echo x >> {runs}; echo "[me] $({ours})"'
     settings.write_text(json.dumps({"statusLine": {"type": "command", "command": own}}))
     assert daemon.command("setup", "claude").returncode == 0
-    input = told(daemon.folder, daemon.folder, daemon.folder / "s.jsonl")
+    input = status_input(daemon.folder, daemon.folder, daemon.folder / "s.jsonl")
     daemon.hook(input, "statusline", NO_COLOR="1")
     time.sleep(2)
     assert runs.read_text() == "x\n"
-    nested, line = drawn(daemon, input, 2)
+    nested, line = rendered_lines(daemon, input, 2)
     assert nested in (f"[me] {line}", "[me] ctx unknown | no answer from the daemon")

@@ -1,4 +1,4 @@
-"""A session as people see it."""
+"""Views of sessions."""
 
 import asyncio
 
@@ -11,9 +11,7 @@ from brimline.store.memory import MemoryStore
 from brimline.store.rows import SessionRow
 
 
-def test_unread() -> None:
-    """What nobody could be given in time does not wait any more."""
-
+def test_expired_message_is_not_unread() -> None:
     async def unread(later: float) -> int:
         store, now = MemoryStore(), [1.0]
         row = SessionRow("s1", "claude", 1.0)

@@ -1,4 +1,4 @@
-"""Viewers of the stream in a test: they keep every session as a page does."""
+"""Viewers of the event stream that keep every session as a page does."""
 
 import asyncio
 from collections.abc import AsyncIterable, Callable
@@ -20,7 +20,7 @@ INTERVAL_S = 0.01
 
 
 class Viewer:
-    """Reads events, and keeps the view of every session and the names of the events."""
+    """Reads events; keeps the view of every session and the names of the events."""
 
     def __init__(self) -> None:
         self.views: dict[str, Json] = {}
@@ -29,7 +29,7 @@ class Viewer:
         self.frames: list[bytes] = []
 
     def read(self, data: bytes) -> None:
-        """Take some whole events."""
+        """Process whole events."""
         self.frames.append(data)
         for text in data.decode().split("\n\n"):
             fields = dict(line.split(": ", 1) for line in text.split("\n") if text)
@@ -50,7 +50,7 @@ class Viewer:
 
 
 class Server:
-    """The cache and the broadcaster on a store, with a clock that stands still."""
+    """Cache and broadcaster on a store, with a clock that stands still."""
 
     def __init__(self, store: Store | None = None, max_backlog_bytes: int = 4 << 20) -> None:
         self.store = store or MemoryStore()
@@ -70,26 +70,24 @@ class Server:
         )
 
     async def put(self, *ids: str, sent: int = 1, seen_at: float = NOW) -> None:
-        """Write sessions whose main thread sent so many tokens."""
+        """Write sessions whose main thread sent this many tokens."""
         writes: list[Write] = []
         for id in ids:
             row = ThreadRow(id, "main", 0, sent, "transcript", "measured", seen_at, sent)
             writes += [PutSession(SessionRow(id, "claude", seen_at)), PutThread(row)]
         await self.store.write(writes)
 
-    def view(self, viewer: Viewer, after: int = 0) -> asyncio.Task[None]:
-        """Let a viewer follow."""
+    def start_viewer(self, viewer: Viewer, after: int = 0) -> asyncio.Task[None]:
         return asyncio.create_task(viewer.follow(self.broadcaster.follow(after)))
 
     async def current_views(self) -> dict[str, Json]:
-        """Every session as GET /v1/sessions/ID gives it."""
+        """Return every session as GET /v1/sessions/ID gives it."""
         rows = await self.store.sessions()
         encoded = {row.id: msgspec.json.encode(await self.views.view(row)) for row in rows}
         return {id: msgspec.json.decode(view) for id, view in encoded.items()}
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until something holds."""
+async def wait_until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(20):
         while not condition():
             await asyncio.sleep(INTERVAL_S / 2)

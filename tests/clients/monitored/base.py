@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from brimline.testing.fake_model import Ramp, Reply, Scenario
-from server.running import PATIENCE, Running
+from server.running import MAX_WAIT_S, Running
 
 from ..run import ClientRun, Place
 from .script import POLL_S, REQUEST_FILE, hand_over, request_daemon
@@ -112,7 +112,7 @@ class MonitoredClient(ABC):
             yield
         finally:
             over.set()
-            watcher.join(PATIENCE)
+            watcher.join(MAX_WAIT_S)
 
     def _watch(self, over: threading.Event) -> None:
         file = Place(self.folder).project / REQUEST_FILE
